@@ -67,7 +67,7 @@ def run(binary, folder):
         tell("policy", "set", "shop", "--leeway", "0")
         bearer = tell("admin", "token", "create", "--name", "reader", "--scopes", "reader", "--app", "shop")
         tell("consumer", "create", "shop", "books")
-        tell("sink", "create", "shop", "stream", stream.url, STREAM)
+        tell("stream", "create", "shop", "stream", stream.url, STREAM)
         gateways = [Gateway(binary, folder, f"gateway-{number}", database=server.url(), flags=("--trusted-proxies", "127.0.0.1"))
                     for number in range(1, 4)]
         started += gateways

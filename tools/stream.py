@@ -21,11 +21,11 @@ from .receiver import Receiver
 
 
 def show(gateway):
-    return json.loads(gateway.run("sink", "show", "shop", "out", "--json"))
+    return json.loads(gateway.run("stream", "show", "shop", "out", "--json"))
 
 
 def feed(gateway, server, *more):
-    gateway.run("sink", "create", "shop", "out", server.url, STREAM, *more)
+    gateway.run("stream", "create", "shop", "out", server.url, STREAM, *more)
 
 
 def begin(options, folder):
@@ -51,7 +51,7 @@ def plain(gateway, server):
     check("the header has position, id and verdict",
           {"Countersign-Position", "Countersign-Message-Id", "Countersign-Verdict", "Countersign-Epoch"} <= set(headers), headers)
     check("the body is the event's bytes", body.decode() == gateway.rows("SELECT body FROM event ORDER BY seq")[0][0], body)
-    until("the sink's progress", lambda: show(gateway)["lag_events"] == 0 and show(gateway)["stream_seq"] == 26)
+    until("the stream's progress", lambda: show(gateway)["lag_events"] == 0 and show(gateway)["stream_seq"] == 26)
     text = gateway.metrics()
     check("so do the metrics", 'countersign_sink_lag_events{app="shop",sink="out"} 0' in text
           and 'countersign_sink_published_total{app="shop",sink="out"} 26' in text)
@@ -209,7 +209,7 @@ def credentials(options, folder):
 
 
 def attempt(options, server, name, more, expected, secrets, environment=None, mend=None):
-    """Feeds five events to a server. With `expected` the sink must show that error first, until `mend`."""
+    """Feeds five events to a server. With `expected` the stream must show that error first, until `mend`."""
     gateway = Gateway(options.countersign, server.folder, environment=environment)
     gateway.app()
     try:
@@ -219,7 +219,7 @@ def attempt(options, server, name, more, expected, secrets, environment=None, me
         gateway.track(5)
         if expected:
             until(f"{name}: an error", lambda: show(gateway)["error"] is not None, 90)
-            check(f"{name}: the sink says {expected}", show(gateway)["error"] == expected, show(gateway))
+            check(f"{name}: the stream says {expected}", show(gateway)["error"] == expected, show(gateway))
         if mend and expected:
             mend()
         if mend or not expected:
@@ -270,12 +270,12 @@ def away(options, folder, batch=5, pace=20):
                   f"the silent one tried {tries[0]} times", flush=True)
         check("memory is flat after the first twelfth", max(memory[1:]) - memory[0] < 15, memory)
         sink = show(gateway)
-        check("the sink shows its failure and its lag", (sink["state"], sink["error"], sink["lag_events"])
+        check("the stream shows its failure and its lag", (sink["state"], sink["error"], sink["lag_events"])
               == ("failing", "cannot_connect", gateway.count - batch), sink)
         server.start()
         took = until("everything in the stream", lambda: server.count() >= gateway.count, 600)
         same(f"the stream {took:.1f} s after its server is back", gateway, server)
-        until("an active sink", lambda: show(gateway)["state"] == "active" and show(gateway)["lag_events"] == 0)
+        until("an active stream", lambda: show(gateway)["state"] == "active" and show(gateway)["lag_events"] == 0)
         until("everything at the other webhook", lambda: events[0] >= gateway.count)
         silent.set()
         check("the gateway stops", gateway.stop() == 0)

@@ -76,7 +76,7 @@ def sinks(visitor, gateway):
     visitor.open("apps/shop/events")
     expect(page.get_by_role("table", name="Consumers").or_(page.get_by_text("No consumers yet"))).to_be_visible()
     expect(page.get_by_role("table", name="Streams")).to_have_count(0)
-    gateway.run("sink", "create", "shop", "warehouse", "nats://127.0.0.1:1", "EVENTS")
+    gateway.run("stream", "create", "shop", "warehouse", "nats://127.0.0.1:1", "EVENTS")
     page.reload()
     table = page.get_by_role("table", name="Streams")
     expect(table).to_contain_text(re.compile(r"warehouse.*[1-9]\d* events"), timeout=15_000)
@@ -84,7 +84,7 @@ def sinks(visitor, gateway):
     visitor.button("Pause warehouse").click()
     visitor.told("Publishing is paused; events wait.")
     expect(table).to_contain_text("Paused")
-    gateway.run("sink", "delete", "shop", "warehouse")
+    gateway.run("stream", "delete", "shop", "warehouse")
     say("a sink's lag and failure are seen; it is paused")
 
 

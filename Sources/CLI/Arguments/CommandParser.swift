@@ -21,6 +21,8 @@ struct CommandParser {
         if let name = Self.earlier[Array(arguments.prefix(2))] {
             return try parse(name + arguments.dropFirst(2))
         }
+        // The former noun of streams.
+        if arguments.first == "sink" { return try parse(["stream"] + arguments.dropFirst()) }
         if let reordered = commandFirst(arguments) { return try parse(reordered) }
         let path = arguments.prefix { !$0.hasPrefix("-") }
         let asksForHelp = arguments.prefix { $0 != "--" }.contains { $0 == "--help" || $0 == "-h" }

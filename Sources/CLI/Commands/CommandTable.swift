@@ -17,7 +17,7 @@ enum CommandTable {
         + EventCommand.commands + SampleCommand.commands
         + ConsumerCommand.commands
         + WebhookCommand.commands
-        + SinkCommand.commands
+        + StreamCommand.commands
         + CustomerCommand.commands
         + ClientCommand.commands
         + SessionCommand.commands

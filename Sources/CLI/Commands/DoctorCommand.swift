@@ -12,7 +12,7 @@ enum DoctorCommand {
             certificate that `serve` would use, and whether a running gateway answers, can store events and has the right
             time; if none runs, whether its port is free. For a database: its schema, its gateways and their warnings. For a
             remote gateway (--server, --profile): whether it answers and can store events, its version, its clock and its
-            warnings. For all of them: each app's keys, webhooks, sinks and consumers. Nothing is changed. `countersign
+            warnings. For all of them: each app's keys, webhooks, streams and consumers. Nothing is changed. `countersign
             self-check` checks from the clients' side and needs no token. Exit 1 if something is broken, 5 if there is no
             data directory, 7 if a gateway does not answer; notes do not affect the exit status.
             """,

@@ -46,7 +46,10 @@ enum WebhookCommand {
         "to-seq", .integer("SEQ", 1...Int.max), help: "the number of the last event")
     private static let example =
         "$(countersign webhook create shop https://shop.example/in --secret-file secret)"
-    private static let filters = [verdict, type, name, user, batch, allowPrivate]
+    private static let hold = Flag(
+        "hold-days", .duration(.days, 1...EventConsumerSettings.longestHold),
+        help: "how many extra days retention waits for this webhook; none by default")
+    private static let filters = [verdict, type, name, user, batch, hold, allowPrivate]
 
     private static let list = Command(
         "webhook list", summary: "List an app's webhooks", positionals: [.app],
@@ -58,8 +61,8 @@ enum WebhookCommand {
         try invocation.printList(
             webhooks,
             [
-                "WEBHOOK": "id", "STATE": "state", "UNDELIVERED SINCE": "oldest_unread_ms",
-                "FAILURES": "failures", "URL": "url",
+                "WEBHOOK": "id", "STATE": "state", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
+                "ERROR": "error", "URL": "url",
             ], empty: "No webhook. Next: countersign webhook create APP URL")
     }
 
@@ -102,9 +105,12 @@ enum WebhookCommand {
             webhook,
             [
                 "WEBHOOK": "id", "URL": "url", "STATE": "state", "VERDICT": "verdict", "TYPE": "type",
-                "NAME": "name", "USER": "user", "BATCH SIZE": "batch_size", "COMMITTED": "committed_seq",
-                "UNDELIVERED SINCE": "oldest_unread_ms", "FAILURES": "failures",
-                "FAILING SINCE": "failing_since_ms", "NEXT ATTEMPT": "next_attempt_ms",
+                "NAME": "name", "USER": "user", "BATCH SIZE": "batch_size", "HOLDS DAYS": "hold_days",
+                "COMMITTED": "committed_seq", "POSITION": "position", "LAG": "lag_events",
+                "OLDEST UNREAD": "oldest_unread_ms", "MISSED": "events_missed",
+                "LAST SUCCESS": "last_success_ms", "LAST FAILURE": "last_failure_ms", "ERROR": "error",
+                "REASON": "reason", "FAILURES": "failures", "FAILING SINCE": "failing_since_ms",
+                "NEXT ATTEMPT": "next_attempt_ms",
             ])
     }
 
@@ -255,7 +261,7 @@ enum WebhookCommand {
         "webhook alerts set", summary: "Send an app's alerts to an address",
         details: """
             An app has one alert webhook. It receives no events, but is told when many requests are refused, when
-            enforcement has reverted to optional, when a webhook was paused, when a sink is too far behind, and when events
+            enforcement has reverted to optional, when a webhook was paused, when a stream is too far behind, and when events
             were deleted that a consumer had not confirmed. Requests are signed like a webhook's. The secret is made when
             there is no alert webhook yet, and shown only once; changing the address keeps it. For a new secret, delete
             the alert webhook first.
@@ -308,6 +314,7 @@ enum WebhookCommand {
             members[flag.name] = try invocation.value(of: flag).map { $0.isEmpty ? .null : .string($0) }
         }
         members["batch_size"] = try invocation.integer(of: batch).map { .integer(Int64($0)) }
+        members["hold_days"] = try invocation.integer(of: hold).map { .integer(Int64($0)) }
         if invocation.isSet(allowPrivate) { members["allow_private"] = true }
         return members
     }

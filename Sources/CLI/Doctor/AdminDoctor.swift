@@ -132,17 +132,18 @@ struct AdminDoctor: Sendable {
                     ))
             }
         }
-        for sink in try await admin.items("apps", app, "sinks") {
-            let sinkName = sink["name"].shown
-            let remedy = "countersign sink show \(app) \(sinkName)"
+        for sink in try await admin.items("apps", app, "streams") {
+            let streamName = sink["name"].shown
+            let remedy = "countersign stream show \(app) \(streamName)"
             switch sink["state"].text {
             case "paused":
-                found.append(("the sink \(sinkName) is paused", "countersign sink resume \(app) \(sinkName)"))
-            case "failing": found.append(("the sink \(sinkName) fails: \(sink["reason"].shown)", remedy))
+                found.append(
+                    ("the stream \(streamName) is paused", "countersign stream resume \(app) \(streamName)"))
+            case "failing": found.append(("the stream \(streamName) fails: \(sink["reason"].shown)", remedy))
             default: break
             }
             if sink["events_missed"] == .bool(true) {
-                found.append(("the sink \(sinkName) has missed events that were deleted", remedy))
+                found.append(("the stream \(streamName) has missed events that were deleted", remedy))
             }
         }
         for consumer in try await consumers(of: app) where consumer["events_missed"] == .bool(true) {

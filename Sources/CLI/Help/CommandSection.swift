@@ -31,7 +31,7 @@ struct CommandSection: Sendable {
                 "event": "List and export events", "sample": "Requests whose token failed verification",
                 "consumer": "Backends that pull events",
                 "webhook": "Addresses that events are delivered to",
-                "sink": "Streams that events are published to",
+                "stream": "Streams that events are published to",
                 "customer": "What is stored about a person",
             ]),
         CommandSection(

@@ -49,7 +49,7 @@ package enum FolderTemplate {
         _ = try storage.openSessions(refreshKey: [UInt8](repeating: 0, count: 32))
         _ = try storage.openSecrets()
         _ = try storage.openDeliveries()
-        _ = try storage.openSinks()
+        _ = try storage.openEarlierStreams()
         _ = try storage.openAnalytics(from: NoTraffic(), now: { Date() }, report: { _ in })
         try storage.openEvents(EventStoreOptions(pendingBytes: 1)).close()
         return try content.fill(storage)

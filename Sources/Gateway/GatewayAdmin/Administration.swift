@@ -154,7 +154,7 @@ package final class Administration: Sendable {
             + WebhookRoutes(log: storage.log, consumers: consumers, deliveries: storage.deliveries).all.map {
                 $0.on(.data)
             }
-            + SinkRoutes(log: storage.log, consumers: consumers).all.map { $0.on(.data) }
+            + StreamRoutes(log: storage.log, consumers: consumers).all.map { $0.on(.data) }
             + PeopleRoutes(passwordCost: passwordCost).all
             + SecondFactorRoutes.others
             + BackupRoutes(storage: storage, place: backupFolder, diskFloorBytes: diskFloorBytes).all

@@ -10,7 +10,7 @@ package final class DeliveryRunner: Sendable {
     /// Runs work on a thread of the pool, or later.
     package typealias Pool = @Sendable (@escaping @Sendable () -> Void) -> Void
 
-    /// What the runner needs from outside.
+    /// The storage, clock, thread pool and log of a runner.
     package struct Environment: Sendable {
         package var directory: AppDirectory
         package var events: any EventLog
@@ -211,7 +211,7 @@ package final class DeliveryRunner: Sendable {
         state.withLock { $0.versions[kind.kind] = version }
     }
 
-    /// The stored progress of all routes. Creates missing rows and deletes those of deleted routes.
+    /// The stored progress of all routes. Creates missing rows, and deletes the rows of deleted routes.
     private func progress(
         of routes: [DeliveryRoute], _ kind: any WayKind, isFirst: Bool
     ) throws -> [EventConsumerID: DeliveryProgress] {

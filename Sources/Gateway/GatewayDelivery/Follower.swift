@@ -105,7 +105,7 @@ package struct Follower: Sendable {
         _ outcome: Outcome, atMilliseconds now: Int64, fraction: Double
     ) -> WebhookEndpoint.Pause.Reason? {
         isDelivering = false
-        // The position was moved during the delivery, whose events count for the old position only.
+        // An operator moved the position meanwhile. The answer belongs to the old position.
         guard progress.epoch == startedEpoch else { return nil }
         let answer: DeliveryAnswer
         let events: Int

@@ -9,7 +9,7 @@ package protocol Way: AnyObject, Sendable {
     /// block the calling thread.
     func accept(_ batch: DeliveryBatch, _ done: @escaping @Sendable (DeliveryAnswer) -> Void)
 
-    /// Ends the way and a running delivery, whose answer is then ``DeliveryAnswer/notTried``.
+    /// Ends the way. A running delivery is answered with ``DeliveryAnswer/notTried``.
     func close()
 }
 

@@ -24,12 +24,12 @@ package final class NATSConnection: StreamConnection {
     private var written: [OpaquePointer] = []
 
     /// Connects to the first responding address and authenticates. Throws `cannotConnect`, `refused`, `tls`.
-    package convenience init(to sink: EventSink) throws(SinkError) {
-        var failure = SinkError(.cannotConnect, "the sink has no address")
+    package convenience init(to sink: StreamSettings) throws(StreamError) {
+        var failure = StreamError(.cannotConnect, "the stream has no address")
         var made: OpaquePointer?
         // Shuffled to distribute gateways among the servers.
         for address in sink.addresses.shuffled() where made == nil {
-            do throws(SinkError) {
+            do throws(StreamError) {
                 made = try Self.connect(to: address, for: sink)
             } catch {
                 failure = error
@@ -39,7 +39,7 @@ package final class NATSConnection: StreamConnection {
         try self.init(over: made)
     }
 
-    private init(over made: OpaquePointer) throws(SinkError) {
+    private init(over made: OpaquePointer) throws(StreamError) {
         connection = made
         var inbox: UnsafeMutablePointer<natsInbox>?
         var answers: OpaquePointer?
@@ -60,7 +60,9 @@ package final class NATSConnection: StreamConnection {
         close()
     }
 
-    private static func connect(to address: String, for sink: EventSink) throws(SinkError) -> OpaquePointer {
+    private static func connect(to address: String, for sink: StreamSettings) throws(StreamError)
+        -> OpaquePointer
+    {
         let options = try options(for: sink, address)
         defer { natsOptions_Destroy(options) }
         var made: OpaquePointer?
@@ -68,17 +70,17 @@ package final class NATSConnection: StreamConnection {
         // The library reads these files at this point and has no separate status for unreadable ones.
         let hasFiles = sink.credentialsFile != nil || sink.seedFile != nil
         try check(status, status == NATS_ERR && hasFiles ? .refused : .connection)
-        guard let made else { throw SinkError(.cannotConnect, "no connection was made") }
+        guard let made else { throw StreamError(.cannotConnect, "no connection was made") }
         return made
     }
 
     private static func options(
-        for sink: EventSink, _ address: String
-    ) throws(SinkError) -> OpaquePointer {
+        for sink: StreamSettings, _ address: String
+    ) throws(StreamError) -> OpaquePointer {
         var made: OpaquePointer?
         try check(natsOptions_Create(&made))
-        guard let options = made else { throw SinkError(.cannotConnect, "no memory for a connection") }
-        do throws(SinkError) {
+        guard let options = made else { throw StreamError(.cannotConnect, "no memory for a connection") }
+        do throws(StreamError) {
             try check(natsOptions_SetURL(options, address))
             try check(natsOptions_SetName(options, "countersign"))
             try check(natsOptions_SetTimeout(options, timeoutMilliseconds))
@@ -110,9 +112,9 @@ package final class NATSConnection: StreamConnection {
     }
 
     /// In a certificate, an IPv6 address has no brackets.
-    private static func host(of address: String) throws(SinkError) -> String {
+    private static func host(of address: String) throws(StreamError) -> String {
         let host = (URLComponents(string: address)?.host ?? "").trimmingCharacters(in: ["[", "]"])
-        guard !host.isEmpty else { throw SinkError(.tls, "an address of the sink names no host") }
+        guard !host.isEmpty else { throw StreamError(.tls, "an address of the stream names no host") }
         return host
     }
 
@@ -124,14 +126,14 @@ package final class NATSConnection: StreamConnection {
         natsConnection_Destroy(connection)
     }
 
-    package func request(_ subject: String, _ body: [UInt8]) throws(SinkError) -> [UInt8] {
+    package func request(_ subject: String, _ body: [UInt8]) throws(StreamError) -> [UInt8] {
         var reply: OpaquePointer?
         let status = body.withUnsafeBytes {
             natsConnection_Request(
                 &reply, connection, subject, $0.baseAddress, Int32(body.count), Self.timeoutMilliseconds)
         }
         if status == NATS_NO_RESPONDERS {
-            throw SinkError(
+            throw StreamError(
                 .noStreams,
                 "the servers have no JetStream for this account; start them with it, or use another")
         }
@@ -141,7 +143,7 @@ package final class NATSConnection: StreamConnection {
         return Self.data(reply)
     }
 
-    package func publish(_ message: StreamMessage, number: UInt64?) throws(SinkError) {
+    package func publish(_ message: StreamMessage, number: UInt64?) throws(StreamError) {
         var made: OpaquePointer?
         let reply = number.map { "\(inbox).\($0)" }
         var status = message.body.withUnsafeBytes { body in
@@ -154,7 +156,7 @@ package final class NATSConnection: StreamConnection {
         }
         if status == NATS_OK { status = natsConnection_PublishMsg(connection, made) }
         if status == NATS_MAX_PAYLOAD {
-            throw SinkError(
+            throw StreamError(
                 .tooLarge,
                 "an event of \(message.body.count) bytes is larger than the servers take; raise max_payload there"
             )
@@ -162,7 +164,7 @@ package final class NATSConnection: StreamConnection {
         try Self.check(status)
     }
 
-    package func answer(withinMilliseconds milliseconds: Int) throws(SinkError) -> StreamAnswer? {
+    package func answer(withinMilliseconds milliseconds: Int) throws(StreamError) -> StreamAnswer? {
         giveBack()
         var found: OpaquePointer?
         let status = natsSubscription_NextMsg(&found, answers, Int64(milliseconds))
@@ -185,7 +187,7 @@ package final class NATSConnection: StreamConnection {
     }
 
     /// A server does not respond to a forbidden request; the library only records the error.
-    private func checkRights(_ status: natsStatus) throws(SinkError) {
+    private func checkRights(_ status: natsStatus) throws(StreamError) {
         var text: UnsafePointer<CChar>?
         if status == NATS_TIMEOUT, natsConnection_GetLastError(connection, &text) == NATS_NOT_PERMITTED {
             throw Self.error(NATS_NOT_PERMITTED)
@@ -198,31 +200,31 @@ package final class NATSConnection: StreamConnection {
     }
 
     private static func check(
-        _ status: natsStatus, _ code: SinkError.Code = .connection
-    ) throws(SinkError) {
+        _ status: natsStatus, _ code: StreamError.Code = .connection
+    ) throws(StreamError) {
         if status != NATS_OK { throw error(status, code) }
     }
 
     /// The library's detailed message is not used, because it may contain credentials.
-    private static func error(_ status: natsStatus, _ code: SinkError.Code = .connection) -> SinkError {
+    private static func error(_ status: natsStatus, _ code: StreamError.Code = .connection) -> StreamError {
         let text = natsStatus_GetText(status).map { String(cString: $0) } ?? "failed"
         return switch status {
         case NATS_NO_SERVER, NATS_ADDRESS_MISSING:
-            SinkError(.cannotConnect, "no server answers at the sink's addresses: \(text)")
+            StreamError(.cannotConnect, "no server answers at the stream's addresses: \(text)")
         case NATS_NOT_PERMITTED:
-            SinkError(
+            StreamError(
                 .refused,
-                "the sink's user lacks permissions: it must be allowed to publish under the sink's subjects and $JS.API.>, and to subscribe to _INBOX.>"
+                "the stream's user lacks permissions: it must be allowed to publish under the stream's subjects and $JS.API.>, and to subscribe to _INBOX.>"
             )
         case NATS_CONNECTION_AUTH_FAILED:
-            SinkError(.refused, "the servers do not take the sink's credentials: \(text)")
+            StreamError(.refused, "the servers do not take the stream's credentials: \(text)")
         case NATS_SSL_ERROR, NATS_SECURE_CONNECTION_WANTED, NATS_SECURE_CONNECTION_REQUIRED:
-            SinkError(.tls, "no TLS with the servers: \(text); check tls:// and the CA file")
+            StreamError(.tls, "no TLS with the servers: \(text); check tls:// and the CA file")
         default:
             switch code {
-            case .refused: SinkError(.refused, "the file of the credentials cannot be used: \(text)")
-            case .tls: SinkError(.tls, "the CA file cannot be used: \(text)")
-            default: SinkError(.connection, "the connection to NATS failed: \(text)")
+            case .refused: StreamError(.refused, "the file of the credentials cannot be used: \(text)")
+            case .tls: StreamError(.tls, "the CA file cannot be used: \(text)")
+            default: StreamError(.connection, "the connection to NATS failed: \(text)")
             }
         }
     }

@@ -133,8 +133,8 @@ package struct PostgreSQLStorage: Storage {
         DeliveryStore(database(.deliveries))
     }
 
-    package func openSinks() throws(GatewayError) -> SinkStateStore {
-        SinkStateStore(database(.sinks))
+    package func openEarlierStreams() throws(GatewayError) -> EarlierStreams {
+        EarlierStreams(database(.sinks))
     }
 
     package var cluster: (any Cluster)? { gateways }

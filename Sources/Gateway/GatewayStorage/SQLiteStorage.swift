@@ -84,8 +84,8 @@ package struct SQLiteStorage: Storage {
         try DeliveryStore(path: try folder.file(DeliveryStore.fileName), at: now())
     }
 
-    package func openSinks() throws(GatewayError) -> SinkStateStore {
-        try SinkStateStore(path: folder.path + "/" + SinkStateStore.fileName)
+    package func openEarlierStreams() throws(GatewayError) -> EarlierStreams {
+        try EarlierStreams(path: folder.path + "/" + EarlierStreams.fileName)
     }
 
     package func settle() -> Bool { ChangeSignal.settle(folder.path) }

@@ -49,7 +49,7 @@ package protocol Storage: Sendable {
     func openDeliveries() throws(GatewayError) -> DeliveryStore
 
     /// The progress of streams that an earlier version stored.
-    func openSinks() throws(GatewayError) -> SinkStateStore
+    func openEarlierStreams() throws(GatewayError) -> EarlierStreams
 
     /// The cluster of gateways that share the storage; nil for storage of a single gateway.
     var cluster: (any Cluster)? { get }

@@ -51,11 +51,11 @@ struct BackupTests {
     /// A folder of an earlier version has the progress of its streams in a file of its own.
     @Test func progressOfStreamsOfAnEarlierVersionIsBackedUp() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
-        let path = fixture.dataDirectory + "/" + SinkStateStore.fileName
+        let path = fixture.dataDirectory + "/" + EarlierStreams.fileName
         #expect(FileManager.default.createFile(atPath: path, contents: nil))
-        _ = try SinkStateStore(path: path)
+        _ = try EarlierStreams(path: path)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
-        #expect(backup.files.contains { $0.name == SinkStateStore.fileName })
+        #expect(backup.files.contains { $0.name == EarlierStreams.fileName })
     }
 
     @Test func aDamagedOrUnfinishedCopyIsRefused() throws {

@@ -146,7 +146,7 @@ struct AdminRefusalTests {
         ("POST", "apps/shop/clients", #"{"name":"aX"}"#), ("POST", "apps/shop/sessions", #"{"user":"aX"}"#),
         ("POST", "tokens", #"{"name":"aX","scopes":["read"]}"#),
         (
-            "POST", "apps/shop/sinks",
+            "POST", "apps/shop/streams",
             #"{"name":"a","servers":"tls://nats.example","stream":"A","ca_file":"/a/X"}"#
         ), ("PATCH", "apps/shop", #"{"origins":["https://shop.exampleX"]}"#),
         ("GET", "apps/shop/events?name=X", nil), ("GET", "audit?actor=aX", nil),

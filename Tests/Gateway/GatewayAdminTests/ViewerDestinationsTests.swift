@@ -64,12 +64,12 @@ struct ViewerDestinationsTests {
         }
     }
 
-    @Test func aViewerSeesThatASinkHasFilesAndNotWhere() throws {
-        let masked = try bench.ask("GET", "apps/shop/sinks/out", nil, bench.token("read")).json
+    @Test func aViewerSeesThatAStreamHasFilesAndNotWhere() throws {
+        let masked = try bench.ask("GET", "apps/shop/streams/out", nil, bench.token("read")).json
         #expect(masked["servers"] as? String == "tls://127.0.0.1:1")
         #expect(masked["ca_file"] as? String == "…" && masked["nkey_seed_file"] as? String == "…")
         #expect(masked["credentials_file"] is String == false)
-        let whole = try bench.ask("GET", "apps/shop/sinks/out", nil, bench.token("write")).json
+        let whole = try bench.ask("GET", "apps/shop/streams/out", nil, bench.token("write")).json
         #expect(whole["ca_file"] as? String == "/etc/s3cr3t/ca")
     }
 

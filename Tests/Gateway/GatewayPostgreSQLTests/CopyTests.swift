@@ -44,10 +44,10 @@ extension PostgreSQLTests {
             let deliveries = try storage.openDeliveries()
             _ = deliveries
             // A file of an earlier version.
-            let sinks = path + "/" + SinkStateStore.fileName
-            #expect(FileManager.default.createFile(atPath: sinks, contents: nil))
-            _ = try storage.openSinks()
-            try SQLiteConnection(path: sinks).execute(
+            let streams = path + "/" + EarlierStreams.fileName
+            #expect(FileManager.default.createFile(atPath: streams, contents: nil))
+            _ = try storage.openEarlierStreams()
+            try SQLiteConnection(path: streams).execute(
                 "INSERT INTO sink_state (sink, until_ms) VALUES ('shop/stream', 5)")
             try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 30)).close()
             try SQLiteConnection(path: path + "/events.sqlite").execute(

@@ -82,7 +82,7 @@ extension PostgreSQLTests {
                 _ = try storage.openSessions(refreshKey: [])
                 _ = try storage.openAnalytics(from: NoTraffic(), now: { Date() }) { _ in }
                 _ = try storage.openDeliveries()
-                _ = try storage.openSinks()
+                _ = try storage.openEarlierStreams()
                 let connection = try database.connect()
                 var compared = 0
                 for file in try FileManager.default.contentsOfDirectory(atPath: folder)

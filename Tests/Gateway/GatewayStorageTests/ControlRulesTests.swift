@@ -141,14 +141,14 @@ struct ControlRulesTests {
         #expect(endpoint.oldSecret?.untilMilliseconds == 3_600_001)
     }
 
-    @Test func sinksHaveABound() throws {
+    @Test func streamsHaveABound() throws {
         func create(_ number: Int) throws {
-            _ = try apps.sinks.create(
+            _ = try apps.streams.create(
                 "s\(number)", of: "shop", ["servers": "nats://a:4222", "stream": .string("S\(number)")],
                 after: 0, at: 0)
         }
-        for number in 0..<SinkStore.most { try create(number) }
-        #expect(code { try create(SinkStore.most) } == .conflict)
+        for number in 0..<StreamStore.most { try create(number) }
+        #expect(code { try create(StreamStore.most) } == .conflict)
     }
 }
 

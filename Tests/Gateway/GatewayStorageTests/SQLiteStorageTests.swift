@@ -32,12 +32,12 @@ struct SQLiteStorageTests {
             let consumers = storage.openConsumers(with: events, now: { 0 })
             let analytics = try storage.openAnalytics(from: NoTraffic(), now: { Date() }, report: { _ in })
             let deliveries = try storage.openDeliveries()
-            let sinks = try storage.openSinks()
+            let streams = try storage.openEarlierStreams()
             // Opened later and repeatedly, as by an operator's request.
             let customers = try storage.openCustomers()
             _ = try storage.openControl(as: .account)
             _ = try storage.openControl(as: .account)
-            try withExtendedLifetime((events, consumers, analytics, deliveries, sinks, customers)) {
+            try withExtendedLifetime((events, consumers, analytics, deliveries, streams, customers)) {
                 let names = try FileManager.default.contentsOfDirectory(atPath: folder.path + "/data")
                     .filter { $0.hasSuffix(".sqlite-wal") }.map { String($0.dropLast(4)) }
                 #expect(

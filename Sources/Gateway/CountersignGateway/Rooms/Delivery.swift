@@ -40,7 +40,7 @@ struct Delivery: Sendable {
         let kinds: [any WayKind] = [
             webhooks,
             Streams(
-                directory, earlier: try storage.openSinks(), hasDuty: { membership.has(.streams) },
+                directory, earlier: try storage.openEarlierStreams(), hasDuty: { membership.has(.streams) },
                 connect: Self.connect),
         ]
         webhookCounts = webhooks.counts
@@ -68,11 +68,11 @@ struct Delivery: Sendable {
         }
     }
 
-    @Sendable static func connect(_ sink: EventSink) throws(SinkError) -> any StreamConnection {
+    @Sendable static func connect(_ sink: StreamSettings) throws(StreamError) -> any StreamConnection {
         #if NATS
             return try NATSConnection(to: sink)
         #else
-            throw SinkError(
+            throw StreamError(
                 .notBuilt,
                 """
                 this program was built without NATS, so events of this stream wait; build it with COUNTERSIGN_NATS=1 and \

@@ -7,7 +7,7 @@ package struct EventConsumerID: Hashable, Sendable {
         /// Sent by the gateway.
         case webhook
         /// Published to a stream by the gateway.
-        case sink
+        case stream = "sink"
         /// Written to files by the gateway.
         case file
     }

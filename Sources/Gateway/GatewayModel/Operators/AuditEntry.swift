@@ -66,7 +66,7 @@ package struct AuditEntry: Sendable {
         "app", "audit", "backup", "client", "consumer", "customer", "enforcement", "event", "key",
         "key_source",
         "policy", "project", "rules", "sample", "second_factor", "session", "setup", "sign_in_rules",
-        "signing_key", "sink", "token", "tokens", "user", "webhook", "write_key",
+        "signing_key", "sink", "stream", "token", "tokens", "user", "webhook", "write_key",
     ]
 
     /// The previous hash of the first entry.

@@ -243,18 +243,18 @@ package final class Metrics: GatewayObserver {
         for noun in ["stream", "sink"] {
             lags += [
                 .init(
-                    kind: .sink, noun: noun, suffix: "lag_events",
+                    kind: .stream, noun: noun, suffix: "lag_events",
                     help: "Events that are not in a stream yet.", value: { Double($0.events) }),
                 .init(
-                    kind: .sink, noun: noun, suffix: "lag_seconds",
+                    kind: .stream, noun: noun, suffix: "lag_seconds",
                     help: "Age of the oldest event that is not in a stream yet.", value: \.seconds),
             ]
             ways += [
                 .init(
-                    kind: .sink, noun: noun, suffix: "published_total", metricKind: .counter,
+                    kind: .stream, noun: noun, suffix: "published_total", metricKind: .counter,
                     help: "Events that a stream has accepted since the start.", value: { Double($0.events) }),
                 .init(
-                    kind: .sink, noun: noun, suffix: "failing",
+                    kind: .stream, noun: noun, suffix: "failing",
                     help: "1 while nothing can be published to a stream.", value: { $0.isFailing ? 1 : 0 }),
             ]
         }

@@ -1,4 +1,4 @@
-/// The tables of verdict counts, webhook deliveries and sinks. They correspond to the latest schemas of
+/// The tables of verdict counts, webhook deliveries and streams. They correspond to the latest schemas of
 /// `analytics.sqlite`, `webhooks.sqlite` and `sinks.sqlite`.
 enum CountTables {
     static let script =

@@ -44,7 +44,7 @@ package struct Backup: Sendable, Equatable {
     /// is not ahead of them.
     static let databases = [
         "control.sqlite", "token-keys.sqlite", "tokens.sqlite", DeliveryStore.fileName,
-        SinkStateStore.fileName, "events.sqlite",
+        EarlierStreams.fileName, "events.sqlite",
         "analytics.sqlite",
     ]
 

@@ -12,7 +12,7 @@ package import GatewayModel
 /// moved. This avoids repeated work. Afterwards the acknowledgement is rejected, so that two workers cannot
 /// move the same position.
 ///
-/// Webhook endpoints and sinks are consumers of separate kinds with separate names.
+/// Webhook endpoints and streams are consumers of separate kinds with separate names.
 ///
 /// Calls may block on the disk. All may throw ``ConsumerFailure``.
 package protocol EventConsumers: Sendable {
@@ -34,7 +34,7 @@ package protocol EventConsumers: Sendable {
     func seek(_ id: EventConsumerID, to start: EventStart) throws(ConsumerFailure) -> EventConsumer
 
     /// Sets the position of a consumer that does not use leases, because an external system stores its
-    /// progress, such as a sink's stream. The position may also move back. Throws `notFound`.
+    /// progress, such as a stream's stream. The position may also move back. Throws `notFound`.
     func place(_ id: EventConsumerID, after sequence: Int64) throws(ConsumerFailure)
 
     /// The progress of all ways with this kind.

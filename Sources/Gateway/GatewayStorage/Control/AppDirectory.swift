@@ -63,7 +63,7 @@ public final class AppDirectory: ControlStore {
     package var apiTokens: APITokenStore { APITokenStore(database: database, actor: actor, now: now) }
     package var alerts: AlertStore { AlertStore(database: database, actor: actor, now: now) }
     package var webhooks: WebhookStore { WebhookStore(database: database, actor: actor, now: now) }
-    package var sinks: SinkStore { SinkStore(database: database, actor: actor, now: now) }
+    package var streams: StreamStore { StreamStore(database: database, actor: actor, now: now) }
     package var auditLog: AuditLog { AuditLog(database: database, actor: actor, now: now) }
 
     // MARK: Apps

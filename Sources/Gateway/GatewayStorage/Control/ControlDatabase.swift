@@ -60,7 +60,7 @@ enum ControlDatabase {
         AppDeletionSchema.script,
         WebhookSchema.script,
         "ALTER TABLE write_key ADD COLUMN prefix TEXT NOT NULL DEFAULT ''",
-        SinkSchema.script,
+        StreamSchema.script,
         AdminSchema.auditHead,
         WebhookSchema.digest,
         // NULL for keys of earlier versions, which stored only the hash.

@@ -75,10 +75,10 @@ package final class FolderCopy: CopyPlace {
         _ = try storage.openSessions(refreshKey: [])
         _ = try AnalyticsStore.file(try folder.file(AnalyticsStore.fileName), at: Date())
         _ = try storage.openDeliveries()
-        _ = try SinkStateStore(path: try folder.file(SinkStateStore.fileName))
+        _ = try EarlierStreams(path: try folder.file(EarlierStreams.fileName))
         for file in [
             "control.sqlite", "token-keys.sqlite", "tokens.sqlite", AnalyticsStore.fileName,
-            DeliveryStore.fileName, SinkStateStore.fileName, Self.events,
+            DeliveryStore.fileName, EarlierStreams.fileName, Self.events,
         ] {
             let sqlite = try SQLiteConnection(path: folder.path + "/" + file)
             try sqlite.execute("PRAGMA synchronous = NORMAL")

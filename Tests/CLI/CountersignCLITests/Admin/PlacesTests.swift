@@ -90,8 +90,9 @@ struct PlacesTests {
         "webhook replay shop {id} --from-seq 1 --to-seq 1", "webhook test shop {id}",
         "webhook delete shop {id}", "webhook alerts set shop https://shop.example/alerts --json",
         "webhook alerts show shop", "webhook alerts show shop --json", "webhook alerts delete shop",
-        "sink create shop out nats://127.0.0.1:1 E", "sink pause shop out", "sink seek shop out --from start",
-        "sink list shop", "sink show shop out", "sink resume shop out", "sink delete shop out",
+        "stream create shop out nats://127.0.0.1:1 E", "stream pause shop out",
+        "stream seek shop out --from start",
+        "stream list shop", "stream show shop out", "stream resume shop out", "stream delete shop out",
         "app delete blog --confirm blog --json", "app list",
     ]
 

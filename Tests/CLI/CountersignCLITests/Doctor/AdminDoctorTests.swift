@@ -136,16 +136,16 @@ struct AdminDoctorTests {
                 "the webhook w has not taken its last attempt", "countersign webhook deliveries shop w"
             ),
             (
-                "sinks", ["name": "s", "state": "failing", "reason": "no server"],
-                "the sink s fails: no server", "countersign sink show shop s"
+                "streams", ["name": "s", "state": "failing", "reason": "no server"],
+                "the stream s fails: no server", "countersign stream show shop s"
             ),
             (
-                "sinks", ["name": "s", "state": "paused"], "the sink s is paused",
-                "countersign sink resume shop s"
+                "streams", ["name": "s", "state": "paused"], "the stream s is paused",
+                "countersign stream resume shop s"
             ),
             (
-                "sinks", ["name": "s", "state": "active", "events_missed": true], "the sink s has missed",
-                "countersign sink show shop s"
+                "streams", ["name": "s", "state": "active", "events_missed": true], "the stream s has missed",
+                "countersign stream show shop s"
             ),
             (
                 "consumers", ["name": "c", "events_missed": true], "the consumer c has missed",

@@ -86,7 +86,6 @@ struct GatewayClockTests {
         _ = try storage.openSecrets()
         _ = try storage.openSessions(refreshKey: Array(repeating: 7, count: 32))
         _ = try storage.openDeliveries()
-        _ = try storage.openSinks()
         _ = try storage.openAnalytics(from: AnalyticsRecorder(), now: { time }, report: { _ in })
         let events = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         let done = DispatchSemaphore(value: 0)
@@ -94,7 +93,7 @@ struct GatewayClockTests {
         done.wait()
         let files = try FileManager.default.contentsOfDirectory(atPath: folder.url.path)
             .filter { $0.hasSuffix(".sqlite") }
-        #expect(files.count == 7)
+        #expect(files.count == 6)
         for file in files {
             let connection = try SQLiteConnection(path: folder.url.path + "/" + file)
             let times = try connection.all("SELECT applied_ms FROM schema_version") { $0.int64(0) }

@@ -14,7 +14,7 @@ enum WayCase: String, CaseIterable {
     var kind: EventConsumerID.Kind {
         switch self {
         case .webhook: .webhook
-        case .stream: .sink
+        case .stream: .stream
         case .file: .file
         }
     }
@@ -94,10 +94,10 @@ final class DeliveryBench {
                 }
             case .stream:
                 Streams(
-                    directory, earlier: try storage.openSinks(),
+                    directory, earlier: try storage.openEarlierStreams(),
                     hasDuty: { [hasDuty] in hasDuty.withLock { $0 } }, clock: { now.withLock { $0 } },
                     run: { { $0() } },
-                    connect: { _ throws(SinkError) in try receiver.stream.connect() })
+                    connect: { _ throws(StreamError) in try receiver.stream.connect() })
             case .file:
                 AppendingFiles(
                     file: path, settings: self.route, duty: { [hasDuty] in hasDuty.withLock { $0 } })
@@ -124,7 +124,7 @@ final class DeliveryBench {
                 hold.merging(["url": "https://shop.example/in", "batch_size": 4]) { one, _ in one },
                 secret: nil, after: 0, at: 0)
         case .stream:
-            _ = try directory.sinks.create(
+            _ = try directory.streams.create(
                 "out", of: "shop",
                 hold.merging(["servers": "nats://n.example:4222", "stream": "E"]) { one, _ in one },
                 after: 0, at: 1)
@@ -150,7 +150,7 @@ final class DeliveryBench {
             try directory.webhooks.setPause(
                 isPaused ? .init(.requested, by: "lee") : nil, of: try name, of: "shop", at: time)
         case .stream:
-            try directory.sinks.setPause(isPaused ? .init(by: "lee") : nil, of: "out", of: "shop", at: time)
+            try directory.streams.setPause(isPaused ? .init(by: "lee") : nil, of: "out", of: "shop", at: time)
         case .file:
             route.withLock {
                 $0?.isPaused = isPaused
@@ -164,7 +164,7 @@ final class DeliveryBench {
     func delete() throws {
         switch way {
         case .webhook: try directory.webhooks.delete(try name, of: "shop")
-        case .stream: try directory.sinks.delete("out", of: "shop")
+        case .stream: try directory.streams.delete("out", of: "shop")
         case .file:
             route.withLock { $0 = nil }
             _ = try directory.createApp(id: "other")

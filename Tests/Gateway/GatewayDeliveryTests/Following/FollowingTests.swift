@@ -91,7 +91,7 @@ struct FollowingTests {
         #expect(throws: GatewayError.self) {
             try apps.projects.putInboxMessage(id: name, type: "push", content: "{}", in: "shop")
         }
-        let sink = EventSink(name: name, appID: "shop", createdMilliseconds: 0, startSequence: 0)
+        let sink = StreamSettings(name: name, appID: "shop", createdMilliseconds: 0, startSequence: 0)
         #expect { try sink.check() } throws: { "\($0)".contains("name") }
     }
 

@@ -41,8 +41,8 @@ final class MemoryStream: @unchecked Sendable {
     /// The relay's clock in milliseconds. A wait that times out advances it.
     let clock = Lock<Int64>(1_000)
 
-    func connect() throws(SinkError) -> any StreamConnection {
-        if isAway { throw SinkError(.cannotConnect, "away") }
+    func connect() throws(StreamError) -> any StreamConnection {
+        if isAway { throw StreamError(.cannotConnect, "away") }
         connections += 1
         return Connection(self)
     }
@@ -65,8 +65,8 @@ final class MemoryStream: @unchecked Sendable {
 
         init(_ stream: MemoryStream) { self.stream = stream }
 
-        func request(_ subject: String, _ body: [UInt8]) throws(SinkError) -> [UInt8] {
-            if stream.isAway { throw SinkError(.connection, "away") }
+        func request(_ subject: String, _ body: [UInt8]) throws(StreamError) -> [UInt8] {
+            if stream.isAway { throw StreamError(.connection, "away") }
             let answer: JSONValue
             switch subject.split(separator: ".").dropLast().last {
             case "CREATE":
@@ -92,8 +92,8 @@ final class MemoryStream: @unchecked Sendable {
             return answer.bytes
         }
 
-        func publish(_ message: StreamMessage, number: UInt64?) throws(SinkError) {
-            if stream.isAway { throw SinkError(.connection, "away") }
+        func publish(_ message: StreamMessage, number: UInt64?) throws(StreamError) {
+            if stream.isAway { throw StreamError(.connection, "away") }
             published += 1
             stream.mostUnderWay = max(stream.mostUnderWay, published - answered)
             if stream.lost > 0 {
@@ -127,8 +127,8 @@ final class MemoryStream: @unchecked Sendable {
             answers.append((StreamAnswer(number: number, body: answer.bytes), published))
         }
 
-        func answer(withinMilliseconds milliseconds: Int) throws(SinkError) -> StreamAnswer? {
-            if stream.isAway { throw SinkError(.connection, "away") }
+        func answer(withinMilliseconds milliseconds: Int) throws(StreamError) -> StreamAnswer? {
+            if stream.isAway { throw StreamError(.connection, "away") }
             if stream.isSilent || answers.isEmpty {
                 stream.clock.withLock { $0 += Int64(milliseconds) }
                 return nil
@@ -192,8 +192,8 @@ final class StreamBench {
     /// The ids of all events, in the order of storing.
     var stored: [String] { (0..<count).map { "m-\($0)" } }
 
-    func sink(_ members: JSONObject = [:]) throws -> EventSink {
-        try directory.sinks.create(
+    func sink(_ members: JSONObject = [:]) throws -> StreamSettings {
+        try directory.streams.create(
             "out", of: "shop",
             members.merging(["servers": "nats://n.example:4222", "stream": "E"]) { a, _ in a },
             after: 0, at: now.withLock { $0 })
@@ -206,11 +206,11 @@ final class StreamBench {
         private let route: DeliveryRoute
         var follower: Follower
 
-        init(_ bench: StreamBench, _ sink: EventSink, _ progress: DeliveryProgress?) {
+        init(_ bench: StreamBench, _ sink: StreamSettings, _ progress: DeliveryProgress?) {
             self.bench = bench
             let (stream, clock) = (bench.stream, bench.stream.clock)
             way = StreamWay(
-                sink, connect: { _ throws(SinkError) in try stream.connect() },
+                sink, connect: { _ throws(StreamError) in try stream.connect() },
                 clock: { clock.withLock { $0 } },
                 run: { $0() })
             var route = DeliveryRoute(sink.consumer)
@@ -248,11 +248,11 @@ final class StreamBench {
             _ = follower.ended(
                 .answer(given, events: batch.events.count), atMilliseconds: now, fraction: 1)
             guard case .retry(let failure, _) = given else { return true }
-            throw SinkError(SinkError.Code(rawValue: failure.code) ?? .storage, failure.reason)
+            throw StreamError(StreamError.Code(rawValue: failure.code) ?? .storage, failure.reason)
         }
     }
 
-    func relay(_ sink: EventSink, _ progress: DeliveryProgress? = nil) throws -> Publisher {
+    func relay(_ sink: StreamSettings, _ progress: DeliveryProgress? = nil) throws -> Publisher {
         Publisher(self, sink, progress)
     }
 
@@ -271,9 +271,9 @@ final class StreamBench {
         return DeliveryRunner(
             [
                 Streams(
-                    try storage.openControl(as: .schedule), earlier: try storage.openSinks(),
+                    try storage.openControl(as: .schedule), earlier: try storage.openEarlierStreams(),
                     clock: { clock.withLock { $0 } }, run: { { $0() } },
-                    connect: { [stream] _ throws(SinkError) in try stream.connect() })
+                    connect: { [stream] _ throws(StreamError) in try stream.connect() })
             ],
             DeliveryRunner.Environment(
                 directory: try storage.openControl(as: .schedule), events: storage.log,

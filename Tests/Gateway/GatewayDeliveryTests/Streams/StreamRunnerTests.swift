@@ -21,7 +21,7 @@ struct StreamRunnerTests {
     }
 
     private func position() throws -> Int64 {
-        try bench.consumers.find(EventConsumerID(appID: "shop", kind: .sink, name: "out"))
+        try bench.consumers.find(EventConsumerID(appID: "shop", kind: .stream, name: "out"))
             .partitions[0].committed
     }
 
@@ -32,7 +32,7 @@ struct StreamRunnerTests {
         turn(runner)
         #expect(try bench.isAtEnd(position()))
         bench.stream.isAway = true
-        try bench.directory.sinks.seek("out", of: "shop", after: 0, at: bench.now.withLock { $0 })
+        try bench.directory.streams.seek("out", of: "shop", after: 0, at: bench.now.withLock { $0 })
         turn(runner)
         #expect(try position() == 0)
         bench.stream.isAway = false
@@ -88,7 +88,7 @@ struct StreamRunnerTests {
         _ = try bench.sink()
         #expect(throws: GatewayError.self) { try bench.sink() }
         #expect {
-            _ = try bench.directory.sinks.create(
+            _ = try bench.directory.streams.create(
                 "other", of: "shop", ["servers": "nats://n.example:4222", "stream": "E"], after: 0, at: 0)
         } throws: { ($0 as? GatewayError)?.code == .conflict }
     }

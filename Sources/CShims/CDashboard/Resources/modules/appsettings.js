@@ -104,7 +104,7 @@ export function appSettings(context) {
       await api.post(`${base}/webhooks/alerts/test`);
       toast("The test is on its way.", { action: "See its result", onaction: () => { location.hash = `#${base}/webhooks?deliveries=alerts`; } });
     });
-    return card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Alert webhook"), !readonly && webhook.url && button("Send a test", { onclick: test })), h("p", { class: "muted" }, "Receives a signed request (Standard Webhooks) when many requests are rejected (at most once an hour), when enforcement returns to Optional automatically, when a webhook is paused, when a sink is too far behind, and when events that a consumer had not confirmed were deleted."),
+    return card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Alert webhook"), !readonly && webhook.url && button("Send a test", { onclick: test })), h("p", { class: "muted" }, "Receives a signed request (Standard Webhooks) when many requests are rejected (at most once an hour), when enforcement returns to Optional automatically, when a webhook is paused, when a stream is too far behind, and when events that a consumer had not confirmed were deleted."),
       settingsForm([field("Address", url, webhook.secret_set ? "A secret is set." : "A secret is created when you save."), !readonly && inside.control], !readonly && "Save",
         () => api.put(`${base}/webhook`, { url: url.value.trim() || null, allow_private: inside.read(url.value.trim()) }, etag), async ({ data }) => {
           if (data?.secret) await showOnce("The webhook's secret", "Your receiver checks the signature with it.", data.secret);

@@ -8,7 +8,7 @@ import { badge, button, card, table, toast } from "./ui.js";
 import { attempt, view } from "./views.js";
 
 export function sinks(context) {
-  const base = path("apps", context.app.id, "sinks");
+  const base = path("apps", context.app.id, "streams");
   const part = view(context, (signal) => api.get(base, { limit: 500 }, signal), ({ items }) => (items.length === 0 ? h("div", {}) : card(null,
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Streams")),
     table("Streams", [

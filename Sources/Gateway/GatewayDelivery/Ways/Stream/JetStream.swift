@@ -12,10 +12,10 @@ struct StreamGround {
 
 struct JetStream {
     private let connection: any StreamConnection
-    private let sink: EventSink
+    private let sink: StreamSettings
     private let filter: String
 
-    init(_ connection: any StreamConnection, _ sink: EventSink, _ template: SubjectTemplate) {
+    init(_ connection: any StreamConnection, _ sink: StreamSettings, _ template: SubjectTemplate) {
         self.connection = connection
         self.sink = sink
         filter = template.filter
@@ -23,18 +23,18 @@ struct JetStream {
 
     /// Reads the state of the stream. Creates the stream if it does not exist; an existing one is not
     /// changed.
-    func ground() throws(SinkError) -> StreamGround {
+    func ground() throws(StreamError) -> StreamGround {
         var info = try ask("STREAM.INFO", [:])
         if info.code == JetStreamError.streamNotFound { info = try ask("STREAM.CREATE", newStream) }
-        if let code = info.code { throw SinkError(.streamDiffers, refusal(code, info.text)) }
+        if let code = info.code { throw StreamError(.streamDiffers, refusal(code, info.text)) }
         try check(info.value["config"])
         guard let last = info.value["state"]["last_seq"].integer, last >= 0,
             let count = info.value["state"]["messages"].integer
-        else { throw SinkError(.connection, "the server's answer about the stream cannot be read") }
+        else { throw StreamError(.connection, "the server's answer about the stream cannot be read") }
         guard count > 0 else { return StreamGround(lastSequence: last, lastHeader: nil) }
         let found = try ask("STREAM.MSG.GET", ["last_by_subj": .string(filter)])
         if found.code == JetStreamError.noMessage { return StreamGround(lastSequence: last, lastHeader: nil) }
-        if let code = found.code { throw SinkError(.streamDiffers, refusal(code, found.text)) }
+        if let code = found.code { throw StreamError(.streamDiffers, refusal(code, found.text)) }
         let header = found.value["message"]["hdrs"].text.flatMap { Data(base64Encoded: $0) }
         return StreamGround(lastSequence: last, lastHeader: Self.fields(header.map { [UInt8]($0) } ?? []))
     }
@@ -45,17 +45,17 @@ struct JetStream {
 
     private func ask(
         _ operation: String, _ body: JSONObject
-    ) throws(SinkError) -> (value: JSONValue, code: Int64?, text: String) {
+    ) throws(StreamError) -> (value: JSONValue, code: Int64?, text: String) {
         let bytes = try connection.request(
             "$JS.API.\(operation).\(sink.stream)", body.isEmpty ? [] : JSONValue.object(body).bytes)
         let parser = StrictJSONParser(maximumBytes: max(1, bytes.count), maximumNameBytes: 1_024)
         guard let value = try? parser.parse(bytes: bytes, { $0.value }) else {
-            throw SinkError(.connection, "the server's answer is not JSON; is it a NATS server?")
+            throw StreamError(.connection, "the server's answer is not JSON; is it a NATS server?")
         }
         let error = value["error"]
         let text = DeliveryRecord.text(Array((error["description"].text ?? "").utf8))
         let code = error["err_code"].integer ?? error["code"].integer
-        if error != .null, code == nil { throw SinkError(.connection, "a server's answer cannot be read") }
+        if error != .null, code == nil { throw StreamError(.connection, "a server's answer cannot be read") }
         return (value, code, text)
     }
 
@@ -68,11 +68,11 @@ struct JetStream {
         ]
     }
 
-    private func check(_ config: JSONValue) throws(SinkError) {
-        func differ(_ what: String) throws(SinkError) {
-            throw SinkError(
+    private func check(_ config: JSONValue) throws(StreamError) {
+        func differ(_ what: String) throws(StreamError) {
+            throw StreamError(
                 .streamDiffers,
-                "the stream \(sink.stream) \(what); change it, or give the sink another. It was left as it is"
+                "the stream \(sink.stream) \(what); change it, or give the stream another. It was left as it is"
             )
         }
         let subjects = config["subjects"].elements.compactMap(\.text)

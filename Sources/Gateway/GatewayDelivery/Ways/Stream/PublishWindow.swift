@@ -32,7 +32,7 @@ package struct PublishWindow {
         case stored(event: Int64, message: Int64)
         /// The stream's state differs from the expected one and must be read.
         case outOfStep
-        case refused(SinkError)
+        case refused(StreamError)
         /// An acknowledgement that is no longer expected.
         case stale
     }
@@ -84,7 +84,8 @@ package struct PublishWindow {
             answer.number - first < UInt64(entries.count)
         else { return .stale }
         guard let body = answer.body else {
-            return .refused(SinkError(.streamDiffers, "no stream listens under the sink's subjects any more"))
+            return .refused(
+                StreamError(.streamDiffers, "no stream listens under the stream's subjects any more"))
         }
         let said = try? parser.parse(bytes: body) { node in
             (
@@ -96,7 +97,7 @@ package struct PublishWindow {
         if let code = said.code {
             if JetStreamError.wrongLastSequence.contains(code) { return .outOfStep }
             return .refused(
-                SinkError(
+                StreamError(
                     .streamRefuses,
                     "the stream takes no message: \(DeliveryRecord.text(Array((said.text ?? "no reason").utf8)))"
                 ))

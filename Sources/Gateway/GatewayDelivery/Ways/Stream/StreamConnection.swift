@@ -4,14 +4,14 @@ package import GatewayModel
 package protocol StreamConnection: AnyObject {
     /// Sends a request to the JetStream API and returns the JSON response. Throws `connection` after a
     /// time-out and `noStreams` without a responder.
-    func request(_ subject: String, _ body: [UInt8]) throws(SinkError) -> [UInt8]
+    func request(_ subject: String, _ body: [UInt8]) throws(StreamError) -> [UInt8]
 
     /// Passes a message to the connection, which may send it later. The acknowledgement has the same
     /// `number`; without a number there is no acknowledgement.
-    func publish(_ message: StreamMessage, number: UInt64?) throws(SinkError)
+    func publish(_ message: StreamMessage, number: UInt64?) throws(StreamError)
 
     /// The next acknowledgement; nil after the time-out. With 0 it does not wait.
-    func answer(withinMilliseconds milliseconds: Int) throws(SinkError) -> StreamAnswer?
+    func answer(withinMilliseconds milliseconds: Int) throws(StreamError) -> StreamAnswer?
 
     func close()
 }
@@ -36,7 +36,7 @@ package struct StreamAnswer: Sendable {
     }
 }
 
-package typealias StreamConnect = @Sendable (EventSink) throws(SinkError) -> any StreamConnection
+package typealias StreamConnect = @Sendable (StreamSettings) throws(StreamError) -> any StreamConnection
 
 /// Runs work of one stream, one after another.
 package typealias StreamRun = @Sendable (@escaping @Sendable () -> Void) -> Void

@@ -22,7 +22,7 @@ final class StreamWay: Way, @unchecked Sendable {
     /// Waits for acknowledgements, so that no thread of the pool does.
     private let run: StreamRun
     // All below are used in `run` only.
-    private var sink: EventSink
+    private var sink: StreamSettings
     private var connection: (any StreamConnection)?
     private var window = PublishWindow()
     private var stumbles = 0
@@ -32,7 +32,7 @@ final class StreamWay: Way, @unchecked Sendable {
     private var isClosed = false
 
     init(
-        _ sink: EventSink, connect: @escaping StreamConnect, clock: @escaping @Sendable () -> Int64,
+        _ sink: StreamSettings, connect: @escaping StreamConnect, clock: @escaping @Sendable () -> Int64,
         run: @escaping StreamRun
     ) {
         self.sink = sink
@@ -41,7 +41,7 @@ final class StreamWay: Way, @unchecked Sendable {
         self.run = run
     }
 
-    func change(_ sink: EventSink) {
+    func change(_ sink: StreamSettings) {
         run { [self] in
             if sink != self.sink { disconnect() }
             self.sink = sink
@@ -58,7 +58,7 @@ final class StreamWay: Way, @unchecked Sendable {
     func accept(_ batch: DeliveryBatch, _ done: @escaping @Sendable (DeliveryAnswer) -> Void) {
         run { [self] in
             guard !isClosed else { return done(.notTried) }
-            do throws(SinkError) {
+            do throws(StreamError) {
                 done(try deliver(batch))
             } catch {
                 disconnect()
@@ -73,9 +73,9 @@ final class StreamWay: Way, @unchecked Sendable {
         last = nil
     }
 
-    private func deliver(_ batch: DeliveryBatch) throws(SinkError) -> DeliveryAnswer {
+    private func deliver(_ batch: DeliveryBatch) throws(StreamError) -> DeliveryAnswer {
         guard let template = sink.template else {
-            throw SinkError(.streamDiffers, "the stream's subject template is invalid; create it again")
+            throw StreamError(.streamDiffers, "the stream's subject template is invalid; create it again")
         }
         let open: any StreamConnection
         if let connection { open = connection } else { open = try connect(sink) }
@@ -84,14 +84,14 @@ final class StreamWay: Way, @unchecked Sendable {
             let (mark, last) = try settle(batch, JetStream(open, sink, template))
             guard mark == batch.progress.committed else { return .moved(to: mark, receiver: last) }
         }
-        let message = SinkMessage(of: sink, template)
+        let message = MessageTemplate(of: sink, template)
         let positions = batch.positions?.of(sink.appID)
         var waiting = batch.events[...]
         var deadline: Int64?
         repeat {
             while window.hasRoom, let positions, let event = waiting.popFirst() {
                 guard let last, last < Int64.max else {
-                    throw SinkError(
+                    throw StreamError(
                         .streamDiffers, "the stream has used its last sequence number; create another")
                 }
                 let made = message.make(event, positions, after: last)
@@ -122,7 +122,7 @@ final class StreamWay: Way, @unchecked Sendable {
     /// Waits for acknowledgements. Returns false if the stream's state differs from the expected one.
     private func hear(
         _ open: any StreamConnection, until deadline: Int64
-    ) throws(SinkError) -> Bool {
+    ) throws(StreamError) -> Bool {
         var wait = Int(max(0, deadline - clock()))
         while let answer = try open.answer(withinMilliseconds: wait) {
             wait = 0
@@ -139,10 +139,10 @@ final class StreamWay: Way, @unchecked Sendable {
     /// Reads from the stream where to resume.
     private func settle(
         _ batch: DeliveryBatch, _ stream: JetStream
-    ) throws(SinkError) -> (mark: Int64, last: Int64) {
+    ) throws(StreamError) -> (mark: Int64, last: Int64) {
         guard stumbles < Self.mostStumbles else {
             stumbles = 0
-            throw SinkError(
+            throw StreamError(
                 .streamRefuses,
                 "the stream neither accepts the next event nor contains it; does something else write to it?")
         }
@@ -154,7 +154,7 @@ final class StreamWay: Way, @unchecked Sendable {
     }
 
     /// The sequence number of the last published event.
-    private func mark(_ info: StreamGround, _ batch: DeliveryBatch) throws(SinkError) -> Int64 {
+    private func mark(_ info: StreamGround, _ batch: DeliveryBatch) throws(StreamError) -> Int64 {
         let known = batch.progress.receiverSequence > 0 ? batch.progress.committed : nil
         guard let header = info.lastHeader else {
             // Messages that were stored and later purged or expired are not published again. A stream with a
@@ -162,17 +162,17 @@ final class StreamWay: Way, @unchecked Sendable {
             if let known, info.lastSequence >= batch.progress.receiverSequence { return known }
             return sink.startSequence
         }
-        guard let text = header[SinkMessage.epoch], let epoch = Int64(text),
-            let position = header[SinkMessage.position]
+        guard let text = header[MessageTemplate.epoch], let epoch = Int64(text),
+            let position = header[MessageTemplate.position]
         else {
             if known == nil { return sink.startSequence }
-            throw SinkError(
+            throw StreamError(
                 .markUnusable,
                 "the last message in the stream was not published by this gateway; delete it there, or move "
                     + "the stream to a position")
         }
         guard epoch <= sink.epoch else {
-            throw SinkError(
+            throw StreamError(
                 .markUnusable,
                 "another gateway publishes to this stream, or this gateway was restored to an earlier state; "
                     + "move the stream to a position")
@@ -181,7 +181,7 @@ final class StreamWay: Way, @unchecked Sendable {
         do throws(EventPositions.Fault) {
             return try positions.sequence(of: position, in: sink.appID)
         } catch {
-            throw SinkError(
+            throw StreamError(
                 .markUnusable, "the stream's last message: \(error.reason); move the stream to a position")
         }
     }

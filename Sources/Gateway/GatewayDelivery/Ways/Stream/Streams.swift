@@ -5,13 +5,13 @@ package import GatewayStorage
 
 /// All streams, as configured in the control database.
 package struct Streams: WayKind {
-    package let kind = EventConsumerID.Kind.sink
+    package let kind = EventConsumerID.Kind.stream
     package let retry = Retry(first: 1, most: 30)
     package let gatherSeconds = 0.0
     /// A stream may have lost messages.
     package let probeMilliseconds: Int64? = 10_000
     private let directory: AppDirectory
-    private let earlier: SinkStateStore
+    private let earlier: EarlierStreams
     private let clock: @Sendable () -> Int64
     private let makeRun: @Sendable () -> StreamRun
     private let duty: @Sendable () -> Bool
@@ -19,7 +19,7 @@ package struct Streams: WayKind {
 
     /// `clock` returns milliseconds of a monotonic clock.
     package init(
-        _ directory: AppDirectory, earlier: SinkStateStore,
+        _ directory: AppDirectory, earlier: EarlierStreams,
         hasDuty: @escaping @Sendable () -> Bool = { true },
         clock: @escaping @Sendable () -> Int64 = { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) },
         run: @escaping @Sendable () -> StreamRun = Streams.queue, connect: @escaping StreamConnect
@@ -41,7 +41,7 @@ package struct Streams: WayKind {
     package var hasDuty: Bool { duty() }
 
     package func routes() throws -> [DeliveryRoute] {
-        try directory.sinks.all().map { sink in
+        try directory.streams.all().map { sink in
             var route = DeliveryRoute(sink.consumer)
             route.holdDays = sink.holdDays
             route.isPaused = sink.pause != nil
@@ -55,19 +55,19 @@ package struct Streams: WayKind {
     }
 
     package func open(_ route: DeliveryRoute) throws -> any Way {
-        guard let sink = route.settings as? EventSink else {
+        guard let sink = route.settings as? StreamSettings else {
             throw GatewayError(.invalid, "\(route.id.name) is not a stream")
         }
         return StreamWay(sink, connect: connect, clock: clock, run: makeRun())
     }
 
     package func change(_ way: any Way, to route: DeliveryRoute) {
-        if let sink = route.settings as? EventSink { (way as? StreamWay)?.change(sink) }
+        if let sink = route.settings as? StreamSettings { (way as? StreamWay)?.change(sink) }
     }
 
     package func earlierProgress() throws -> [EventConsumerID: DeliveryProgress] {
         let states = try earlier.states()
-        let found = try directory.sinks.all().compactMap { sink in
+        let found = try directory.streams.all().compactMap { sink in
             states[sink.key].map { (sink.consumer, $0) }
         }
         return Dictionary(uniqueKeysWithValues: found)

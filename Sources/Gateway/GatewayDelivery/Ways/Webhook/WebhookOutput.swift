@@ -3,7 +3,7 @@ package import GatewayHTTP
 package import GatewayModel
 internal import GatewayStorage
 
-/// What the webhooks of a gateway share.
+/// The transport, clock and stores that all webhooks of a gateway use.
 package struct WebhookOutput: Sendable {
     /// Sends one request, then calls `done` once. The first closure returns true to cancel.
     package typealias Send =

@@ -4,7 +4,7 @@ internal import Foundation
 package import GatewayModel
 
 /// The progress of streams that an earlier version stored in `sinks.sqlite`.
-package struct SinkStateStore: Sendable {
+package struct EarlierStreams: Sendable {
     package static let fileName = "sinks.sqlite"
 
     private let database: (any SQLDatabase)?

@@ -1,5 +1,5 @@
-/// The table of sinks in `control.sqlite`.
-enum SinkSchema {
+/// The table of streams in `control.sqlite`.
+enum StreamSchema {
     static let script = """
         CREATE TABLE sink (
             app_id TEXT NOT NULL REFERENCES app (id) ON DELETE CASCADE,

@@ -4,78 +4,78 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// Stores event sinks. A running gateway loads a change within a second.
-package struct SinkStore: ControlStore {
+/// Stores event streams. A running gateway loads a change within a second.
+package struct StreamStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// The maximum number of sinks of all apps. Each sink has a connection and may block a thread.
+    /// The maximum number of streams of all apps. Each stream has a connection and may block a thread.
     package static let most = 16
 
-    /// An app's sinks, in the order of creation. Throws `notFound`, `storage`.
-    package func all(of appID: String) throws(GatewayError) -> [EventSink] {
+    /// An app's streams, in the order of creation. Throws `notFound`, `storage`.
+    package func all(of appID: String) throws(GatewayError) -> [StreamSettings] {
         try read { connection in
             try Self.checkApp(appID, connection)
-            return try Self.sinks(connection, where: "WHERE app_id = ?1", [.text(appID)])
+            return try Self.streams(connection, where: "WHERE app_id = ?1", [.text(appID)])
         }
     }
 
-    /// The sinks of all apps. Throws `storage`.
-    package func all() throws(GatewayError) -> [EventSink] {
-        try read { try Self.sinks($0) }
+    /// The streams of all apps. Throws `storage`.
+    package func all() throws(GatewayError) -> [StreamSettings] {
+        try read { try Self.streams($0) }
     }
 
     /// Throws `notFound`, `storage`.
-    package func sink(_ name: String, of appID: String) throws(GatewayError) -> EventSink {
-        try read { try Self.sink(name, of: appID, $0) }
+    package func stream(_ name: String, of appID: String) throws(GatewayError) -> StreamSettings {
+        try read { try Self.stream(name, of: appID, $0) }
     }
 
-    /// Creates a sink that starts after `startSequence`. Throws `invalid`, `conflict` for a duplicate name, a
-    /// stream in use or too many sinks, `notFound`, `storage`.
+    /// Creates a stream that starts after `startSequence`. Throws `invalid`, `conflict` for a duplicate name, a
+    /// stream in use or too many streams, `notFound`, `storage`.
     package func create(
         _ name: String, of appID: String, _ members: JSONObject, after startSequence: Int64,
         at milliseconds: Int64
-    ) throws(GatewayError) -> EventSink {
-        var sink = EventSink(
+    ) throws(GatewayError) -> StreamSettings {
+        var sink = StreamSettings(
             name: name, appID: appID, createdMilliseconds: milliseconds, startSequence: startSequence)
         sink.set(members)
         try sink.check()
         let made = sink
         try write { connection in
             try Self.checkApp(appID, connection)
-            let others = try Self.sinks(connection)
+            let others = try Self.streams(connection)
             if others.contains(where: { $0.key == made.key }) {
                 throw GatewayError(
-                    .conflict, "there is already a sink \(name); delete it first, or choose another name")
+                    .conflict, "there is already a stream \(name); delete it first, or choose another name")
             }
-            // A stream must have one publisher, because a sink resumes from the last message of its stream.
+            // A stream must have one publisher, because a stream resumes from the last message of its stream.
             if let other = others.first(where: {
                 $0.stream == made.stream && $0.addresses.contains(where: made.addresses.contains)
             }) {
                 throw GatewayError(
                     .conflict,
-                    "the sink \(other.key) already publishes to this stream; give each its own stream"
+                    "the stream \(other.key) already publishes to this stream; give each its own stream"
                 )
             }
             guard others.count < Self.most else {
                 throw GatewayError(
-                    .conflict, "a gateway may have at most \(Self.most) sinks; delete one first")
+                    .conflict, "a gateway may have at most \(Self.most) streams; delete one first")
             }
             try connection.run(
                 "INSERT INTO sink (app_id, name, created_ms, body) VALUES (?1, ?2, ?3, ?4)", .text(appID),
                 .text(name), .integer(milliseconds), Self.body(made))
-            try audit(connection, "sink.create", name, app: appID, after: made.json, at: milliseconds)
+            try audit(connection, "stream.create", name, app: appID, after: made.json, at: milliseconds)
         }
         return made
     }
 
     /// Pauses publishing, or resumes it when `pause` is nil. Throws `notFound`, `storage`.
     package func setPause(
-        _ pause: EventSink.Pause?, of name: String, of appID: String, at milliseconds: Int64
+        _ pause: StreamSettings.Pause?, of name: String, of appID: String, at milliseconds: Int64
     ) throws(GatewayError) {
         try update(
-            name, of: appID, pause == nil ? "sink.resume" : "sink.pause", isNoted: pause == nil,
+            name, of: appID, pause == nil ? "stream.resume" : "stream.pause", isNoted: pause == nil,
             at: milliseconds
         ) { sink in
             // A second pause leaves the first unchanged.
@@ -87,31 +87,31 @@ package struct SinkStore: ControlStore {
     package func seek(
         _ name: String, of appID: String, after sequence: Int64, at milliseconds: Int64
     ) throws(GatewayError) {
-        try update(name, of: appID, "sink.seek", at: milliseconds) { sink in
+        try update(name, of: appID, "stream.seek", at: milliseconds) { sink in
             sink.startSequence = sequence
             // The epoch must increase even if the clock was set back.
             sink.epoch = max(milliseconds, sink.epoch + 1)
         }
     }
 
-    /// Deletes a sink. The stream keeps its messages. Throws `notFound`, `storage`.
+    /// Deletes a stream. The stream keeps its messages. Throws `notFound`, `storage`.
     package func delete(_ name: String, of appID: String) throws(GatewayError) {
         try write { connection in
-            let sink = try Self.sink(name, of: appID, connection)
+            let sink = try Self.stream(name, of: appID, connection)
             try connection.run("DELETE FROM sink WHERE app_id = ?1 AND name = ?2", .text(appID), .text(name))
-            try audit(connection, "sink.delete", name, app: appID, before: sink.json)
+            try audit(connection, "stream.delete", name, app: appID, before: sink.json)
         }
     }
 
     // MARK: Rows
 
-    /// Changes a sink. Without `isNoted`, does nothing if the sink stays the same.
+    /// Changes a stream. Without `isNoted`, does nothing if the stream stays the same.
     private func update(
         _ name: String, of appID: String, _ action: String, isNoted: Bool = false, at milliseconds: Int64,
-        _ edit: (inout EventSink) -> Void
+        _ edit: (inout StreamSettings) -> Void
     ) throws(GatewayError) {
         try write { connection in
-            let before = try Self.sink(name, of: appID, connection)
+            let before = try Self.stream(name, of: appID, connection)
             var after = before
             edit(&after)
             guard after != before || isNoted else { return }
@@ -125,24 +125,24 @@ package struct SinkStore: ControlStore {
         }
     }
 
-    private static func body(_ sink: EventSink) -> SQLValue {
+    private static func body(_ sink: StreamSettings) -> SQLValue {
         .text(String(decoding: sink.kept.bytes, as: UTF8.self))
     }
 
-    private static func sink(
+    private static func stream(
         _ name: String, of appID: String, _ connection: any SQLConnection
-    ) throws -> EventSink {
-        let found = try sinks(
+    ) throws -> StreamSettings {
+        let found = try streams(
             connection, where: "WHERE app_id = ?1 AND name = ?2", [.text(appID), .text(name)])
         guard let sink = found.first else {
-            throw GatewayError(.notFound, "the app \(appID) has no sink \(name)")
+            throw GatewayError(.notFound, "the app \(appID) has no stream \(name)")
         }
         return sink
     }
 
-    private static func sinks(
+    private static func streams(
         _ connection: any SQLConnection, where condition: String = "", _ values: [SQLValue] = []
-    ) throws -> [EventSink] {
+    ) throws -> [StreamSettings] {
         let rows = try connection.all(
             "SELECT app_id, name, created_ms, body FROM sink \(condition) ORDER BY created_ms, app_id, name",
             values
@@ -150,9 +150,9 @@ package struct SinkStore: ControlStore {
         return try rows.map { appID, name, created, body in
             let parser = StrictJSONParser(maximumBytes: max(1, body.count))
             guard let members = try parser.parse(bytes: body, { $0.value }).members else {
-                throw GatewayError(.storage, "the sink \(name) is damaged")
+                throw GatewayError(.storage, "the stream \(name) is damaged")
             }
-            return EventSink(name: name, appID: appID, createdMilliseconds: created, kept: members)
+            return StreamSettings(name: name, appID: appID, createdMilliseconds: created, kept: members)
         }
     }
 }

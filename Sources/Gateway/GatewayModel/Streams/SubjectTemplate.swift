@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// A template for the subjects that a sink publishes to: tokens separated by dots. A token is a literal,
+/// A template for the subjects that a stream publishes to: tokens separated by dots. A token is a literal,
 /// `{app}`, `{type}` or `{user}`.
 ///
 /// Values from an event are escaped into one token, because a dot, wildcard or space would change the
@@ -44,7 +44,7 @@ package struct SubjectTemplate: Sendable, Equatable {
         self.tokens = tokens
     }
 
-    /// The subject filter that matches all events of the sink and no event of another app.
+    /// The subject filter that matches all events of the stream and no event of another app.
     package var filter: String {
         tokens.map { token in
             switch token {

@@ -4,44 +4,48 @@ internal import GatewayModel
 internal import GatewayStorage
 
 /// The streams to which an app's events are published, and their progress.
-struct SinkRoutes: Sendable {
+struct StreamRoutes: Sendable {
     let log: any EventLog
     let consumers: any EventConsumers
 
-    var all: [AdminRoute] {
+    /// An earlier version called streams sinks. Its paths work for one release.
+    var all: [AdminRoute] { routes("streams") + routes("sinks") }
+
+    private func routes(_ noun: String) -> [AdminRoute] {
         [
             AdminRoute(
-                "GET", "/apps/{app}/sinks", .viewer, "List the streams that an app's events are published to",
+                "GET", "/apps/{app}/\(noun)", .viewer,
+                "List the streams that an app's events are published to",
                 .list(Self.shape.shape)
             ) { call in
-                let shown = try shown(call, try call.directory.sinks.all(of: call[0]), of: call[0])
+                let shown = try shown(call, try call.directory.streams.all(of: call[0]), of: call[0])
                 return try call.page(
                     shown, at: { PagePosition($0.sink.createdMilliseconds, $0.sink.name) },
                     json: { Self.shape.json($0) })
             },
             // Requires owner, because a stream names an address to connect to and files to read.
             AdminRoute(
-                "POST", "/apps/{app}/sinks", .owner, "Publish an app's events to a stream",
+                "POST", "/apps/{app}/\(noun)", .owner, "Publish an app's events to a stream",
                 body: .object(
-                    [.must("name", .text(longest: 64))] + EventSink.settable + AdminCall.startMembers),
+                    [.must("name", .text(longest: 64))] + StreamSettings.settable + AdminCall.startMembers),
                 .json(Self.shape.shape, status: 201), answer: create),
             AdminRoute(
-                "GET", "/apps/{app}/sinks/{name}", .viewer, "Show a sink, its lag and its last error",
+                "GET", "/apps/{app}/\(noun)/{name}", .viewer, "Show a stream, its lag and its last error",
                 .json(Self.shape.shape)
             ) { call in try answer(call) },
             AdminRoute(
-                "POST", "/apps/{app}/sinks/{name}/pause", .operator, "Pause publishing to a sink's stream",
+                "POST", "/apps/{app}/\(noun)/{name}/pause", .operator, "Pause publishing to a stream",
                 .json(Self.shape.shape)
             ) { call in
-                let pause = EventSink.Pause(by: call.identity.name, atMilliseconds: call.nowMilliseconds)
+                let pause = StreamSettings.Pause(by: call.identity.name, atMilliseconds: call.nowMilliseconds)
                 return try setPause(pause, call)
             },
             AdminRoute(
-                "POST", "/apps/{app}/sinks/{name}/resume", .operator,
-                "Resume publishing to a sink's stream", .json(Self.shape.shape)
+                "POST", "/apps/{app}/\(noun)/{name}/resume", .operator,
+                "Resume publishing to a stream", .json(Self.shape.shape)
             ) { call in try setPause(nil, call) },
             AdminRoute(
-                "POST", "/apps/{app}/sinks/{name}/seek", .operator,
+                "POST", "/apps/{app}/\(noun)/{name}/seek", .operator,
                 "Publish again from a given event, whatever the stream contains",
                 body: .object(AdminCall.startMembers),
                 .json(Self.shape.shape)
@@ -51,17 +55,17 @@ struct SinkRoutes: Sendable {
                     throw AdminProblem.invalid("from", "is missing; give it, time_ms or position")
                 }
                 let after = try sequence(of: start, in: app)
-                try call.directory.sinks.seek(call[1], of: app, after: after, at: call.nowMilliseconds)
-                let sink = try call.directory.sinks.sink(call[1], of: app)
+                try call.directory.streams.seek(call[1], of: app, after: after, at: call.nowMilliseconds)
+                let sink = try call.directory.streams.stream(call[1], of: app)
                 try matching { try consumers.place(sink.consumer, after: after) }
                 return try answer(call, sink)
             },
             AdminRoute(
-                "DELETE", "/apps/{app}/sinks/{name}", .operator,
-                "Delete a sink; its stream keeps its messages", .nothing
+                "DELETE", "/apps/{app}/\(noun)/{name}", .operator,
+                "Delete a stream; its messages stay on the server", .nothing
             ) { call in
-                let sink = try call.directory.sinks.sink(call[1], of: call[0])
-                try call.directory.sinks.delete(call[1], of: call[0])
+                let sink = try call.directory.streams.stream(call[1], of: call[0])
+                try call.directory.streams.delete(call[1], of: call[0])
                 try matching { try consumers.delete(sink.consumer) }
                 return call.noContent
             },
@@ -70,25 +74,25 @@ struct SinkRoutes: Sendable {
 
     /// A stream and its progress.
     private struct Shown {
-        let sink: EventSink
+        let sink: StreamSettings
         let state: WayState
     }
 
     private static let shape = AnswerShape<Shown>(
-        named: "Sink",
-        first: EventSink.fields.map { $0.of(\.sink) } + WayState.fields.map { $0.of(\.state) },
+        named: "Stream",
+        first: StreamSettings.fields.map { $0.of(\.sink) } + WayState.fields.map { $0.of(\.state) },
         .init("stream_seq", \.state.progress?.receiverSequence),
         .time("mark_ms", \.state.progress?.deliveredMilliseconds))
 
-    private func shown(_ call: AdminCall, _ sinks: [EventSink], of appID: String) throws -> [Shown] {
+    private func shown(_ call: AdminCall, _ streams: [StreamSettings], of appID: String) throws -> [Shown] {
         let mask = try call.userMask()
-        let states = try WayState.all(.sink, of: appID, consumers, log)
-        return sinks.map { sink in
+        let states = try WayState.all(.stream, of: appID, consumers, log)
+        return streams.map { sink in
             Shown(sink: masked(sink, mask), state: states(sink.name, sink.pause != nil))
         }
     }
 
-    private func masked(_ sink: EventSink, _ mask: UserMask) -> EventSink {
+    private func masked(_ sink: StreamSettings, _ mask: UserMask) -> StreamSettings {
         var sink = sink
         sink.authorityFile = sink.authorityFile.map(mask.destination)
         sink.credentialsFile = sink.credentialsFile.map(mask.destination)
@@ -97,10 +101,10 @@ struct SinkRoutes: Sendable {
     }
 
     private func answer(_ call: AdminCall) throws -> HTTPResponse {
-        try answer(call, try call.directory.sinks.sink(call[1], of: call[0]))
+        try answer(call, try call.directory.streams.stream(call[1], of: call[0]))
     }
 
-    private func answer(_ call: AdminCall, _ sink: EventSink, status: Int = 200) throws -> HTTPResponse {
+    private func answer(_ call: AdminCall, _ sink: StreamSettings, status: Int = 200) throws -> HTTPResponse {
         guard let shown = try shown(call, [sink], of: sink.appID).first else { return call.noContent }
         return call.answer(Self.shape.json(shown), status: status)
     }
@@ -122,7 +126,7 @@ struct SinkRoutes: Sendable {
         let body = try call.body()
         let app = try call.app().id
         let start = try call.eventStart(of: app, in: log) ?? .start
-        let made = try call.directory.sinks.create(
+        let made = try call.directory.streams.create(
             try body.text("name"), of: app, body.members, after: try sequence(of: start, in: app),
             at: call.nowMilliseconds)
         try matching {
@@ -135,8 +139,8 @@ struct SinkRoutes: Sendable {
         return try answer(call, made, status: 201)
     }
 
-    private func setPause(_ pause: EventSink.Pause?, _ call: AdminCall) throws -> HTTPResponse {
-        try call.directory.sinks.setPause(pause, of: call[1], of: call[0], at: call.nowMilliseconds)
+    private func setPause(_ pause: StreamSettings.Pause?, _ call: AdminCall) throws -> HTTPResponse {
+        try call.directory.streams.setPause(pause, of: call[1], of: call[0], at: call.nowMilliseconds)
         return try answer(call)
     }
 }

@@ -2,7 +2,7 @@ package import CountersignCore
 internal import Foundation
 
 /// An external stream to which all events of an app are published, once and in the order of storing.
-package struct EventSink: Sendable, Equatable {
+package struct StreamSettings: Sendable, Equatable {
     package private(set) var appID = ""
     /// 1 to 64 of `A-Z a-z 0-9 . _ -`, unique within the app.
     package private(set) var name = ""
@@ -55,7 +55,7 @@ package struct EventSink: Sendable, Equatable {
         }
     }
 
-    package var consumer: EventConsumerID { EventConsumerID(appID: appID, kind: .sink, name: name) }
+    package var consumer: EventConsumerID { EventConsumerID(appID: appID, kind: .stream, name: name) }
 
     package var consumerSettings: EventConsumerSettings { EventConsumerSettings(holdDays: holdDays) }
 
@@ -67,14 +67,14 @@ package struct EventSink: Sendable, Equatable {
     package var template: SubjectTemplate? { SubjectTemplate(subject, appID: appID) }
 }
 
-extension EventSink.Pause: SettingPart {
-    package static let fields: [JSONField<EventSink.Pause>] = [
+extension StreamSettings.Pause: SettingPart {
+    package static let fields: [JSONField<StreamSettings.Pause>] = [
         .text("by", \.by, longest: 512), .member("at_ms", \.atMilliseconds, .milliseconds),
     ]
 }
 
-extension EventSink: SettingPart {
-    package static let fields: [JSONField<EventSink>] = [
+extension StreamSettings: SettingPart {
+    package static let fields: [JSONField<StreamSettings>] = [
         .init("app", \.appID), .init("name", \.name), .time("created_ms", \.createdMilliseconds),
         .text("servers", \.servers, longest: 2_048), .text("stream", \.stream, longest: 255),
         .text("subject", \.subject, longest: SubjectTemplate.longest),
@@ -90,13 +90,13 @@ extension EventSink: SettingPart {
         .own("revision", \.revision),
     ]
 
-    /// Reads a stored sink.
+    /// Reads a stored stream.
     package init(name: String, appID: String, createdMilliseconds: Int64, kept: JSONObject) {
         self.init(name: name, appID: appID, createdMilliseconds: createdMilliseconds, startSequence: 0)
         read(kept)
     }
 
-    /// The members that a new sink is created with, except the name.
+    /// The members that a new stream is created with, except the name.
     package static var settable: [JSONMember] {
         taken.filter { !$0.isReadOnly }.map { member in
             ["servers", "stream"].contains(member.name)
@@ -109,7 +109,7 @@ extension EventSink: SettingPart {
         func refuse(_ reason: String) throws(GatewayError) { throw GatewayError(.invalid, reason) }
         if !EventConsumerID.isName(name) || !GivenName.isUsable(name) {
             try refuse(
-                "a sink's name must be 1 to 64 of the characters A-Z a-z 0-9 . _ -, and \(GivenName.rule)")
+                "a stream's name must be 1 to 64 of the characters A-Z a-z 0-9 . _ -, and \(GivenName.rule)")
         }
         if !(1...8 ~= addresses.count) || !addresses.allSatisfy(Self.isAddress) {
             try refuse(

@@ -1,15 +1,15 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// `countersign sink …`.
-enum SinkCommand {
+/// `countersign stream …`.
+enum StreamCommand {
     static let commands = [create, list, show, pause, resume, seek, delete]
 
-    private static let name = Positional("SINK", help: "the sink's name")
+    private static let name = Positional("NAME", help: "the stream's name in the gateway")
     private static let servers = Positional(
         "SERVERS", help: "nats://HOST:PORT or tls://HOST:PORT; comma-separated if several")
     private static let stream = Positional(
-        "STREAM", help: "the stream's name; it is created if it does not exist")
+        "STREAM", help: "the JetStream stream's name; it is created if it does not exist")
 
     private static let subject = Flag(
         "subject", .text("TEMPLATE"), default: SubjectTemplate.standard,
@@ -28,12 +28,12 @@ enum SinkCommand {
     private static let seed = Flag("nkey-seed-file", .text("FILE"), help: "the seed of that NKEY")
     private static let hold = Flag(
         "hold-days", .duration(.days, 1...EventConsumerSettings.longestHold),
-        help: "how many extra days retention waits for this sink; none by default")
+        help: "how many extra days retention waits for this stream; none by default")
     private static let alert = Flag(
         "alert-seconds", .duration(.seconds, 10...2_592_000), default: "600",
         help: "tell the app's alert webhook when events wait longer than this")
     private static let example =
-        "$(countersign sink create shop warehouse nats://127.0.0.1:4222 EVENTS)"
+        "$(countersign stream create shop warehouse nats://127.0.0.1:4222 EVENTS)"
 
     private static var columns: KeyValuePairs<String, Column> {
         [
@@ -43,20 +43,20 @@ enum SinkCommand {
     }
 
     private static let create = Command(
-        "sink create", summary: "Publish an app's events to a NATS JetStream stream",
+        "stream create", summary: "Publish an app's events to a NATS JetStream stream",
         details: """
             Publishes every event once, in the order of storing, even if the gateway or the servers are killed. It starts
             with the oldest event that is kept by default. The gateway reads the files, so they must be on its machine. Only
-            this sink should write to the stream.
+            this stream should write to the stream.
             """,
         positionals: [.app, name, servers, stream],
         flags: [subject, replicas, authority, credentials, nkey, seed, hold, alert] + Flag.start + [.json]
             + Flag.place,
         examples: [
             "To a server on this machine":
-                "countersign sink create shop warehouse nats://127.0.0.1:4222 EVENTS",
+                "countersign stream create shop warehouse nats://127.0.0.1:4222 EVENTS",
             "To a cluster that keeps three copies":
-                "countersign sink create shop warehouse tls://n1.example:4222,tls://n2.example:4222 EVENTS --replicas 3 --credentials-file /etc/countersign/shop.creds",
+                "countersign stream create shop warehouse tls://n1.example:4222,tls://n2.example:4222 EVENTS --replicas 3 --credentials-file /etc/countersign/shop.creds",
         ]
     ) { invocation in
         var body = try invocation.start()
@@ -73,86 +73,87 @@ enum SinkCommand {
             body[member] = try invocation.integer(of: flag).map { .integer(Int64($0)) }
         }
         let made = try await invocation.admin().post(
-            "apps", invocation.app, "sinks", body: .object(body))
+            "apps", invocation.app, "streams", body: .object(body))
         try invocation.print(made) {
-            invocation.io.say("Created the sink. A running gateway starts it within a second.")
+            invocation.io.say("Created the stream. A running gateway starts it within a second.")
             try invocation.io.print(made["name"].shown)
         }
     }
 
     private static let list = Command(
-        "sink list", summary: "List an app's sinks and their lag",
+        "stream list", summary: "List an app's streams and their lag",
         positionals: [.app], flags: [.json] + Flag.place,
-        examples: ["Does everything arrive?": "countersign sink list shop"]
+        examples: ["Does everything arrive?": "countersign stream list shop"]
     ) { invocation in
-        let items = try await invocation.admin().items("apps", invocation.app, "sinks")
+        let items = try await invocation.admin().items("apps", invocation.app, "streams")
         try invocation.printList(
-            items, columns, empty: "No sink. Next: countersign sink create APP NAME SERVERS STREAM")
+            items, columns, empty: "No stream. Next: countersign stream create APP NAME SERVERS STREAM")
     }
 
     private static let show = Command(
-        "sink show", summary: "Show a sink, its progress and its last error",
+        "stream show", summary: "Show a stream, its progress and its last error",
         positionals: [.app, name], flags: [.json] + Flag.place,
-        examples: ["Why is it behind?": "countersign sink show shop \(example)"]
+        examples: ["Why is it behind?": "countersign stream show shop \(example)"]
     ) { invocation in
-        let sink = try await invocation.admin().get("apps", invocation.app, "sinks", invocation[name]).body
+        let sink = try await invocation.admin().get("apps", invocation.app, "streams", invocation[name]).body
         try invocation.printTable(
             sink,
             [
-                "SINK": "name", "SERVERS": "servers", "STREAM": "stream", "SUBJECT": "subject",
+                "NAME": "name", "SERVERS": "servers", "STREAM": "stream", "SUBJECT": "subject",
                 "STATE": "state", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
-                "POSITION": "position", "MESSAGES": "stream_seq", "MARK AT": "mark_ms", "ERROR": "error",
-                "REASON": "reason", "FAILING SINCE": "failing_since_ms", "MISSED": "events_missed",
-                "HOLDS DAYS": "hold_days",
+                "POSITION": "position", "MESSAGES": "stream_seq", "MISSED": "events_missed",
+                "LAST SUCCESS": "last_success_ms", "LAST FAILURE": "last_failure_ms", "ERROR": "error",
+                "REASON": "reason", "FAILURES": "failures", "FAILING SINCE": "failing_since_ms",
+                "NEXT ATTEMPT": "next_attempt_ms", "HOLDS DAYS": "hold_days",
             ])
         if sink["error"].shown == "mark_unusable" {
             invocation.io.say(
-                "Choose where it resumes: countersign sink seek \(invocation.app) \(invocation[name]) --from start"
+                "Choose where it resumes: countersign stream seek \(invocation.app) \(invocation[name]) --from start"
             )
         }
     }
 
     private static let pause = Command(
-        "sink pause", summary: "Pause publishing to a sink's stream", positionals: [.app, name],
-        flags: Flag.place, examples: ["Before an update of NATS": "countersign sink pause shop \(example)"]
+        "stream pause", summary: "Pause publishing to a stream", positionals: [.app, name],
+        flags: Flag.place, examples: ["Before an update of NATS": "countersign stream pause shop \(example)"]
     ) { invocation in
-        _ = try await invocation.admin().post("apps", invocation.app, "sinks", invocation[name], "pause")
+        _ = try await invocation.admin().post("apps", invocation.app, "streams", invocation[name], "pause")
         invocation.io.say(
             "Paused. New events are published when it is resumed, as far as they are still kept.")
     }
 
     private static let resume = Command(
-        "sink resume", summary: "Resume publishing to a sink's stream", positionals: [.app, name],
-        flags: Flag.place, examples: ["After an update of NATS": "countersign sink resume shop \(example)"]
+        "stream resume", summary: "Resume publishing to a stream", positionals: [.app, name],
+        flags: Flag.place, examples: ["After an update of NATS": "countersign stream resume shop \(example)"]
     ) { invocation in
-        _ = try await invocation.admin().post("apps", invocation.app, "sinks", invocation[name], "resume")
+        _ = try await invocation.admin().post("apps", invocation.app, "streams", invocation[name], "resume")
         invocation.io.say("Resumed.")
     }
 
     private static let seek = Command(
-        "sink seek", summary: "Publish again from a given event, whatever the stream contains",
+        "stream seek", summary: "Publish again from a given event, whatever the stream contains",
         details: """
             Events after that one are published again, at the end of the stream. To refill a stream from scratch, delete it
-            there instead: the sink recreates it and starts from its original position.
+            there instead: the stream recreates it and starts from its original position.
             """,
         positionals: [.app, name], flags: Flag.start + [.json] + Flag.place,
-        examples: ["The last day again": "countersign sink seek shop \(example) --time 1d"]
+        examples: ["The last day again": "countersign stream seek shop \(example) --time 1d"]
     ) { invocation in
         let body = try invocation.start()
         guard !body.isEmpty else {
             throw CommandError(.usage, "no position was given", hint: "give --from, --time or --position")
         }
         let moved = try await invocation.admin().post(
-            "apps", invocation.app, "sinks", invocation[name], "seek", body: .object(body))
+            "apps", invocation.app, "streams", invocation[name], "seek", body: .object(body))
         try invocation.print(moved) { invocation.io.say("Moved.") }
     }
 
     private static let delete = Command(
-        "sink delete", summary: "Delete a sink; its stream keeps its messages",
+        "stream delete", summary: "Delete a stream; its messages stay on the server",
         positionals: [.app, name], flags: Flag.place,
-        examples: ["Undo an addition": "countersign sink delete shop \(example)"]
+        examples: ["Undo an addition": "countersign stream delete shop \(example)"]
     ) { invocation in
-        try await invocation.admin().delete("apps", invocation.app, "sinks", invocation[name])
+        try await invocation.admin().delete("apps", invocation.app, "streams", invocation[name])
         invocation.io.say("Deleted \(invocation[name]).")
     }
 }

@@ -1,7 +1,7 @@
 internal import CountersignCore
 
 /// An error that stops a relay. The relay retries and resumes once the cause is gone.
-package struct SinkError: Error, Sendable, Equatable, CustomStringConvertible {
+package struct StreamError: Error, Sendable, Equatable, CustomStringConvertible {
     package enum Code: String, Sendable, TextEnum {
         /// No server responds at these addresses.
         case cannotConnect = "cannot_connect"

@@ -4,7 +4,7 @@ package import GatewayStorage
 
 /// Converts an event to a message: the stored body, and a header with the verification result and the event's
 /// position.
-package struct SinkMessage: Sendable {
+package struct MessageTemplate: Sendable {
     package static let position = "Countersign-Position"
     package static let epoch = "Countersign-Epoch"
 
@@ -12,7 +12,7 @@ package struct SinkMessage: Sendable {
     private let stream: String
     private let epoch: String
 
-    package init(of sink: EventSink, _ template: SubjectTemplate) {
+    package init(of sink: StreamSettings, _ template: SubjectTemplate) {
         self.template = template
         stream = sink.stream
         epoch = String(sink.epoch)
