@@ -18,6 +18,8 @@ package final class WebhookServer: Sendable {
         case close
         /// Starts a response that never ends.
         case endless
+        /// Sends interim responses without end.
+        case interim
     }
 
     package let port: UInt16
@@ -87,6 +89,9 @@ package final class WebhookServer: Sendable {
             var goesOn = write(connection, Array("HTTP/1.1 200 OK\r\n\r\n".utf8))
             let chunk = [UInt8](repeating: 0x61, count: 16_384)
             while goesOn { goesOn = write(connection, chunk) }
+        case .interim:
+            let hint = Array("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".utf8)
+            while write(connection, hint) {}
         }
     }
 

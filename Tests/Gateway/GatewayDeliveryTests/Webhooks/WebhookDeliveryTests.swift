@@ -1,4 +1,5 @@
 import CountersignCore
+import Dispatch
 import GatewayHTTP
 import GatewayModel
 import GatewayTestSupport
@@ -7,6 +8,8 @@ import Testing
 /// Single deliveries to servers that answer, redirect, hang or close the connection.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct WebhookDeliveryTests {
+    private let pool = OutboundPool()
+
     private func deliver(
         _ behaviour: WebhookServer.Behaviour, timeout: Int = 60_000, url: String? = nil,
         allowsPrivate: Bool = true, isCancelled: @escaping @Sendable () -> Bool = { false }
@@ -16,11 +19,17 @@ struct WebhookDeliveryTests {
         let webhook = PushWebhook(
             url: url?.replacing("PORT", with: "\(server.port)") ?? server.url,
             secret: [UInt8](repeating: 1, count: 24), allowsPrivateAddresses: allowsPrivate)
-        let attempt = WebhookDelivery(
+        let attempt = Lock(WebhookAttempt())
+        let done = DispatchSemaphore(value: 0)
+        WebhookDelivery(
             body: Array("{}".utf8), headers: [("webhook-id", "msg_1")], webhook: webhook,
             timeoutMilliseconds: timeout, isCancelled: isCancelled
-        ).perform()
-        return (attempt, server.requests)
+        ).perform(on: pool) { result in
+            attempt.withLock { $0 = result }
+            done.signal()
+        }
+        done.wait()
+        return (attempt.withLock { $0 }, server.requests)
     }
 
     @Test func whatIsAnsweredWithSuccessIsDelivered() throws {
@@ -61,6 +70,32 @@ struct WebhookDeliveryTests {
         let (attempt, _) = try deliver(.endless)
         #expect(attempt.status == 200 && attempt.error == nil)
         #expect(attempt.answer.count == DeliveryRecord.longestAnswer)
+    }
+
+    @Test func interimResponsesWithoutEndAreAFailure() throws {
+        let (attempt, _) = try deliver(.interim)
+        #expect(attempt.error == "long_answer" && attempt.durationMilliseconds < 20_000)
+    }
+
+    /// All of them share one thread with a delivery that is answered.
+    @Test func receiversThatWasteTimeDelayNoOther() throws {
+        let servers = try (0..<60).map { number in
+            try WebhookServer { _ in number % 2 == 0 ? .hang : .interim }
+        }
+        defer { for server in servers { server.close() } }
+        let isOver = Lock(false)
+        defer { isOver.withLock { $0 = true } }
+        for server in servers {
+            let webhook = PushWebhook(
+                url: server.url, secret: [UInt8](repeating: 1, count: 24), allowsPrivateAddresses: true)
+            WebhookDelivery(
+                body: [], headers: [], webhook: webhook, timeoutMilliseconds: 60_000,
+                isCancelled: { isOver.withLock { $0 } }
+            ).perform(on: pool) { _ in }
+        }
+        for server in servers { #expect(server.waitForRequest()) }
+        let (attempt, _) = try deliver(.answer(200), timeout: 20_000)
+        #expect(attempt.error == nil && attempt.durationMilliseconds < 10_000)
     }
 
     @Test func nobodyThereIsNoAnswer() throws {
