@@ -292,18 +292,6 @@ struct WebhookRunnerTests {
         #expect(try bench.deliveries(of: endpoint).isEmpty)
     }
 
-    @Test func aDeletedEndpointLeavesNothing() throws {
-        let endpoint = try bench.endpoint()
-        bench.events.add(1)
-        bench.look()
-        try bench.directory.webhooks.delete(endpoint.id, of: "shop")
-        bench.events.add(1)
-        bench.runner.wake()
-        bench.look(after: 3_600_000)
-        #expect(bench.sent.withLock { $0.count } == 1)
-        #expect(try bench.deliveries(of: endpoint).isEmpty && bench.consumers.progress(.webhook).isEmpty)
-    }
-
     @Test func whatADeletedEndpointLeftGoesAlsoAfterTheClockWasAhead() throws {
         let right = bench.now.withLock { $0 }
         bench.look(after: 365 * 86_400_000)
