@@ -113,7 +113,7 @@ package final class DeliveryRunner: Sendable {
     package func waitUntilIdle() { busy.wait() }
 
     package var ids: [EventConsumerID] {
-        state.withLock { Array($0.destinations.keys) }.sorted { ($0.appID, $0.name) < ($1.appID, $1.name) }
+        state.withLock { Array($0.destinations.keys) }.sorted()
     }
 
     package var counts: [Count] {
@@ -122,7 +122,7 @@ package final class DeliveryRunner: Sendable {
                 id: id, events: destination.accepted,
                 isFailing: !destination.events.isPaused && destination.events.progress.failures > 0)
         }
-        .sorted { ($0.id.appID, $0.id.name) < ($1.id.appID, $1.id.name) }
+        .sorted { $0.id < $1.id }
     }
 
     private var milliseconds: Int64 { Milliseconds(environment.now()).count }

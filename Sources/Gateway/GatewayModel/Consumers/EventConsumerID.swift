@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-package struct EventConsumerID: Hashable, Sendable {
+package struct EventConsumerID: Hashable, Comparable, Sendable {
     package enum Kind: String, Sendable, TextEnum {
         /// Read by a client through the API.
         case pull
@@ -21,6 +21,11 @@ package struct EventConsumerID: Hashable, Sendable {
         self.appID = appID
         self.kind = kind
         self.name = name
+    }
+
+    /// By app and name.
+    package static func < (first: EventConsumerID, second: EventConsumerID) -> Bool {
+        first.appID == second.appID ? first.name < second.name : first.appID < second.appID
     }
 
     package static func isName(_ text: some StringProtocol) -> Bool {

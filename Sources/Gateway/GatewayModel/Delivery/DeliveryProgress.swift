@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// The progress of one way out of the event log, stored in one row.
 package struct DeliveryProgress: Sendable, Equatable {
     /// The sequence number of the last event that was delivered or skipped.

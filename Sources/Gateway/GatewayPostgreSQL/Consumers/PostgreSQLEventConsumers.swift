@@ -161,9 +161,7 @@ package struct PostgreSQLEventConsumers: EventConsumers {
             let now = try clock.now(connection)
             let rows = ProgressTable(connection)
             // In one order, so that two gateways cannot wait for each other's rows.
-            for (id, progress) in progress.sorted(by: {
-                ($0.key.appID, $0.key.name) < ($1.key.appID, $1.key.name)
-            }) {
+            for (id, progress) in progress.sorted(by: { $0.key < $1.key }) {
                 try rows.keep(progress, of: id, atMilliseconds: now)
             }
         }
