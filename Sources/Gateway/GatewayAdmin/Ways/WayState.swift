@@ -25,7 +25,9 @@ struct WayState: Sendable {
         .time("next_attempt_ms") { !$0.isPaused && $0.isFailing ? $0.progress?.nextMilliseconds : nil },
         .time("last_success_ms", \.progress?.deliveredMilliseconds),
         .time("last_failure_ms", \.progress?.failedMilliseconds),
-        .init("error", .nullable(.string)) { $0.isFailing ? $0.progress?.failure?.code : nil },
+        .init("error", .nullable(.string)) {
+            $0.isFailing && !$0.isPaused ? $0.progress?.failure?.code : nil
+        },
         .init("reason", .nullable(.string)) { $0.progress?.failure?.reason },
     ]
 
