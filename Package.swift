@@ -512,7 +512,7 @@ if hasPostgreSQL {
             dependencies: [
                 "CountersignCore", "CountersignCrypto", "CountersignGateway", "CountersignGatewayTesting",
                 "CountersignJOSE", "CountersignSQLite", "GatewayModel", "GatewayObservability",
-                "GatewayPostgreSQL", "GatewayStorage",
+                "GatewayPostgreSQL", "GatewayStorage", "GatewayTestSupport",
             ], path: "Tests/Gateway/GatewayPostgreSQLTests", swiftSettings: strict),
     ]
 }

@@ -62,6 +62,11 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
             StorageConformance(
                 description: "an event is kept once by app, sender and message id", body: eventsAreKeptOnce),
             StorageConformance(
+                description: "an event is read as it was stored", body: eventsAreReadAsStored),
+            StorageConformance(
+                description: "an event identified by its content is stored once for each user",
+                body: contentIdentifiesEvents),
+            StorageConformance(
                 description: "events are read in their order, page after page", body: eventsAreReadInOrder),
             StorageConformance(
                 description: "a page looks at a bounded number of events, and says where to go on",
@@ -118,12 +123,13 @@ extension StorageConformance {
 
     static func append(
         _ events: [EventBatch.Event], of app: String = "shop", customers: [CustomerChange] = [],
-        receivedMilliseconds: Int64 = 5, proof: EventProof? = nil, to store: any EventStore
+        receivedMilliseconds: Int64 = 5, body: String = "{}", proof: EventProof? = nil,
+        to store: any EventStore
     ) throws -> AppendOutcome {
         let outcome = Lock<Result<AppendOutcome, StoreFailure>?>(nil)
         let done = DispatchSemaphore(value: 0)
         let batch = EventBatch(
-            appID: app, receivedMilliseconds: receivedMilliseconds, body: Array("{}".utf8), events: events,
+            appID: app, receivedMilliseconds: receivedMilliseconds, body: Array(body.utf8), events: events,
             customers: customers, proof: proof)
         store.append(batch) { result in
             outcome.withLock { $0 = result }
@@ -165,6 +171,60 @@ extension StorageConformance {
             return false
         }
         try expect(listed == 2, "each of them is listed")
+    }
+
+    private static func eventsAreReadAsStored(_ storage: any Storage) throws {
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { store.close() }
+        let body = #"{"a":"é \u0000 \\"}"#
+        let proof = EventProof(
+            verdict: .verified, code: 7, keyID: "k", enforcement: "required", dialect: "native",
+            requestID: "r", tokenID: "t")
+        var sent = event("m", user: "ada", device: "d")
+        sent.json = 0..<body.utf8.count
+        _ = try append(
+            [sent], receivedMilliseconds: 1_700_000_000_123, body: body, proof: proof, to: store)
+        var query = EventQuery(appID: "shop")
+        query.messageID = "m"
+        let found = try unwrap(
+            try storage.log.newest(query, before: nil, limit: 9).events.first, "it is found by its message id"
+        )
+        try expect(found.body == Array(body.utf8), "its body has the same bytes")
+        try expect(
+            found.messageID == "m" && found.userID == "ada" && found.anonymousID == "d",
+            "its ids are the same")
+        try expect(
+            found.receivedMilliseconds == 1_700_000_000_123 && found.timestampMilliseconds == 1,
+            "its times are the same")
+        try expect(found.proof == proof, "its proof is the same")
+        query.messageID = "n"
+        try expect(
+            try storage.log.newest(query, before: nil, limit: 9).events.isEmpty,
+            "another message id finds nothing")
+    }
+
+    private static func contentIdentifiesEvents(_ storage: any Storage) throws {
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { store.close() }
+        func accepted(_ id: String, _ users: [String?]) throws -> [Int] {
+            try users.map { user in
+                var event = event(id, user: user, device: "d")
+                event.isIdentifiedByContent = true
+                return try append([event], to: store).accepted
+            }
+        }
+        // A stranger who knows the content sends the event first.
+        try expect(
+            try accepted("a", ["mallory", "jane", "jane", "mallory"]) == [1, 1, 0, 0],
+            "another user's event does not replace one's own")
+        // The customer signs in between two attempts.
+        try expect(
+            try accepted("b", [nil, nil, "jane", "jane", "bob"]) == [1, 0, 0, 0, 1],
+            "an event without a user becomes the first user's")
+        try expect(
+            try storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9).events.map(\.userID)
+                == ["mallory", "jane", "jane", "bob"], "each user has an event")
+        try expect(try storage.log.count() == 4, "each is counted once")
     }
 
     private static func eventsAreReadByTheirVerdict(_ storage: any Storage) throws {

@@ -291,33 +291,6 @@ struct SQLiteEventStoreTests {
         #expect(numbers.count == 9 && numbers.dropFirst(5).allSatisfy { $0 > 6 })
     }
 
-    @Test func whatIsKnownByItsContentBecomesItsUsersAndNobodyElseUsesItUp() throws {
-        let path = folder.appendingPathComponent("events.sqlite").path
-        let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
-        defer { store.close() }
-        let again = AppendOutcome(accepted: 0, duplicates: 1)
-        let new = AppendOutcome(accepted: 1, duplicates: 0)
-        func append(_ id: String, _ user: String?) throws -> AppendOutcome {
-            try self.append(id, user: user, device: "c", isIdentifiedByContent: true, to: store).get()
-        }
-        // A stranger who knows the content sends the event first.
-        #expect(try append("sha256-a", "mallory") == new)
-        #expect(try append("sha256-a", "jane") == new)
-        #expect(try append("sha256-a", "jane") == again)
-        #expect(try append("sha256-a", "mallory") == again)
-        // The customer signs in between two attempts, or a stranger sends the event without a user.
-        #expect(try append("sha256-b", nil) == new)
-        #expect(try append("sha256-b", nil) == again)
-        #expect(try append("sha256-b", "jane") == again)
-        #expect(try append("sha256-b", "jane") == again)
-        let reader = try SQLiteConnection(path: path, mode: .readOnly)
-        let users = try reader.all("SELECT message_id || ' ' || user_id FROM event ORDER BY seq") {
-            $0.text(0)
-        }
-        #expect(users == ["sha256-a mallory", "sha256-a jane", "sha256-b jane"])
-        #expect(try EventCounts.events(reader) == 3)
-    }
-
     /// A file of the previous schema, without the byte counts of customers.
     @Test func customersOfAnOldFileAreCountedAndSeenNow() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
