@@ -271,14 +271,6 @@ struct SessionTableTests {
         #expect(isReused(try exchange(first, store, at: 100)))
     }
 
-    @Test func aGrandparentEndsTheSessionAtOnce() throws {
-        let store = try store()
-        let first = try open(store)
-        let third = try granted(exchange(granted(exchange(first, store, at: 10)), store, at: 11))
-        #expect(isReused(try exchange(first, store, at: 12)))
-        #expect(refusal(try exchange(third, store, at: 12)) == .revoked)
-    }
-
     @Test func aThiefAndTheOwnerDoNotLiveSideBySide() throws {
         let store = try store()
         var (owner, thief) = (try open(store), nil as RefreshToken?)

@@ -36,16 +36,6 @@ struct BloomreachClientTests {
                 == ["You should never set cookie ID directly on a customer. Ignoring."])
     }
 
-    @Test func customerAndRowsSurviveARestart() async throws {
-        let device = try BloomreachDevice()
-        device.client.identifyCustomer(["registered": "ada"])
-        let before = device.client.customerIDs
-        let again = try await device.restarted()
-        #expect(again.client.customerIDs == before)
-        #expect(await again.client.flush().delivered == 1)
-        #expect(ids(again.requests.first) == before)
-    }
-
     @Test func customerThatCannotBeReadIsNotReplaced() async throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         // A directory at the file's path cannot be read as a file, even by root.

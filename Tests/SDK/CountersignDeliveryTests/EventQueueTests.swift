@@ -48,14 +48,6 @@ struct EventQueueTests {
 
     // MARK: Limits
 
-    @Test func tooManyEventsPushOutTheOldest() throws {
-        let queue = try open(QueueLimits(maximumEvents: 10))
-        for number in 0..<25 { try queue.append(rows([number]), clock: clock) }
-        #expect(try ids(queue) == (15..<25).map { "m\($0)" })
-        #expect(try queue.value(of: .evictedByCount) == 15)
-        try expectBalance(queue)
-    }
-
     @Test func tooManyBytesPushOutTheOldest() throws {
         let queue = try open(QueueLimits(maximumBytes: 5_000))
         try queue.append(rows(0..<100, bytes: 200), clock: clock)
@@ -156,20 +148,6 @@ struct EventQueueTests {
             #expect(try ids(queue).suffix(2) == ["m\(number)", "m\(100 + number)"])
         }
         #expect(try open(limits).value(of: .evictedByAge) == 0)
-    }
-
-    @Test(arguments: [1, 7, 30, 365 * 50])
-    func clockJumpsBetweenRunsEvictNoFreshEvent(days: Int) throws {
-        let limits = QueueLimits(maximumAge: 30 * 86_400)
-        for number in 0..<40 {
-            clock.setNow(clock.now + TimeInterval(days) * 86_400)
-            let queue = try open(limits)
-            try queue.append(rows([number]), clock: clock)
-            clock.advance(by: 60)
-        }
-        let queue = try open(limits)
-        #expect(try queue.value(of: .evictedByAge) == 0)
-        #expect(try ids(queue).count == 40)
     }
 
     @Test func timeBetweenRunsCountsWhateverTheDeviceClockSays() throws {

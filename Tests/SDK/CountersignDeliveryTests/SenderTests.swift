@@ -140,27 +140,6 @@ struct SenderTests {
         #expect(sender.next(now: 0) == .send([event], attempt: 1))
     }
 
-    /// Braze's sample fetches a token in its failure callback. With a server that rejects every token this
-    /// must not become a busy loop.
-    @Test func appThatAnswersEachRefusalWithANewTokenIsSlowedDown() {
-        var simulation = Simulation { _ in .refusedToken(.noMatchingPublicKeys) }
-        simulation.generations[UserKey("ada")] = 1
-        simulation.record(20, user: "ada")
-        var generation = 1
-        while simulation.now < Self.hour {
-            let refusals = simulation.failures.count
-            simulation.run(until: simulation.now + 1)
-            if simulation.failures.count > refusals {
-                generation += 1
-                simulation.generations[UserKey("ada")] = generation
-                simulation.sender.tokenChanged(
-                    for: UserKey("ada"), generation: generation, now: simulation.now)
-            }
-        }
-        #expect(simulation.requests.count <= 5 + 60 + 1)
-        #expect(simulation.requests.count >= 60)
-    }
-
     // MARK: Queue failures
 
     @Test func whatCouldNotBeSettledIsNotSentAgain() {

@@ -4,6 +4,7 @@ import CountersignTesting
 import CountersignTransport
 import Foundation
 import SDKTestSupport
+import TestSupport
 import Testing
 
 @testable import CountersignLocations
@@ -181,20 +182,6 @@ struct AccessTokensTests {
         let generation = await tokens.generation(of: "A1b")
         #expect(await tokens.authorize(rejected: generation).token == "A2")
         #expect(bench.sent == ["R0", "R1"])
-    }
-
-    @Test func startWithoutTokensUsesNoneButForgetsNothing() async {
-        let first = bench.make()
-        #expect(await first.authorize(rejected: 1).token == "A1")
-        await first.close()
-        let empty = bench.login(nil, nil)
-        let second = bench.make(empty)
-        #expect(await second.authorize(rejected: nil) == .ready(Credential(.bearer, token: nil)))
-        await second.configure(bench.configuration)
-        #expect(await second.authorize(rejected: nil).token == "A1")
-        await second.close()
-        let third = bench.make(empty, isSparse: true)
-        #expect(await third.authorize(rejected: nil).token == "A1")
     }
 
     @Test func newPairDuringARefreshWins() async {
@@ -620,14 +607,6 @@ struct AccessTokensTests {
         #expect(await tokens.state.kind == .ready)
     }
 
-    @Test func retryAfterIsFollowed() async {
-        bench.fraction.withLock { $0 = 0.5 }
-        bench.server.override { _ in .json(503, "", headers: [("Retry-After", "120")]) }
-        let tokens = bench.make()
-        #expect(await tokens.authorize(rejected: 1).retryAt == bench.clock.uptime + 120)
-        #expect(await tokens.authorize(rejected: nil).token == "A0", "what is not refused may be used")
-    }
-
     /// For each response without a token, the old pair stays and one event is reported, without a loop.
     @Test(arguments: [
         "{}", #"{"access_token":""}"#, #"{"access_token":null}"#, #"{"access_token":["A"]}"#,
@@ -688,20 +667,6 @@ struct AccessTokensTests {
 
     // MARK: No loops
 
-    @Test func freshTokensThatAreRefusedEndInASuspension() async {
-        let tokens = bench.make()
-        var generation = 1
-        for _ in 0..<50 {
-            let verdict = await tokens.authorize(rejected: generation)
-            generation = verdict.generation ?? generation
-            bench.clock.advance(by: 0.1)
-        }
-        #expect(bench.refreshes == 2, "one, and one more")
-        #expect(await tokens.state.kind == .suspended)
-        bench.clock.advance(by: 3_600)
-        #expect(await tokens.authorize(rejected: generation).token == "A3")
-    }
-
     @Test func refreshesWithoutAReasonRunIntoTheWindow() async {
         let tokens = bench.make()
         var generation = 1
@@ -737,7 +702,7 @@ struct AccessTokensTests {
     /// The number of requests in a minute is bounded for all replies of the two servers.
     @Test(arguments: 0..<60)
     func noPatternOfAnswersIsALoop(seed: Int) async {
-        var random = SplitMix(state: UInt64(seed))
+        var random = SeededGenerator(seed: UInt64(seed))
         let bench = AccessTokenBench()
         let answers = Lock((0..<400).map { _ in Int(random.next() % 12) })
         let serial = Lock(0)
@@ -896,19 +861,6 @@ private struct StubbornStore: TokenStore {
     func store(_ token: String, for userID: String) throws { try store.store(token, for: userID) }
     func removeToken(for userID: String) throws { throw CocoaError(.fileWriteNoPermission) }
     func removeAll() throws { throw CocoaError(.fileWriteNoPermission) }
-}
-
-/// A seeded generator, so that each run has the same numbers.
-struct SplitMix {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        value = (value ^ (value >> 27)) &* 0x94d0_49bb_1331_11eb
-        return value ^ (value >> 31)
-    }
 }
 
 extension AccessTokens {

@@ -65,34 +65,6 @@ struct LogOutTests {
         #expect(await client.flush().isComplete, "nothing was left this time")
     }
 
-    @Test func whatIsLeftGoesUnderNoTokenButOneThatTheProviderHas() async throws {
-        let token = Lock<String?>(nil)
-        let (bench, client) = try Bench.open { $0.tokenProvider = { _ in token.withLock { $0 } } }
-        bench.gateway.judge(offline)
-        client.setUser("ada", token: nil)
-        client.track("hers")
-        await client.logOut()
-        bench.gateway.judge { _ in nil }
-        let before = bench.gateway.batches.count
-        for _ in 0..<3 { await client.flush() }
-        #expect(bench.gateway.batches.count == before)
-        #expect(await parked(client) == ["ada no_token false"])
-        token.withLock { $0 = "a.a.a" }
-        #expect(await client.flush().isComplete)
-        #expect(tokens(bench).dropFirst(before) == ["a.a.a"])
-    }
-
-    @Test func whatAUserWithoutATokenLeavesIsSentAsItAlwaysWas() async throws {
-        let (bench, client) = try Bench.open()
-        bench.gateway.judge(offline)
-        client.setUser("ada", token: nil)
-        client.track("hers")
-        await client.logOut()
-        bench.gateway.judge { _ in nil }
-        #expect(await client.flush().isComplete)
-        #expect(bench.gateway.events == ["hers"])
-    }
-
     @Test func whoLeavesTwiceWithoutATokenStaysLoggedOut() async throws {
         let (bench, client) = try Bench.open()
         bench.gateway.judge(offline)

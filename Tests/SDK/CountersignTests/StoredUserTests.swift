@@ -22,15 +22,6 @@ struct StoredUserTests {
         #expect(second.userID == nil)
     }
 
-    @Test func anEmptyIDNamesNobodyAndRecordsNothing() async throws {
-        let (bench, client) = try Bench.open()
-        client.identify(userID: "ada")
-        client.identify(userID: "", traits: ["plan": "pro"])
-        #expect(await client.flush().isComplete)
-        #expect(bench.gateway.stored.count == 1)
-        #expect(client.userID == "ada")
-    }
-
     @Test func anotherWriteKeyHasAnotherUser() async throws {
         var bench = try Bench()
         let first = try bench.makeClient()

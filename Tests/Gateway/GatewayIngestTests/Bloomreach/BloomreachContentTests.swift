@@ -68,11 +68,6 @@ struct BloomreachContentTests {
         #expect(answer.json["success"] as? Bool == false)
     }
 
-    @Test func tooManyQuestionsAreRefused() throws {
-        let many = Array(repeating: #"{"type":"id","id":"x"}"#, count: 101).joined(separator: ",")
-        #expect(client.post(attributes, #"{\#(ids),"attributes":[\#(many)]}"#)?.status == 400)
-    }
-
     // MARK: Consents
 
     @Test func consentsAreAnsweredToGETAndPOST() throws {

@@ -247,11 +247,6 @@ struct BloomreachTrackingTests {
         #expect(client.post("/track/v2/projects/{p}/customers/events", body)?.status == status)
     }
 
-    @Test func tooManyIDsAreRefused() throws {
-        let ids = (0..<17).map { #""id\#($0)":"x""# }.joined(separator: ",")
-        #expect(client.post("/track/v2/projects/{p}/customers", "{\"customer_ids\":{\(ids)}}")?.status == 400)
-    }
-
     // MARK: Authorization
 
     @Test func theAPIKeyMustBeTheProjects() throws {
