@@ -127,6 +127,8 @@ func fuzzConnection(_ bytes: [UInt8]) {
     var chunk = [UInt8](repeating: 0, count: 16_384)
     while true {
         let count = recv(connection, &chunk, chunk.count, 0)
+        // The fuzzer's timer interrupts calls.
+        if count < 0, errno == EINTR { continue }
         precondition(count >= 0 || errno == ECONNRESET, "the connection stays open")
         guard count > 0 else { break }
         output += chunk[..<count]
