@@ -110,7 +110,7 @@ final class ServerLoop: @unchecked Sendable {
     }
 
     private var longestWait: Int32 {
-        if !ready.isEmpty || !handshakes.isEmpty { return 0 }
+        if !ready.isEmpty || !handshakes.isEmpty || !begun.isEmpty { return 0 }
         let longest: Int32 = !streaming.isEmpty ? 10 : isDraining ? 50 : acceptsAt != 0 ? 100 : 60_000
         return deadlines.milliseconds(at: now, longest: longest)
     }
