@@ -416,7 +416,8 @@ let tests: [Target] = [
         name: "GatewayIngestTests",
         dependencies: [
             "CountersignCore", "CountersignCrypto", "CountersignGateway", "CountersignGatewayTesting",
-            "CountersignJOSE", "CountersignJSON", "CountersignTesting", "GatewayHTTP", "GatewayIngest",
+            "CountersignJOSE", "CountersignJSON", "CountersignTesting", "GatewayDelivery", "GatewayHTTP",
+            "GatewayIngest",
             "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayTestSupport",
         ], path: "Tests/Gateway/GatewayIngestTests", swiftSettings: strict),
     .testTarget(

@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignGatewayTesting
 import Foundation
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayHTTP

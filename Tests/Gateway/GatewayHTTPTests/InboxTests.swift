@@ -1,5 +1,6 @@
 import CountersignGatewayTesting
 import Foundation
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayHTTP

@@ -39,7 +39,7 @@ extension ProjectSettings: AppSetting {
         do throws(GatewayError) {
             try webhook?.check()
         } catch {
-            throw GatewayError(error.code, error.reason, member: error.member.map { "webhook.\($0)" } ?? "webhook")
+            throw GatewayError(error.code, error.reason, member: "webhook." + (error.member ?? ""))
         }
     }
 }

@@ -4,6 +4,7 @@ import Foundation
 import GatewayDelivery
 import GatewayModel
 import GatewayStorage
+import GatewayTestSupport
 import Testing
 
 /// The rules that every way out of the event log follows.

@@ -1,5 +1,6 @@
 import Foundation
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayDelivery

@@ -3,6 +3,7 @@ import CountersignJSON
 import Foundation
 import GatewayModel
 import GatewayObservability
+import GatewayTestSupport
 import Testing
 
 @testable import CountersignGatewayTesting

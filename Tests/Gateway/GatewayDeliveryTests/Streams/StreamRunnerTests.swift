@@ -3,6 +3,7 @@ import CountersignGatewayTesting
 import CountersignSQLite
 import GatewayDelivery
 import GatewayModel
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayStorage
