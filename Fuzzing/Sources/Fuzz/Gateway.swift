@@ -5,6 +5,7 @@ import Foundation
 @testable import CountersignJSON
 @testable import CountersignSQLite
 @testable import GatewayAdmin
+@testable import GatewayDelivery
 @testable import GatewayHTTP
 @testable import GatewayIngest
 @testable import GatewayModel

@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 /// Sets of bytes of the HTTP grammar.
 enum HTTPSyntax {
     /// Whether a byte may be part of a token (RFC 9110, section 5.6.2).
@@ -78,6 +80,10 @@ struct RequestFault: Error, Equatable {
         self.status = status
         self.code = code
         self.reason = reason
+    }
+
+    static func == (left: Self, right: Self) -> Bool {
+        left.status == right.status && left.code == right.code && left.reason == right.reason
     }
 
     static func framing(_ reason: String) -> RequestFault { RequestFault(400, "invalid_framing", reason) }

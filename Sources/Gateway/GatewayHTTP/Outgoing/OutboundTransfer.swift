@@ -1,4 +1,5 @@
 internal import CCurl
+internal import CountersignCore
 internal import CountersignCurl
 internal import GatewayModel
 

@@ -166,7 +166,7 @@ public final class AppDirectory: ControlStore {
                 .invalid, "the JWK Set has no usable public key; each needs kty and its members")
         }
         return try write { connection in
-            var present = Set(try Self.keys(of: appID, connection).map(\.key.id))
+            var present = BytewiseSet(try Self.keys(of: appID, connection).map(\.key.id))
             return try keys.filter { present.insert($0.thumbprint).inserted }.map { key in
                 try add(key, text: key.jwk, description: key.kid ?? "", to: appID, connection)
             }
