@@ -96,8 +96,8 @@ private let port: UInt16 = {
     }
 }()
 
-/// Input of a connection, in pieces whose size is the first byte. The answers are complete, and none follows one that
-/// closes the connection.
+/// Sends the input over a connection, in pieces whose size is the first byte. Every answer must be complete, and no
+/// answer may follow `Connection: close`.
 func fuzzConnection(_ bytes: [UInt8]) {
     guard let size = bytes.first else { return }
     let connection = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

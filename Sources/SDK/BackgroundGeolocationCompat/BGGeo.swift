@@ -201,7 +201,7 @@ public final class BGGeo: SettingsHolder, Sendable {
 
     /// The waiting records, oldest first.
     ///
-    /// - Returns: The records as they will be sent, without those that a template renders as an array.
+    /// - Returns: The records as they will be sent, except records that a template renders as an array.
     /// - Throws: If the store cannot be read.
     public nonisolated(nonsending) func getLocations() async throws(CountersignError) -> [[String: Any]] {
         let records = try await working().records()

@@ -18,10 +18,9 @@ extension LocationClient {
     /// Stores a record in the default shape; when it returns, the record is on disk.
     ///
     /// - Parameter record: At least `coords` with `latitude` and `longitude`. A `timestamp` is text (RFC
-    ///   3339; forms of ISO
-    ///     8601 with an offset such as `+0100` are converted) or milliseconds since 1970. One that cannot be
-    ///     read is sent as it is, with a warning in the log. A missing `timestamp` is the present, a
-    ///   missing `uuid` is made. Servers drop a second record with the same `uuid`.
+    ///   3339; forms of ISO 8601 with an offset such as `+0100` are converted) or milliseconds since 1970.
+    ///   An unreadable timestamp is sent as it is, with a warning in the log. A missing `timestamp` is the
+    ///   present, a missing `uuid` is made. Servers drop a second record with the same `uuid`.
     /// - Returns: The record's `uuid`.
     /// - Throws: `CountersignError`: `invalidLocation` for an invalid location, other codes if it is not
     ///   stored.

@@ -215,7 +215,7 @@ package final class Metrics: GatewayObserver {
         }
     }
 
-    /// A metric of all ways of a kind. The noun is in its name, and names the way's label.
+    /// A metric of all webhooks or of all streams. `noun` is part of its name, and the name of its label.
     private struct WayMetric<Value> {
         let kind: EventConsumerID.Kind
         let noun: String

@@ -57,7 +57,7 @@ extension SignOut {
         return SignOut(user: user, state: .signingOut, client: client)
     }
 
-    /// The user's sign-out after a token was stored; nil if there is none.
+    /// The user's sign-out after a token was stored; nil if the sign-out is over.
     func tokenStored(from origin: TokenOrigin, in client: String) -> SignOut? {
         switch (state, origin) {
         case (.signedOut, _): nil
