@@ -231,8 +231,12 @@ package final class DeliveryRunner: Sendable {
                 progress = DeliveryProgress(committed: route.start)
                 progress?.epoch = route.epoch
             }
-            guard let progress else { continue }
-            try consumers.follow(route.id, holdDays: route.holdDays, from: progress)
+            let known = state.withLock { $0.destinations[route.id]?.route }
+            // A running delivery may have stored newer progress than the progress read above.
+            let isNew = kept[route.id] != progress
+            if isNew || known.map({ $0.holdDays != route.holdDays }) ?? true {
+                try consumers.follow(route.id, holdDays: route.holdDays, from: isNew ? progress : nil)
+            }
             kept[route.id] = progress
         }
         if !earlier.isEmpty { try kind.removeEarlierProgress() }
@@ -243,13 +247,16 @@ package final class DeliveryRunner: Sendable {
     private func flush() {
         let moved = state.withLock { state in
             var moved: [EventConsumerID: DeliveryProgress] = [:]
-            for (id, destination) in state.destinations where destination.isUnstored {
+            for (id, destination) in state.destinations where destination.isUnstored && !destination.isBusy {
                 moved[id] = destination.events.progress
                 state.destinations[id]?.isUnstored = false
+                // A delivery that begins meanwhile would store newer progress before this.
+                state.destinations[id]?.isBusy = true
             }
             return moved
         }
         guard !moved.isEmpty else { return }
+        defer { state.withLock { for id in moved.keys { $0.destinations[id]?.isBusy = false } } }
         do {
             try environment.consumers.keep(moved)
         } catch {
@@ -347,11 +354,13 @@ package final class DeliveryRunner: Sendable {
         _ work: Follower.Work, _ route: DeliveryRoute, _ way: any Way, _ ticket: EventArrivals.Ticket
     ) {
         let id = route.id
-        guard let progress = state.withLock({ $0.destinations[id]?.events.progress }) else {
-            return end(id, .answer(.notTried, events: 0))
+        let progress = state.withLock { $0.destinations[id]?.events.progress }
+        // An operator may have moved the position since the work began.
+        guard let progress, progress.committed == work.after else {
+            return end(id, way, .answer(.notTried, events: 0))
         }
         var batch = DeliveryBatch(appID: id.appID, progress: progress) { [self] digest, through in
-            try identify(id, digest, through)
+            try identify(id, way, digest, through)
         }
         batch.attempt = work.attempt
         batch.limit = work.limit
@@ -366,24 +375,24 @@ package final class DeliveryRunner: Sendable {
                 batch.reached = page.reached
                 batch.positions = positions
                 batch.hasMissed = page.hasMissed || progress.isAfterGap
-                if page.hasMissed, !progress.isAfterGap, work.attempt == 1 {
-                    environment.log.note(.error, "delivery missed events", Self.labels(id))
-                }
                 guard !page.events.isEmpty else {
                     if !page.hasMore { sleep(id, ticket) }
                     return end(
-                        id,
+                        id, way,
                         .nothing(
                             through: page.reached, hasMore: page.hasMore, hasMissed: batch.hasMissed))
                 }
             }
         } catch {
             note("events not delivered", id, error)
-            return end(id, .answer(.notTried, events: 0))
+            return end(id, way, .answer(.notTried, events: 0))
         }
-        let count = batch.events.count
+        let (count, hasMissed) = (batch.events.count, batch.hasMissed)
         way.accept(batch) { [self] answer in
-            environment.pool { self.end(id, .answer(answer, events: count)) }
+            if hasMissed, case .delivered = answer {
+                environment.log.note(.error, "delivery missed events", Self.labels(id))
+            }
+            environment.pool { self.end(id, way, .answer(answer, events: count)) }
         }
     }
 
@@ -403,9 +412,12 @@ package final class DeliveryRunner: Sendable {
     }
 
     /// Stores what is about to be sent, and returns its id.
-    private func identify(_ id: EventConsumerID, _ digest: String, _ through: Int64) throws -> String {
+    private func identify(
+        _ id: EventConsumerID, _ way: any Way, _ digest: String, _ through: Int64
+    ) throws -> String {
         let sent = state.withLock { state -> (String, DeliveryProgress)? in
-            guard var follower = state.destinations[id]?.events else { return nil }
+            guard let destination = state.destinations[id], destination.way === way else { return nil }
+            var follower = destination.events
             let message = follower.willSend(through: through, digest: digest, newID: WebhookMessage.newID)
             state.destinations[id]?.events = follower
             return (message, follower.progress)
@@ -418,11 +430,14 @@ package final class DeliveryRunner: Sendable {
     /// The way was deleted, or another gateway delivers to it now.
     private struct Gone: Error {}
 
-    private func end(_ id: EventConsumerID, _ outcome: Follower.Outcome) {
+    private func end(_ id: EventConsumerID, _ way: any Way, _ outcome: Follower.Outcome) {
         let now = milliseconds
         let (progress, reason, isStored) = state.withLock {
             state -> (DeliveryProgress?, WebhookEndpoint.Pause.Reason?, Bool) in
-            guard var destination = state.destinations[id] else { return (nil, nil, false) }
+            // The way may have been closed and opened again meanwhile.
+            guard var destination = state.destinations[id], destination.way === way else {
+                return (nil, nil, false)
+            }
             let before = destination.events.progress
             let reason = destination.events.ended(
                 outcome, atMilliseconds: now, fraction: environment.fraction())
@@ -437,16 +452,24 @@ package final class DeliveryRunner: Sendable {
             state.destinations[id] = destination
             return (progress, reason, isSkip)
         }
-        if let progress {
+        if let progress, !isStored {
             do {
-                if !isStored { try environment.consumers.keep([id: progress]) }
-                if let reason { try pause(id, reason, progress, at: now) }
+                try environment.consumers.keep([id: progress])
             } catch {
                 note("position not stored", id, error)
+                // Stored again within a second.
+                state.withLock { $0.destinations[id]?.isUnstored = true }
+            }
+        }
+        if let progress, let reason {
+            do {
+                try pause(id, reason, progress, at: now)
+            } catch {
+                note("pause not stored", id, error)
             }
         }
         // Only now, because the next delivery must be stored after this one.
-        state.withLock { $0.destinations[id]?.isBusy = false }
+        state.withLock { if $0.destinations[id]?.way === way { $0.destinations[id]?.isBusy = false } }
         advance(id)
         busy.leave()
     }
@@ -491,14 +514,14 @@ package final class DeliveryRunner: Sendable {
                 guard !page.events.isEmpty else {
                     var next = begun
                     next.after = page.reached
-                    return end(id, begun, hasMore ? next : nil)
+                    return end(id, way, begun, hasMore ? next : nil)
                 }
             }
         } catch {
             note("events not delivered", id, error)
             var next = begun
             next.nextMilliseconds = milliseconds + Retry.least
-            return end(id, begun, next)
+            return end(id, way, begun, next)
         }
         let (reached, count, hasMoreEvents) = (batch.reached, batch.events.count, hasMore)
         way.accept(batch) { [self] answer in
@@ -511,13 +534,15 @@ package final class DeliveryRunner: Sendable {
                     answer, events: count, through: reached, hasMore: hasMoreEvents, retry: kind(id).retry,
                     atMilliseconds: milliseconds, newID: WebhookMessage.newID,
                     fraction: environment.fraction())
-                end(id, sent, next)
+                end(id, way, sent, next)
             }
         }
     }
 
     /// Stores the next state of a request; nil if it is complete.
-    private func end(_ id: EventConsumerID, _ request: WebhookRequest, _ next: WebhookRequest?) {
+    private func end(
+        _ id: EventConsumerID, _ way: any Way, _ request: WebhookRequest, _ next: WebhookRequest?
+    ) {
         if next != request {
             queue.sync {
                 do {
@@ -527,7 +552,10 @@ package final class DeliveryRunner: Sendable {
                 }
             }
         }
-        state.withLock { $0.destinations[id]?.settle(next ?? request, isOver: next == nil) }
+        state.withLock { state in
+            guard state.destinations[id]?.way === way else { return }
+            state.destinations[id]?.settle(next ?? request, isOver: next == nil)
+        }
         advance(id)
         busy.leave()
     }

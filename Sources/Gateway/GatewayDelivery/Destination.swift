@@ -89,7 +89,9 @@ extension WebhookRequest {
         var next = self
         var seconds: Int?
         switch answer {
-        case .notTried: return self
+        case .notTried:
+            next.nextMilliseconds = now + Retry.least
+            return next
         case .split(let after) where events > 1:
             next.nextMilliseconds = now + Retry.wanted(after)
             return next

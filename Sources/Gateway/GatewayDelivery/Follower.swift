@@ -42,6 +42,7 @@ package struct Follower: Sendable {
     private let retry: Retry
     private let probeMilliseconds: Int64?
     private var nextProbe: Int64 = 0
+    private var isProbing = false
     private var startedEpoch: Int64 = 0
     /// False after everything was delivered, until ``wake()``.
     private var mayHaveMore = true
@@ -77,6 +78,7 @@ package struct Follower: Sendable {
         isDelivering = true
         startedEpoch = progress.epoch
         let asks = isProbe == true
+        isProbing = asks
         if asks {
             nextProbe = now + (probeMilliseconds ?? 0)
         } else {
@@ -113,6 +115,12 @@ package struct Follower: Sendable {
         case .nothing(let through, let hasMore, let hasMissed):
             progress.committed = max(progress.committed, through)
             progress.isAfterGap = hasMissed
+            // A retry looks only at the events of the attempt before it. They are gone, so the attempt's failure is
+            // over, and later events are still to be looked at.
+            if progress.through != nil {
+                progress.clearFailures()
+                mayHaveMore = true
+            }
             (progress.through, progress.messageID, progress.digest) = (nil, nil, nil)
             mayHaveMore = mayHaveMore || hasMore
             return nil
@@ -156,7 +164,9 @@ package struct Follower: Sendable {
         _ fraction: Double
     ) -> WebhookEndpoint.Pause.Reason? {
         mayHaveMore = true
-        nextProbe = 0
+        // A probe that succeeds clears failures, so only a failed probe is repeated. A rejected batch needs its own
+        // back-off.
+        if isProbing { nextProbe = 0 }
         progress.failures += 1
         progress.failure = failure
         progress.failedMilliseconds = now

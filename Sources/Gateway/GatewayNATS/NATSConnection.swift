@@ -6,7 +6,7 @@ package import GatewayModel
 
 /// A connection to NATS through its C library.
 ///
-/// It does not reconnect: a failure closes it. The relay then opens a new connection and reads the stream's
+/// It does not reconnect: a failure closes it. The stream's way then opens a new connection and reads the stream's
 /// position.
 package final class NATSConnection: StreamConnection {
     /// The time limit for connecting and for responses of the API.

@@ -23,7 +23,7 @@ package final class OutboundPool: Sendable {
         let handle: UnsafeMutableRawPointer
     }
 
-    /// Seconds after which requests are asked whether they were cancelled.
+    /// Milliseconds after which requests are asked whether they were cancelled.
     private static let pollMilliseconds: Int32 = 1_000
 
     private let multi: Multi?
@@ -38,8 +38,11 @@ package final class OutboundPool: Sendable {
     }
 
     deinit {
-        state.withLock { $0.isEnding = true }
-        if let multi { _ = curl_multi_wakeup(multi.handle) }
+        state.withLock { state in
+            state.isEnding = true
+            // Under the lock: the thread frees the handle once it has seen the end.
+            if let multi { _ = curl_multi_wakeup(multi.handle) }
+        }
     }
 
     /// Sends a request, and calls `completion` once on the pool's thread, which it must not block.
@@ -63,7 +66,9 @@ package final class OutboundPool: Sendable {
             for item in waiting {
                 do throws(OutboundRequest.Failure) {
                     let transfer = try OutboundTransfer(item.request)
-                    _ = curl_multi_add_handle(multi.handle, transfer.curl.handle)
+                    guard curl_multi_add_handle(multi.handle, transfer.curl.handle) == CURLM_OK else {
+                        throw OutboundRequest.Failure(.connection, reason: "libcurl took no further request")
+                    }
                     running[transfer.curl.handle] = (transfer, item.completion)
                 } catch {
                     item.completion(.failure(error))

@@ -30,6 +30,8 @@ final class OutboundTransfer {
         curl.set(CURLOPT_FRESH_CONNECT, 1)
         curl.set(
             CURLOPT_CONNECTTIMEOUT_MS, min(OutboundRequest.connectTimeout, request.timeoutMilliseconds))
+        // Otherwise libcurl waits for a name server that does not answer, even after the time limit.
+        countersign_curl_quick_exit(curl.handle)
         curl.prepare(
             headers: request.headers.map { "\($0.name): \($0.value)" } + ["User-Agent: Countersign"],
             body: request.body, isCancelled: request.isCancelled,

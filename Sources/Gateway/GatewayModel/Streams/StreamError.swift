@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// An error that stops a relay. The relay retries and resumes once the cause is gone.
+/// An error that stops the delivery to a stream. Delivery is retried, and resumes once the cause is gone.
 package struct StreamError: Error, Sendable, Equatable, CustomStringConvertible {
     package enum Code: String, Sendable, TextEnum {
         /// No server responds at these addresses.

@@ -144,15 +144,17 @@ package struct PostgreSQLEventConsumers: EventConsumers {
     }
 
     package func follow(
-        _ id: EventConsumerID, holdDays: Int?, from progress: DeliveryProgress
+        _ id: EventConsumerID, holdDays: Int?, from progress: DeliveryProgress?
     ) throws(ConsumerFailure) {
         try write { connection in
             let now = try clock.now(connection)
-            _ = try EventConsumerTable(connection: connection).insert(
-                id, EventConsumerSettings(), at: progress.committed, milliseconds: now)
             let rows = ProgressTable(connection)
+            if let progress {
+                _ = try EventConsumerTable(connection: connection).insert(
+                    id, EventConsumerSettings(), at: progress.committed, milliseconds: now)
+                try rows.keep(progress, of: id, atMilliseconds: now)
+            }
             try rows.setHold(holdDays, of: id)
-            try rows.keep(progress, of: id, atMilliseconds: now)
         }
     }
 

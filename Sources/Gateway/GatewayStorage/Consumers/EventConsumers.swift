@@ -34,7 +34,7 @@ package protocol EventConsumers: Sendable {
     func seek(_ id: EventConsumerID, to start: EventStart) throws(ConsumerFailure) -> EventConsumer
 
     /// Sets the position of a consumer that does not use leases, because an external system stores its
-    /// progress, such as a stream's stream. The position may also move back. Throws `notFound`.
+    /// progress, such as a JetStream stream. The position may also move back. Throws `notFound`.
     func place(_ id: EventConsumerID, after sequence: Int64) throws(ConsumerFailure)
 
     /// The progress of all ways with this kind.
@@ -42,9 +42,10 @@ package protocol EventConsumers: Sendable {
         _ kind: EventConsumerID.Kind
     ) throws(ConsumerFailure) -> [EventConsumerID: DeliveryProgress]
 
-    /// Creates the row of a way with its progress, in one transaction. Replaces an existing row.
+    /// Sets the hold of a way, and stores `progress` in its row, which is created if necessary. Nil leaves the
+    /// stored progress as it is.
     func follow(
-        _ id: EventConsumerID, holdDays: Int?, from progress: DeliveryProgress
+        _ id: EventConsumerID, holdDays: Int?, from progress: DeliveryProgress?
     ) throws(ConsumerFailure)
 
     /// Stores progress. Ignores ways that were deleted.

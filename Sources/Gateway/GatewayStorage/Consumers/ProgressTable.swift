@@ -47,8 +47,14 @@ package struct ProgressTable {
     package func keep(
         _ progress: DeliveryProgress, of id: EventConsumerID, atMilliseconds now: Int64
     ) throws {
-        // A gap stays noted until a batch after it was accepted.
-        let missed = progress.isAfterGap ? "coalesce(missed_ms, \(now))" : "NULL"
+        // A gap stays noted until a batch after it was accepted, and below the floor, where retention notes it.
+        let missed =
+            progress.isAfterGap
+            ? "coalesce(missed_ms, \(now))"
+            : """
+            CASE WHEN \(progress.committed) < coalesce((SELECT seq FROM event_floor WHERE event_floor.app_id = ?1), 0)
+                THEN missed_ms END
+            """
         try run(
             """
             UPDATE event_consumer SET missed_ms = \(missed), message_id = ?4, through_seq = ?5, digest = ?6,

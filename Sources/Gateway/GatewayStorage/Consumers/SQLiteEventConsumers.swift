@@ -137,17 +137,19 @@ package final class SQLiteEventConsumers: EventConsumers {
     }
 
     package func follow(
-        _ id: EventConsumerID, holdDays: Int?, from progress: DeliveryProgress
+        _ id: EventConsumerID, holdDays: Int?, from progress: DeliveryProgress?
     ) throws(ConsumerFailure) {
         let milliseconds = now()
         try write { table in
-            if try table.row(id) == nil {
-                try table.insert(
-                    id, EventConsumerSettings(), at: progress.committed, milliseconds: milliseconds)
-            }
             let rows = ProgressTable(table.sqlite)
+            if let progress {
+                if try table.row(id) == nil {
+                    try table.insert(
+                        id, EventConsumerSettings(), at: progress.committed, milliseconds: milliseconds)
+                }
+                try rows.keep(progress, of: id, atMilliseconds: milliseconds)
+            }
             try rows.setHold(holdDays, of: id)
-            try rows.keep(progress, of: id, atMilliseconds: milliseconds)
         }
     }
 

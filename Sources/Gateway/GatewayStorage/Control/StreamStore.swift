@@ -49,13 +49,13 @@ package struct StreamStore: ControlStore {
                 throw GatewayError(
                     .conflict, "there is already a stream \(name); delete it first, or choose another name")
             }
-            // A stream must have one publisher, because a stream resumes from the last message of its stream.
+            // A JetStream stream has one publisher, because delivery resumes after its last message.
             if let other = others.first(where: {
                 $0.stream == made.stream && $0.addresses.contains(where: made.addresses.contains)
             }) {
                 throw GatewayError(
                     .conflict,
-                    "the stream \(other.key) already publishes to this stream; give each its own stream"
+                    "the stream \(other.key) already publishes to this JetStream stream; give each its own"
                 )
             }
             guard others.count < Self.most else {
@@ -94,7 +94,7 @@ package struct StreamStore: ControlStore {
         }
     }
 
-    /// Deletes a stream. The stream keeps its messages. Throws `notFound`, `storage`.
+    /// Deletes a stream. The JetStream stream keeps its messages. Throws `notFound`, `storage`.
     package func delete(_ name: String, of appID: String) throws(GatewayError) {
         try write { connection in
             let sink = try Self.stream(name, of: appID, connection)

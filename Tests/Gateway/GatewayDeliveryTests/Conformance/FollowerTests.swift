@@ -212,4 +212,37 @@ struct FollowerTests {
 
         func close() {}
     }
+
+    /// The events of a failed attempt may be deleted, or excluded by another filter.
+    @Test func eventsAfterAFailedBatchThatIsGoneAreDelivered() throws {
+        var machine = machine()
+        _ = try work(machine.next(atMilliseconds: start))
+        _ = machine.willSend(through: 4, digest: "one") { "msg_a" }
+        _ = machine.ended(failed(), atMilliseconds: start, fraction: longest)
+        let retry = try work(machine.next(atMilliseconds: start + 5_000))
+        #expect(retry.through == 4)
+        _ = machine.ended(
+            .nothing(through: 4, hasMore: false, hasMissed: false), atMilliseconds: start + 5_000,
+            fraction: longest)
+        #expect(machine.progress.failures == 0 && machine.progress.failingSinceMilliseconds == nil)
+        let next = try work(machine.next(atMilliseconds: start + 5_000))
+        #expect(next == .init(after: 4, through: nil, attempt: 1, limit: 1_000))
+    }
+
+    @Test func rejectedBatchBacksOffAlthoughTheReceiverAnswersProbes() throws {
+        var machine = Follower(
+            DeliveryRoute(id), DeliveryProgress(committed: 7), retry: retry, probeMilliseconds: 10_000)
+        #expect(try work(machine.next(atMilliseconds: start)).isProbe)
+        _ = machine.ended(
+            .answer(.delivered(through: 7), events: 0), atMilliseconds: start, fraction: longest)
+        var now = start
+        for failures in 1...3 {
+            let work = try work(machine.next(atMilliseconds: now))
+            #expect(!work.isProbe && work.attempt == failures)
+            _ = machine.willSend(through: 9, digest: "one") { "msg_a" }
+            _ = machine.ended(failed(), atMilliseconds: now, fraction: longest)
+            #expect(machine.progress.failures == failures)
+            now = machine.progress.nextMilliseconds
+        }
+    }
 }

@@ -59,7 +59,7 @@ struct JetStream {
         return (value, code, text)
     }
 
-    /// Stored on disk without limits. An operator can set limits; the relay does not change them.
+    /// Stored on disk without limits. An operator can set limits, which the gateway does not change.
     private var newStream: JSONObject {
         [
             "name": .string(sink.stream), "subjects": [.string(filter)], "storage": "file",
