@@ -42,6 +42,10 @@ package final class RawConnection: TestClient {
             }
         }
         guard connected == 0 else { throw POSIXError(.ECONNREFUSED) }
+        // Pieces that a test sends must not be joined.
+        var isOn: Int32 = 1
+        setsockopt(
+            descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &isOn, socklen_t(MemoryLayout<Int32>.size))
         var limit = timeval(tv_sec: 20, tv_usec: 0)
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
             setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))

@@ -166,7 +166,7 @@ struct AbuseTests {
             let connection = try RawConnection(port: fixture.gateway.port)
             connection.send(
                 "POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\(chunk)")
-            while let answer = connection.answer() { #expect(answer.status >= 400) }
+            #expect(connection.answer()?.status == 400)
             #expect(connection.isClosedByServer())
             try expectAlive(fixture)
         }

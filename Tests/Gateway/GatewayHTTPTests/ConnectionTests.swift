@@ -2,6 +2,7 @@ import CountersignCore
 import CountersignGatewayTesting
 import Foundation
 import GatewayTestSupport
+import TestSupport
 import Testing
 
 @testable import GatewayHTTP
@@ -139,5 +140,45 @@ struct ConnectionTests {
         #expect(connection.answer()?.body == "/later 0")
         #expect(connection.answer()?.body == "/b 0")
         #expect(connection.isClosedByServer())
+    }
+
+    private func stream(
+        _ limits: GatewayLimits = GatewayLimits(), _ pull: @escaping @Sendable () -> ResponseStream.Piece
+    ) throws -> HTTPServer {
+        try HTTPServer(limits: limits, observer: HeardRequests(), loopCount: 1) { _ in
+            var response = HTTPResponse.text(200, "")
+            response.stream = ResponseStream(pull: pull, page: { nil })
+            return .answer(response)
+        }
+    }
+
+    /// A client must notice that a stop cut the list.
+    @Test func stopDoesNotMakeAnUnfinishedListLookComplete() throws {
+        let pulled = DispatchSemaphore(value: 0)
+        let server = try stream {
+            pulled.signal()
+            return .nothing
+        }
+        let connection = try RawConnection(port: server.start(host: "127.0.0.1", port: 0))
+        connection.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        try pulled.waitForSignal()
+        server.stop(graceSeconds: 0)
+        #expect(connection.answer() == nil)
+    }
+
+    /// Without its limit, the stop would wait for the deadline of the response.
+    @Test func stopDoesNotWaitForAClientThatDoesNotRead() throws {
+        var limits = GatewayLimits()
+        limits.bodySeconds = 3_600
+        let pulled = DispatchSemaphore(value: 0)
+        let server = try stream(limits) {
+            pulled.signal()
+            return .bytes([UInt8](repeating: 0x20, count: 1 << 16))
+        }
+        let connection = try RawConnection(port: server.start(host: "127.0.0.1", port: 0))
+        connection.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        try pulled.waitForSignal()
+        server.stop(graceSeconds: 0)
+        #expect(connection.answer() == nil)
     }
 }

@@ -220,12 +220,12 @@ struct FloodTests {
             let connection = try RawConnection(port: fixture.gateway.port)
             connection.send("POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2;")
             connection.send([UInt8](repeating: UInt8(ascii: "x"), count: 100_000))
-            while let answer = connection.answer() { #expect(answer.status >= 400) }
+            #expect(connection.answer()?.status == 400)
             #expect(connection.isClosedByServer())
         }
     }
 
-    /// Its descriptor may belong to another socket by now.
+    /// The descriptor of a removed connection may belong to another socket.
     @Test func theSocketOfARemovedConnectionIsNotShutDown() throws {
         let table = ConnectionTable(limits: GatewayLimits())
         let gone = try PeerSocket(in: table, .receiving)

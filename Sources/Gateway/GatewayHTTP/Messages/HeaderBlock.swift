@@ -72,12 +72,6 @@ package struct HTTPField {
     /// Whether the field has this lower-case name. Names are compared without ASCII case (RFC 9110, section
     /// 5.1).
     func isNamed(_ name: StaticString) -> Bool {
-        guard nameBytes.count == name.utf8CodeUnitCount else { return false }
-        for index in 0..<nameBytes.count {
-            let byte = nameBytes[index]
-            let lower = (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
-            if lower != name.utf8Start[index] { return false }
-        }
-        return true
+        HTTPSyntax.matches(UnsafeRawBufferPointer(nameBytes), name)
     }
 }

@@ -17,6 +17,7 @@ package final class ResponseStream: Sendable {
 
     /// Reads the next page and may block; nil for a stream without end.
     package let page: (@Sendable () throws -> [UInt8]?)?
+    package var isEndless: Bool { page == nil }
     private let pull: @Sendable () -> Piece
     private let ended: @Sendable () -> Void
     private let rest = Lock<ArraySlice<UInt8>>([])

@@ -185,7 +185,7 @@ final class Connection {
                     if errno == EAGAIN || errno == EWOULDBLOCK { break }
                 }
             }
-            if count < 0 { return -1 }
+            if count <= 0 { return -1 }
             done += count
         }
         return done

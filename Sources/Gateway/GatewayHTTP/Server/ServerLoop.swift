@@ -100,7 +100,9 @@ final class ServerLoop: @unchecked Sendable {
             deadlines.take(at: now, &due)
             for index in due { reachDeadline(connections[index]) }
             due.removeAll(keepingCapacity: true)
-            for index in takeAll(&streaming) { sendStream(connections[index]) }
+            for index in takeAll(&streaming) where sendStream(connections[index]) {
+                serve(connections[index])
+            }
             if acceptsAt != 0, now >= acceptsAt, listener >= 0 {
                 acceptsAt = 0
                 poller.addReader(listener, id: Self.listenerID)
@@ -140,10 +142,10 @@ final class ServerLoop: @unchecked Sendable {
         let isOver = now > stopDeadline ?? 0
         for connection in connections {
             switch connection.phase {
-            case .closed, .handling, .sending: break
+            case .closed, .handling: break
             case .head where connection.began == 0: close(connection)
             case .handshake, .lingering: close(connection)
-            case .head, .body: if isOver { close(connection) }
+            case .head, .body, .sending: if isOver { close(connection) }
             }
         }
     }
@@ -167,6 +169,8 @@ final class ServerLoop: @unchecked Sendable {
             connection.hasHungUp = true
             connection.peer.noteHangUp()
             if connection.phase == .handling { watchForAbandonment(connection) }
+            // Nothing would end a live stream whose client has left, except a failed write.
+            if connection.stream?.isEndless == true { return close(connection) }
         }
         serve(connection)
     }
@@ -183,12 +187,15 @@ final class ServerLoop: @unchecked Sendable {
                 return (socket, socket < 0 ? "" : String(cString: start))
             }
             guard socket >= 0 else {
-                if errno == EMFILE || errno == ENFILE {
-                    // Polling a listener without a free descriptor would not wait.
-                    common.connections.freeDescriptors(at: now)
-                    poller.remove(listener)
-                    acceptsAt = now + MonotonicClock.second / 10
+                switch errno {
+                case EAGAIN, EWOULDBLOCK: return
+                case EINTR, ECONNABORTED: continue
+                case EMFILE, ENFILE: common.connections.freeDescriptors(at: now)
+                default: break
                 }
+                // Polling a listener that cannot accept would not wait.
+                poller.remove(listener)
+                acceptsAt = now + MonotonicClock.second / 10
                 return
             }
             open(socket, address)
@@ -246,6 +253,7 @@ final class ServerLoop: @unchecked Sendable {
         guard connection.hasUnreadInput else { return close(connection) }
         _ = shutdown(connection.socket, Int32(SHUT_WR))
         connection.phase = .lingering
+        connection.peer.enter(.sending, at: now)
         setDeadline(connection, seconds: common.limits.headerSeconds)
     }
 
@@ -368,9 +376,11 @@ final class ServerLoop: @unchecked Sendable {
 
     private func waitForHead(_ connection: Connection) -> Bool {
         connection.input.release(&pool)
-        if connection.began == now {
-            connection.peer.enter(.receiving, at: now)
-            setDeadline(connection, seconds: common.limits.headerSeconds)
+        if connection.began != 0 {
+            connection.peer.enter(.receiving, at: connection.began)
+            deadlines.set(
+                connection.index,
+                connection.began + UInt64(common.limits.headerSeconds) * MonotonicClock.second)
         }
         return false
     }
@@ -614,22 +624,19 @@ final class ServerLoop: @unchecked Sendable {
             return false
         }
         if connection.hasOutput { return false }
-        if connection.stream != nil {
-            sendStream(connection)
-            return false
-        }
-        return finish(connection)
+        return connection.stream == nil ? finish(connection) : sendStream(connection)
     }
 
-    /// Sends the data that a stream has, as fast as the client reads it.
-    private func sendStream(_ connection: Connection) {
-        guard connection.phase == .sending, let stream = connection.stream else { return }
+    /// Sends the data that a stream has, as fast as the client reads it. Returns whether to continue with the
+    /// connection.
+    private func sendStream(_ connection: Connection) -> Bool {
+        guard connection.phase == .sending, let stream = connection.stream else { return false }
         while !connection.hasOutput {
             output.removeAll()
             do throws(ResponseStream.Failed) {
                 let bytes = scratch[..<(32 * 1024)]
                 let count =
-                    isDraining
+                    isDraining && stream.isEndless
                     ? nil
                     : try stream.read(
                         into: UnsafeMutableRawBufferPointer(rebasing: bytes)
@@ -638,24 +645,30 @@ final class ServerLoop: @unchecked Sendable {
                     if connection.isChunked { output.append("0\r\n\r\n") }
                     connection.stream = nil
                     common.giveStream()
-                    if connection.send(output.bytes) { return serve(connection) }
-                    return close(connection)
+                    if connection.send(output.bytes) { return true }
+                    close(connection)
+                    return false
                 }
                 guard count > 0 else {
                     connection.peer.enter(.handling, at: now)
                     deadlines.set(connection.index, Deadlines.never)
                     if !streaming.contains(connection.index) { streaming.append(connection.index) }
-                    return
+                    return false
                 }
                 if connection.isChunked { output.appendChunkSize(count) }
                 output.append(UnsafeRawBufferPointer(rebasing: bytes[..<count]))
                 if connection.isChunked { output.append("\r\n") }
-                guard connection.send(output.bytes) else { return close(connection) }
+                guard connection.send(output.bytes) else {
+                    close(connection)
+                    return false
+                }
                 if connection.hasOutput { waitForReader(connection, bytes: count) }
             } catch {
-                return close(connection)
+                close(connection)
+                return false
             }
         }
+        return false
     }
 
     /// Prepares for the next request after a response was sent.
