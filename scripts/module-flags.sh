@@ -2,8 +2,9 @@
 # Prints what the compiler needs to find the modules of the debug build.
 set -eu
 cd "$(dirname "$0")/.."
-printf '%s\n' -I .build/debug/Modules
-for map in $(find Sources -name module.modulemap); do printf '%s\n' -I "$(dirname "$map")"; done
-for map in .build/debug/C*.build/module.modulemap; do printf '%s\n' -Xcc "-fmodule-map-file=$map"; done
+# Absolute, because the compiler's cache rejects a module that another call named by another path.
+printf '%s\n' -I "$PWD/.build/debug/Modules"
+for map in $(find "$PWD/Sources" -name module.modulemap); do printf '%s\n' -I "$(dirname "$map")"; done
+for map in "$PWD"/.build/debug/C*.build/module.modulemap; do printf '%s\n' -Xcc "-fmodule-map-file=$map"; done
 # The only library whose header is not where every compiler looks.
 pkg-config --cflags-only-I libpq
