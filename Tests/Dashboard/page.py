@@ -5,7 +5,8 @@ from playwright.sync_api import expect
 
 PASSWORD = "a long sentence for the test"
 # The page looks again every 5 to 10 seconds.
-expect.set_options(timeout=15_000)
+# Chromium takes long to start beside builds.
+expect.set_options(timeout=60_000)
 MARKUP = '<script>window.hacked=1</script><img src=x onerror="window.hacked=1">'
 
 
@@ -23,7 +24,7 @@ class Visitor:
         self.faults = []
         self.context = browser.new_context(storage_state=storage, color_scheme=scheme, reduced_motion="reduce", timezone_id=zone,
                                            viewport={"width": width, "height": 800})
-        self.context.set_default_timeout(15_000)
+        self.context.set_default_timeout(60_000)
         # Chromium says each breach of the policy to the document; kept across the pages of the visit.
         self.context.expose_function("breach", lambda text: self.faults.append(f"policy: {text}"))
         self.context.add_init_script(
