@@ -12,7 +12,7 @@ from server import Server
 
 # Seconds between two looks at a client that seems to be at rest, and for a whole scenario.
 BREATH = 0.004
-PATIENCE = 30
+PATIENCE = 120
 
 # Steps that are one call without arguments, by mode.
 CALLS = {
