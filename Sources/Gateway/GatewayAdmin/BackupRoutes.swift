@@ -16,7 +16,7 @@ struct BackupRoutes: Sendable {
                 call in
                 try call.page(
                     Backup.all(in: try folder()), isDescending: true,
-                    at: { PagePosition($0.createdMilliseconds, $0.name) }, json: Self.backup.json)
+                    at: { PageCursor($0.createdMilliseconds, $0.name) }, json: Self.backup.json)
             },
             AdminRoute(
                 "POST", "/backups", .owner, "Create a backup now", lane: .backup,

@@ -428,9 +428,9 @@ struct EnforcementTests {
         let request = try #require(receiver.request())
         let id = try #require(request.headers["webhook-id"])
         let timestamp = try #require(request.headers["webhook-timestamp"].flatMap(Int64.init))
-        let expected = StandardWebhook.headers(
+        let expected = WebhookSignature.headers(
             id: id, timestamp: timestamp, body: request.body,
-            keys: [try #require(StandardWebhook.key(secret))])
+            keys: [try #require(WebhookSignature.key(secret))])
         #expect(
             request.headers["webhook-signature"]
                 == expected.first { $0.name == "webhook-signature" }?.value)

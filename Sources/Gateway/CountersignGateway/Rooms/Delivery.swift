@@ -58,7 +58,7 @@ struct Delivery: Sendable {
         let outbound = OutboundPool()
         return { body, messageID, endpoint, isCancelled, done in
             let time = now()
-            let headers = StandardWebhook.headers(
+            let headers = WebhookSignature.headers(
                 id: messageID, timestamp: Int64(time.timeIntervalSince1970), body: body,
                 keys: endpoint.keys(atMilliseconds: Milliseconds(time).count))
             WebhookDelivery(

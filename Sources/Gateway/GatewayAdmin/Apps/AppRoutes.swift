@@ -15,7 +15,7 @@ struct AppRoutes: Sendable {
             AdminRoute("GET", "/apps", .viewer, "List the apps", .list(Self.app.shape)) { call in
                 let activity = activity(nil, call.nowMilliseconds)
                 let rules = try call.directory.settings(AppRules.self)
-                return try call.page(try call.directory.apps(), at: { PagePosition(0, $0.id) }) { app in
+                return try call.page(try call.directory.apps(), at: { PageCursor(0, $0.id) }) { app in
                     Self.app.json(Shown(app, rules[app.id] ?? AppRules(), activity))
                 }
             },
@@ -39,14 +39,14 @@ struct AppRoutes: Sendable {
             ) { call in
                 try call.page(
                     try call.directory.deletions(),
-                    at: { PagePosition($0.requestedMilliseconds, $0.appID) }, json: Self.deletion.json)
+                    at: { PageCursor($0.requestedMilliseconds, $0.appID) }, json: Self.deletion.json)
             },
             AdminRoute(
                 "GET", "/apps/{app}/write-keys", .viewer, "List an app's write keys",
                 .list(Self.writeKey.shape)
             ) { call in
                 try call.page(
-                    try keys(call), at: { PagePosition($0.createdMilliseconds, $0.id) },
+                    try keys(call), at: { PageCursor($0.createdMilliseconds, $0.id) },
                     json: { Self.writeKey.json(ShownKey($0, call)) })
             },
             AdminRoute(

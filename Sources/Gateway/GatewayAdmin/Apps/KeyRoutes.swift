@@ -16,7 +16,7 @@ struct KeyRoutes: Sendable {
                 call in
                 let app = try call.app()
                 return try call.page(
-                    shown(app), at: { PagePosition(Int64($0.kept.slot.rawValue)) }, json: Self.keyShape.json
+                    shown(app), at: { PageCursor(Int64($0.kept.slot.rawValue)) }, json: Self.keyShape.json
                 ).with("ETag", AdminCall.tag(Self.tagged(app)))
             },
             AdminRoute(

@@ -65,7 +65,7 @@ struct ProjectRoutes: Sendable {
                 .list(.map(.any))
             ) { call in
                 let items = try Self.items(call)
-                return try call.page(items, at: { PagePosition(0, $0.id) }, json: \.json)
+                return try call.page(items, at: { PageCursor(0, $0.id) }, json: \.json)
             },
             AdminRoute(
                 "GET", "/apps/{app}/project/items/{kind}/{id}", .viewer,

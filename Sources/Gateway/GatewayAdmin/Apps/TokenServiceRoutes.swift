@@ -34,7 +34,7 @@ struct TokenServiceRoutes: Sendable {
             ) { call in
                 try call.page(
                     try call.directory.clients.all(of: call[0]),
-                    at: { PagePosition($0.createdMilliseconds, $0.id) }, json: Self.client.json)
+                    at: { PageCursor($0.createdMilliseconds, $0.id) }, json: Self.client.json)
             },
             AdminRoute(
                 "POST", "/apps/{app}/clients", .operator, "Create a client of the token service",
@@ -68,7 +68,7 @@ struct TokenServiceRoutes: Sendable {
                 let found = try sessions.sessions(
                     of: app.id, subject: user,
                     before: try call.cursor().map { ($0.number, $0.id) }, limit: call.limit + 1)
-                return try call.page(read: found, at: { PagePosition($0.createdMilliseconds, $0.id) }) {
+                return try call.page(read: found, at: { PageCursor($0.createdMilliseconds, $0.id) }) {
                     Self.session.json(
                         Shown(session: $0, user: mask.user($0.subject, of: app.id), now: call.nowMilliseconds)
                     )
@@ -117,7 +117,7 @@ struct TokenServiceRoutes: Sendable {
             ) { call in
                 try call.page(
                     try sessions.signingKeys(), isDescending: true,
-                    at: { PagePosition($0.signsFromMilliseconds, $0.id) }, json: Self.signingKey.json)
+                    at: { PageCursor($0.signsFromMilliseconds, $0.id) }, json: Self.signingKey.json)
             },
             AdminRoute(
                 "POST", "/signing-keys", .owner, "Create a new key that signs access tokens",

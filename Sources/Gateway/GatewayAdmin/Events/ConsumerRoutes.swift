@@ -20,7 +20,7 @@ struct ConsumerRoutes: Sendable {
                 let found = try Self.answering { try consumers.all(.pull, of: app) }
                 let positions = try log.positions()
                 return try call.page(
-                    found, at: { PagePosition($0.createdMilliseconds, $0.id.name) },
+                    found, at: { PageCursor($0.createdMilliseconds, $0.id.name) },
                     json: { masked($0, mask).json(positions) })
             },
             AdminRoute(

@@ -91,7 +91,7 @@ struct EventRoutes: Sendable {
             mask.event(event, of: query.appID)
                 .write(to: &body, position: positions?.text(after: event.sequence))
         }
-        let next = page.next.map { PagePosition($0).text }
+        let next = page.next.map { PageCursor($0).text }
         body.append(contentsOf: #"],"next":"#.utf8)
         (next.map { .string($0) } ?? JSONValue.null).write(to: &body)
         body.append(UInt8(ascii: "}"))

@@ -71,7 +71,7 @@ struct SampleRoutes: Sendable {
             from: call.integer("from_ms") ?? 0, to: call.integer("to_ms") ?? .max,
             before: try call.cursor().map { ($0.number, $0.id) }, limit: call.limit + 1)
         let mask = try call.userMask()
-        return try call.page(read: found, at: { PagePosition($0.atMilliseconds, $0.id) }) {
+        return try call.page(read: found, at: { PageCursor($0.atMilliseconds, $0.id) }) {
             Self.facts.json(Shown($0, mask))
         }
     }

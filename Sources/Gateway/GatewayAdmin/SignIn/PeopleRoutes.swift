@@ -16,7 +16,7 @@ struct PeopleRoutes: Sendable {
         [
             AdminRoute("GET", "/users", .owner, "List users", .list(Self.user.shape)) { call in
                 try call.page(
-                    try call.directory.admins.users(), at: { PagePosition(0, $0.name) }, json: Self.user.json)
+                    try call.directory.admins.users(), at: { PageCursor(0, $0.name) }, json: Self.user.json)
             },
             AdminRoute(
                 "POST", "/users", .owner, "Create a user",
@@ -69,7 +69,7 @@ struct PeopleRoutes: Sendable {
             AdminRoute("GET", "/tokens", .owner, "List API tokens", .list(Self.token.shape)) { call in
                 try call.page(
                     try call.directory.apiTokens.all(),
-                    at: { PagePosition($0.createdMilliseconds, $0.id) }, json: Self.token.json)
+                    at: { PageCursor($0.createdMilliseconds, $0.id) }, json: Self.token.json)
             },
             AdminRoute(
                 "POST", "/tokens", .owner, "Create an API token",
@@ -103,7 +103,7 @@ struct PeopleRoutes: Sendable {
                 let entries = try call.directory.auditLog.entries(
                     app: call.query("app"), actor: call.query("actor"),
                     before: try call.cursor()?.number ?? .max, limit: call.limit + 1)
-                return try call.page(read: entries, at: { PagePosition($0.seq) }) {
+                return try call.page(read: entries, at: { PageCursor($0.seq) }) {
                     Self.entry.json(mask.audit($0))
                 }
             },

@@ -20,7 +20,7 @@ struct StreamRoutes: Sendable {
             ) { call in
                 let shown = try shown(call, try call.directory.streams.all(of: call[0]), of: call[0])
                 return try call.page(
-                    shown, at: { PagePosition($0.sink.createdMilliseconds, $0.sink.name) },
+                    shown, at: { PageCursor($0.sink.createdMilliseconds, $0.sink.name) },
                     json: { Self.shape.json($0) })
             },
             // Requires owner, because a stream names an address to connect to and files to read.

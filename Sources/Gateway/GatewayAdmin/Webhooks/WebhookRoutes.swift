@@ -24,7 +24,7 @@ struct WebhookRoutes: Sendable {
                 let endpoints = try call.directory.webhooks.all(of: call[0])
                 let shown = try shown(call, endpoints)
                 return try call.page(
-                    shown, at: { PagePosition($0.endpoint.createdMilliseconds, $0.endpoint.id) },
+                    shown, at: { PageCursor($0.endpoint.createdMilliseconds, $0.endpoint.id) },
                     json: Self.webhook.json)
             },
             AdminRoute(
@@ -272,7 +272,7 @@ struct WebhookRoutes: Sendable {
             : try call.directory.webhooks.endpoint(call[1], of: app.id).id
         let found = try deliveries.deliveries(
             of: id, before: try call.cursor()?.number, limit: call.limit + 1)
-        return try call.page(read: found, at: { PagePosition($0.sequence) }) { record in
+        return try call.page(read: found, at: { PageCursor($0.sequence) }) { record in
             var record = record
             // The response of an endpoint may contain users, so viewers do not see it.
             if call.identity.role < .operator { record.answer = "" }

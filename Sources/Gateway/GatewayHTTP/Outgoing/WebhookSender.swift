@@ -40,7 +40,7 @@ package final class WebhookSender: Sendable {
         guard mayWait else { return completion(.overloaded) }
         let timestamp = Int64(now().timeIntervalSince1970)
         queue.addOperation { [self] in
-            var headers = StandardWebhook.headers(
+            var headers = WebhookSignature.headers(
                 id: id, timestamp: timestamp, body: body, keys: [webhook.secret])
             if let trace { headers.append(("traceparent", trace.text)) }
             let attempt = WebhookDelivery(

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import GatewayModel
 
 /// Counts the bytes of request bodies and answers that all listeners hold together.
 package final class BodyMemory: Sendable {

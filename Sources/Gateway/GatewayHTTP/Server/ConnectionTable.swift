@@ -7,21 +7,6 @@ internal import GatewayModel
     internal import Glibc
 #endif
 
-/// The monotonic clock, in nanoseconds.
-enum MonotonicClock {
-    static let second: UInt64 = 1_000_000_000
-
-    static var now: UInt64 {
-        #if canImport(Darwin)
-            clock_gettime_nsec_np(CLOCK_UPTIME_RAW)
-        #else
-            var time = timespec()
-            clock_gettime(CLOCK_MONOTONIC, &time)
-            return UInt64(time.tv_sec) * second + UInt64(time.tv_nsec)
-        #endif
-    }
-}
-
 /// The client of one TCP connection, as other loops and handlers see it.
 final class Peer: RequestPeer {
     enum Phase {

@@ -49,13 +49,13 @@ extension PushWebhook {
     package init(
         url: String, secret: String?, keeping key: [UInt8] = [], allowsPrivateAddresses: Bool
     ) throws(GatewayError) {
-        guard let key = secret.map(StandardWebhook.key) ?? key else {
+        guard let key = secret.map(WebhookSignature.key) ?? key else {
             throw GatewayError(.invalid, "a webhook's secret must be whsec_ and the base64 of 24 to 64 bytes")
         }
         self.init(url: url, secret: key, allowsPrivateAddresses: allowsPrivateAddresses)
     }
 
     package static func newSecret() -> String {
-        StandardWebhook.prefix + Data([UInt8].random(count: 32)).base64EncodedString()
+        WebhookSignature.prefix + Data([UInt8].random(count: 32)).base64EncodedString()
     }
 }

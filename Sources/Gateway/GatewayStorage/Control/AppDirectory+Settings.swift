@@ -119,7 +119,7 @@ extension AppDirectory {
         var webhook = PushWebhook(
             url: url, secret: before?.secret ?? [], allowsPrivateAddresses: allowsPrivateAddresses)
         if let given = secret ?? made {
-            guard let key = StandardWebhook.key(given) else {
+            guard let key = WebhookSignature.key(given) else {
                 throw GatewayError(.invalid, "secret must be whsec_ and the base64 of 24 to 64 bytes")
             }
             webhook.secret = key

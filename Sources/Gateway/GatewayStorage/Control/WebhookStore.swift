@@ -217,7 +217,7 @@ package struct WebhookStore: ControlStore {
     }
 
     private static func key(_ secret: String) throws(GatewayError) -> [UInt8] {
-        guard let key = StandardWebhook.key(secret) else {
+        guard let key = WebhookSignature.key(secret) else {
             throw GatewayError(.invalid, "secret must be whsec_ and the base64 of 24 to 64 bytes")
         }
         return key

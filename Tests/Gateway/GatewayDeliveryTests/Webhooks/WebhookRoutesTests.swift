@@ -39,7 +39,7 @@ struct WebhookRoutesTests {
         #expect(made.status == 201, "\(made.body)")
         let id = try #require(made.json["id"] as? String)
         let secret = try #require(made.json["secret"] as? String)
-        let key = try #require(StandardWebhook.key(secret))
+        let key = try #require(WebhookSignature.key(secret))
         #expect(made.json["state"] as? String == "active" && made.json["batch_size"] as? Int == 100)
 
         try store(bench, "m-1", "m-2")
@@ -47,7 +47,7 @@ struct WebhookRoutesTests {
         let request = try #require(server.requests.first)
         let timestamp = try #require(request.headers["webhook-timestamp"].flatMap(Int64.init))
         let messageID = try #require(request.headers["webhook-id"])
-        let expected = StandardWebhook.headers(
+        let expected = WebhookSignature.headers(
             id: messageID, timestamp: timestamp, body: request.body, keys: [key])
         #expect(request.headers["webhook-signature"] == expected[2].value)
         let text = String(decoding: request.body, as: UTF8.self)

@@ -327,11 +327,11 @@ struct WebhookRunnerTests {
         let secret = try bench.directory.webhooks.rotateSecret(
             of: endpoint.id, of: "shop", to: nil, keepingOldFor: 2, at: now)
         let rotated = try bench.directory.webhooks.endpoint(endpoint.id, of: "shop")
-        #expect(rotated.secret == StandardWebhook.key(secret) && rotated.secret != endpoint.secret)
+        #expect(rotated.secret == WebhookSignature.key(secret) && rotated.secret != endpoint.secret)
         let both = rotated.keys(atMilliseconds: now + 7_199_999)
         #expect(both == [rotated.secret, endpoint.secret])
         #expect(rotated.keys(atMilliseconds: now + 7_200_000) == [rotated.secret])
-        let signatures = StandardWebhook.headers(id: "msg_1", timestamp: 1, body: [1], keys: both)[2].value
+        let signatures = WebhookSignature.headers(id: "msg_1", timestamp: 1, body: [1], keys: both)[2].value
             .split(separator: " ")
         #expect(signatures.count == 2 && signatures.allSatisfy { $0.hasPrefix("v1,") })
         // Neither the response nor the audit log contains a secret.
@@ -344,8 +344,8 @@ struct WebhookRunnerTests {
 
     // The example of the specification's reference libraries.
     @Test func theSignatureIsThatOfTheReferenceLibraries() throws {
-        let key = try #require(StandardWebhook.key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
-        let headers = StandardWebhook.headers(
+        let key = try #require(WebhookSignature.key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
+        let headers = WebhookSignature.headers(
             id: "msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp: 1_614_265_330,
             body: Array(#"{"test": 2432232314}"#.utf8), keys: [key])
         #expect(

@@ -3,7 +3,7 @@ internal import CountersignCrypto
 internal import Foundation
 
 /// Signatures of webhook deliveries, according to the Standard Webhooks specification, version 1.0.0.
-package enum StandardWebhook {
+package enum WebhookSignature {
     package static let prefix = "whsec_"
 
     /// Decodes a secret; nil when it is not `whsec_` and the base64 of 24 to 64 bytes.

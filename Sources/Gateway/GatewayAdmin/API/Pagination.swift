@@ -4,7 +4,7 @@ internal import GatewayModel
 
 /// The pagination cursor: the unique key of the last item of a page. Items added meanwhile cause neither gaps
 /// nor repetitions.
-struct PagePosition: Sendable, Comparable {
+struct PageCursor: Sendable, Comparable {
     let number: Int64
     let id: String
 
@@ -23,13 +23,13 @@ struct PagePosition: Sendable, Comparable {
     /// The value of `next` and `cursor`.
     var text: String { id.isEmpty ? String(number) : "\(number)_\(id)" }
 
-    static func < (left: PagePosition, right: PagePosition) -> Bool {
+    static func < (left: PageCursor, right: PageCursor) -> Bool {
         // Compared by bytes, like in SQLite, because canonically equivalent ids are distinct.
         left.number == right.number
             ? left.id.utf8.lexicographicallyPrecedes(right.id.utf8) : left.number < right.number
     }
 
-    static func == (left: PagePosition, right: PagePosition) -> Bool { !(left < right || right < left) }
+    static func == (left: PageCursor, right: PageCursor) -> Bool { !(left < right || right < left) }
 }
 
 extension AdminCall {
@@ -37,9 +37,9 @@ extension AdminCall {
     var limit: Int { Int(integer("limit") ?? 50) }
 
     /// The end of the previous page; nil for the first page. Throws 422 for a malformed cursor.
-    func cursor() throws -> PagePosition? {
+    func cursor() throws -> PageCursor? {
         guard let text = query("cursor") else { return nil }
-        guard let position = PagePosition(text) else {
+        guard let position = PageCursor(text) else {
             throw AdminProblem.invalidParameter("cursor", "is not the next value of a page of this list")
         }
         return position
@@ -52,7 +52,7 @@ extension AdminCall {
 
     /// A page of items that are all in memory. Throws 422 for a malformed cursor.
     func page<Item>(
-        _ items: [Item], isDescending: Bool = false, at position: (Item) -> PagePosition,
+        _ items: [Item], isDescending: Bool = false, at position: (Item) -> PageCursor,
         json: (Item) throws -> JSONValue
     ) throws -> HTTPResponse {
         let cursor = try cursor()
@@ -64,7 +64,7 @@ extension AdminCall {
 
     /// A page of items read from the cursor on. If there are more, `items` has one item more than the limit.
     func page<Item>(
-        read items: [Item], at position: (Item) -> PagePosition, json: (Item) throws -> JSONValue
+        read items: [Item], at position: (Item) -> PageCursor, json: (Item) throws -> JSONValue
     ) throws -> HTTPResponse {
         let page = items.prefix(limit)
         let next = items.count > limit ? page.last.map { position($0).text } : nil
