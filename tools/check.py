@@ -43,6 +43,7 @@ CHECKS = {
     "tokens": PROGRAM + "tokens",
     "vendors": PROGRAM + "vendors",
     "oauth": PROGRAM + "oauth",
+    "identity-provider": PROGRAM + "identity_provider",
     "webhooks": PROGRAM + "webhooks",
     "stream": NATS + TOOL + "stream --countersign .build-nats/debug/countersign-cli",
     "nats": NATS + TOOL + "stream kills --rounds 2 --countersign .build-nats/debug/countersign-cli",

@@ -23,7 +23,7 @@ SECTIONS = [
                "error-codes", "consuming-events", "webhooks", "stream", "exports"]),
     ("Run the gateway", ["operations", "operators", "install", "kubernetes", "sizing", "scaling", "upgrades", "configuration", "cli",
                          "rolling-out-enforcement", "rotating-keys", "backup", "metrics", "slo", "limits"]),
-    ("Reference", ["admin-api", "tokens", "customer-tokens", "dialects/bloomreach", "dialects/rejected-events",
+    ("Reference", ["admin-api", "tokens", "identity-providers", "customer-tokens", "dialects/bloomreach", "dialects/rejected-events",
                    "performance", "threat-model"]),
     ("Contribute", ["architecture", "delivery-pipeline", "releasing", "CONTRIBUTING", "CHANGELOG", "SECURITY"]),
 ]

@@ -122,7 +122,7 @@ def house(visitor):
     """The tasks of owners: published keys, alerts, backups, signing keys and settings."""
     page = visitor.page
     visitor.open("apps/shop/keys")
-    visitor.button("Follow a JWK Set").click()
+    visitor.button("Follow published keys").click()
     visitor.dialog.get_by_label("Address").fill("https://127.0.0.1:9/jwks.json")
     visitor.dialog.get_by_role("button", name="Follow").click()
     expect(visitor.dialog.get_by_role("alert")).to_contain_text("Address: its address is private")
@@ -133,7 +133,7 @@ def house(visitor):
     expect(page.get_by_text("https://127.0.0.1:9/jwks.json")).to_be_visible()
     visitor.button("Unfollow").click()
     visitor.dialog.get_by_role("button", name="Unfollow").click()
-    expect(visitor.button("Follow a JWK Set")).to_be_visible()
+    expect(visitor.button("Follow published keys")).to_be_visible()
     visitor.open("apps/shop/settings")
     address = page.get_by_label("Address")
     address.fill("https://hooks.example/alerts")

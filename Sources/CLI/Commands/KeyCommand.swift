@@ -8,8 +8,12 @@ enum KeyCommand {
 
     private static let file = Positional(
         "FILE", help: "a public key as PEM or JWK, or a JWK Set; - reads standard input")
-    private static let url = Positional("URL", help: "the https address of a JWK Set")
-    private static let allowPrivate = Flag(
+    private static let url = Positional(
+        "URL",
+        help: "the https address of a JWK Set, or of an OpenID provider's /.well-known/openid-configuration")
+    private static let followed = Positional(
+        "URL", .optional, help: "the address, as `countersign key list` shows it; without it, all")
+    static let allowPrivate = Flag(
         "allow-private", help: "allow a URL on a private network or on this machine; needs the role owner"
     )
     private static let keyID = Positional("KEY", help: "the key's id, as `countersign key list` shows it")
@@ -76,7 +80,7 @@ enum KeyCommand {
         let keys = read.body["items"].elements.map(\.["id"].shown)
         let state = app["enforcement"].shown
         if keys == [id], state != "disabled",
-            try await admin.get("apps", invocation.app, "key-source").body["url"] == .null
+            try await admin.get("apps", invocation.app, "key-source").body["sources"].elements.isEmpty
         {
             let then = state == "required" ? "every user's events are refused" : "every token fails"
             try invocation.confirm(
@@ -90,31 +94,52 @@ enum KeyCommand {
     }
 
     private static let follow = Command(
-        "key follow", summary: "Also verify tokens with the keys of a published JWK Set",
+        "key follow", summary: "Also verify tokens with published keys",
         details: """
-            The gateway fetches the set every ten minutes, and earlier when it sees a token with an unknown key. If fetching
-            fails, the last good set stays in use, also after a restart.
+            The gateway fetches the keys every ten minutes, and earlier when it sees a token with an unknown key. If fetching
+            fails, the last good set stays in use, also after a restart. An app follows up to four addresses. The keys of an
+            OpenID provider's /.well-known/openid-configuration verify only tokens whose iss is that provider.
             """,
         positionals: [.app, url], flags: [allowPrivate] + Flag.place,
         examples: [
-            "An identity provider's keys": "countersign key follow shop https://id.example.com/jwks.json"
+            "Published keys": "countersign key follow shop https://id.example.com/jwks.json",
+            "An OpenID provider":
+                "countersign key follow shop https://id.example.com/.well-known/openid-configuration",
         ]
     ) { invocation in
-        _ = try await invocation.admin().change("apps", invocation.app, "key-source") { source in
-            source["url"] = .string(invocation[url])
-            source["allow_private"] = .bool(invocation.isSet(allowPrivate))
+        let url = invocation[url]
+        _ = try await invocation.admin().change("apps", invocation.app, "key-source") { members in
+            let others = JSONValue.object(members)["sources"].elements.filter { $0["url"].text != url }
+            let source: JSONValue = [
+                "url": .string(url), "allow_private": .bool(invocation.isSet(allowPrivate)),
+            ]
+            members = ["sources": .array(others + [source])]
         }
         invocation.io.say(
-            "\(invocation.app) follows the set. `countersign key unfollow \(invocation.app)` ends that.")
+            "\(invocation.app) follows its keys. `countersign key unfollow \(invocation.app)` ends that.")
     }
 
     private static let unfollow = Command(
-        "key unfollow", summary: "Stop using the keys of a published JWK Set", positionals: [.app],
+        "key unfollow", summary: "Stop using published keys", positionals: [.app, followed],
         flags: Flag.place,
         examples: ["Only the app's own keys": "countersign key unfollow shop"]
     ) { invocation in
-        try await invocation.admin().delete("apps", invocation.app, "key-source")
-        invocation.io.say("\(invocation.app) follows no set; only its own keys verify.")
+        let admin = try invocation.admin()
+        guard let url = invocation.word(of: followed) else {
+            try await admin.delete("apps", invocation.app, "key-source")
+            return invocation.io.say("\(invocation.app) follows no published keys; only its own verify.")
+        }
+        _ = try await admin.change("apps", invocation.app, "key-source") { members in
+            let sources = JSONValue.object(members)["sources"].elements
+            let others = sources.filter { $0["url"].text != url }
+            guard others.count < sources.count else {
+                throw CommandError(
+                    .notFound, "\(invocation.app) does not follow that address",
+                    hint: "countersign key list \(invocation.app)")
+            }
+            members = ["sources": .array(others)]
+        }
+        invocation.io.say("\(invocation.app) no longer uses its keys.")
     }
 
     private static let list = Command(
@@ -123,8 +148,7 @@ enum KeyCommand {
         examples: ["Which keys verify this app's tokens?": "countersign key list shop"]
     ) { invocation in
         let admin = try invocation.admin()
-        let source = try await admin.get("apps", invocation.app, "key-source").body
-        let follows = source["url"].text
+        let sources = try await admin.get("apps", invocation.app, "key-source").body["sources"].elements
         try invocation.printList(
             try await admin.items("apps", invocation.app, "keys"),
             [
@@ -134,20 +158,22 @@ enum KeyCommand {
                 },
                 "DESCRIPTION": "description",
             ],
-            empty: follows == nil
+            empty: sources.isEmpty
                 ? "\(invocation.app) has no key. Next: countersign key add \(invocation.app) public.pem"
                 : "\(invocation.app) has no key of its own.")
-        guard let follows else { return }
-        let count = source["keys"].elements.count
-        let state =
-            if admin is LocalAdmin {
-                "Whether it can be fetched is known to the gateway: ask it with --server."
-            } else if let problem = source["problem"].text {
-                "It cannot be fetched: \(problem)"
-            } else {
-                "\(count) \(count == 1 ? "key" : "keys") loaded."
-            }
-        invocation.io.say(TerminalText.safe("\(invocation.app) follows \(follows). \(state)"))
+        for source in sources {
+            let count = source["keys"].elements.count
+            let state =
+                if admin is LocalAdmin {
+                    "Whether it can be fetched is known to the gateway: ask it with --server."
+                } else if let problem = source["problem"].text {
+                    "It cannot be fetched: \(problem)"
+                } else {
+                    "\(count) \(count == 1 ? "key" : "keys") loaded."
+                }
+            let url = source["url"].shown
+            invocation.io.say(TerminalText.safe("\(invocation.app) follows \(url). \(state)"))
+        }
     }
 
     private static let jwks = Command(

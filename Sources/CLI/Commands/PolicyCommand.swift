@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import CountersignJOSE
+internal import GatewayModel
 
 /// `countersign policy …`: an app's requirements for its tokens.
 enum PolicyCommand {
@@ -14,9 +15,21 @@ enum PolicyCommand {
         "max-lifetime", .duration(.seconds, 0...31_536_000),
         help: "the longest lifetime a token may have; 0: any")
     private static let audience = Flag(
-        "audience", .text("TEXT"), mayBeEmpty: true, help: "what aud must contain; empty: not checked")
+        "audience", .text("TEXT"), mayBeEmpty: true, maximumCount: 8,
+        help: "what aud must contain; given again, one of them; empty: not checked")
     private static let issuer = Flag(
-        "issuer", .text("TEXT"), mayBeEmpty: true, help: "what iss must be; empty: not checked")
+        "issuer", .text("TEXT"), mayBeEmpty: true, maximumCount: 8,
+        help: "what iss must be; given again, one of them; empty: not checked")
+    private static let types = Flag(
+        "typ", .text("NAMES"), help: "accepted values of typ, separated by commas: JWT, at+jwt")
+    private static let userClaim = Flag(
+        "user-claim", .text("NAME"), help: "the claim with the user's id, such as sub")
+    private static let preset = Flag(
+        "preset", .choice(IdentityProvider.all.map(\.id)),
+        help: "take the policy and the keys of an identity provider")
+    private static let tenant = Flag(
+        "tenant", .text("NAME"), help: "your tenant at the provider of --preset, such as example.eu.auth0.com"
+    )
     private static let required = Flag(
         "require", .text("CLAIMS"), mayBeEmpty: true,
         help: "required claims, comma-separated: aud, iss, typ; empty: none")
@@ -28,8 +41,8 @@ enum PolicyCommand {
     ) { invocation in
         let policy = try await invocation.admin().get("apps", invocation.app, "policy")
             .body
-        func text(_ name: String, or missing: String) -> Column {
-            Column { $0[name] == .null ? missing : $0[name].shown }
+        func texts(_ name: String) -> Column {
+            Column { $0[name].elements.isEmpty ? "not checked" : $0[name].joined() }
         }
         try invocation.printTable(
             policy,
@@ -39,24 +52,37 @@ enum PolicyCommand {
                 "longest lifetime": Column {
                     $0["maximum_lifetime_seconds"] == .null ? "any" : $0["maximum_lifetime_seconds"].duration
                 },
-                "audience": text("audience", or: "not checked"),
-                "issuer": text("issuer", or: "not checked"),
+                "audience": texts("audience"),
+                "issuer": texts("issuer"),
+                "typ": Column { $0["typ"].joined() },
+                "user id": "user_claim",
                 "required": Column { $0["required"].elements.isEmpty ? "-" : $0["required"].joined() },
             ])
     }
 
     private static let set = Command(
         "policy set", summary: "Change what an app requires of its tokens",
-        details:
-            "Settings that are not given stay as they are. A running gateway has loaded the change when the command ends.",
-        positionals: [.app], flags: [algorithms, leeway, lifetime, audience, issuer, required] + Flag.place,
+        details: """
+            Settings that are not given stay as they are. A running gateway has loaded the change when the command ends.
+            --preset sets all except the times, and follows the provider's keys in place of other published keys. Other flags
+            override it. docs/identity-providers.md has an example of each.
+            """,
+        positionals: [.app],
+        flags: [
+            preset, tenant, KeyCommand.allowPrivate, algorithms, leeway, lifetime, audience, issuer, types,
+            userClaim, required,
+        ] + Flag.place,
         examples: [
             "Elliptic curves too, and clocks that differ little":
                 "countersign policy set shop --algorithms RS256,ES256 --leeway 5",
             "For this audience only": "countersign policy set shop --audience braze --require aud",
+            "Tokens of an identity provider":
+                "countersign policy set shop --preset auth0 --tenant example.eu.auth0.com --audience https://api.example.com",
         ]
     ) { invocation in
-        var changes: JSONObject = [:]
+        let admin = try invocation.admin()
+        let chosen = try await chosenPreset(invocation, admin)
+        var changes = chosen?.policy ?? [:]
         if let names = try list(invocation, algorithms) {
             guard Set(names).count == names.count else {
                 throw CommandError(.usage, "--algorithms names one twice")
@@ -74,10 +100,11 @@ enum PolicyCommand {
             changes["maximum_lifetime_seconds"] = seconds == 0 ? .null : .integer(Int64(seconds))
         }
         for (name, flag) in [("audience", audience), ("issuer", issuer)] {
-            if let text = try invocation.value(of: flag) {
-                changes[name] = text.isEmpty ? .null : .string(text)
-            }
+            let texts = invocation.values(of: flag)
+            if !texts.isEmpty { changes[name] = .array(texts.map { .string($0) }) }
         }
+        if let names = try list(invocation, types) { changes["typ"] = .array(names.map { .string($0) }) }
+        if let name = try invocation.value(of: userClaim) { changes["user_claim"] = .string(name) }
         if let names = try list(invocation, required) {
             if let unknown = names.first(where: { !["aud", "iss", "typ"].contains($0) }) {
                 throw CommandError(.usage, "\(unknown) cannot be required; aud, iss and typ can")
@@ -87,8 +114,34 @@ enum PolicyCommand {
         guard !changes.isEmpty else {
             throw CommandError(.usage, "nothing to change was given", hint: "such as --leeway 5")
         }
-        _ = try await invocation.admin().change("apps", invocation.app, "policy") { $0.merge(changes) { $1 } }
+        _ = try await admin.change("apps", invocation.app, "policy") { $0.merge(changes) { $1 } }
+        if let chosen {
+            let source: JSONValue = [
+                "url": .string(chosen.keySource),
+                "allow_private": .bool(invocation.isSet(KeyCommand.allowPrivate)),
+            ]
+            _ = try await admin.change("apps", invocation.app, "key-source") { $0 = ["sources": [source]] }
+            invocation.io.say("\(invocation.app) follows the keys at \(TerminalText.safe(chosen.keySource)).")
+        }
         invocation.io.say("Set. `countersign policy show \(invocation.app)` prints it.")
+    }
+
+    /// The policy and key source of `--preset`; nil without the flag.
+    private static func chosenPreset(
+        _ invocation: Invocation, _ admin: any AdminClient
+    ) async throws -> (policy: JSONObject, keySource: String)? {
+        let tenant = try invocation.value(of: tenant)
+        guard let id = try invocation.value(of: preset) else {
+            if tenant == nil { return nil }
+            throw CommandError(.usage, "--tenant belongs to --preset", hint: "such as --preset auth0")
+        }
+        let known = try await admin.get(
+            "identity-providers", id,
+            query: [("tenant", tenant), ("audience", invocation.values(of: audience).first)]
+        ).body
+        var policy = known["policy"].members ?? [:]
+        for name in ["leeway_seconds", "maximum_lifetime_seconds"] { policy[name] = nil }
+        return (policy, known["key_source"].text ?? "")
     }
 
     /// The comma-separated values; nil without the flag.

@@ -87,8 +87,8 @@ struct TokenBatchLine {
         if let config = root["config"], !config.isNull {
             policy.leeway = config["leeway"]?.double ?? policy.leeway
             policy.maximumLifetime = config["maximum_lifetime"]?.double
-            policy.audience = try text(config["audience"], "audience")
-            policy.issuer = try text(config["issuer"], "issuer")
+            policy.audiences = try text(config["audience"], "audience").map { [$0] } ?? []
+            policy.issuers = try text(config["issuer"], "issuer").map { [$0] } ?? []
             policy.requiresAudience = config["require_audience"]?.bool ?? false
             policy.requiresIssuer = config["require_issuer"]?.bool ?? false
             policy.requiresType = config["require_type"]?.bool ?? false

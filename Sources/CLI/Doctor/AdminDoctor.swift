@@ -109,16 +109,21 @@ struct AdminDoctor: Sendable {
 
     private func receivers(of app: String) async throws -> [Problem] {
         var found: [Problem] = []
-        let source = try await admin.get("apps", app, "key-source").body
-        if let problem = source["problem"].text {
-            found.append(
-                ("its published keys cannot be fetched: \(problem)", "countersign key follow \(app) URL"))
-        } else if admin is LocalAdmin, let url = source["url"].text {
-            found.append(
-                (
-                    "it follows \(TerminalText.safe(url)); whether that can be fetched is known to the gateway",
-                    "countersign doctor --server URL"
-                ))
+        for source in try await admin.get("apps", app, "key-source").body["sources"].elements {
+            let url = source["url"].shown
+            if let problem = source["problem"].text {
+                found.append(
+                    (
+                        "the keys that it follows at \(url) cannot be fetched: \(TerminalText.safe(problem))",
+                        "countersign key list \(app)"
+                    ))
+            } else if admin is LocalAdmin {
+                found.append(
+                    (
+                        "it follows \(url); whether that can be fetched is known to the gateway",
+                        "countersign doctor --server URL"
+                    ))
+            }
         }
         for hook in try await admin.items("apps", app, "webhooks") {
             let id = hook["id"].shown

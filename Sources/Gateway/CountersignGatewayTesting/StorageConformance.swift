@@ -493,7 +493,7 @@ extension StorageConformance {
         try one.setKeySource(url: "https://keys.example/", of: "shop")
         try one.setKeySource(url: nil, of: "shop")
         try expect(
-            try other.settingIfSet(KeySource.self, of: "shop") == nil, "what was taken away is forgotten")
+            try other.settingIfSet(KeySources.self, of: "shop") == nil, "what was taken away is forgotten")
         do {
             try one.setTokenRules(rules, for: "none")
             throw Violation(description: "something was set for an app that is not there")

@@ -199,6 +199,11 @@ package struct JSONNode {
         return nil
     }
 
+    /// The member with a name that is known only at run time.
+    package subscript(named name: String) -> JSONNode? {
+        members.first { $0.name.elementsEqual(name.utf8) }?.value
+    }
+
     /// Whether both are the same position in the same text.
     package func isSame(as other: JSONNode) -> Bool { words == other.words && index == other.index }
 

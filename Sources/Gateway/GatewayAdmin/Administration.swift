@@ -141,7 +141,7 @@ package final class Administration: Sendable {
             }, writeKeyUses: writeKeyUses
         ).all
             + KeyRoutes(log: storage.log).all
-            + KeySourceRoutes(registry: registry).all
+            + KeySourceRoutes(registry: registry).all + IdentityProviderRoutes().all
             + ProjectRoutes().all
             + TokenServiceRoutes(sessions: sessions).all.map { $0.on(.sessions) }
             + CustomerRoutes(

@@ -258,7 +258,7 @@ struct TokenVerifierTests {
         var bound = Case(claims: #"{"sub":"user-1","exp":1800000600\#(aud.map { ",\"aud\":\($0)" } ?? "")}"#)
         bound.policy.requiresAudience = required
         #expect(try bound.codes() == [])
-        bound.policy.audience = "braze"
+        bound.policy.audiences = ["braze"]
         #expect(try bound.codes() == codes)
     }
 
@@ -271,7 +271,7 @@ struct TokenVerifierTests {
         var bound = Case(claims: #"{"sub":"user-1","exp":1800000600\#(iss.map { ",\"iss\":\($0)" } ?? "")}"#)
         bound.policy.requiresIssuer = required
         #expect(try bound.codes() == [])
-        bound.policy.issuer = "key"
+        bound.policy.issuers = ["key"]
         #expect(try bound.codes() == codes)
     }
 
@@ -311,8 +311,8 @@ struct TokenVerifierTests {
     @Test func theFirstFaultIsTheVerdictAndAllAreReported() throws {
         var all = Case(
             claims: #"{"sub":"user-2","exp":1,"nbf":1900000000,"iat":1900000001,"aud":"x","iss":"y"}"#)
-        all.policy.audience = "a"
-        all.policy.issuer = "b"
+        all.policy.audiences = ["a"]
+        all.policy.issuers = ["b"]
         all.payloadUsers = ["user-3"]
         #expect(try all.codes() == [22, 30, 31, 33, 34, 21, 28])
         all.header = #"{"alg":"none","crit":[],"typ":1,"b64":false}"#

@@ -67,7 +67,7 @@ struct VerifiedTokenCacheTests {
         #expect(codes(verifier([TestKeys.otherRSA])) == [27])
         #expect(codes(verifier([])) == [27])
         #expect(codes(verifier([TestKeys.rsa], ClaimsPolicy(algorithms: [.ps256]))) == [24])
-        #expect(codes(verifier([TestKeys.rsa], ClaimsPolicy(audience: "b"))) == [33])
+        #expect(codes(verifier([TestKeys.rsa], ClaimsPolicy(audiences: ["b"]))) == [33])
         #expect(codes(verifier([TestKeys.rsa], ClaimsPolicy(maximumLifetime: 60))) == [32])
         #expect(codes(old) == [])
     }

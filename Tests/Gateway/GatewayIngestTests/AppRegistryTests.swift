@@ -106,7 +106,7 @@ struct AppRegistryTests {
 
     @Test func aVerifiedTokenIsNotRememberedOverAChangeOfWhatItMustLookLike() throws {
         var policy = ClaimsPolicy()
-        policy.audience = "shop"
+        policy.audiences = ["shop"]
         policy.requiresAudience = true
         try apps.setPolicy(policy, for: "shop")
         try registry.refresh()

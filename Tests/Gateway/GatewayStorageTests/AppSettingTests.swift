@@ -38,9 +38,9 @@ struct AppSettingTests {
     @Test func whatIsTakenAwayIsForgottenAndNoted() throws {
         let url = "https://keys.example/jwks.json"
         try apps.setKeySource(url: url, of: "shop")
-        #expect(try apps.settingIfSet(KeySource.self, of: "shop")?.url == url)
+        #expect(try apps.settingIfSet(KeySources.self, of: "shop")?.all.map(\.url) == [url])
         try apps.setKeySource(url: nil, of: "shop")
-        #expect(try apps.settingIfSet(KeySource.self, of: "shop") == nil)
+        #expect(try apps.settingIfSet(KeySources.self, of: "shop") == nil)
         let entries = try apps.auditLog.entries(limit: 2)
         #expect(entries.map(\.action) == ["key_source.remove", "key_source.set"])
         #expect(entries.map { $0.before != nil } == [true, false])

@@ -124,8 +124,8 @@ struct SchemaTests {
         let shop = try apps.app(id: "shop")
         #expect(shop.name == "The shop" && shop.enforcement == .required && shop.createdMilliseconds == 1000)
         let policy = ClaimsPolicy(
-            algorithms: [.rs256, .es256], leeway: 7.5, maximumLifetime: 3600, audience: "braze",
-            issuer: "shop.example", requiresAudience: true, requiresType: true)
+            algorithms: [.rs256, .es256], leeway: 7.5, maximumLifetime: 3600, audiences: ["braze"],
+            issuers: ["shop.example"], requiresAudience: true, requiresType: true)
         #expect(shop.policy.json == policy.json)
         var rules = AppRules()
         rules.origins = ["https://a.example", "https://b.example"]
@@ -137,8 +137,8 @@ struct SchemaTests {
         (tokens.reuseSeconds, tokens.absoluteSeconds) = (5, 2400)
         #expect(try apps.tokenRules(of: "shop") == tokens)
         #expect(
-            try apps.settingIfSet(of: "shop")
-                == KeySource(url: "https://keys.example/jwks", allowsPrivateAddresses: true))
+            try apps.settingIfSet(KeySources.self, of: "shop")?.all
+                == [KeySource(url: "https://keys.example/jwks", allowsPrivateAddresses: true)])
         let key = [UInt8](repeating: 10, count: 32)
         let alert = try #require(try apps.alerts.takeDue(at: 20).first)
         #expect(
@@ -161,7 +161,7 @@ struct SchemaTests {
         #expect(bare.enforcement == .optional && bare.policy.json == ClaimsPolicy().json)
         #expect(try apps.rules(of: "bare") == AppRules() && apps.tokenRules(of: "bare") == TokenRules())
         #expect(try apps.projects.project(of: "bare").settings == .standard(for: "bare"))
-        #expect(try apps.settingIfSet(KeySource.self, of: "bare") == nil)
+        #expect(try apps.settingIfSet(KeySources.self, of: "bare") == nil)
         #expect(try apps.settingIfSet(PushWebhook.self, of: "bare") == nil)
     }
 

@@ -6,6 +6,7 @@ public struct CompactJWS: Sendable {
     public static let maximumBytes = 8192
     /// The maximum nesting of arrays and objects in a token.
     static let maximumDepth = 32
+    private static let types = ["jwt", "at+jwt"].map { Array($0.utf8) }
 
     /// The decoded header: JSON in UTF-8.
     public let header: [UInt8]
@@ -44,7 +45,7 @@ public struct CompactJWS: Sendable {
             maximumBytes: Self.maximumBytes, maximumDepth: Self.maximumDepth)
         let fields = try? parser.parse(bytes: parts.0) { header in
             (
-                HeaderRules.problems(of: header, types: ["jwt", "at+jwt"]), header["alg"]?.string,
+                HeaderRules.problems(of: header, types: Self.types), header["alg"]?.string,
                 header["kid"]?.string,
                 header["typ"]?.string
             )

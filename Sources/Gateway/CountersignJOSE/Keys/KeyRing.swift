@@ -13,15 +13,21 @@ public struct KeyRing: Sendable {
         public let key: PublicKey?
         /// Why the key can't be used; nil if it can.
         public let problem: JOSEError?
+        /// The issuers whose tokens the key verifies, without a final `/`; empty for any issuer.
+        ///
+        /// Otherwise each of several identity providers could sign tokens in another one's name.
+        public let issuers: [String]
 
         /// Creates an entry with a usable key.
         ///
         /// - Parameters:
         ///   - id: The name given by the owner.
         ///   - key: The key.
-        public init(id: String, key: PublicKey) {
+        ///   - issuers: The issuers whose tokens the key verifies, without a final `/`; empty for any issuer.
+        public init(id: String, key: PublicKey, issuers: [String] = []) {
             self.id = id
             self.key = key
+            self.issuers = issuers
             problem = nil
         }
 
@@ -33,6 +39,7 @@ public struct KeyRing: Sendable {
         ///   - algorithm: Binds the key to this algorithm; nil uses the key's own.
         public init(id: String, text: String, algorithm: JWSAlgorithm? = nil) {
             self.id = id
+            issuers = []
             do throws(JOSEError) {
                 key = try PublicKey(text: text, algorithm: algorithm)
                 problem = nil
@@ -44,7 +51,7 @@ public struct KeyRing: Sendable {
     }
 
     /// The maximum number of published keys.
-    public static let maximumPublished = 16
+    public static let maximumPublished = 32
 
     /// The app's own keys, primary first, followed by published keys.
     public let entries: [Entry]
@@ -53,7 +60,7 @@ public struct KeyRing: Sendable {
     ///
     /// - Parameters:
     ///   - entries: The app's own keys, primary first. Keys after the third are ignored.
-    ///   - published: The keys of an external JWK Set. Keys after the sixteenth are ignored.
+    ///   - published: The keys of external JWK Sets. Keys after the 32nd are ignored.
     public init(entries: [Entry], published: [Entry] = []) {
         self.entries = Array(entries.prefix(Self.maximumKeys)) + published.prefix(Self.maximumPublished)
     }

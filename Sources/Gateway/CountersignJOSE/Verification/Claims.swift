@@ -16,6 +16,7 @@ final class Claims: Sendable {
     let expiresAt: Value<Double>
     let notBefore: Value<Double>
     let issuedAt: Value<Double>
+    /// The claim that names the user: `sub`, unless the policy chooses another one.
     let subject: Value<String>
     let issuer: Value<String>
     /// Nil if it is not a string.
@@ -24,28 +25,28 @@ final class Claims: Sendable {
     /// The whole payload.
     let json: [UInt8]
 
-    init(_ root: JSONNode, json: UnsafeRawBufferPointer) {
+    init(_ root: JSONNode, json: UnsafeRawBufferPointer, userClaim: String = "sub") {
         expiresAt = Self.number(root["exp"], nullIsAbsent: true)
         notBefore = Self.number(root["nbf"])
         issuedAt = Self.number(root["iat"])
-        subject = Self.text(root["sub"], nullIsAbsent: true)
+        subject = Self.text(root[named: userClaim], nullIsAbsent: true)
         issuer = Self.text(root["iss"])
         tokenID = Self.text(root["jti"]).value
         audience = Self.texts(root["aud"])
         self.json = Array(json)
     }
 
-    /// The detail of a `sub` of another type.
-    static let subjectIsNoString = "sub is not a string"
+    /// The detail of a claim of another type.
+    static func isNoString(_ claim: String) -> String { "\(claim) is not a string" }
 
     /// The claims of the wrong type, in words.
-    var problems: [String] {
+    func problems(userClaim: String) -> [String] {
         var problems: [String] = []
         if case .malformed = expiresAt { problems.append("exp is not a number") }
         if case .malformed = notBefore { problems.append("nbf is not a number") }
         if case .malformed = issuedAt { problems.append("iat is not a number") }
-        if case .malformed = subject { problems.append(Self.subjectIsNoString) }
-        if case .malformed = issuer { problems.append("iss is not a string") }
+        if case .malformed = subject { problems.append(Self.isNoString(userClaim)) }
+        if case .malformed = issuer { problems.append(Self.isNoString("iss")) }
         if case .malformed = audience { problems.append("aud is not a string or an array of strings") }
         return problems
     }

@@ -7,19 +7,21 @@ public struct ClaimsPolicy: Sendable {
     /// The maximum lifetime from `iat` to `exp` in seconds; nil for no limit. For a token without `iat`, the
     /// remaining lifetime counts. A lifetime above 24 hours always causes a warning.
     public var maximumLifetime: Double?
-    /// The value that `aud` must contain if it is present; nil does not check it.
-    public var audience: String?
-    /// The required value of `iss` if it is present; nil does not check it.
-    public var issuer: String?
-    /// Whether a token without `aud` is rejected. Ignored without an ``audience``.
+    /// The accepted audiences; empty does not check `aud`. If `aud` is present, it must contain one of these.
+    public var audiences: [String]
+    /// The accepted issuers; empty does not check `iss`. If `iss` is present, it must be one of these.
+    public var issuers: [String]
+    /// Whether a token without `aud` is rejected. Ignored without ``audiences``.
     public var requiresAudience: Bool
-    /// Whether a token without `iss` is rejected. Ignored without an ``issuer``.
+    /// Whether a token without `iss` is rejected. Ignored without ``issuers``.
     public var requiresIssuer: Bool
     /// Whether a token without `typ` is rejected. Otherwise it causes a warning.
     public var requiresType: Bool
-    /// The required value of `typ` in lower case, if it is present. Prevents the use of a token of another
-    /// kind (RFC 8725, section 3.11).
-    package var type: StaticString = "jwt"
+    /// The accepted values of `typ`, if it is present. Prevents the use of a token of another kind (RFC 8725,
+    /// section 3.11). Compared without ASCII case, with or without `application/`.
+    public var types = ["JWT"]
+    /// The claim that names the user: a member of the payload, such as `sub` or `https://example.com/uid`.
+    public var userClaim = "sub"
 
     /// Creates a policy. By default only RS256 is allowed, with 30 s leeway and no other requirements.
     ///
@@ -27,21 +29,21 @@ public struct ClaimsPolicy: Sendable {
     ///   - algorithms: The allow-list.
     ///   - leeway: 0 to 300.
     ///   - maximumLifetime: Nil for no limit.
-    ///   - audience: The expected audience; nil does not check `aud`.
-    ///   - issuer: The expected issuer; nil does not check `iss`.
+    ///   - audiences: The accepted audiences; empty does not check `aud`.
+    ///   - issuers: The accepted issuers; empty does not check `iss`.
     ///   - requiresAudience: Whether `aud` is required.
     ///   - requiresIssuer: Whether `iss` is required.
     ///   - requiresType: Whether `typ` is required.
     public init(
         algorithms: [JWSAlgorithm] = [.rs256], leeway: Double = 30,
-        maximumLifetime: Double? = nil, audience: String? = nil, issuer: String? = nil,
+        maximumLifetime: Double? = nil, audiences: [String] = [], issuers: [String] = [],
         requiresAudience: Bool = false, requiresIssuer: Bool = false, requiresType: Bool = false
     ) {
         self.algorithms = algorithms
         self.leeway = leeway
         self.maximumLifetime = maximumLifetime
-        self.audience = audience
-        self.issuer = issuer
+        self.audiences = audiences
+        self.issuers = issuers
         self.requiresAudience = requiresAudience
         self.requiresIssuer = requiresIssuer
         self.requiresType = requiresType

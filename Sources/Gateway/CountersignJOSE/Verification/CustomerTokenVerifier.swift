@@ -49,7 +49,7 @@ package struct CustomerTokenVerifier: Sendable {
         // Without a verified signature, the payload is not trusted.
         guard report.matchedKeyID != nil else { return (report, []) }
         let identifiers = Self.subject(of: jws)
-        report.faults.removeAll { $0.code == .invalidPayload && $0.detail == Claims.subjectIsNoString }
+        report.faults.removeAll { $0.code == .invalidPayload && $0.detail == Claims.isNoString("sub") }
         report.claims = nil
         if identifiers.isEmpty {
             report.add(.invalidPayload, "sub is not an object of the customer's ids")

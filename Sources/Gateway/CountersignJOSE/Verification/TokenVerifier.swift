@@ -16,6 +16,7 @@ public struct TokenVerifier: Sendable {
     private let leeway: Double
     private let allowed: [(name: [UInt8], scheme: SignatureScheme)]
     private let keyNames: [(name: [UInt8], entry: Int)]
+    private let types: [[UInt8]]
 
     /// Creates a verifier for one app.
     ///
@@ -29,6 +30,7 @@ public struct TokenVerifier: Sendable {
         self.policy = policy
         cached = cache.map(CacheOwner.init)
         leeway = policy.boundedLeeway
+        types = policy.types.map { HeaderRules.mediaType($0.utf8) }
         signatures = SignatureVerifier(keys)
         allowed = policy.algorithms.compactMap { algorithm in
             algorithm.scheme.map { (Array(algorithm.rawValue.utf8), $0) }
@@ -220,7 +222,7 @@ extension TokenVerifier {
         _ json: UnsafeRawBufferPointer, in workspace: SignatureVerifier.Workspace
     ) -> Header {
         let header = try? workspace.parser.parse(json) { node -> Header in
-            var header = Header(problems: HeaderRules.problems(of: node, types: [policy.type]))
+            var header = Header(problems: HeaderRules.problems(of: node, types: types))
             header.typeIsMissing = node["typ"] == nil
             if policy.requiresType, header.typeIsMissing { header.problems.append("the header has no typ") }
             if let alg = node["alg"]?.utf8 {
@@ -239,7 +241,7 @@ extension TokenVerifier {
         _ json: UnsafeRawBufferPointer, in workspace: SignatureVerifier.Workspace
     ) -> Claims? {
         let claims = try? workspace.parser.parse(json) { root in
-            root.kind == .object ? Claims(root, json: json) : nil
+            root.kind == .object ? Claims(root, json: json, userClaim: policy.userClaim) : nil
         }
         return claims ?? nil
     }
@@ -264,6 +266,8 @@ extension TokenVerifier {
     ) {
         let claims = trusted.claims
         judgeRegistered(claims, at: now, deviceTime: deviceTime, &report)
+        let issuers = keys.entries[trusted.entry].issuers
+        if !issuers.isEmpty { judge(claims, isOf: issuers, &report) }
         if let user { judgeSubject(claims, user, &report) }
     }
 
@@ -272,7 +276,7 @@ extension TokenVerifier {
         _ claims: Claims, at now: Double, deviceTime: Double?, _ report: inout VerificationReport
     ) {
         report.judgedClaims = true
-        for problem in claims.problems { report.add(.invalidPayload, problem) }
+        for problem in claims.problems(userClaim: policy.userClaim) { report.add(.invalidPayload, problem) }
         if case .absent = claims.expiresAt { report.add(.expirationRequired, "exp is absent") }
         judgeTimes(claims, at: now, deviceTime: deviceTime, &report)
         judgeLifetime(claims, at: now, &report)
@@ -332,9 +336,9 @@ extension TokenVerifier {
     }
 
     private func judgeAudience(_ claims: Claims, _ report: inout VerificationReport) {
-        guard let expected = policy.audience else { return }
+        if policy.audiences.isEmpty { return }
         switch claims.audience {
-        case .value(let named) where named.contains(where: { $0.hasSameBytes(as: expected) }): return
+        case .value(let named) where named.contains(where: { policy.audiences.contains($0) }): return
         case .value: report.add(.audienceMismatch, "aud does not name this app's audience")
         case .absent where policy.requiresAudience: report.add(.audienceMismatch, "aud is absent")
         case .absent, .malformed: return
@@ -342,21 +346,32 @@ extension TokenVerifier {
     }
 
     private func judgeIssuer(_ claims: Claims, _ report: inout VerificationReport) {
-        guard let expected = policy.issuer else { return }
+        if policy.issuers.isEmpty { return }
         switch claims.issuer {
-        case .value(let issuer) where issuer.hasSameBytes(as: expected): return
+        case .value(let issuer) where policy.issuers.contains(issuer): return
         case .value: report.add(.issuerMismatch, "iss is not this app's issuer")
         case .absent where policy.requiresIssuer: report.add(.issuerMismatch, "iss is absent")
         case .absent, .malformed: return
         }
     }
 
+    /// Checks that the provider that published the key is the one that the token names.
+    private func judge(_ claims: Claims, isOf issuers: [String], _ report: inout VerificationReport) {
+        if report.faults.contains(where: { $0.code == .issuerMismatch }) { return }
+        let named = (claims.issuer.value ?? "").utf8
+        let base = named.last == UInt8(ascii: "/") ? named.dropLast() : named[...]
+        if !issuers.contains(where: { base.elementsEqual($0.utf8) }) {
+            report.add(.issuerMismatch, "iss is not the provider whose key verifies the signature")
+        }
+    }
+
     private func judgeSubject(_ claims: Claims, _ user: User, _ report: inout VerificationReport) {
+        let claim = policy.userClaim
         switch claims.subject {
         case .value(let subject) where user.isNamed(by: subject): return
-        case .value(let subject) where subject.isEmpty: report.add(.subjectMismatch, "sub is empty")
-        case .value: report.add(.subjectMismatch, "sub is not the user of this request")
-        case .absent: report.add(.subjectMismatch, "sub is absent")
+        case .value(let subject) where subject.isEmpty: report.add(.subjectMismatch, "\(claim) is empty")
+        case .value: report.add(.subjectMismatch, "\(claim) is not the user of this request")
+        case .absent: report.add(.subjectMismatch, "\(claim) is absent")
         case .malformed: return
         }
     }

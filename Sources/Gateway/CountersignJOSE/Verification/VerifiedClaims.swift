@@ -8,7 +8,7 @@ public struct VerifiedClaims: Sendable {
         self.claims = claims
     }
 
-    /// `sub`: the user (RFC 7519, section 4.1.2).
+    /// The user: `sub` (RFC 7519, section 4.1.2), or the policy's ``ClaimsPolicy/userClaim``.
     public var subject: String { claims.subject.value ?? "" }
     /// `exp`, in seconds since 1970 (section 4.1.4).
     public var expiresAt: Double { claims.expiresAt.value ?? -.infinity }

@@ -165,6 +165,8 @@ extension JSONShape {
         case .number: ["type": "number"]
         case .bool: ["type": "boolean"]
         case .list(let type): ["type": "array", "items": type.schema(isBody: isBody)]
+        case .listOrOne(let type):
+            ["anyOf": [JSONShape.list(type).schema(isBody: isBody), type.schema(isBody: isBody)]]
         case .map(let type): ["type": "object", "additionalProperties": type.schema(isBody: isBody)]
         case .nullable(let type): ["anyOf": [type.schema(isBody: isBody), ["type": "null"]]]
         case .any: [:]
@@ -187,7 +189,8 @@ extension JSONShape {
     /// Adds the named shapes.
     fileprivate func collect(into schemas: inout JSONObject) {
         switch self {
-        case .list(let type), .map(let type), .nullable(let type): type.collect(into: &schemas)
+        case .list(let type), .listOrOne(let type), .map(let type), .nullable(let type):
+            type.collect(into: &schemas)
         case .object(let members): for member in members { member.type.collect(into: &schemas) }
         case .named(let name, let type):
             schemas[name] = type.schema(isBody: false)

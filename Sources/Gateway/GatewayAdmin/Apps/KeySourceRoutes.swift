@@ -5,47 +5,49 @@ internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The external JWK Set that an app follows.
+/// The published key sets that an app follows.
 struct KeySourceRoutes: Sendable {
     let registry: AppRegistry
 
     var all: [AdminRoute] {
         [
             AdminRoute(
-                "GET", "/apps/{app}/key-source", .viewer, "Show which published JWK Set an app follows",
-                .json(Self.source.shape)
-            ) { call in
-                try answer(call)
-            },
+                "GET", "/apps/{app}/key-source", .viewer, "Show which published keys an app follows",
+                .json(Self.shape)
+            ) { try answer($0) },
             AdminRoute(
                 "PUT", "/apps/{app}/key-source", .operator,
-                "Follow a published JWK Set, whose keys verify tokens beside the app's own",
+                "Set which published keys verify tokens beside the app's own: of JWK Sets and OpenID providers",
                 body: .object([
-                    .must("url", .text(longest: 2_048)), .may("allow_private", .bool),
-                    .ignored("keys", .any), .ignored("fetched_ms", .any), .ignored("problem", .any),
-                ]), match: .required, .json(Self.source.shape)
+                    .may("sources", .list(.object(Self.taken))), .may("url", .text(longest: 2_048)),
+                    .may("allow_private", .bool),
+                ]), match: .required, .json(Self.shape)
             ) { call in
                 let body = try call.body()
                 try call.changing { call in
-                    try call.checkMatch(try Self.tagged(call))
-                    let url = try body.text("url")
-                    let allowsPrivate = body.value("allow_private") ?? false
-                    if allowsPrivate {
-                        let source = try call.directory.settingIfSet(KeySource.self, of: call[0])
-                        try call.checkPrivateAddress(url, before: source?.privateURL)
+                    let before = try Self.sources(call)
+                    try call.checkMatch(before.json)
+                    var sources = KeySources([])
+                    // One source in the members of the body is the form of earlier versions.
+                    sources.set(
+                        body.members["sources"] == nil
+                            ? ["sources": .array([.object(body.members)])] : body.members)
+                    for source in sources.all where source.allowsPrivateAddresses {
+                        try call.checkPrivateAddress(
+                            source.url,
+                            before: before.allowsPrivateAddresses(of: source.url) ? source.url : nil)
                     }
-                    try call.directory.setKeySource(
-                        url: url, allowsPrivateAddresses: allowsPrivate, of: call[0])
+                    try call.directory.setKeySources(sources, of: call[0])
                 }
                 return try answer(call)
             },
             AdminRoute(
-                "DELETE", "/apps/{app}/key-source", .operator, "Stop following a published JWK Set",
+                "DELETE", "/apps/{app}/key-source", .operator, "Stop following published keys",
                 match: .optional, .nothing
             ) { call in
                 try call.changing { call in
-                    try call.checkMatch(try Self.tagged(call))
-                    try call.directory.setKeySource(url: nil, of: call[0])
+                    try call.checkMatch(try Self.sources(call).json)
+                    try call.directory.setKeySources(KeySources([]), of: call[0])
                 }
                 return call.noContent
             },
@@ -53,28 +55,40 @@ struct KeySourceRoutes: Sendable {
     }
 
     private struct Shown {
-        let source: KeySource?
+        let source: KeySource
         let published: PublishedKeys?
     }
 
     private static let source = AnswerShape<Shown>(
-        named: "KeySource", .init("url", \.source?.url),
-        .init("allow_private") { $0.source?.allowsPrivateAddresses ?? false },
+        named: "KeySource", .init("url", \.source.url),
+        .init("allow_private", \.source.allowsPrivateAddresses),
+        .init("issuer", \.source.issuer),
         .init("keys") { $0.published?.keys.map(\.thumbprint) ?? [] },
         .time("fetched_ms") { $0.published?.fetchedAt.map { Milliseconds(seconds: $0).count } },
         .init("problem") { $0.published?.problem })
 
-    /// The operator's settings; null for an app without a key source.
-    private static func tagged(_ call: AdminCall) throws -> JSONValue {
-        try call.directory.settingIfSet(KeySource.self, of: call[0])?.json ?? .null
+    private static let shape = JSONShape.all(["sources": .list(source.shape)])
+
+    /// A source in a change. Members that only answers have are ignored.
+    private static let taken: [JSONMember] =
+        [.must("url", .text(longest: 2_048)), .may("allow_private", .bool)]
+        + ["issuer", "keys", "fetched_ms", "problem"].map { .ignored($0, .any) }
+
+    private static func sources(_ call: AdminCall) throws -> KeySources {
+        try call.directory.setting(KeySources.self, of: call[0])
     }
 
     private func answer(_ call: AdminCall) throws -> HTTPResponse {
-        var source = try call.directory.settingIfSet(KeySource.self, of: call[0])
-        // The state of a previous source does not apply.
-        let published = registry.publishedKeys(of: call[0]).flatMap { $0.source == source ? $0 : nil }
-        if let url = source?.url { source?.url = try call.userMask().destination(url) }
-        return call.answer(
-            Self.source.json(Shown(source: source, published: published)), tag: source?.json ?? .null)
+        let sources = try Self.sources(call)
+        let published = registry.publishedKeys(of: call[0])
+        let mask = try call.userMask()
+        var masked = sources
+        for index in masked.all.indices { masked.all[index].url = mask.destination(masked.all[index].url) }
+        let shown = zip(sources.all, masked.all).map { source, masked in
+            // The state of a previous source does not apply.
+            Self.source.json(Shown(source: masked, published: published.first { $0.source == source }))
+        }
+        // For a viewer, the tag of the URL would confirm a guess of it.
+        return call.answer(["sources": .array(shown)], tag: masked.json)
     }
 }

@@ -21,7 +21,7 @@ package final class AdmittedApp: Sendable {
     private let derivations = Lock<[ObjectIdentifier: any Sendable]>([:])
 
     init(
-        _ app: App, published: [PublicKey], project: Project, cache: VerifiedTokenCache,
+        _ app: App, published: [KeyRing.Entry], project: Project, cache: VerifiedTokenCache,
         tokenRules: TokenRules, issued: IssuedTokens, plan: EnforcementPlan = EnforcementPlan()
     ) {
         rampPercent = plan.rampPercent
@@ -35,7 +35,7 @@ package final class AdmittedApp: Sendable {
         verifier = TokenVerifier(
             keys: KeyRing(
                 entries: app.keys.map { KeyRing.Entry(id: $0.id, text: $0.text) },
-                published: published.map { KeyRing.Entry(id: $0.thumbprint, key: $0) }),
+                published: published),
             policy: app.policy, cache: cache)
     }
 
@@ -44,13 +44,15 @@ package final class AdmittedApp: Sendable {
     ///
     /// The digest is over bytes, because Swift compares `String` by canonical equivalence.
     static func digest(
-        _ app: App, published: [PublicKey], project: Project, tokenRules: TokenRules, plan: EnforcementPlan
+        _ app: App, published: [KeyRing.Entry], project: Project, tokenRules: TokenRules,
+        plan: EnforcementPlan
     ) -> [UInt8] {
         let value: JSONValue = [
             "id": .string(app.id), "created_ms": .integer(app.createdMilliseconds),
             "enforcement": .string(app.enforcement.rawValue), "policy": app.policy.kept,
             "keys": .array(app.keys.map { .array([.string($0.id), .string($0.text)]) }),
-            "published": .array(published.map { .string($0.jwk) }),
+            "published": .array(
+                published.map { .array([($0.key?.jwk).jsonValue, $0.issuers.jsonValue]) }),
             "token_rules": tokenRules.kept, "ramp_percent": .integer(Int64(plan.rampPercent)),
             "returns": .bool(plan.autoReturn != nil), "project": project.settings.kept,
             "customer_keys": .array(

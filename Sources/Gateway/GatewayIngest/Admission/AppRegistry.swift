@@ -18,9 +18,9 @@ package final class AppRegistry: Sendable {
     /// Whether changes can be read from storage.
     package let health: RefreshHealth
     private let ticker = Ticker(queue: DispatchQueue(label: "app registry"), everySeconds: 0.2)
-    /// The published keys of apps, by app id. Kept across changes of the app that do not affect the key
-    /// source.
-    private let published = Lock<BytewiseDictionary<PublishedKeys>>([:])
+    /// The published keys of apps, by app id, one for each key source. Kept across changes of the app that do
+    /// not affect the source.
+    private let published = Lock<BytewiseDictionary<[PublishedKeys]>>([:])
     private let usedWriteKeys = Lock<[WriteKeyDigest: Int64]>([:])
     /// The uses that are on disk, and when they were written.
     private let notedUses = Lock<(uses: [WriteKeyDigest: Int64], at: Date)>(([:], .distantPast))
@@ -82,21 +82,26 @@ package final class AppRegistry: Sendable {
 
     /// Records that no known key verified a token of this app. Its key set may be due for a fetch.
     package func noteUnknownKey(_ token: String?, of appID: String, from address: NetworkAddress?) {
-        guard let keys = published.withLock({ $0[appID] }), let token else { return }
+        let sources = publishedKeys(of: appID)
+        guard !sources.isEmpty, let token else { return }
         let keyID = (try? CompactJWS(parsing: token))?.keyID
-        keys.noteUnknownKey((keyID ?? "").utf8, from: address, at: now().timeIntervalSince1970)
+        for keys in sources {
+            keys.noteUnknownKey((keyID ?? "").utf8, from: address, at: now().timeIntervalSince1970)
+        }
     }
 
     /// Starts the fetches of published key sets that are due. New keys are used after the next ``refresh()``.
     func refreshPublished() {
         let instant = now().timeIntervalSince1970
-        for keys in published.withLock({ Array($0.values) }) {
+        for keys in published.withLock({ $0.values.flatMap { $0 } }) {
             keys.refreshIfDue(at: instant, fetch: fetch, run: run)
         }
     }
 
-    /// The published key set of an app; nil if it has no key source.
-    package func publishedKeys(of appID: String) -> PublishedKeys? { published.withLock { $0[appID] } }
+    /// The published keys of an app, one for each key source.
+    package func publishedKeys(of appID: String) -> [PublishedKeys] {
+        published.withLock { $0[appID] ?? [] }
+    }
 
     package func app(writeKey: String) -> AdmittedApp? {
         let digest = WriteKeyDigest(of: writeKey)
@@ -211,7 +216,7 @@ package final class AppRegistry: Sendable {
     package func refresh() throws(GatewayError) {
         try seen.withLock { seen throws(GatewayError) in
             let version = try directory.version()
-            let generation = published.withLock { $0.values.reduce(0) { $0 + $1.generation } }
+            let generation = published.withLock { $0.values.joined().reduce(0) { $0 + $1.generation } }
             guard version != seen.version || generation != seen.publishedGeneration else { return }
             // Read before the apps, so that a change made meanwhile is found by the next refresh.
             let auditHead = try directory.auditLog.head()
@@ -236,15 +241,20 @@ package final class AppRegistry: Sendable {
 
     private func load() throws(GatewayError) -> Apps {
         let projects = try directory.projects.all()
-        let sources = try directory.settings(KeySource.self)
+        let sources = try directory.settings(KeySources.self)
         let published = published.withLock { published in
             published = BytewiseDictionary(
-                uniqueKeysWithValues: sources.map { appID, source in
-                    if let known = published[appID], known.source == source { return (appID, known) }
-                    let keys = PublishedKeys(
-                        source: source, shared: SharedKeySet(in: directory, source: source, of: appID),
-                        hasOthers: sharesKeys)
-                    keys.takeStored(at: now().timeIntervalSince1970)
+                uniqueKeysWithValues: sources.map { appID, sources in
+                    let keys = sources.all.map { source in
+                        if let known = published[appID]?.first(where: { $0.source == source }) {
+                            return known
+                        }
+                        let keys = PublishedKeys(
+                            source: source, shared: SharedKeySet(in: directory, source: source, of: appID),
+                            hasOthers: sharesKeys)
+                        keys.takeStored(at: now().timeIntervalSince1970)
+                        return keys
+                    }
                     return (appID, keys)
                 })
             return published
@@ -254,7 +264,7 @@ package final class AppRegistry: Sendable {
         let plans = try directory.settings(EnforcementPlan.self)
         let before = self.apps.withLock { $0.byID }
         for app in try directory.apps() {
-            let keys = published[app.id]?.keys ?? []
+            let keys = PublishedKeys.entries(of: published[app.id] ?? [])
             let project = projects[app.id] ?? Project(settings: .standard(for: app.id))
             let rules = tokenRules[app.id] ?? TokenRules()
             let plan = plans[app.id] ?? EnforcementPlan()

@@ -29,7 +29,7 @@ package final class IssuedTokens: Sendable {
             state.ids = keys.map(\.id)
             state.prefixes = keys.map(\.tokenPrefix)
             var policy = ClaimsPolicy(algorithms: [.rs256], leeway: 0, requiresType: true)
-            policy.type = "at+jwt"
+            policy.types = ["at+jwt"]
             state.verifier =
                 keys.isEmpty
                 ? nil

@@ -1,5 +1,6 @@
 internal import CountersignCore
 package import CountersignJOSE
+internal import CountersignJSON
 internal import GatewayHTTP
 package import GatewayModel
 
@@ -20,6 +21,7 @@ package final class PublishedKeys: Sendable {
     static let sharedSeconds = 5.0
     /// Seconds after which an unchanged set is stored again, with the time of its last fetch.
     static let storedSeconds = 300.0
+    private static let maximumBytes = 256 * 1024
 
     package let source: KeySource
     private let state = Lock(State())
@@ -45,6 +47,28 @@ package final class PublishedKeys: Sendable {
         self.source = source
         self.shared = shared
         self.hasOthers = hasOthers
+    }
+
+    /// The most keys of a source that verify tokens.
+    private static let mostKeys = 16
+
+    /// The keys of several sources for a ring. A key of several OpenID providers verifies the tokens of each.
+    static func entries(of sources: [PublishedKeys]) -> [KeyRing.Entry] {
+        var entries: [KeyRing.Entry] = []
+        for source in sources {
+            let issuers = source.source.issuer.map { [$0] } ?? []
+            for key in source.keys.prefix(mostKeys) {
+                guard let known = entries.firstIndex(where: { $0.id == key.thumbprint }) else {
+                    entries.append(KeyRing.Entry(id: key.thumbprint, key: key, issuers: issuers))
+                    continue
+                }
+                let before = entries[known].issuers
+                let isOfAny = before.isEmpty || issuers.isEmpty
+                entries[known] = KeyRing.Entry(
+                    id: key.thumbprint, key: key, issuers: isOfAny ? [] : before + issuers)
+            }
+        }
+        return entries
     }
 
     /// The last valid set; empty before the first.
@@ -80,7 +104,7 @@ package final class PublishedKeys: Sendable {
         guard isDue else { return }
         run { [self] in
             do {
-                let json = String(decoding: try fetch(source), as: UTF8.self)
+                let json = String(decoding: try document(fetch), as: UTF8.self)
                 let fetched = try JWKSet(json: json).keys
                 finish(fetched, at: instant, problem: fetched.isEmpty ? "the set has no usable key" : nil)
                 if !fetched.isEmpty, mustStore(at: instant) {
@@ -88,10 +112,34 @@ package final class PublishedKeys: Sendable {
                 }
             } catch {
                 let reason =
-                    (error as? OutboundRequest.Failure)?.reason ?? (error as? JOSEError)?.reason ?? "\(error)"
+                    (error as? OutboundRequest.Failure)?.reason ?? (error as? JOSEError)?.reason
+                    ?? (error as? GatewayError)?.reason ?? "\(error)"
                 finish(nil, at: instant, problem: reason)
             }
         }
+    }
+
+    /// Fetches the JWK Set. An OpenID provider's metadata names it, and must name the issuer that the URL was
+    /// built from (OpenID Connect Discovery 1.0, section 4.3).
+    private func document(_ fetch: KeySourceFetch) throws -> [UInt8] {
+        let document = try fetch(source)
+        guard let issuer = source.issuer else { return document }
+        let metadata = try? StrictJSONParser(maximumBytes: Self.maximumBytes, maximumDepth: 16)
+            .parse(bytes: document) { ($0["issuer"]?.string, $0["jwks_uri"]?.string) }
+        guard case (let named?, let url?)? = metadata else {
+            throw OutboundRequest.Failure(reason: "it is not JSON with issuer and jwks_uri")
+        }
+        guard named == issuer || named == issuer + "/" else {
+            throw OutboundRequest.Failure(
+                reason: "its issuer is not the URL before /.well-known; follow the URL of the issuer itself")
+        }
+        let keys = KeySource(url: url, allowsPrivateAddresses: source.allowsPrivateAddresses)
+        do throws(GatewayError) {
+            try keys.check()
+        } catch {
+            throw OutboundRequest.Failure(reason: "its jwks_uri cannot be used: \(error.reason)")
+        }
+        return try fetch(keys)
     }
 
     private static func isDue(_ state: State, at instant: Double) -> Bool {
@@ -161,7 +209,7 @@ package final class PublishedKeys: Sendable {
         let answer = try OutboundRequest(
             url: source.url, headers: [("Accept", "application/jwk-set+json, application/json")],
             allowsPrivateAddresses: source.allowsPrivateAddresses, timeoutMilliseconds: 5_000,
-            maximumBytes: 256 * 1024
+            maximumBytes: maximumBytes
         ).perform()
         guard answer.status == 200 else {
             throw OutboundRequest.Failure(reason: "it answered \(answer.status)")

@@ -102,7 +102,8 @@ package struct ClientAuthentication {
         let verifier = TokenVerifier(
             keys: KeyRing(entries: key.map { [$0] } ?? []),
             policy: ClaimsPolicy(
-                leeway: Self.leeway, maximumLifetime: Self.longestAssertion, issuer: id, requiresIssuer: true)
+                leeway: Self.leeway, maximumLifetime: Self.longestAssertion, issuers: [id],
+                requiresIssuer: true)
         )
         let report = verifier.inspect(assertion, at: now)
         guard report.isAccepted, let claims = report.claims, let client else {

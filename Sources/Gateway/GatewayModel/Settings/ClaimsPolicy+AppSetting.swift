@@ -3,6 +3,7 @@ internal import CountersignJOSE
 
 extension ClaimsPolicy: AppSetting {
     static let settingName = "policy"
+    private static let mostTexts = 8
 
     static func standard(for appID: String) -> ClaimsPolicy { ClaimsPolicy() }
 
@@ -17,8 +18,9 @@ extension ClaimsPolicy: AppSetting {
             }),
         .member("leeway_seconds", \.leeway, .number),
         .optional("maximum_lifetime_seconds", \.maximumLifetime),
-        .optional("audience", \.audience, .text(longest: 512)),
-        .optional("issuer", \.issuer, .text(longest: 512)),
+        texts("audience", \.audiences), texts("issuer", \.issuers),
+        .member("typ", \.types, .list(.choice(["JWT", "at+jwt"]))),
+        .member("user_claim", \.userClaim, .text(longest: 256)),
         JSONField(
             "required", shown: claimNames, taken: .may("required", claimNames),
             get: { policy in
@@ -36,6 +38,24 @@ extension ClaimsPolicy: AppSetting {
             }),
     ]
 
+    /// Texts of which a token must contain one; empty for any. Earlier versions had one text or null.
+    private static func texts(
+        _ name: String, _ path: JSONField<ClaimsPolicy>.Path<[String]>
+    ) -> JSONField<ClaimsPolicy> {
+        JSONField(
+            name, shown: .list(.string), taken: .may(name, .listOrOne(.text(longest: 512))),
+            get: { $0[keyPath: path].jsonValue },
+            // Gateways of an earlier version, which share a database during an update, read one text.
+            keep: { policy in
+                let texts = policy[keyPath: path]
+                return texts.count > 1 ? texts.jsonValue : texts.first.jsonValue
+            },
+            set: { policy, value in
+                let texts = [String](jsonValue: value) ?? String(jsonValue: value).map { [$0] } ?? []
+                policy[keyPath: path] = texts.filter { !$0.isEmpty }
+            })
+    }
+
     private static let algorithmNames = JSONShape.list(.choice(JWSAlgorithm.all.map(\.rawValue)))
     private static let claimNames = JSONShape.list(.choice(["aud", "iss", "typ"]))
 
@@ -49,11 +69,23 @@ extension ClaimsPolicy: AppSetting {
         if let maximumLifetime, !(maximumLifetime > 0 && maximumLifetime.isFinite) {
             throw GatewayError(.invalid, "the maximum lifetime must be more than 0 seconds")
         }
-        for (claim, isRequired, value, name) in [
-            ("aud", requiresAudience, audience, "audience"), ("iss", requiresIssuer, issuer, "issuer"),
-        ] where isRequired && value?.isEmpty ?? true {
+        for (claim, isRequired, accepted, name) in [
+            ("aud", requiresAudience, audiences, "audience"), ("iss", requiresIssuer, issuers, "issuer"),
+        ] {
+            guard accepted.count <= Self.mostTexts else {
+                throw GatewayError(.invalid, "an app accepts at most \(Self.mostTexts) values of \(claim)")
+            }
+            if isRequired, accepted.isEmpty {
+                throw GatewayError(
+                    .invalid, "\(claim) cannot be required without an expected \(name): set one")
+            }
+        }
+        guard !types.isEmpty else {
+            throw GatewayError(.invalid, "an app must accept at least one typ; JWT is the default")
+        }
+        guard !userClaim.isEmpty else {
             throw GatewayError(
-                .invalid, "\(claim) cannot be required without an expected \(name): set one")
+                .invalid, "user_claim must name the claim with the user id; sub is the default")
         }
     }
 }

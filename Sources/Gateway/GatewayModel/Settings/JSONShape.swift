@@ -12,6 +12,8 @@ package indirect enum JSONShape: Sendable {
     case number
     case bool
     case list(JSONShape)
+    /// An array, or a single value instead of an array with one element.
+    case listOrOne(JSONShape)
     case object([JSONMember])
     /// An object with arbitrary member names.
     case map(JSONShape)
@@ -101,9 +103,10 @@ extension JSONShape {
         case (.number, _): throw mismatch("a number")
         case (.bool, .bool): break
         case (.bool, _): throw mismatch("true or false")
-        case (.list(let type), .array(let elements)):
+        case (.list(let type), .array(let elements)), (.listOrOne(let type), .array(let elements)):
             for (index, element) in elements.enumerated() { try type.check(element, at: "\(path).\(index)") }
         case (.list, _): throw mismatch("an array")
+        case (.listOrOne(let type), _): try type.check(value, at: path)
         case (.object(let members), .object(let given)):
             try Self.check(given, members, at: path)
         case (.map(let type), .object(let given)):

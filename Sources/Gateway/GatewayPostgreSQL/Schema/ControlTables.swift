@@ -177,6 +177,12 @@ enum ControlTables {
 
         """
 
+    /// Several key sources for each app. A gateway of an earlier version can no longer store a set.
+    static let keySources = """
+        ALTER TABLE published_key_set
+            DROP CONSTRAINT published_key_set_pkey, ADD PRIMARY KEY (app_id, url);
+        """
+
     /// When the setup of a second factor was started.
     static let begunSecondFactor =
         "ALTER TABLE admin_second_factor ADD COLUMN begun_ms BIGINT NOT NULL DEFAULT 0"

@@ -32,6 +32,7 @@ package enum PostgreSQLSchema {
         ControlTables.begunSecondFactor,
         ControlTables.expiries,
         texts(ProgressColumns.script(integer: "BIGINT")),
+        ControlTables.keySources,
     ]
 
     package static var newest: Int { migrations.count }

@@ -15,7 +15,7 @@ package struct PublishedKeySet: Sendable, Equatable {
 }
 
 /// Stores the last good set of each key source, so that it survives a restart and is shared by all gateways
-/// of a database. A set is deleted with its app.
+/// of a database. A set is deleted with its source or its app.
 extension AppDirectory {
     /// The stored set of an app's source; nil without a set for the source's URL. Throws `storage`.
     package func publishedKeySet(of source: KeySource, for appID: String) throws(GatewayError)
@@ -40,10 +40,9 @@ extension AppDirectory {
             try connection.run(
                 """
                 INSERT INTO published_key_set (app_id, url, body, fetched_ms) VALUES (?1, ?2, ?3, ?4)
-                ON CONFLICT (app_id) DO UPDATE SET url = excluded.url, body = excluded.body,
-                    fetched_ms = excluded.fetched_ms
-                WHERE published_key_set.url <> excluded.url
-                    OR published_key_set.fetched_ms < excluded.fetched_ms
+                ON CONFLICT (app_id, url) DO UPDATE
+                SET body = excluded.body, fetched_ms = excluded.fetched_ms
+                WHERE published_key_set.fetched_ms < excluded.fetched_ms
                     OR published_key_set.fetched_ms > excluded.fetched_ms + ?5
                 """, .text(appID), .text(source.url), .text(set.json), .integer(set.fetchedMilliseconds),
                 .integer(tolerance))

@@ -89,18 +89,32 @@ extension AppDirectory {
         try set(rules, for: appID)
     }
 
-    /// Sets the JWK Set from which an app's keys are loaded, in addition to its own keys.
+    /// Sets the only source from which an app's keys are loaded, in addition to its own keys.
     ///
     /// - Parameters:
-    ///   - url: An `https` URL without user, password and fragment; nil removes the source.
+    ///   - url: An `https` URL without user, password and fragment, of a JWK Set or of an OpenID provider's
+    ///     metadata; nil removes all sources.
     ///   - allowsPrivateAddresses: Whether the URL may resolve to a private network or to this machine.
     ///   - appID: The app.
     /// - Throws: `invalid`, `notFound`, `storage`.
     public func setKeySource(
         url: String?, allowsPrivateAddresses: Bool = false, of appID: String
     ) throws(GatewayError) {
-        try set(
-            url.map { KeySource(url: $0, allowsPrivateAddresses: allowsPrivateAddresses) }, for: appID)
+        let source = url.map { KeySource(url: $0, allowsPrivateAddresses: allowsPrivateAddresses) }
+        try setKeySources(KeySources(source.map { [$0] } ?? []), of: appID)
+    }
+
+    /// Sets the sources of an app's published keys, and deletes the key sets of other sources. Throws
+    /// `invalid`, `notFound`, `storage`.
+    package func setKeySources(_ sources: KeySources, of appID: String) throws(GatewayError) {
+        try set(sources.all.isEmpty ? nil : sources, for: appID) { connection in
+            let before = try SettingTable(connection: connection).one(KeySources.self, of: appID)
+            for old in before?.all ?? [] where !sources.all.contains(where: { $0.url == old.url }) {
+                try connection.run(
+                    "DELETE FROM published_key_set WHERE app_id = ?1 AND url = ?2", .text(appID),
+                    .text(old.url))
+            }
+        }
     }
 
     /// Sets an app's webhook for alerts. Nil removes it and deletes queued alerts. Returns a generated

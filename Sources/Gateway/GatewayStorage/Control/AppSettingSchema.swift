@@ -80,4 +80,18 @@ enum AppSettingSchema {
             fetched_ms INTEGER NOT NULL
         ) STRICT;
         """
+
+    /// Several key sources for each app.
+    static let keySources = """
+        ALTER TABLE published_key_set RENAME TO published_key_set_of_app;
+        CREATE TABLE published_key_set (
+            app_id TEXT NOT NULL REFERENCES app (id) ON DELETE CASCADE,
+            url TEXT NOT NULL,
+            body TEXT NOT NULL,
+            fetched_ms INTEGER NOT NULL,
+            PRIMARY KEY (app_id, url)
+        ) STRICT;
+        INSERT INTO published_key_set SELECT app_id, url, body, fetched_ms FROM published_key_set_of_app;
+        DROP TABLE published_key_set_of_app;
+        """
 }

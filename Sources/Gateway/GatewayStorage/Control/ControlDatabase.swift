@@ -67,6 +67,7 @@ enum ControlDatabase {
         "ALTER TABLE write_key ADD COLUMN text TEXT",
         AppSettingSchema.publishedKeySets,
         AdminSchema.begunSecondFactor,
+        AppSettingSchema.keySources,
     ]
 
     /// Opens or creates the file. Throws `storage`.

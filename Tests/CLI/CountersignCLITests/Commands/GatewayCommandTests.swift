@@ -265,8 +265,9 @@ struct GatewayCommandTests {
         #expect(await run("policy set shop --audience braze --require aud").0 == .done)
         #expect(
             await run("policy show shop --json").1.output
-                == #"{"algorithms":["RS256","ES256"],"audience":"braze","issuer":null,"leeway_seconds":5.0,"#
-                + #""maximum_lifetime_seconds":3600.0,"required":["aud"]}"# + "\n")
+                == #"{"algorithms":["RS256","ES256"],"audience":["braze"],"issuer":[],"leeway_seconds":5.0,"#
+                + #""maximum_lifetime_seconds":3600.0,"required":["aud"],"typ":["JWT"],"user_claim":"sub"}"#
+                + "\n")
         for bad in ["--algorithms HS256", "--algorithms none", "--require exp", "--leeway 301"] {
             #expect(await run("policy set shop \(bad)").0 == .usage)
         }

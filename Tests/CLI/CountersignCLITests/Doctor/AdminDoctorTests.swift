@@ -162,11 +162,14 @@ struct AdminDoctorTests {
             #expect(only.detail.hasPrefix(detail), "\(only.detail)")
             #expect(try #require(only.remedy).hasPrefix(remedy), "\(only.remedy ?? "")")
         }
-        let source: JSONValue = ["problem": "404"]
+        let source: JSONValue = ["sources": [["url": "https://keys.example/", "problem": "404"]]]
         let found = try await AdminDoctor(
             admin: Answers(answers: ["/apps": Self.shop, "/apps/shop/key-source": source])
         ).apps()
-        #expect(found.map(\.detail) == ["its published keys cannot be fetched: 404"])
+        #expect(
+            found.map(\.detail) == [
+                "the keys that it follows at https://keys.example/ cannot be fetched: 404"
+            ])
     }
 
     @Test func anAppWithoutAWriteKeyFails() async throws {

@@ -94,7 +94,7 @@ struct DocumentTests {
     @Test(arguments: [
         "docs/admin-api.md", "docs/backup.md", "docs/error-codes.md", "docs/install.md",
         "docs/rolling-out-enforcement.md",
-        "docs/rotating-keys.md", "docs/tokens.md", "docs/customer-tokens.md",
+        "docs/rotating-keys.md", "docs/tokens.md", "docs/customer-tokens.md", "docs/identity-providers.md",
     ])
     func theCommandsOfThePageWorkWhenPasted(page: String) async throws {
         let data = folder.path + "/data"

@@ -2,22 +2,24 @@
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
-import { confirm, settingsForm } from "./dialogs.js";
-import { card, field, toast } from "./ui.js";
+import { confirm, formDialog, settingsForm } from "./dialogs.js";
+import { button, card, field, toast } from "./ui.js";
 import { durationInput, seconds } from "./units.js";
-import { view } from "./views.js";
+import { attempt, view } from "./views.js";
 
 const algorithms = [["RS256", "RSA, SHA-256; what the SDKs' documentation asks for"], ["PS256", "RSA-PSS, SHA-256"], ["ES256", "P-256"], ["EdDSA", "Ed25519"]];
 
 /** The tokens that would newly be accepted after a change, in words; empty without any. */
 function weakened(before, after) {
-  const added = after.algorithms.filter((name) => !before.algorithms.includes(name));
+  const news = (name) => after[name].filter((value) => !before[name].includes(value));
+  const added = news("algorithms");
   const dropped = before.required.filter((name) => !after.required.includes(name));
   const longer = before.maximum_lifetime_seconds !== null && (after.maximum_lifetime_seconds === null || after.maximum_lifetime_seconds > before.maximum_lifetime_seconds);
   return [
     added.length > 0 && `Tokens signed with ${added.join(", ")} are accepted.`,
-    before.audience && !after.audience && `Tokens that were made for another service than ${before.audience} are accepted.`,
-    before.issuer && !after.issuer && `Tokens of any issuer are accepted, not only those of ${before.issuer}.`,
+    ...["audience", "issuer"].map((name) => before[name].length > 0 && (after[name].length === 0 ? `Tokens of any ${name} are accepted, not only of ${before[name].join(", ")}.`
+      : news(name).length > 0 && `Tokens of the ${name} ${news(name).join(", ")} are accepted.`)),
+    news("typ").length > 0 && `Tokens of the type ${news("typ").join(", ")} are accepted.`,
     dropped.length > 0 && `Tokens without ${dropped.join(", ")} are accepted.`,
     longer && `A stolen token works for ${after.maximum_lifetime_seconds === null ? "as long as it says itself" : `up to ${seconds(after.maximum_lifetime_seconds)}`}.`,
     after.leeway_seconds > before.leeway_seconds && `An expired token works for another ${seconds(after.leeway_seconds)}.`,
@@ -32,8 +34,10 @@ export function policy(context) {
     const tick = (list, value, label) => h("label", { class: "tick" }, h("input", { type: "checkbox", name: list, value, checked: rules[list].includes(value), disabled: readonly }), h("span", {}, label));
     const leeway = durationInput(rules.leeway_seconds, { label: "Leeway", name: "leeway_seconds", required: true, disabled: readonly });
     const life = durationInput(rules.maximum_lifetime_seconds, { label: "Maximum token lifetime", name: "maximum_lifetime_seconds", placeholder: "no limit", disabled: readonly });
-    const audience = h("input", { type: "text", name: "audience", value: rules.audience ?? "", placeholder: "not checked", disabled: readonly, spellcheck: "false" });
-    const issuer = h("input", { type: "text", name: "issuer", value: rules.issuer ?? "", placeholder: "not checked", disabled: readonly, spellcheck: "false" });
+    const lines = (name) => h("textarea", { name, rows: Math.max(2, rules[name].length), placeholder: "not checked", disabled: readonly, spellcheck: "false" }, rules[name].join("\n"));
+    const listed = (input) => input.value.split("\n").map((line) => line.trim()).filter(Boolean);
+    const [audience, issuer] = [lines("audience"), lines("issuer")];
+    const uid = h("input", { type: "text", name: "user_claim", value: rules.user_claim, required: true, maxlength: 256, disabled: readonly, spellcheck: "false" });
     const why = h("p", { class: "hint", id: "required-why" }, "A claim can be required once there is something to compare it with: set an audience or an issuer first.");
     const boxes = ["aud", "iss", "typ"].map((name) => tick("required", name, h("code", {}, name)));
     // The gateway rejects a required claim without an expected value.
@@ -56,7 +60,8 @@ export function policy(context) {
     const form = settingsForm([
       card("Algorithms", h("fieldset", {}, h("legend", {}, "Signatures that this app accepts"), known.map(([name, text]) => tick("algorithms", name, [h("strong", {}, name), text && ` ${text}`])))),
       card("Time", h("div", { class: "grid-form" }, field("Leeway", leeway.input, "How far clocks may differ; at most 5 minutes.", leeway.unit), field("Maximum token lifetime", life.input, "exp minus iat; a token that lives longer fails with code 32.", life.unit))),
-      card("Audience and issuer", h("div", { class: "grid-form" }, field("Audience (aud)", audience), field("Issuer (iss)", issuer)),
+      card("Audience and issuer", h("div", { class: "grid-form" }, field("Audience (aud)", audience, "One a line; a token must have one of them."), field("Issuer (iss)", issuer, "One a line."), field("User id", uid, "The claim that names the user, such as sub.")),
+        h("fieldset", { class: "spaced" }, h("legend", {}, "Types (typ)"), ["JWT", "at+jwt"].map((name) => tick("typ", name, h("code", {}, name)))),
         h("fieldset", { class: "spaced" }, h("legend", {}, "Must be present"), boxes, why)),
     ], !readonly && "Save the policy", () => api.put(base, read(), etag), async () => { await part.reload(); toast("The policy is saved and in force.", { tone: "good" }); }, {
       ask: () => {
@@ -65,10 +70,40 @@ export function policy(context) {
       } });
     const read = () => ({
       algorithms: chosen("algorithms"), leeway_seconds: leeway.read(), required: chosen("required"),
-      maximum_lifetime_seconds: life.read(), audience: audience.value || null, issuer: issuer.value || null,
+      maximum_lifetime_seconds: life.read(), audience: listed(audience), issuer: listed(issuer), typ: chosen("typ"), user_claim: uid.value.trim(),
     });
     const chosen = (name) => [...form.querySelectorAll(`input[name=${name}]:checked`)].map((box) => box.value);
-    return form;
+    return [!readonly && presets(), form];
   });
+  const presets = () => card("Identity provider", h("p", { class: "muted" }, "Take the policy and the keys of the provider that signs your tokens, in place of other published keys."),
+    button("Choose a provider", { onclick: choose }));
+
+  async function choose() {
+    const providers = (await attempt(() => api.get(path("identity-providers"))))?.items;
+    if (!providers) return;
+    const which = h("select", { name: "provider" }, providers.map(({ id, name }) => h("option", { value: id }, name)));
+    const tenant = h("input", { type: "text", name: "tenant", required: true, maxlength: 200, spellcheck: "false", autofocus: true });
+    const audience = h("input", { type: "text", name: "audience", maxlength: 512, spellcheck: "false" });
+    const page = h("p", { class: "hint" });
+    const show = () => {
+      const found = providers.find(({ id }) => id === which.value);
+      tenant.placeholder = found.tenant_example;
+      audience.disabled = found.audience === null;
+      audience.required = found.audience_required;
+      replace(page, found.audience ? `Audience: ${found.audience}. ` : "", h("a", { href: found.documentation, rel: "noreferrer", target: "_blank" }, `${found.name}'s documentation`));
+    };
+    which.addEventListener("change", show);
+    show();
+    const done = await formDialog("Tokens of an identity provider", "Set the policy", [field("Provider", which), field("Tenant", tenant), field("Audience", audience), page], async () => {
+      const query = { tenant: tenant.value.trim(), audience: audience.disabled ? "" : audience.value.trim() };
+      const found = await api.get(path("identity-providers", which.value), Object.fromEntries(Object.entries(query).filter(([, value]) => value)));
+      const [now, source] = [await api.read(base), await api.read(path("apps", context.app.id, "key-source"))];
+      const { leeway_seconds, maximum_lifetime_seconds } = now.data;
+      await api.put(base, { ...found.policy, leeway_seconds, maximum_lifetime_seconds }, now.etag);
+      await api.put(path("apps", context.app.id, "key-source"), { sources: [{ url: found.key_source }] }, source.etag);
+    });
+    if (done) { await part.reload(); toast("The policy is saved and in force; the keys are fetched now.", { tone: "good" }); }
+  }
+
   replace(context.body, part.element);
 }

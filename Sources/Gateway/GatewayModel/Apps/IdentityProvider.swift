@@ -1,0 +1,136 @@
+internal import CountersignCore
+package import CountersignJOSE
+
+/// A hosted identity provider whose tokens an app can accept: the policy and the key source that fit them.
+///
+/// The values come from each provider's own documentation.
+package struct IdentityProvider: Sendable {
+    /// The `aud` of the provider's tokens.
+    enum Audience: Sendable {
+        /// The operator must give it. The text says what it is.
+        case required(String)
+        /// Checked if the operator gives it. The text says what it is.
+        case optional(String)
+        /// The tenant, or a fixed value.
+        case known(String)
+    }
+
+    package let id: String
+    package let name: String
+    /// The page of the provider's documentation.
+    package let documentation: String
+    /// An example of a tenant, such as `example.eu.auth0.com`.
+    package let tenantExample: String
+    let audience: Audience
+    /// The `iss` of tokens. `{tenant}` stands for the tenant, and `{region}` for its part before `_`.
+    let issuer: String
+    /// The URL of the keys.
+    let keySource: String
+    var algorithms: [JWSAlgorithm] = [.rs256]
+    var types = ["JWT"]
+    var userClaim = "sub"
+
+    /// A description of the audience that the operator gives; nil if the audience is known.
+    package var audienceHelp: String? {
+        switch audience {
+        case .required(let help), .optional(let help): help
+        case .known: nil
+        }
+    }
+
+    package var needsAudience: Bool { if case .required = audience { true } else { false } }
+
+    /// Sets the parts of a policy that depend on the provider. Returns the key source. Throws `invalid`.
+    package func fill(
+        _ policy: inout ClaimsPolicy, tenant: String, audience given: String?
+    ) throws(GatewayError) -> KeySource {
+        guard (1...200).contains(tenant.utf8.count),
+            tenantExample.utf8.contains(UInt8(ascii: "/")) || !tenant.utf8.contains(UInt8(ascii: "/")),
+            tenant.utf8.allSatisfy({ $0.isASCIIAlphanumeric(or: ".-_:/") })
+        else {
+            throw GatewayError(
+                .invalid, "the tenant of \(name) is given like \(tenantExample), without https://",
+                member: "tenant")
+        }
+        switch audience {
+        case .known(let known): policy.audiences = [filled(known, tenant)]
+        case .required(let help):
+            guard let given else {
+                throw GatewayError(.invalid, "an audience is missing: \(help)", member: "audience")
+            }
+            policy.audiences = [given]
+        case .optional: policy.audiences = given.map { [$0] } ?? []
+        }
+        policy.issuers = [filled(issuer, tenant)]
+        policy.requiresIssuer = true
+        policy.requiresAudience = !policy.audiences.isEmpty
+        policy.requiresType = false
+        policy.algorithms = algorithms
+        policy.types = types
+        policy.userClaim = userClaim
+        return KeySource(url: filled(keySource, tenant), allowsPrivateAddresses: false)
+    }
+
+    private func filled(_ template: String, _ tenant: String) -> String {
+        let region = String(decoding: tenant.utf8.prefix { $0 != UInt8(ascii: "_") }, as: UTF8.self)
+        return template.replacing("{tenant}", with: tenant).replacing("{region}", with: region)
+    }
+
+    private static let metadata = "/.well-known/openid-configuration"
+
+    package static let all = [
+        IdentityProvider(
+            id: "auth0", name: "Auth0",
+            documentation: "https://auth0.com/docs/secure/tokens/access-tokens/validate-access-tokens",
+            tenantExample: "example.eu.auth0.com",
+            audience: .required("the identifier of your API; the client id for ID tokens"),
+            issuer: "https://{tenant}/", keySource: "https://{tenant}" + metadata, types: ["JWT", "at+jwt"]),
+        IdentityProvider(
+            id: "cognito", name: "Amazon Cognito",
+            documentation:
+                "https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-tokens-verifying-a-jwt.html",
+            tenantExample: "eu-west-1_AbCdEfGhI",
+            audience: .optional(
+                "the app client's id: then only ID tokens, because access tokens have no aud"),
+            issuer: "https://cognito-idp.{region}.amazonaws.com/{tenant}",
+            keySource: "https://cognito-idp.{region}.amazonaws.com/{tenant}" + metadata),
+        IdentityProvider(
+            id: "firebase", name: "Firebase Authentication",
+            documentation: "https://firebase.google.com/docs/auth/admin/verify-id-tokens",
+            tenantExample: "my-project", audience: .known("{tenant}"),
+            issuer: "https://securetoken.google.com/{tenant}",
+            keySource: "https://securetoken.google.com/{tenant}" + metadata),
+        IdentityProvider(
+            id: "supabase", name: "Supabase",
+            documentation: "https://supabase.com/docs/guides/auth/jwts",
+            tenantExample: "abcdefghijklmnopqrst", audience: .known("authenticated"),
+            issuer: "https://{tenant}.supabase.co/auth/v1",
+            keySource: "https://{tenant}.supabase.co/auth/v1/.well-known/jwks.json",
+            algorithms: [.es256, .rs256]),
+        IdentityProvider(
+            id: "clerk", name: "Clerk",
+            documentation: "https://clerk.com/docs/guides/sessions/manual-jwt-verification",
+            tenantExample: "clerk.example.com",
+            audience: .optional("the aud of your JWT template; session tokens have none"),
+            issuer: "https://{tenant}", keySource: "https://{tenant}/.well-known/jwks.json"),
+        IdentityProvider(
+            id: "okta", name: "Okta",
+            documentation: "https://developer.okta.com/docs/guides/validate-access-tokens/",
+            tenantExample: "example.okta.com/oauth2/default",
+            audience: .required("the audience of your authorization server, such as api://default"),
+            issuer: "https://{tenant}", keySource: "https://{tenant}" + metadata, userClaim: "uid"),
+        IdentityProvider(
+            id: "entra", name: "Microsoft Entra",
+            documentation: "https://learn.microsoft.com/en-us/entra/identity-platform/access-tokens",
+            tenantExample: "aaaabbbb-0000-cccc-1111-dddd2222eeee",
+            audience: .required("the client id of your API, whose tokens have version 2"),
+            issuer: "https://login.microsoftonline.com/{tenant}/v2.0",
+            keySource: "https://login.microsoftonline.com/{tenant}/v2.0" + metadata, userClaim: "oid"),
+        IdentityProvider(
+            id: "keycloak", name: "Keycloak",
+            documentation: "https://www.keycloak.org/securing-apps/oidc-layers",
+            tenantExample: "id.example.com/realms/shop",
+            audience: .required("the client whose audience mapper adds it, such as account"),
+            issuer: "https://{tenant}", keySource: "https://{tenant}" + metadata, types: ["JWT", "at+jwt"]),
+    ]
+}
