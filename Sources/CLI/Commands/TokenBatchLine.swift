@@ -2,6 +2,7 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignJSON
 internal import Foundation
+internal import GatewayModel
 
 /// One line of `token verify --batch`.
 struct TokenBatchLine {

@@ -11,6 +11,9 @@ enum TokenCreateCommand {
         "lifetime", .duration(.seconds, 1...31_536_000), default: "3600", help: "how long it is valid")
     private static let audience = Flag("audience", .text("TEXT"), help: "becomes aud")
     private static let issuer = Flag("issuer", .text("TEXT"), help: "becomes iss")
+    private static let claim = Flag(
+        "claim", .text("NAME=VALUE"), maximumCount: 32,
+        help: "another claim; a value that is JSON is taken as JSON, else as text")
     private static let keyID = Flag("kid", .text("ID"), help: "becomes kid in the header")
     private static let algorithm = Flag(
         "alg", .choice(JWSAlgorithm.all.map(\.rawValue)),
@@ -27,10 +30,12 @@ enum TokenCreateCommand {
             """,
         flags: [
             key, user, CustomerTokenFlags.customerID, CustomerTokenFlags.secret, lifetime, audience, issuer,
-            keyID, algorithm, now,
+            claim, keyID, algorithm, now,
         ],
         examples: [
             "A token for an hour": "countersign token create --key private.pem --user user-1",
+            "With claims of an identity provider":
+                "countersign token create --key private.pem --user user-1 --claim tenant=acme --claim 'roles=[\"admin\"]'",
             "A customer token":
                 "countersign token create --customer-id registered=ada --secret-file secret.txt --kid backend",
         ]
@@ -42,6 +47,17 @@ enum TokenCreateCommand {
         ]
         if let audience = try invocation.value(of: audience) { claims["aud"] = .string(audience) }
         if let issuer = try invocation.value(of: issuer) { claims["iss"] = .string(issuer) }
+        for text in invocation.values(of: claim) {
+            let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, !parts[0].isEmpty else {
+                throw CommandError(.usage, "--claim takes a name and a value", hint: "--claim tenant=acme")
+            }
+            let name = String(parts[0])
+            guard claims[name] == nil, name != "sub" else {
+                throw CommandError(.usage, "the token would have the claim \(name) twice")
+            }
+            claims[name] = JSONValue(parsing: Array(parts[1].utf8)) ?? .string(String(parts[1]))
+        }
         let customerIDs = try CustomerTokenFlags.customerIDs(invocation)
         let user = try invocation.value(of: user)
         guard customerIDs.isEmpty || user == nil else {

@@ -1,6 +1,7 @@
 internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
+internal import GatewayModel
 
 /// `countersign token verify`.
 enum TokenVerifyCommand {
@@ -16,6 +17,8 @@ enum TokenVerifyCommand {
     private static let algorithm = Flag(
         "alg", .choice(JWSAlgorithm.all.map(\.rawValue)), maximumCount: JWSAlgorithm.all.count,
         help: "an algorithm that the app allows (default: RS256)")
+    private static let app = Flag(
+        "app", .text("APP"), help: "judge by this app's keys and policy, in the gateway or its data")
     private static let keyID = Flag("kid", .text("ID"), help: "the id of the private key in --secret-file")
     private static let batch = Flag(
         "batch", .path("FILE"), help: "judge one JSON object per line; - reads standard input")
@@ -23,7 +26,8 @@ enum TokenVerifyCommand {
     static let command = Command(
         "token verify", summary: "Judge a token as the gateway does, check by check",
         details: """
-            The exit status is 0 if the token is accepted and 3 if it is rejected. With --secret-file or --customer-id it
+            The exit status is 0 if the token is accepted and 3 if it is rejected. --app takes the keys and the policy of an
+            app, with the keys that the gateway has fetched, and sends the token to that gateway only. With --secret-file or --customer-id it
             checks a customer token of the Bloomreach dialect: every --customer-id other than cookie must be in it. A token
             is a credential, and other users of this machine can see arguments, so it is read from a file or standard input.
             Each line of a batch is {"name","keys":[PEM or JWK],"token","now","expected_user","user_ids","config":
@@ -33,12 +37,14 @@ enum TokenVerifyCommand {
             """,
         positionals: [token],
         flags: [
-            key, user, CustomerTokenFlags.customerID, CustomerTokenFlags.secret, keyID, now, algorithm, batch,
+            app, key, user, CustomerTokenFlags.customerID, CustomerTokenFlags.secret, keyID, now, algorithm,
+            batch,
             .json,
-        ],
+        ] + Flag.place,
         examples: [
             "Why is this token rejected?":
                 "countersign token verify token.txt --key public.pem --user user-1",
+            "Would this app's gateway accept it?": "countersign token verify token.txt --app shop",
             "A customer token":
                 "countersign token verify token.txt --customer-id registered=ada --secret-file secret.txt --kid backend",
             "Many at once": "countersign token verify --batch tokens.jsonl",
@@ -47,15 +53,33 @@ enum TokenVerifyCommand {
         if let path = try invocation.value(of: batch) {
             return try verifyBatch(try invocation.text(ofFile: path), invocation.io)
         }
-        let report = try report(invocation)
-        let namesSomebody =
-            try invocation.value(of: user) != nil
-            || !invocation.values(of: CustomerTokenFlags.customerID).isEmpty
-        let checks = VerificationCheck.list(of: report, withUser: namesSomebody)
-        try invocation.print(report.json(checks)) {
-            for line in lines(report, checks) { try invocation.io.print(line) }
+        let answer: JSONValue
+        if let app = try invocation.value(of: app) {
+            answer = try await verified(by: app, invocation)
+        } else {
+            let namesUser =
+                try invocation.value(of: user) != nil
+                || !invocation.values(of: CustomerTokenFlags.customerID).isEmpty
+            answer = try report(invocation).json(withUser: namesUser)
         }
-        guard report.isAccepted else { throw ExitCode.verificationFailed }
+        try invocation.print(answer) {
+            for line in lines(answer) { try invocation.io.print(line) }
+        }
+        guard answer["verdict"].text == "accept" else { throw ExitCode.verificationFailed }
+    }
+
+    private static func verified(by app: String, _ invocation: Invocation) async throws -> JSONValue {
+        let others = [
+            key, CustomerTokenFlags.customerID, CustomerTokenFlags.secret, keyID, now, algorithm,
+        ].filter { !invocation.values(of: $0).isEmpty }
+        guard others.isEmpty else {
+            throw CommandError(
+                .usage, "--app has its own keys, policy and time",
+                hint: "leave out --\(others.map(\.name).joined(separator: " and --"))")
+        }
+        var body: JSONObject = ["token": .string(try invocation.tokenText(token))]
+        if let user = try invocation.value(of: user) { body["user"] = .string(user) }
+        return try await invocation.admin().post("apps", app, "tokens", "verify", body: .object(body))
     }
 
     private static func report(_ invocation: Invocation) throws -> VerificationReport {
@@ -100,19 +124,24 @@ enum TokenVerifyCommand {
         return seconds
     }
 
-    private static func lines(_ report: VerificationReport, _ checks: [VerificationCheck]) -> [String] {
+    private static func lines(_ answer: JSONValue) -> [String] {
         var lines: [String] = []
-        for check in checks {
-            switch check.outcome {
-            case .passed: lines.append("ok    \(check.name)")
-            case .notJudged: lines.append("-     \(check.name)")
-            case .failed:
-                lines += check.details.map { "FAIL  \(check.name): \($0) (\(check.code.rawValue))" }
+        for check in answer["checks"].elements {
+            let name = check["check"].shown
+            switch check["outcome"].text {
+            case "passed": lines.append("ok    \(name)")
+            case "failed":
+                lines += check["details"].elements.map {
+                    "FAIL  \(name): \($0.shown) (\(check["code"].shown))"
+                }
+            default: lines.append("-     \(name)")
             }
         }
-        lines += report.warnings.map { "note  \($0.rawValue)" }
-        guard let code = report.code else { return lines + ["accepted"] }
-        return lines + ["rejected: \(code.rawValue) \(code.reason)", "fix: \(code.fix)"]
+        lines += answer["warnings"].elements.map { "note  \($0.shown)" }
+        guard answer["code"] != .null else { return lines + ["accepted"] }
+        return lines + [
+            "rejected: \(answer["code"].shown) \(answer["reason"].shown)", "fix: \(answer["fix"].shown)",
+        ]
     }
 
     private static func verifyBatch(_ text: String, _ io: CommandIO) throws {

@@ -142,6 +142,7 @@ package final class Administration: Sendable {
         ).all
             + KeyRoutes(log: storage.log).all
             + KeySourceRoutes(registry: registry).all + IdentityProviderRoutes().all
+            + TokenVerificationRoutes(registry: registry).all
             + ProjectRoutes().all
             + TokenServiceRoutes(sessions: sessions).all.map { $0.on(.sessions) }
             + CustomerRoutes(

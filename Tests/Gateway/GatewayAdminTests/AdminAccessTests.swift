@@ -64,7 +64,7 @@ struct AdminAccessTests {
         ("GET /apps/{app}/analytics", .viewer),
         ("GET /apps/{app}/analytics/top", .viewer), ("GET /apps/{app}/analytics/export", .viewer),
         ("GET /error-codes", .viewer), ("GET /identity-providers", .viewer),
-        ("GET /identity-providers/{id}", .viewer), 
+        ("GET /identity-providers/{id}", .viewer), ("POST /apps/{app}/tokens/verify", .viewer),
         ("PUT /session/password", .viewer), ("GET /audit/export", .viewer),
         ("GET /apps/{app}/samples", .viewer), ("GET /apps/{app}/samples/{id}", .viewer),
         ("POST /apps/{app}/samples/{id}/recheck", .viewer),

@@ -67,6 +67,8 @@ struct PlacesTests {
         "client delete blog {client_id}", "client list blog --json", "session create blog --user u --json",
         "session list blog", "session list blog --json", "session revoke blog {id}",
         "session revoke blog --user u", "signing-key rotate --json", "signing-key list --json",
+        "token verify FOLDER/token.txt --app shop --user u --json",
+        "token verify FOLDER/token.txt --app shop",
         "event list shop", "sample list shop", "sample list shop --json", "event export shop",
         "event list shop --json --limit 1", "event show shop {position}",
         "event export shop --format csv", "customer show shop u",

@@ -83,6 +83,9 @@ struct ExampleTests {
         if command.hasPrefix("profile") {
             lines = [["profile", "add", "old", "--server", "https://old.example"]]
         }
+        if command == "token verify" {
+            _ = try AppDirectory(dataDirectory: folder.path + "/data").addKey(key.publicKey.pem, to: "shop")
+        }
         for line in lines {
             let io = RecordedIO(
                 environment: ["XDG_CONFIG_HOME": folder.path + "/config"], input: "a secret of some length")
