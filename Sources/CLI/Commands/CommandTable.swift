@@ -19,6 +19,7 @@ enum CommandTable {
         + WebhookCommand.commands
         + StreamCommand.commands
         + CustomerCommand.commands
+        + UserCommand.commands
         + ClientCommand.commands
         + SessionCommand.commands
         + SigningKeyCommand.commands

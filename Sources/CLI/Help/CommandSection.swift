@@ -22,6 +22,7 @@ struct CommandSection: Sendable {
                 "key": "Public keys that verify tokens; key pairs",
                 "token": "Sign, verify and decode a user's token",
                 "enforcement": "How strictly requests are judged",
+                "user": "Block, limit or sign out one user or device",
                 "policy": "What an app requires of its tokens",
                 "project": "An app's settings for clients of the Bloomreach dialect",
             ]),

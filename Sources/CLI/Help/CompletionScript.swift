@@ -70,7 +70,7 @@ enum CompletionScript {
         guard let words = place.command?.positionals, words.first == .app else { return [] }
         switch (place.command?.path.first, words.dropFirst().first?.name) {
         case ("key", "KEY"): return ["apps", "keys"]
-        case ("customer", "ID"): return ["apps", "users"]
+        case ("customer", "ID"), ("user", "USER"): return ["apps", "users"]
         default: return ["apps"]
         }
     }

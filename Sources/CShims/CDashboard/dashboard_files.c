@@ -106,6 +106,9 @@ static const unsigned char file_modules_preferences_js[] = {
 static const unsigned char file_modules_project_js[] = {
 #embed "Resources/modules/project.js"
 };
+static const unsigned char file_modules_restrictions_js[] = {
+#embed "Resources/modules/restrictions.js"
+};
 static const unsigned char file_modules_sample_js[] = {
 #embed "Resources/modules/sample.js"
 };
@@ -202,6 +205,7 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/policy.js", file_modules_policy_js, sizeof file_modules_policy_js},
     {"assets/modules/preferences.js", file_modules_preferences_js, sizeof file_modules_preferences_js},
     {"assets/modules/project.js", file_modules_project_js, sizeof file_modules_project_js},
+    {"assets/modules/restrictions.js", file_modules_restrictions_js, sizeof file_modules_restrictions_js},
     {"assets/modules/sample.js", file_modules_sample_js, sizeof file_modules_sample_js},
     {"assets/modules/saved.js", file_modules_saved_js, sizeof file_modules_saved_js},
     {"assets/modules/secondfactor.js", file_modules_secondfactor_js, sizeof file_modules_secondfactor_js},

@@ -84,7 +84,8 @@ public final class Gateway: Sendable {
         let background = try storage.openControl(as: .schedule)
         registry = AppRegistry(
             directory: try storage.openControl(as: .account), issued: issued, cache: verifiedTokens,
-            sharesKeys: storage.cluster != nil, health: observability.readHealth(of: "apps"),
+            sharesKeys: storage.cluster != nil, sharers: gateways,
+            health: observability.readHealth(of: "apps"),
             removed: { [memory] in memory.forget($0) }, now: now)
         try registry.refresh()
         tokens = try TokenService(

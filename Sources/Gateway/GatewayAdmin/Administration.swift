@@ -150,6 +150,7 @@ package final class Administration: Sendable {
                 flush: flush
             ).all.map { $0.on(.data) }
             + EnforcementRoutes().all
+            + RestrictionRoutes(sessions: sessions).all.map { $0.on(.sessions) }
             + EventRoutes(log: storage.log).all.map { $0.on(.data) }
             + ConsumerRoutes(log: storage.log, consumers: consumers).all.map { $0.on(.data) }
             + WebhookRoutes(log: storage.log, consumers: consumers, deliveries: storage.deliveries).all.map {

@@ -43,6 +43,8 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
     public static let issuerMismatch = AuthErrorCode(rawValue: 34)
     /// 35: the token, its session or its key was revoked.
     public static let revoked = AuthErrorCode(rawValue: 35)
+    /// 36: an operator has revoked the tokens that the user had.
+    public static let userRevoked = AuthErrorCode(rawValue: 36)
 
     /// Every code of this version, in ascending order.
     package static let all: [AuthErrorCode] = entries.map(\.code)
@@ -185,5 +187,12 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
             summary: "The token, its session or its key was revoked.",
             causes: ["the user was signed out", "an operator revoked the key"],
             fix: "Sign the user in again and get a new token."),
+        Entry(
+            code: .userRevoked, reason: "USER_REVOKED",
+            summary: "An operator has revoked the tokens that the user had.",
+            causes: [
+                "an operator signed the user out everywhere", "the token has no iat, so it counts as old",
+            ],
+            fix: "Sign the user in again and get a new token, with iat."),
     ]
 }

@@ -37,6 +37,8 @@ struct AdminAccessTests {
         ("GET /apps/{app}/key-source", .viewer), ("PUT /apps/{app}/key-source", .operator),
         ("DELETE /apps/{app}/key-source", .operator), ("GET /apps/{app}/enforcement", .viewer),
         ("PUT /apps/{app}/enforcement", .operator), ("GET /apps/{app}/enforcement/preview", .viewer),
+        ("GET /apps/{app}/restrictions", .viewer), ("POST /apps/{app}/restrictions", .operator),
+        ("DELETE /apps/{app}/restrictions/{id}", .operator),
         ("GET /apps/{app}/policy", .viewer), ("PUT /apps/{app}/policy", .operator),
         ("GET /apps/{app}/webhook", .viewer), ("PUT /apps/{app}/webhook", .operator),
         ("GET /apps/{app}/webhooks", .viewer), ("POST /apps/{app}/webhooks", .operator),

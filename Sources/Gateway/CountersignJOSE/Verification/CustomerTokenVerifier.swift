@@ -29,17 +29,17 @@ package struct CustomerTokenVerifier: Sendable {
     }
 
     /// Verifies a token. The caller must compare its ids with those of the request. Returns the report, and
-    /// the ids if the token is valid.
+    /// the ids and `iat` if the token is valid.
     package func verify(
         _ token: String, at now: Double
-    ) -> (report: VerificationReport, identifiers: [(name: String, value: String)]) {
+    ) -> (report: VerificationReport, identifiers: [(name: String, value: String)], issuedAt: Double?) {
         var report = VerificationReport()
         let jws: CompactJWS
         do throws(JOSEError) {
             jws = try CompactJWS(parsing: token)
         } catch {
             report.add(token.isEmpty ? .missingToken : .decodingError, error.reason)
-            return (report, [])
+            return (report, [], nil)
         }
         if jws.algorithm?.hasSameBytes(as: "HS256") == true {
             judge(jws, token, at: now, &report)
@@ -47,14 +47,15 @@ package struct CustomerTokenVerifier: Sendable {
             report = ring.inspect(token, at: now)
         }
         // Without a verified signature, the payload is not trusted.
-        guard report.matchedKeyID != nil else { return (report, []) }
+        guard report.matchedKeyID != nil else { return (report, [], nil) }
         let identifiers = Self.subject(of: jws)
+        let issuedAt = try? Self.parser().parse(bytes: jws.payload) { $0["iat"]?.double }
         report.faults.removeAll { $0.code == .invalidPayload && $0.detail == Claims.isNoString("sub") }
         report.claims = nil
         if identifiers.isEmpty {
             report.add(.invalidPayload, "sub is not an object of the customer's ids")
         }
-        return (report, report.isAccepted ? identifiers : [])
+        return report.isAccepted ? (report, identifiers, issuedAt ?? nil) : (report, [], nil)
     }
 
     /// Verifies a token for a request with these ids, for tools that explain tokens.
@@ -63,7 +64,7 @@ package struct CustomerTokenVerifier: Sendable {
     package func verify(
         _ token: String, naming customerIDs: BytewiseDictionary<String>, at now: Double
     ) -> VerificationReport {
-        var (report, identifiers) = verify(token, at: now)
+        var (report, identifiers, _) = verify(token, at: now)
         guard report.isAccepted else { return report }
         for (name, value) in customerIDs.sorted(by: { $0.key < $1.key }) where name != "cookie" {
             let isThere = identifiers.contains {

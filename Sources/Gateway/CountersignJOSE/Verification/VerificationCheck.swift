@@ -29,6 +29,7 @@ package struct VerificationCheck: Sendable {
         (.lifetimeTooLong, "its lifetime is within the limit, if the app has one"),
         (.audienceMismatch, "aud is right, if the app names one"),
         (.issuerMismatch, "iss is right, if the app names one"), (.revoked, "it was not revoked"),
+        (.userRevoked, "it is newer than a revocation of its user"),
         (.subjectMismatch, "it belongs to the user"),
         (.payloadUserIDMismatch, "the request names one user only"),
     ]

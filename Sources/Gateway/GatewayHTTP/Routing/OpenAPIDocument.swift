@@ -57,7 +57,7 @@ package struct OpenAPIDocument {
     /// The responses of the layers before the endpoint, and the endpoint's own.
     private static func responses(_ operation: APIOperation) -> JSONObject {
         var statuses = [400, 413, 415, 429, 431, 503]
-        if !operation.security.isEmpty { statuses.append(401) }
+        if !operation.security.isEmpty { statuses += [401, 403] }
         var responses: JSONObject = [:]
         for status in statuses + operation.refusals {
             // The layers before an endpoint use the native format.

@@ -32,6 +32,18 @@ package enum Verdict {
     case rejected(VerificationReport)
 }
 
+extension Verdict {
+    /// The users of an accepted request; nil for a rejected request.
+    func users(of admission: AdmissionRequest) -> [String]? {
+        switch self {
+        case .rejected: nil
+        case .accepted(let report, _) where admission.credential.scheme == .accessToken:
+            report.claims.map { [$0.subject] } ?? []
+        case .accepted, .acceptedWithWarning, .anonymous, .notJudged: admission.userIDs
+        }
+    }
+}
+
 extension AdmittedApp {
     /// Verifies a request with this app's keys, policy and enforcement. `instant` is the current time in
     /// seconds since 1970.
@@ -57,6 +69,18 @@ extension AdmittedApp {
     }
 
     private func judge(
+        _ request: AdmissionRequest, at instant: Double
+    ) -> (report: VerificationReport, holder: TokenHolder) {
+        var (report, holder) = judgeToken(request, at: instant)
+        if let restrictions, holder == .device, let claims = report.claims,
+            restrictions.revokes(claims.subject, issuedAt: claims.issuedAt, at: instant)
+        {
+            report.add(.userRevoked, "an operator has revoked the tokens that the user had")
+        }
+        return (report, holder)
+    }
+
+    private func judgeToken(
         _ request: AdmissionRequest, at instant: Double
     ) -> (report: VerificationReport, holder: TokenHolder) {
         let token = request.credential.token

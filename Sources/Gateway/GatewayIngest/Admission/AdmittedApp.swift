@@ -18,12 +18,16 @@ package final class AdmittedApp: Sendable {
     package let issued: IssuedTokens
     /// The digest of the loaded values above; see ``digest(_:published:project:tokenRules:plan:)``.
     let loaded: [UInt8]
+    /// The measures against users and devices; nil without any. Not part of `loaded`, because a change must
+    /// not discard the cache of verified tokens.
+    let restrictions: UserRestrictions?
     private let derivations = Lock<[ObjectIdentifier: any Sendable]>([:])
 
     init(
         _ app: App, published: [KeyRing.Entry], project: Project, cache: VerifiedTokenCache,
         tokenRules: TokenRules, issued: IssuedTokens, plan: EnforcementPlan = EnforcementPlan()
     ) {
+        restrictions = nil
         rampPercent = plan.rampPercent
         returnsByItself = plan.autoReturn != nil
         self.tokenRules = tokenRules
@@ -37,6 +41,20 @@ package final class AdmittedApp: Sendable {
                 entries: app.keys.map { KeyRing.Entry(id: $0.id, text: $0.text) },
                 published: published),
             policy: app.policy, cache: cache)
+    }
+
+    /// The app with other measures, and with the same verifier and cache.
+    init(_ app: AdmittedApp, restrictions: UserRestrictions?) {
+        id = app.id
+        enforcement = app.enforcement
+        rampPercent = app.rampPercent
+        returnsByItself = app.returnsByItself
+        verifier = app.verifier
+        project = app.project
+        tokenRules = app.tokenRules
+        issued = app.issued
+        loaded = app.loaded
+        self.restrictions = restrictions
     }
 
     /// The digest of the values that an app is loaded from. If it is unchanged after a reload, the app in

@@ -26,6 +26,8 @@ package final class AppRegistry: Sendable {
     private let notedUses = Lock<(uses: [WriteKeyDigest: Int64], at: Date)>(([:], .distantPast))
     private let issued: IssuedTokens
     private let sharesKeys: Bool
+    /// The number of gateways that share the limits of users.
+    private let sharers: @Sendable () -> Int
     private let fetch: KeySourceFetch
     private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let removed: @Sendable (BytewiseSet) -> Void
@@ -40,17 +42,18 @@ package final class AppRegistry: Sendable {
         var origins: BytewiseSet = []
     }
 
-    /// `sharesKeys` is true if other gateways store fetched key sets too. `removed` receives apps that no
-    /// longer exist.
+    /// `sharesKeys` is true if other gateways store fetched key sets too. `sharers` is the number of gateways.
+    /// `removed` receives apps that no longer exist.
     package convenience init(
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
         cache: VerifiedTokenCache = VerifiedTokenCache(), sharesKeys: Bool = false,
+        sharers: @escaping @Sendable () -> Int = { 1 },
         health: RefreshHealth = RefreshHealth(),
         removed: @escaping @Sendable (BytewiseSet) -> Void = { _ in }, now: @escaping @Sendable () -> Date
     ) {
         self.init(
-            directory: directory, issued: issued, cache: cache, sharesKeys: sharesKeys, health: health,
-            removed: removed, now: now,
+            directory: directory, issued: issued, cache: cache, sharesKeys: sharesKeys, sharers: sharers,
+            health: health, removed: removed, now: now,
             fetch: PublishedKeys.fetchOverHTTPS,
             run: Self.runAside)
     }
@@ -59,7 +62,7 @@ package final class AppRegistry: Sendable {
     init(
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
         cache: VerifiedTokenCache = VerifiedTokenCache(), sharesKeys: Bool = false,
-        health: RefreshHealth = RefreshHealth(),
+        sharers: @escaping @Sendable () -> Int = { 1 }, health: RefreshHealth = RefreshHealth(),
         removed: @escaping @Sendable (BytewiseSet) -> Void = { _ in },
         now: @escaping @Sendable () -> Date, fetch: @escaping KeySourceFetch,
         run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -70,6 +73,7 @@ package final class AppRegistry: Sendable {
         self.removed = removed
         self.now = now
         self.sharesKeys = sharesKeys
+        self.sharers = sharers
         self.health = health
         self.fetch = fetch
         self.run = run
@@ -262,6 +266,7 @@ package final class AppRegistry: Sendable {
         var apps = Apps()
         let tokenRules = try directory.settings(TokenRules.self)
         let plans = try directory.settings(EnforcementPlan.self)
+        let restrictions = try directory.restrictions.all()
         let before = self.apps.withLock { $0.byID }
         for app in try directory.apps() {
             let keys = PublishedKeys.entries(of: published[app.id] ?? [])
@@ -271,11 +276,13 @@ package final class AppRegistry: Sendable {
             let digest = AdmittedApp.digest(
                 app, published: keys, project: project, tokenRules: rules, plan: plan)
             let unchanged = before[app.id].flatMap { $0.loaded == digest ? $0 : nil }
-            let admitted =
+            let loaded =
                 unchanged
                 ?? AdmittedApp(
                     app, published: keys, project: project, cache: verifiedTokens, tokenRules: rules,
                     issued: issued, plan: plan)
+            let admitted = loaded.restricted(
+                by: restrictions[app.id] ?? [], before: before[app.id]?.restrictions, sharers)
             apps.byID[app.id] = admitted
             // If an app's id equals another app's token, the app is reachable by write key only.
             let holder = apps.byProject[admitted.project.settings.token]

@@ -46,18 +46,15 @@ package struct SampleJudge: Sendable {
         guard let failed = recorder.failedToken(of: sample.id) else { return elsewhere(sample) }
         guard let app = apps.app(id: sample.appID) else { return nil }
         let instant = now().timeIntervalSince1970
-        let report: VerificationReport
         var note: String?
-        if let userID = sample.userID {
-            report = app.verifier.verify(
-                failed.token, userID: nil, payloadUserIDs: [userID], at: instant,
-                deviceTime: failed.deviceTime)
-            if sample.code == .payloadUserIDMismatch {
-                note = "the request's other user ids are not kept, so that check is not made again"
-            }
-        } else {
-            report = app.verifier.inspect(failed.token, at: instant)
+        if sample.userID != nil, sample.code == .payloadUserIDMismatch {
+            note = "the request's other user ids are not kept, so that check is not made again"
         }
+        let report = app.report(
+            on: AdmissionRequest(
+                credential: Credential(sample.userID == nil ? .accessToken : .userToken, failed.token),
+                userIDs: sample.userID.map { [$0] } ?? [], deviceTime: failed.deviceTime),
+            at: instant)
         return Verdict(checks: FailureSample.checks(report), code: report.code, note: note)
     }
 }

@@ -52,7 +52,7 @@ package struct AuditEntry: Sendable {
     }
 
     package var subject: Target {
-        if action == "session.revoke_user" { return .user }
+        if action == "session.revoke_user" || action.hasPrefix("restriction.") { return .user }
         if action == "item.unmask" { return .message }
         if action.hasPrefix("project.item.") {
             return target.hasPrefix("inbox_message/") ? .message : .operators

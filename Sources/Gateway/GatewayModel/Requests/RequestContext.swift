@@ -20,6 +20,8 @@ package struct RequestContext: Sendable {
     package var tokenID: String?
     /// A hash of the token, for apps whose enforcement may return automatically; nil for other apps.
     package var tokenHash: UInt64?
+    /// The app's measures against users and devices; nil without any.
+    package var restrictions: UserRestrictions?
     package var client = ClientInfo()
     /// The invalid token, for the samples.
     package var failure: FailedToken?

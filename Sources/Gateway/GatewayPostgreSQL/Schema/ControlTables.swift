@@ -183,6 +183,22 @@ enum ControlTables {
             DROP CONSTRAINT published_key_set_pkey, ADD PRIMARY KEY (app_id, url);
         """
 
+    /// The measures against users and devices.
+    static let restrictions = """
+        CREATE TABLE user_restriction (
+            key TEXT PRIMARY KEY,
+            app_id TEXT NOT NULL REFERENCES app (id) ON DELETE CASCADE,
+            subject TEXT NOT NULL,
+            id TEXT NOT NULL,
+            action TEXT NOT NULL,
+            per_minute BIGINT,
+            reason TEXT NOT NULL,
+            since_ms BIGINT NOT NULL,
+            until_ms BIGINT,
+            UNIQUE (app_id, subject, id, action)
+        );
+        """
+
     /// When the setup of a second factor was started.
     static let begunSecondFactor =
         "ALTER TABLE admin_second_factor ADD COLUMN begun_ms BIGINT NOT NULL DEFAULT 0"

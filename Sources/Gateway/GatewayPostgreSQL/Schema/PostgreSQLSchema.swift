@@ -33,6 +33,7 @@ package enum PostgreSQLSchema {
         ControlTables.expiries,
         texts(ProgressColumns.script(integer: "BIGINT")),
         ControlTables.keySources,
+        texts(ControlTables.restrictions),
     ]
 
     package static var newest: Int { migrations.count }

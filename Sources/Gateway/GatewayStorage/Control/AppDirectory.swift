@@ -64,6 +64,9 @@ public final class AppDirectory: ControlStore {
     package var alerts: AlertStore { AlertStore(database: database, actor: actor, now: now) }
     package var webhooks: WebhookStore { WebhookStore(database: database, actor: actor, now: now) }
     package var streams: StreamStore { StreamStore(database: database, actor: actor, now: now) }
+    package var restrictions: RestrictionStore {
+        RestrictionStore(database: database, actor: actor, now: now)
+    }
     package var auditLog: AuditLog { AuditLog(database: database, actor: actor, now: now) }
 
     // MARK: Apps

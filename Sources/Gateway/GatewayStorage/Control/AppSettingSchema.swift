@@ -81,6 +81,22 @@ enum AppSettingSchema {
         ) STRICT;
         """
 
+    /// The measures against users and devices.
+    static let restrictions = """
+        CREATE TABLE user_restriction (
+            key TEXT PRIMARY KEY,
+            app_id TEXT NOT NULL REFERENCES app (id) ON DELETE CASCADE,
+            subject TEXT NOT NULL,
+            id TEXT NOT NULL,
+            action TEXT NOT NULL,
+            per_minute INTEGER,
+            reason TEXT NOT NULL,
+            since_ms INTEGER NOT NULL,
+            until_ms INTEGER,
+            UNIQUE (app_id, subject, id, action)
+        ) STRICT;
+        """
+
     /// Several key sources for each app.
     static let keySources = """
         ALTER TABLE published_key_set RENAME TO published_key_set_of_app;

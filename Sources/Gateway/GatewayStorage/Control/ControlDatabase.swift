@@ -68,6 +68,7 @@ enum ControlDatabase {
         AppSettingSchema.publishedKeySets,
         AdminSchema.begunSecondFactor,
         AppSettingSchema.keySources,
+        AppSettingSchema.restrictions,
     ]
 
     /// Opens or creates the file. Throws `storage`.

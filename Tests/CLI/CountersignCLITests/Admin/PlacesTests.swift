@@ -69,6 +69,8 @@ struct PlacesTests {
         "session revoke blog --user u", "signing-key rotate --json", "signing-key list --json",
         "token verify FOLDER/token.txt --app shop --user u --json",
         "token verify FOLDER/token.txt --app shop",
+        "user block shop u --for 1h --reason test", "user limit shop d --device --rate 10",
+        "user revoke shop u", "user list shop", "user allow shop u",
         "event list shop", "sample list shop", "sample list shop --json", "event export shop",
         "event list shop --json --limit 1", "event show shop {position}",
         "event export shop --format csv", "customer show shop u",

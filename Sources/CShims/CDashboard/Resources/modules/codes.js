@@ -9,6 +9,7 @@ const looks = {
   23: ["rose", "cross"], 24: ["moss", "forward"], 25: ["brick", "rows"], 26: ["slate", "solid"],
   27: ["blue", "forward"], 28: ["violet", "back"], 30: ["blue", "dots"], 31: ["rose", "rows"],
   32: ["moss", "dots"], 33: ["plum", "forward"], 34: ["plum", "columns"], 35: ["brick", "solid"],
+  36: ["slate", "back"],
 };
 const strokes = {
   forward: "M-1 1 1-1M0 6 6 0M5 7 7 5", back: "M-1 5 1 7M0 0l6 6M5-1l2 2",

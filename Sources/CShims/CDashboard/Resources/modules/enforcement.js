@@ -10,6 +10,7 @@ import { attempt, view } from "./views.js";
 import { icon } from "./icons.js";
 import { autoReturn, impact, returnsAtOnce } from "./impact.js";
 import { remember } from "./address.js";
+import { restrictions } from "./restrictions.js";
 
 const states = [
   ["disabled", "Disabled", "Tokens are not checked, and every event is stored. (Default Setting)"],
@@ -222,7 +223,7 @@ export function enforcement(context) {
   }
 
   document.addEventListener("enforcement", () => part.reload(), { signal });
-  replace(body, part.element);
+  replace(body, part.element, restrictions(context));
   drawPreview();
 }
 

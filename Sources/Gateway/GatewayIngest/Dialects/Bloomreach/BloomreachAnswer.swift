@@ -45,11 +45,14 @@ enum BloomreachAnswer {
             .with("Retry-After", String(failure.retryAfterSeconds))
     }
 
-    /// The app is over its request limit. Sends 503, because clients count a 429 as a failed try of an
-    /// event.
+    /// The app or a user is over its request limit, or a user is blocked. Sends 503 for a limit, because
+    /// clients count a 429 as a failed try of an event.
     static func overLimit(_ refusal: HTTPResponse, _ request: HTTPRequest) -> HTTPResponse {
-        var response = failure(
-            503, "too many requests for this project; nothing was stored, send it again", request)
+        var response =
+            refusal.status == 403
+            ? failure(403, "an operator of this project has blocked this customer", request)
+            : failure(503, "too many requests for this project; nothing was stored, send it again", request)
+        response.code = refusal.code
         response.headers += refusal.headers.filter { $0.name != "Content-Type" }
         return response
     }

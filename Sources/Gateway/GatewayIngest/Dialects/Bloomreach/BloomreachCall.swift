@@ -27,6 +27,7 @@ struct BloomreachCall {
         let report: VerificationReport
         /// The ids that the token contains.
         let identifiers: [CustomerIdentifier]
+        let issuedAt: Double?
     }
 
     init(
@@ -73,12 +74,14 @@ struct BloomreachCall {
         if let refusal = path.overLimit(of: app, request) {
             throw BloomreachRefusal(BloomreachAnswer.overLimit(refusal, request))
         }
-        let (report, identifiers) = app.customerTokens.verify(token, at: path.now().timeIntervalSince1970)
+        let (report, identifiers, issuedAt) = app.customerTokens.verify(
+            token, at: path.now().timeIntervalSince1970)
         guard report.isAccepted else { throw rejection(report, app: app, path: path, request: request) }
         request.context.note(.accepted(report, from: .device), app: app)
         return CustomerToken(
             report: report,
-            identifiers: identifiers.map { CustomerIdentifier(name: $0.name, value: $0.value) })
+            identifiers: identifiers.map { CustomerIdentifier(name: $0.name, value: $0.value) },
+            issuedAt: issuedAt)
     }
 
     private static func rejection(
@@ -153,10 +156,20 @@ struct BloomreachCall {
     /// ids in the token. A cookie that is not in the token is ignored; any other id of the request must be in it.
     func admit(_ identifiers: [CustomerIdentifier]) throws(BloomreachRefusal) -> BloomreachCaller {
         guard let token else { return try admitByKey(identifiers) }
-        func foreign(_ detail: String) -> BloomreachRefusal {
+        func rejected(_ code: AuthErrorCode, _ detail: String) -> BloomreachRefusal {
             var report = token.report
-            report.add(.subjectMismatch, detail)
+            report.add(code, detail)
             return Self.rejection(report, app: app, path: path, request: request)
+        }
+        func foreign(_ detail: String) -> BloomreachRefusal { rejected(.subjectMismatch, detail) }
+        if let restrictions = app.restrictions {
+            let instant = path.now().timeIntervalSince1970
+            let users = token.identifiers.filter { !$0.isCookie }.map(\.value)
+            if users.contains(where: { restrictions.revokes($0, issuedAt: token.issuedAt, at: instant) }) {
+                throw rejected(.userRevoked, "an operator has revoked the tokens that the user had")
+            }
+            let refusal = path.restricted(restrictions, users: users, app: app, request, at: instant)
+            if let refusal { throw BloomreachRefusal(BloomreachAnswer.overLimit(refusal, request)) }
         }
         let namesCookie = token.identifiers.contains { $0.name == CustomerIdentifier.cookieName }
         var covered: [CustomerIdentifier] = []

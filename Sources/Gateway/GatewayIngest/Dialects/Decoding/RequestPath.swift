@@ -41,6 +41,12 @@ package struct RequestPath: Sendable {
         request.context.span?.verifyBegan = RequestSpan.instant
         let verdict = app.admit(admission, at: instant)
         request.context.span?.verifyEnded = RequestSpan.instant
+        if let restrictions = app.restrictions,
+            let users = verdict.users(of: admission),
+            let refusal = restricted(restrictions, users: users, app: app, request, at: instant)
+        {
+            return .refused(refusal)
+        }
         request.context.note(verdict, app: app)
         let credential = admission.credential
         request.context.userID = admission.userIDs.first
@@ -70,6 +76,18 @@ package struct RequestPath: Sendable {
         case .anonymous, .notJudged: break
         }
         return .accepted(user: request.context.userID, warning: nil)
+    }
+
+    /// The response if one of these users is blocked or over its limit; otherwise nil.
+    func restricted(
+        _ restrictions: UserRestrictions, users: [String], app: AdmittedApp, _ request: HTTPRequest,
+        at instant: Double
+    ) -> HTTPResponse? {
+        request.context.restrictions = restrictions
+        let rejection = restrictions.rejection(
+            ofUsers: users, at: Milliseconds(seconds: instant).count)
+        if rejection != nil { request.context.appID = app.id }
+        return rejection?.response(request)
     }
 
     /// The 429 response if the app is over its rate limit; otherwise nil.
@@ -103,6 +121,15 @@ package struct RequestPath: Sendable {
         finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
     ) -> HTTPOutcome {
         guard !batch.isEmpty else { return .answer(finish(.success(AppendOutcome()))) }
+        if let restrictions = request.context.restrictions {
+            var devices = DistinctIDs()
+            for event in batch.events { event.anonymousID.map { devices.insert($0) } }
+            let rejection = restrictions.rejection(ofDevices: devices.ids, at: Milliseconds(now()).count)
+            if let rejection {
+                request.context.verdict = nil
+                return .answer(rejection.response(request))
+            }
+        }
         let judged = batch.with(request.context.proof(dialect: dialect, requestID: request.id))
         let isTraced = request.context.span != nil
         // Not `waiting`: its generic code is not specialized here, and every stored event takes this path (ADR 33).

@@ -1,0 +1,93 @@
+internal import CountersignCore
+internal import CountersignCrypto
+internal import CountersignJOSE
+internal import GatewayHTTP
+internal import GatewayIngest
+internal import GatewayModel
+internal import GatewayStorage
+
+/// The measures against users and devices of an app.
+struct RestrictionRoutes: Sendable {
+    let sessions: SessionDirectory
+
+    var all: [AdminRoute] {
+        [
+            AdminRoute(
+                "GET", "/apps/{app}/restrictions", .viewer,
+                "List the blocked, limited and revoked users and devices of an app", .list(Self.shape)
+            ) { call in
+                let mask = try call.userMask()
+                return try call.page(
+                    try call.directory.restrictions.all(of: call[0]),
+                    at: { PagePosition($0.sinceMilliseconds, $0.key) }
+                ) { Self.json($0, mask.user($0.id, of: call[0])) }
+            },
+            AdminRoute(
+                "POST", "/apps/{app}/restrictions", .operator,
+                "Block or limit a user or device, or revoke the tokens that a user has",
+                body: .object([
+                    .must("target", .text(longest: 512)),
+                    .may("subject", .choice(of: UserRestriction.Subject.self)),
+                    .must("action", .choice(of: UserRestriction.Action.self)),
+                    .may("requests_per_minute", .integer(1...60_000)),
+                    .may("seconds", .integer(1...315_360_000)), .may("reason", .text(longest: 200)),
+                ]), .json(Self.shape, status: 201), answer: add),
+            AdminRoute(
+                "DELETE", "/apps/{app}/restrictions/{id}", .operator,
+                "Lift a measure against a user or device", .nothing
+            ) { call in
+                try call.directory.restrictions.remove(call[1], from: call[0])
+                return call.noContent
+            },
+        ]
+    }
+
+    private static let shape = JSONShape.named(
+        "Restriction", UserRestriction.shape.shape.with([.must("target", .string)]))
+
+    private static func json(_ restriction: UserRestriction, _ target: String?) -> JSONValue {
+        UserRestriction.shape.json(restriction, with: ["target": target.jsonValue])
+    }
+
+    private func add(_ call: AdminCall) throws -> HTTPResponse {
+        let body = try call.body()
+        let app = try call.app()
+        let target = try body.text("target")
+        guard !target.isEmpty else { throw AdminProblem.invalid("target", "is empty") }
+        let kind: String? = body.value("subject")
+        let subject = kind.flatMap { UserRestriction.Subject(rawValue: $0) } ?? .user
+        guard let action = UserRestriction.Action(rawValue: try body.text("action")) else {
+            throw AdminProblem.invalid("action", "is not known")
+        }
+        let rate: Int? = body.value("requests_per_minute")
+        var seconds: Int64? = body.value("seconds")
+        switch action {
+        case .block: break
+        case .limit:
+            if rate == nil { throw AdminProblem.invalid("requests_per_minute", "is missing") }
+        case .revoke:
+            guard subject == .user else { throw AdminProblem.invalid("subject", "only users have tokens") }
+            guard seconds == nil else {
+                throw AdminProblem.invalid("seconds", "a revocation ends when no older token is valid")
+            }
+            seconds = try lifetime(of: app, call)
+        }
+        let now = call.nowMilliseconds
+        let restriction = UserRestriction(
+            key: "measure_" + Base64URL.encode(.random(count: 9)), subject: subject, id: target,
+            action: action, requestsPerMinute: action == .limit ? rate : nil,
+            reason: body.value("reason") ?? "", sinceMilliseconds: now,
+            untilMilliseconds: seconds.map { now + $0 * 1_000 })
+        try call.directory.restrictions.put(restriction, in: app.id)
+        // Otherwise a session would get a new access token.
+        if action == .revoke { _ = try sessions.revokeAll(of: target, in: app.id) }
+        return call.answer(Self.json(restriction, target), status: 201)
+    }
+
+    /// The seconds until tokens issued now are no longer accepted; nil if the app has no maximum lifetime.
+    private func lifetime(of app: App, _ call: AdminCall) throws -> Int64? {
+        guard let maximum = app.policy.maximumLifetime else { return nil }
+        let own = try call.directory.tokenRules(of: app.id).accessSeconds
+        return Int64(max(maximum, Double(own)).rounded(.up)) + Int64(app.policy.leeway.rounded(.up)) + 1
+    }
+}

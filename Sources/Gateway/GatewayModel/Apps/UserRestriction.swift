@@ -1,0 +1,53 @@
+internal import CountersignCore
+
+/// A measure against one user or one device of an app.
+package struct UserRestriction: Sendable, Equatable {
+    package enum Subject: String, Sendable, TextEnum {
+        case user
+        /// The `anonymousId` of events.
+        case device
+    }
+
+    package enum Action: String, Sendable, TextEnum {
+        /// Requests are rejected.
+        case block
+        /// Requests are rejected above a rate.
+        case limit
+        /// Tokens issued earlier are rejected.
+        case revoke
+    }
+
+    /// Random, because ids of users are not shown to viewers.
+    package let key: String
+    package let subject: Subject
+    package let id: String
+    package let action: Action
+    /// The requests in a minute that a limit allows; nil for other actions.
+    package let requestsPerMinute: Int?
+    package let reason: String
+    /// Since when it applies, in milliseconds since 1970.
+    package let sinceMilliseconds: Int64
+    /// When it ends; nil for never.
+    package let untilMilliseconds: Int64?
+
+    package init(
+        key: String, subject: Subject, id: String, action: Action, requestsPerMinute: Int? = nil,
+        reason: String, sinceMilliseconds: Int64, untilMilliseconds: Int64?
+    ) {
+        self.key = key
+        self.subject = subject
+        self.id = id
+        self.action = action
+        self.requestsPerMinute = requestsPerMinute
+        self.reason = reason
+        self.sinceMilliseconds = sinceMilliseconds
+        self.untilMilliseconds = untilMilliseconds
+    }
+
+    /// The members of answers and audit entries, without the id.
+    package static let shape = AnswerShape<UserRestriction>(
+        .init("id", \.key), .init("subject", .choice(of: Subject.self), \.subject.rawValue),
+        .init("action", .choice(of: Action.self), \.action.rawValue),
+        .init("requests_per_minute", \.requestsPerMinute), .init("reason", \.reason),
+        .time("since_ms", \.sinceMilliseconds), .time("until_ms", \.untilMilliseconds))
+}

@@ -1,0 +1,107 @@
+internal import CountersignCore
+
+/// The measures against users and devices of one app, for looking up at each request.
+///
+/// An app without measures has none of these objects, so its requests cost nothing more.
+package final class UserRestrictions: Sendable {
+    package enum Rejection: Sendable, Equatable {
+        case blocked
+        case limited(retryAfterSeconds: Int)
+    }
+
+    private struct Measures {
+        /// In milliseconds since 1970.
+        var blockedUntil: Int64?
+        var limit: (perMinute: Int, until: Int64)?
+        var revoked: (before: Int64, until: Int64)?
+    }
+
+    /// Text of a client that is longer is not hashed, because that may take long.
+    private static let longestID = 1_024
+
+    package let all: [UserRestriction]
+    private let users: BytewiseDictionary<Measures>
+    private let devices: BytewiseDictionary<Measures>
+    /// When the bucket of each limited user or device will be full, in milliseconds since 1970.
+    private let buckets: Lock<[BytewiseText: Int64]>
+    private let sharers: @Sendable () -> Int
+
+    /// `before` has the same app's limits, so that a change does not refill them. `sharers` is the number of
+    /// gateways that share a limit.
+    package init(
+        _ all: [UserRestriction], before: UserRestrictions? = nil,
+        sharers: @escaping @Sendable () -> Int = { 1 }
+    ) {
+        self.all = all
+        self.sharers = sharers
+        buckets = before?.buckets ?? Lock([:])
+        users = Self.measures(all, of: .user)
+        devices = Self.measures(all, of: .device)
+    }
+
+    private static func measures(
+        _ all: [UserRestriction], of subject: UserRestriction.Subject
+    ) -> BytewiseDictionary<Measures> {
+        var found: BytewiseDictionary<Measures> = [:]
+        for one in all where one.subject == subject {
+            let until = one.untilMilliseconds ?? .max
+            switch one.action {
+            case .block: found[one.id, default: Measures()].blockedUntil = until
+            case .limit:
+                found[one.id, default: Measures()].limit = (max(1, one.requestsPerMinute ?? 1), until)
+            case .revoke: found[one.id, default: Measures()].revoked = (one.sinceMilliseconds, until)
+            }
+        }
+        return found
+    }
+
+    /// Whether a token of the user is worthless. A token without `iat` counts as issued before.
+    package func revokes(_ user: String, issuedAt: Double?, at instant: Double) -> Bool {
+        guard user.utf8.count <= Self.longestID, let revoked = users[user]?.revoked,
+            Milliseconds(seconds: instant).count < revoked.until
+        else { return false }
+        return issuedAt.map { $0 < Milliseconds(revoked.before).seconds } ?? true
+    }
+
+    /// Why a request of these users is rejected; nil if it is not. Counts the request.
+    package func rejection(ofUsers ids: [String], at milliseconds: Int64) -> Rejection? {
+        rejection(ids, users, .user, milliseconds)
+    }
+
+    /// The same for devices.
+    package func rejection(ofDevices ids: [String], at milliseconds: Int64) -> Rejection? {
+        devices.isEmpty ? nil : rejection(ids, devices, .device, milliseconds)
+    }
+
+    private func rejection(
+        _ ids: [String], _ measures: BytewiseDictionary<Measures>, _ subject: UserRestriction.Subject,
+        _ now: Int64
+    ) -> Rejection? {
+        let found = ids.compactMap { id in
+            id.utf8.count <= Self.longestID ? measures[id].map { (id, $0) } : nil
+        }
+        if found.contains(where: { $0.1.blockedUntil.map { now < $0 } ?? false }) { return .blocked }
+        var wait = 0
+        for (id, measures) in found {
+            guard let limit = measures.limit, now < limit.until else { continue }
+            wait = max(wait, take("\(subject.rawValue) \(id)", limit.perMinute, now))
+        }
+        return wait > 0 ? .limited(retryAfterSeconds: wait) : nil
+    }
+
+    /// Takes a request from a bucket that holds those of a minute. Returns the seconds to wait; 0 if the
+    /// request is allowed.
+    private func take(_ name: String, _ perMinute: Int, _ now: Int64) -> Int {
+        let cost = 60_000 * Int64(max(1, sharers())) / Int64(perMinute)
+        let key = BytewiseText(name)
+        return buckets.withLock { buckets in
+            // A clock that was put back must not keep a bucket empty.
+            let fullAt = min(buckets[key] ?? now, now + 60_000)
+            let full = max(fullAt, now) + cost
+            if full - now > max(60_000, cost) { return max(1, Int((full - now - 60_000 + 999) / 1_000)) }
+            if buckets.count > 2 * all.count { buckets = buckets.filter { $0.value > now } }
+            buckets[key] = full
+            return 0
+        }
+    }
+}
