@@ -112,7 +112,7 @@ private func fuzzAdmin(_ bytes: [UInt8]) {
 private func fuzzQueries(_ bytes: [UInt8]) {
     let text = String(decoding: bytes, as: UTF8.self)
     _ = QueryString.value(of: "a", in: text)
-    if let position = PagePosition(text) { precondition(PagePosition(position.text) == position) }
+    if let position = PageCursor(text) { precondition(PageCursor(position.text) == position) }
     if let token = InboxSyncToken(text) { precondition(InboxSyncToken(token.text) == token) }
 }
 

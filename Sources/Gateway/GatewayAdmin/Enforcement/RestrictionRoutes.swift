@@ -19,7 +19,7 @@ struct RestrictionRoutes: Sendable {
                 let mask = try call.userMask()
                 return try call.page(
                     try call.directory.restrictions.all(of: call[0]),
-                    at: { PagePosition($0.sinceMilliseconds, $0.key) }
+                    at: { PageCursor($0.sinceMilliseconds, $0.key) }
                 ) { Self.json($0, mask.user($0.id, of: call[0])) }
             },
             AdminRoute(

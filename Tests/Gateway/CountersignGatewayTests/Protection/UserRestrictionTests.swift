@@ -4,6 +4,7 @@ import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignTesting
 import Foundation
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayIngest

@@ -3,6 +3,7 @@ import CountersignGatewayTesting
 import CountersignJOSE
 import CountersignSQLite
 import Foundation
+import GatewayTestSupport
 import Testing
 
 @testable import GatewayHTTP
