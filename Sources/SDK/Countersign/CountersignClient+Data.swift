@@ -59,7 +59,7 @@ extension CountersignClient {
                     if UserKey(identity.user) != UserKey(userID) {
                         identity = StoredUser.Identity(user: userID)
                     }
-                    identity.signOuts = []
+                    identity.logOuts = []
                     return identity.bytes
                 }
             }

@@ -59,7 +59,7 @@ public final class CountersignClient: Sendable {
             tokens: StoredTokens(store: configuration.makeTokenStore(), storage: storage, log: log),
             users: users)
         let (before, isFormer) = users.loadIdentity()
-        let signOuts = users.load()
+        let logOuts = users.load()
         identity = Lock(before)
         tokens = UserTokenSource(
             settings: UserTokenSource.Settings(
@@ -70,10 +70,10 @@ public final class CountersignClient: Sendable {
             settings: settings, storage: storage, destination: dialect, credentials: tokens,
             owner: before.user, identity: users.file, transport: transport, clock: clock, random: random)
         if isFormer { saveIdentity() }
-        if signOuts.hasFormerUser {
+        if logOuts.hasFormerUser {
             stored.tokens.submit("user could not be removed") { [users] _, _ in try users.change { _ in } }
         }
-        resume(signOuts, and: before.signOuts)
+        resume(logOuts, and: before.logOuts)
     }
 
     // MARK: Users
@@ -129,7 +129,7 @@ public final class CountersignClient: Sendable {
         return isAnother
     }
 
-    /// Stores the current user again, without sign-outs, such as after all data was removed.
+    /// Stores the current user again, without log-outs, such as after all data was removed.
     func saveIdentity() {
         recorder.saveIdentity { [identity] userID in
             identity.withLock { identity in

@@ -91,12 +91,12 @@ struct CredentialSourceTests {
         for (count, text) in [(3, "new.a.a"), (1, "old.a.a")] {
             _ = await users.take(try token(text), for: ada, at: count)
         }
-        _ = await users.beginSignOut(of: ada, at: 2)
-        _ = await users.endSignOut(of: ada)
+        _ = await users.beginLogOut(of: ada, at: 2)
+        _ = await users.endLogOut(of: ada)
         #expect(await users.token(of: ada)?.rawValue == "new.a.a", "back since")
-        _ = await users.beginSignOut(of: ada, at: 4)
+        _ = await users.beginLogOut(of: ada, at: 4)
         _ = await users.take(try token("old.a.a"), for: ada, at: 3)
-        _ = await users.endSignOut(of: ada)
+        _ = await users.endLogOut(of: ada)
         #expect(await users.token(of: ada) == nil)
         #expect(await stored.text(of: "ada") == .some(nil))
         await storage.close()

@@ -170,7 +170,7 @@ struct DamagedRowTests {
         let user = StoredUser(directory: folder.url, writeKey: "wk")
         try tokens.store("a.b.c", for: "ada")
         try user.file.write(StoredUser.Identity(user: "ada").bytes)
-        try user.change { $0.beginSignOut(of: "bob", in: "h") }
+        try user.change { $0.beginLogOut(of: "bob", in: "h") }
         let identityFile = URL(fileURLWithPath: user.file.path).lastPathComponent
         for name in ["tokens.json", "user.json", identityFile] {
             let file = folder.url.appendingPathComponent(name)
@@ -180,7 +180,7 @@ struct DamagedRowTests {
                 bytes[bit / 8] ^= 1 << UInt8(bit % 8)
                 try bytes.write(to: file)
                 _ = try tokens.token(for: "ada")
-                _ = user.load().signingOut
+                _ = user.load().loggingOut
                 // A damaged user is read as no user, never as another user.
                 let found = user.loadIdentity().identity.user
                 #expect(found == nil || found == "ada")
@@ -188,10 +188,10 @@ struct DamagedRowTests {
             try saved.prefix(saved.count / 2).write(to: file)
             try tokens.store("d.e.f", for: "ada")
             try user.file.write(StoredUser.Identity(user: "cy").bytes)
-            try user.change { $0.beginSignOut(of: "cy", in: "h") }
+            try user.change { $0.beginLogOut(of: "cy", in: "h") }
             #expect(try tokens.token(for: "ada") == "d.e.f")
             #expect(user.loadIdentity().identity.user == "cy")
-            #expect(user.load().signingOut.contains("cy"))
+            #expect(user.load().loggingOut.contains("cy"))
             try user.file.write(StoredUser.Identity(user: "ada").bytes)
         }
     }

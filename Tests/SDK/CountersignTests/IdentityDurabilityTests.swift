@@ -290,12 +290,12 @@ struct IdentityDurabilityTests {
         bench.gateway.judge { _ in .json(503, "{}") }
         await client.logOut()
         let users = StoredUser(directory: bench.configuration.instanceDirectory, writeKey: "wk_test")
-        #expect(users.load().signedOut == ["ada"])
+        #expect(users.load().loggedOut == ["ada"])
         try await client.pipeline.removeAllWaiting()
         client.identify(userID: "bob", token: "b.b.b")
         bench.gateway.judge { _ in nil }
         await client.logOut()
-        #expect(users.load().signedOut == [])
+        #expect(users.load().loggedOut == [])
     }
 
     // MARK: The file

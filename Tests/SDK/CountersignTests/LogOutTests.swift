@@ -9,7 +9,7 @@ import Testing
 @testable import CountersignDelivery
 @testable import CountersignTransport
 
-/// The effects of a sign-out. The scenarios of `Conformance` cover the externally visible effects too.
+/// The effects of a log-out. The scenarios of `Conformance` cover the externally visible effects too.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct LogOutTests {
     /// A gateway that cannot be reached.
@@ -95,7 +95,7 @@ struct LogOutTests {
         #expect(tokens(bench) == ["a.a.a"])
     }
 
-    /// The app or the client may end before the sign-out completes.
+    /// The app or the client may end before the log-out completes.
     @Test(arguments: [false, true])
     func aLogOutThatIsNotThroughIsFinishedByTheNextRun(isBack: Bool) async throws {
         let store = UnreliableStore()

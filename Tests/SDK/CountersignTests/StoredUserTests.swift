@@ -47,16 +47,16 @@ struct StoredUserTests {
         let directory = folder.url
         let writing = ProviderThread.run {
             let other = StoredUser(directory: directory, writeKey: "wk_other")
-            for serial in 0..<100 { try? other.change { $0.beginSignOut(of: "bob\(serial)", in: "b") } }
+            for serial in 0..<100 { try? other.change { $0.beginLogOut(of: "bob\(serial)", in: "b") } }
         }
         let user = StoredUser(directory: directory, writeKey: "wk_test")
         for serial in 0..<100 {
-            try user.change { $0.beginSignOut(of: "ada\(serial)", in: "a") }
-            #expect(user.load().signOut(of: "ada\(serial)")?.state == .signingOut)
+            try user.change { $0.beginLogOut(of: "ada\(serial)", in: "a") }
+            #expect(user.load().logOut(of: "ada\(serial)")?.state == .loggingOut)
         }
         await writing.value
-        #expect(user.load().signingOut.count == 100)
-        #expect(StoredUser(directory: directory, writeKey: "wk_other").load().signingOut.count == 100)
+        #expect(user.load().loggingOut.count == 100)
+        #expect(StoredUser(directory: directory, writeKey: "wk_other").load().loggingOut.count == 100)
     }
 
     @Test func theLastOfTwoProcessesDecidesAndADamagedFileIsNobody() async throws {

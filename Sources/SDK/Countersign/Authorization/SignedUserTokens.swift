@@ -1,12 +1,12 @@
 internal import CountersignCore
 
-/// The stored tokens of signed users. `SignOut` has the rules for signed-out users.
+/// The stored tokens of signed users. `LogOut` has the rules for logged-out users.
 struct SignedUserTokens: Sendable {
     enum Found: Sendable, Equatable {
         case token(SignedToken)
         case none
-        /// The user has signed out, and events from the signed-in period remain.
-        case signedOut
+        /// The user has logged out, and events from the signed-in period remain.
+        case loggedOut
         /// The user had a token, but the store does not have it.
         case lost
         /// The store cannot be read now.
@@ -19,32 +19,32 @@ struct SignedUserTokens: Sendable {
     func find(_ userID: String) async -> Found {
         let found = await tokens.perform("token could not be read") { [users] store, _ -> Found in
             let text = try store.token(for: userID)
-            guard users.load().isSignedOut(userID) else {
+            guard users.load().isLoggedOut(userID) else {
                 return text.flatMap(SignedToken.init).map { .token($0) } ?? .none
             }
             if text != nil { try? Self.removePendingToken(of: userID, in: store, users) }
-            return .signedOut
+            return .loggedOut
         }
         return found ?? .unreadable
     }
 
     /// Stores a token that the app passes with events, before the events are acknowledged. Call in the order
-    /// of the app's calls: a token cancels a sign-out that began earlier.
+    /// of the app's calls: a token cancels a log-out that began earlier.
     func keep(_ token: SignedToken, of userID: String) {
         tokens.submit("token could not be stored", isToken: true) { [users] store, storage in
-            try Self.store(token, of: userID, from: .appDuringSignOut, in: store, storage, users)
+            try Self.store(token, of: userID, from: .appDuringLogOut, in: store, storage, users)
         }
     }
 
-    /// Stores a token. A token from the app cancels a sign-out. Returns false if the store has failed.
-    func save(_ token: SignedToken, of userID: String, from origin: SignOut.TokenOrigin) async -> Bool {
+    /// Stores a token. A token from the app cancels a log-out. Returns false if the store has failed.
+    func save(_ token: SignedToken, of userID: String, from origin: LogOut.TokenOrigin) async -> Bool {
         await tokens.perform("token could not be stored") { [users] store, storage in
             try Self.store(token, of: userID, from: origin, in: store, storage, users)
         } != nil
     }
 
     private static func store(
-        _ token: SignedToken, of userID: String, from origin: SignOut.TokenOrigin, in store: any TokenStore,
+        _ token: SignedToken, of userID: String, from origin: LogOut.TokenOrigin, in store: any TokenStore,
         _ storage: Storage, _ users: StoredUser
     ) throws {
         try users.change { draft in
@@ -52,8 +52,8 @@ struct SignedUserTokens: Sendable {
                 try draft.checkLock()
                 try store.store(token.rawValue, for: userID)
             }
-            let signOut = draft.signOut(of: userID)
-            draft.set(signOut?.tokenStored(from: origin, in: storage.holder.id), of: userID)
+            let logOut = draft.logOut(of: userID)
+            draft.set(logOut?.tokenStored(from: origin, in: storage.holder.id), of: userID)
         }
     }
 }

@@ -1,16 +1,16 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Stores the current user and the sign-outs (see `SignOut`), in two files in the queue's directory.
+/// Stores the current user and the log-outs (see `LogOut`), in two files in the queue's directory.
 ///
 /// The first file holds the current user, one file for each write key. `Recorder` writes the file before the
 /// events of that user. It is read on the caller's thread before the first event is recorded. The second
-/// file, `user.json`, holds the sign-outs by write key. Processes that share the queue share both
+/// file, `user.json`, holds the log-outs by write key. Processes that share the queue share both
 /// files. The user set last by any process is the initial user of the next start.
 struct StoredUser: Sendable {
     /// The content of the first file.
     struct Identity: Codable, Sendable {
-        struct UnwrittenSignOut: Codable, Sendable {
+        struct UnwrittenLogOut: Codable, Sendable {
             let user: String
             let isSigned: Bool
         }
@@ -19,41 +19,41 @@ struct StoredUser: Sendable {
         var user: String?
         /// Whether the app has set a token for this user. If so, events wait while no token is stored.
         var isSigned = false
-        /// The sign-outs not yet written to `user.json`.
-        var signOuts: [UnwrittenSignOut] = []
+        /// The log-outs not yet written to `user.json`.
+        var logOuts: [UnwrittenLogOut] = []
 
         enum CodingKeys: String, CodingKey {
             case user
             case isSigned
-            case signOuts = "logOuts"
+            case logOuts
         }
 
-        /// The encoded identity, or nil if there is neither a user nor a sign-out.
+        /// The encoded identity, or nil if there is neither a user nor a log-out.
         var bytes: [UInt8]? {
-            guard user != nil || !signOuts.isEmpty else { return nil }
+            guard user != nil || !logOuts.isEmpty else { return nil }
             return (try? JSONEncoder().encode(self)).map { Array($0) }
         }
 
         /// The users whose events wait while the token store has no token for the user.
         var signedUsers: Set<UserKey> {
-            Set(signOuts.filter(\.isSigned).map { UserKey($0.user) } + (isSigned ? [UserKey(user)] : []))
+            Set(logOuts.filter(\.isSigned).map { UserKey($0.user) } + (isSigned ? [UserKey(user)] : []))
         }
 
-        /// Sets the user. A user with a token is no longer signing out.
+        /// Sets the user. A user with a token is no longer logging out.
         mutating func set(_ userID: String, isSigned: Bool) {
             user = userID
             self.isSigned = isSigned
-            if isSigned { remove(signOutOf: userID) }
+            if isSigned { remove(logOutOf: userID) }
         }
 
-        mutating func signOut() {
-            if let user { signOuts.append(UnwrittenSignOut(user: user, isSigned: isSigned)) }
+        mutating func logOut() {
+            if let user { logOuts.append(UnwrittenLogOut(user: user, isSigned: isSigned)) }
             user = nil
             isSigned = false
         }
 
-        mutating func remove(signOutOf userID: String) {
-            signOuts.removeAll { UserKey($0.user) == UserKey(userID) }
+        mutating func remove(logOutOf userID: String) {
+            logOuts.removeAll { UserKey($0.user) == UserKey(userID) }
         }
     }
 
@@ -61,11 +61,11 @@ struct StoredUser: Sendable {
         /// The current users, in files of earlier versions.
         var users: [String: String]?
         /// By write key. Nil in files of earlier versions.
-        var signOuts: [String: [SignOut]]?
+        var logOuts: [String: [LogOut]]?
 
         enum CodingKeys: String, CodingKey {
             case users
-            case signOuts = "departures"
+            case logOuts = "departures"
         }
     }
 
@@ -100,38 +100,38 @@ struct StoredUser: Sendable {
             isChanged = true
         }
 
-        /// All sign-outs.
-        var signOuts: [SignOut] { content.signOuts?[writeKey] ?? [] }
+        /// All log-outs.
+        var logOuts: [LogOut] { content.logOuts?[writeKey] ?? [] }
 
-        /// The user's sign-out, or nil if the user is signed in or was never set.
-        func signOut(of userID: String) -> SignOut? {
-            signOuts.first { $0.user.utf8.elementsEqual(userID.utf8) }
+        /// The user's log-out, or nil if the user is signed in or was never set.
+        func logOut(of userID: String) -> LogOut? {
+            logOuts.first { $0.user.utf8.elementsEqual(userID.utf8) }
         }
 
-        mutating func set(_ signOut: SignOut?, of userID: String) {
-            guard signOut != self.signOut(of: userID) else { return }
-            var signOuts = signOuts.filter { !$0.user.utf8.elementsEqual(userID.utf8) }
-            if let signOut { signOuts.append(signOut) }
-            content.signOuts = content.signOuts ?? [:]
-            content.signOuts?[writeKey] = signOuts.isEmpty ? nil : signOuts
+        mutating func set(_ logOut: LogOut?, of userID: String) {
+            guard logOut != self.logOut(of: userID) else { return }
+            var logOuts = logOuts.filter { !$0.user.utf8.elementsEqual(userID.utf8) }
+            if let logOut { logOuts.append(logOut) }
+            content.logOuts = content.logOuts ?? [:]
+            content.logOuts?[writeKey] = logOuts.isEmpty ? nil : logOuts
             isChanged = true
         }
 
-        /// The users whose sign-out has not ended.
-        var signingOut: [String] { signOuts.filter { $0.state == .signingOut }.map(\.user) }
+        /// The users whose log-out has not ended.
+        var loggingOut: [String] { logOuts.filter { $0.state == .loggingOut }.map(\.user) }
 
-        /// The signed-out users with waiting events.
-        var signedOut: [String] { signOuts.filter { $0.state == .signedOut }.map(\.user) }
+        /// The logged-out users with waiting events.
+        var loggedOut: [String] { logOuts.filter { $0.state == .loggedOut }.map(\.user) }
 
-        func isSignedOut(_ userID: String) -> Bool { signOut(of: userID)?.state == .signedOut }
+        func isLoggedOut(_ userID: String) -> Bool { logOut(of: userID)?.state == .loggedOut }
 
-        mutating func beginSignOut(of userID: String, in client: String) {
-            set(SignOut.begin(userID, in: client, from: signOut(of: userID)), of: userID)
+        mutating func beginLogOut(of userID: String, in client: String) {
+            set(LogOut.begin(userID, in: client, from: logOut(of: userID)), of: userID)
         }
 
-        /// Marks the user as signed out, and makes that durable.
-        mutating func writeSignedOut(_ userID: String) throws {
-            set(SignOut(user: userID, state: .signedOut), of: userID)
+        /// Marks the user as logged out, and makes that durable.
+        mutating func writeLoggedOut(_ userID: String) throws {
+            set(LogOut(user: userID, state: .loggedOut), of: userID)
             try write()
         }
 
@@ -186,7 +186,7 @@ struct StoredUser: Sendable {
         }
     }
 
-    /// Reads the sign-outs. A damaged file counts as empty.
+    /// Reads the log-outs. A damaged file counts as empty.
     func load() -> Draft { Draft(path: path, writeKey: writeKey, check: {}) }
 
     /// The version of `user.json`, different after each change by any process.

@@ -63,20 +63,20 @@ actor UserTokenSource: CredentialSource {
     let stored: SignedUserTokens
     private let clock: any ClientClock
     private let random: @Sendable () -> Double
-    /// Users who are signing out and have not received a token since.
-    var signingOut: Set<UserKey> = []
+    /// Users who are logging out and have not received a token since.
+    var loggingOut: Set<UserKey> = []
     /// The revision (`Recorder.userRevision`) of the last app call for each user. Calls with an earlier
     /// revision that arrive late are ignored.
     private var revisions: [UserKey: Int] = [:]
     /// Tokens of app calls up to this revision are removed together with all other data.
     private var wipeRevision = Int.max
-    /// Users with a sign-out that could not be written, or with a token that could not be removed.
+    /// Users with a log-out that could not be written, or with a token that could not be removed.
     var pendingRemoval: Set<UserKey> = []
     /// Whether each user's newest token is stored. False if storing it failed.
     private var isStored: [UserKey: Bool] = [:]
     /// Users with a token in an earlier run. Their events wait while no token is stored.
     var signed: Set<UserKey>
-    /// The version of `user.json` at the last check for a sign-out, for each user with a token in memory.
+    /// The version of `user.json` at the last check for a log-out, for each user with a token in memory.
     private var seenVersions: [UserKey: [Int]] = [:]
     /// Whether removing all tokens from the store has failed. Stored tokens are ignored then.
     private var distrustsStore = false
@@ -142,11 +142,11 @@ actor UserTokenSource: CredentialSource {
 
     // MARK: Calls from the app
 
-    /// Accepts a token from the app and cancels a sign-out. `revision` is that of the call.
+    /// Accepts a token from the app and cancels a log-out. `revision` is that of the call.
     func take(_ token: SignedToken, for user: UserKey, at revision: Int) async -> [CredentialUpdate] {
         guard isNewest(revision, of: user) else { return [] }
-        let wasSigningOut = signingOut.remove(user) != nil
-        return await take(token, for: user, from: wasSigningOut ? .appDuringSignOut : .app)
+        let wasLoggingOut = loggingOut.remove(user) != nil
+        return await take(token, for: user, from: wasLoggingOut ? .appDuringLogOut : .app)
     }
 
     /// Returns false for a call that arrives after a later one for the same user.
@@ -157,7 +157,7 @@ actor UserTokenSource: CredentialSource {
     }
 
     private func take(
-        _ token: SignedToken, for user: UserKey, from origin: SignOut.TokenOrigin
+        _ token: SignedToken, for user: UserKey, from origin: LogOut.TokenOrigin
     ) async -> [CredentialUpdate] {
         guard let generation = await set(token, for: user, from: origin) else {
             guard let code = verdicts[user]?.code else { return [] }
@@ -193,7 +193,7 @@ actor UserTokenSource: CredentialSource {
         removals.of[user, default: 0] += 1
     }
 
-    /// Retries failed writes of tokens and sign-outs.
+    /// Retries failed writes of tokens and log-outs.
     private func retrySaving() async {
         await retryRemovals()
         for (user, isStored) in isStored where !isStored {
@@ -215,7 +215,7 @@ actor UserTokenSource: CredentialSource {
 
     /// Sets and stores a token. Returns its generation, or nil if it equals the current token.
     private func set(
-        _ token: SignedToken, for user: UserKey, from origin: SignOut.TokenOrigin
+        _ token: SignedToken, for user: UserKey, from origin: LogOut.TokenOrigin
     ) async -> Int? {
         guard let userID = user.userID else { return nil }
         guard let generation = cache.set(token, for: user) else {
@@ -237,14 +237,14 @@ actor UserTokenSource: CredentialSource {
 
     func removeAll() async {
         let kept = revisions.filter { $0.value > wipeRevision }.keys.compactMap { user in
-            signingOut.contains(user) ? nil : token(of: user).map { (user, $0) }
+            loggingOut.contains(user) ? nil : token(of: user).map { (user, $0) }
         }
         wipeRevision = .max
         cache.removeAll()
         isStored = [:]
         signed = []
         pendingRemoval = []
-        signingOut = []
+        loggingOut = []
         verdicts = [:]
         providerBackoffs = [:]
         removals.ofAll += 1
@@ -257,9 +257,9 @@ actor UserTokenSource: CredentialSource {
     private func load(_ user: UserKey, _ userID: String, replacing rejected: Int?) async
         -> SignedUserTokens.Found
     {
-        if cache[user] != nil { await removeIfSignedOutElsewhere(user, userID) }
+        if cache[user] != nil { await removeIfLoggedOutElsewhere(user, userID) }
         guard cache[user] == nil || cache[user]?.generation == rejected else { return .none }
-        if pendingRemoval.contains(user) { return .signedOut }
+        if pendingRemoval.contains(user) { return .loggedOut }
         let version = stored.users.version
         let found = await stored.find(userID)
         switch found {
@@ -269,18 +269,18 @@ actor UserTokenSource: CredentialSource {
             seenVersions[user] = version
             return found
         case .none: return cache[user] == nil && signed.contains(user) ? .lost : found
-        case .signedOut, .lost, .unreadable: return found
+        case .loggedOut, .lost, .unreadable: return found
         }
     }
 
     /// Deletes a token from memory if it is no longer stored because another process has signed the user out.
-    private func removeIfSignedOutElsewhere(_ user: UserKey, _ userID: String) async {
+    private func removeIfLoggedOutElsewhere(_ user: UserKey, _ userID: String) async {
         let version = stored.users.version
-        guard isStored[user] == true, !signingOut.contains(user), seenVersions[user] != version else {
+        guard isStored[user] == true, !loggingOut.contains(user), seenVersions[user] != version else {
             return
         }
         switch await stored.find(userID) {
-        case .none, .lost, .signedOut:
+        case .none, .lost, .loggedOut:
             // Events recorded since then wait for a token.
             signed.insert(user)
             removeToken(of: user)
@@ -292,7 +292,7 @@ actor UserTokenSource: CredentialSource {
     /// The reason why events must wait without a token; nil if the server decides.
     private static func obstacle(_ found: SignedUserTokens.Found) -> ServerAnswer.Explanation? {
         switch found {
-        case .signedOut:
+        case .loggedOut:
             .init("logged_out", "the user has logged out; what was left waits until there is a token again")
         case .lost: .init("no_token", "the user's token is not stored; what waits needs another one")
         case .unreadable: .init("store_unreadable", "the stored token cannot be read now")

@@ -1,10 +1,10 @@
 internal import CountersignCore
 public import CountersignDelivery
 
-// The steps of a sign-out. `SignOut` has the states and the transitions.
+// The steps of a log-out. `LogOut` has the states and the transitions.
 
-/// The result of `SignedUserTokens.endSignOut`.
-enum SignOutEnding: Sendable {
+/// The result of `SignedUserTokens.endLogOut`.
+enum LogOutEnding: Sendable {
     case removed
     /// Another process received a token while this process sent the remaining events.
     case signedInAgain
@@ -15,36 +15,36 @@ enum SignOutEnding: Sendable {
 // MARK: - Storage
 
 extension SignedUserTokens {
-    /// Stores a sign-out, in the order of the app's calls. Calls `done` when the sign-out is durable.
-    func saveSignOut(of userID: String, done: @escaping @Sendable () -> Void) {
+    /// Stores a log-out, in the order of the app's calls. Calls `done` when the log-out is durable.
+    func saveLogOut(of userID: String, done: @escaping @Sendable () -> Void) {
         tokens.submit("log-out could not be stored") { [users] _, storage in
             if !storage.hasOptedOut {
-                try users.change { $0.beginSignOut(of: userID, in: storage.holder.id) }
+                try users.change { $0.beginLogOut(of: userID, in: storage.holder.id) }
             }
             done()
         }
     }
 
-    /// Ends a sign-out by removing the token. If the user ever had a token (`isSigned`), remaining events wait.
-    func endSignOut(of userID: String, isSigned: Bool) async -> SignOutEnding {
+    /// Ends a log-out by removing the token. If the user ever had a token (`isSigned`), remaining events wait.
+    func endLogOut(of userID: String, isSigned: Bool) async -> LogOutEnding {
         let hasEvents = try? await tokens.storage.run { $0.hasEvents(of: userID) }
         let ending = await tokens.perform("token could not be forgotten") {
-            [users] store, _ -> SignOutEnding in
+            [users] store, _ -> LogOutEnding in
             try users.change { draft in
-                let state = draft.signOut(of: userID)?.state
+                let state = draft.logOut(of: userID)?.state
                 if state == .signedInAgain {
                     draft.set(nil, of: userID)
                     return .signedInAgain
                 }
-                let leavesEvents = SignOut.leavesEvents(
+                let leavesEvents = LogOut.leavesEvents(
                     isSigned: isSigned, state: state, hasEvents: hasEvents)
                 // Before the token is removed: without this entry the events would be sent without a token.
-                if leavesEvents { try draft.writeSignedOut(userID) }
+                if leavesEvents { try draft.writeLoggedOut(userID) }
                 try draft.checkLock()
                 do {
                     try store.removeToken(for: userID)
                 } catch {
-                    try draft.writeSignedOut(userID)
+                    try draft.writeLoggedOut(userID)
                     throw error
                 }
                 if !leavesEvents { draft.set(nil, of: userID) }
@@ -54,29 +54,29 @@ extension SignedUserTokens {
         return ending ?? .failed
     }
 
-    /// Retries an earlier removal of a signed-out user's token.
+    /// Retries an earlier removal of a logged-out user's token.
     static func removePendingToken(
         of userID: String, in store: any TokenStore, _ users: StoredUser
     ) throws {
         try users.change { draft in
-            guard draft.isSignedOut(userID) else { return }
+            guard draft.isLoggedOut(userID) else { return }
             try draft.checkLock()
             try store.removeToken(for: userID)
         }
     }
 
-    /// Removes the entries of signed-out users without waiting events.
-    func removeEndedSignOuts() async {
+    /// Removes the entries of logged-out users without waiting events.
+    func removeEndedLogOuts() async {
         let ended = try? await tokens.storage.run { [users] storage -> [String] in
-            let signedOut = users.load().signedOut
+            let loggedOut = users.load().loggedOut
             // Other processes may have events of these users in their logs.
-            guard !signedOut.isEmpty, storage.ownsAllLogs else { return [] }
-            return signedOut.filter { !storage.hasEvents(of: $0) }
+            guard !loggedOut.isEmpty, storage.ownsAllLogs else { return [] }
+            return loggedOut.filter { !storage.hasEvents(of: $0) }
         }
         guard let ended, !ended.isEmpty else { return }
         await tokens.perform("log-outs could not be removed") { [users] store, _ in
             try users.change { draft in
-                for user in ended where draft.isSignedOut(user) {
+                for user in ended where draft.isLoggedOut(user) {
                     try draft.checkLock()
                     try store.removeToken(for: user)
                     draft.set(nil, of: user)
@@ -89,36 +89,36 @@ extension SignedUserTokens {
 // MARK: - Tokens in memory
 
 extension UserTokenSource {
-    /// Begins a sign-out. `endSignOut` must follow when the remaining events were sent.
-    func beginSignOut(of user: UserKey, at revision: Int) -> [CredentialUpdate] {
+    /// Begins a log-out. `endLogOut` must follow when the remaining events were sent.
+    func beginLogOut(of user: UserKey, at revision: Int) -> [CredentialUpdate] {
         guard user.userID != nil, isNewest(revision, of: user) else { return [] }
-        signingOut.insert(user)
+        loggingOut.insert(user)
         return []
     }
 
     /// Removes the token of a user, unless the app has set a token since.
-    func endSignOut(of user: UserKey) async -> [CredentialUpdate] {
-        guard let userID = user.userID, signingOut.remove(user) != nil else { return [] }
+    func endLogOut(of user: UserKey) async -> [CredentialUpdate] {
+        guard let userID = user.userID, loggingOut.remove(user) != nil else { return [] }
         let isSigned: Bool
         if settings.provider != nil || cache[user] != nil || signed.contains(user) {
             isSigned = true
         } else {
             isSigned = await stored.find(userID) != .none
         }
-        switch await stored.endSignOut(of: userID, isSigned: isSigned) {
+        switch await stored.endLogOut(of: userID, isSigned: isSigned) {
         case .signedInAgain: return []
         case .failed: pendingRemoval.insert(user)
         case .removed: signed.remove(user)
         }
         removeToken(of: user)
-        await stored.removeEndedSignOuts()
+        await stored.removeEndedLogOuts()
         return [.removed(user)]
     }
 
     func retryRemovals() async {
         for user in pendingRemoval {
             guard let userID = user.userID, cache[user] == nil else { continue }
-            if await stored.endSignOut(of: userID, isSigned: true) != .failed { pendingRemoval.remove(user) }
+            if await stored.endLogOut(of: userID, isSigned: true) != .failed { pendingRemoval.remove(user) }
         }
     }
 }
@@ -136,38 +136,38 @@ extension CountersignClient {
     /// - Returns: The result of sending.
     @discardableResult
     public func logOut() async -> FlushResult {
-        let user = beginSignOut()
-        return await Self.endSignOut(of: user, tokens, pipeline.engine) { await flush() }
+        let user = beginLogOut()
+        return await Self.endLogOut(of: user, tokens, pipeline.engine) { await flush() }
     }
 
     /// As `logOut`, in the order of the calls: events recorded after it returns have no user. Calls `ended`
     /// once, on any thread.
     package func logOut(_ ended: @escaping @Sendable (FlushResult) -> Void) {
-        let user = beginSignOut()
-        Task { ended(await Self.endSignOut(of: user, tokens, pipeline.engine) { await flush() }) }
+        let user = beginLogOut()
+        Task { ended(await Self.endLogOut(of: user, tokens, pipeline.engine) { await flush() }) }
     }
 
-    private func beginSignOut() -> UserKey {
+    private func beginLogOut() -> UserKey {
         endSession()
         let (userID, _, revision) = recorder.setUser(nil) { _ in
             identity.withLock { identity in
-                if let userID = identity.user { saveSignOut(of: userID) }
-                identity.signOut()
+                if let userID = identity.user { saveLogOut(of: userID) }
+                identity.logOut()
                 return identity.bytes
             }
         }
         let user = UserKey(userID)
-        pipeline.engine.post { [tokens] in await tokens.beginSignOut(of: user, at: revision) }
+        pipeline.engine.post { [tokens] in await tokens.beginLogOut(of: user, at: revision) }
         startSession()
         return user
     }
 
-    /// Writes a sign-out into `user.json`. Until then the identity holds it.
-    private func saveSignOut(of userID: String) {
-        stored.saveSignOut(of: userID) { [recorder, identity] in
+    /// Writes a log-out into `user.json`. Until then the identity holds it.
+    private func saveLogOut(of userID: String) {
+        stored.saveLogOut(of: userID) { [recorder, identity] in
             recorder.saveIdentity { _ in
                 identity.withLock { identity in
-                    identity.remove(signOutOf: userID)
+                    identity.remove(logOutOf: userID)
                     return identity.bytes
                 }
             }
@@ -176,28 +176,28 @@ extension CountersignClient {
 
     /// Sends the remaining events with the user's token, then removes the token.
     @discardableResult
-    private static func endSignOut(
+    private static func endLogOut(
         of user: UserKey, _ tokens: UserTokenSource, _ engine: DeliveryEngine,
         afterFlush flush: () async -> FlushResult
     ) async -> FlushResult {
         let result = await flush()
-        // If the client was closed, the next client ends the sign-out.
-        if result.ending != .closed { await engine.perform { await tokens.endSignOut(of: user) } }
+        // If the client was closed, the next client ends the log-out.
+        if result.ending != .closed { await engine.perform { await tokens.endLogOut(of: user) } }
         return result
     }
 
-    /// Ends the sign-outs that the last run of the app did not end.
+    /// Ends the log-outs that the last run of the app did not end.
     func resume(
-        _ stored: StoredUser.Draft, and unwritten: [StoredUser.Identity.UnwrittenSignOut]
+        _ stored: StoredUser.Draft, and unwritten: [StoredUser.Identity.UnwrittenLogOut]
     ) {
-        if !stored.signedOut.isEmpty { Task { [stored = self.stored] in await stored.removeEndedSignOuts() } }
+        if !stored.loggedOut.isEmpty { Task { [stored = self.stored] in await stored.removeEndedLogOuts() } }
         let revision = recorder.userRevision
-        for user in Set((stored.signingOut + unwritten.map(\.user)).map { UserKey($0) }) {
-            if let userID = user.userID { saveSignOut(of: userID) }
-            // The task does not retain the client. If the client closes first, the next client ends the sign-out.
+        for user in Set((stored.loggingOut + unwritten.map(\.user)).map { UserKey($0) }) {
+            if let userID = user.userID { saveLogOut(of: userID) }
+            // The task does not retain the client. If the client closes first, the next client ends the log-out.
             Task { [engine = pipeline.engine, tokens] in
-                await engine.perform { await tokens.beginSignOut(of: user, at: revision) }
-                await Self.endSignOut(of: user, tokens, engine) { await engine.flush() }
+                await engine.perform { await tokens.beginLogOut(of: user, at: revision) }
+                await Self.endLogOut(of: user, tokens, engine) { await engine.flush() }
             }
         }
     }
