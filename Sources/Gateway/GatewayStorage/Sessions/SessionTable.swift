@@ -5,10 +5,8 @@ package import GatewayModel
 
 /// Opens, refreshes and revokes sessions, within a transaction of ``SessionStore``.
 ///
-/// A refresh token is exchanged for its child. The client may lose the response, or two of its processes may
-/// refresh at the same time. So the parent of the active token returns the active token again, until that one
-/// is exchanged or the reuse window is over. The use of any other replaced token indicates theft and revokes
-/// the session (RFC 9700, section 4.14.2; see `docs/adr/0015-reuse-of-refresh-tokens.md`).
+/// A refresh token is exchanged for its child; ``RefreshTokenReuse`` has the rule for a token that was already
+/// exchanged.
 package struct SessionTable {
     let connection: any SQLConnection
     /// The key from which refresh tokens derive; see ``RefreshToken``.
@@ -128,23 +126,27 @@ package struct SessionTable {
         if let scope = presentation.scope, !TokenScope.contains(session.scope, scope) {
             return .refused(.scope)
         }
-        let presented = Int(token.generation)
-        guard presented <= session.generation else { return .refused(.unknown) }
-        let record = try record(session.id, presented).flatMap { $0.hash == token.hash ? $0 : nil }
-        if presented == session.generation {
-            guard record != nil else { return .refused(.unknown) }
+        switch try reuse(of: token, in: session, rules, at: now) {
+        case .active:
             return try rotate(
                 session, token, expires: rules.expiry(of: lifetimeFrom, usedAt: now), at: now)
+        case .repeated(let child): return .granted(session, child)
+        case .unknown: return .refused(.unknown)
+        case .stolen:
+            try end(session, .reuse, at: now)
+            return .refused(.reused(sessionID: session.id, appID: session.appID))
         }
-        let reuse = Milliseconds(seconds: rules.reuseSeconds).count
-        if presented == session.generation - 1, let exchanged = record?.exchangedMilliseconds,
-            !DueTime.hasCome(exchanged + reuse, at: now, within: reuse),
-            let child = try activeChild(of: token, in: session)
-        {
-            return .granted(session, child)
-        }
-        try end(session, .reuse, at: now)
-        return .refused(.reused(sessionID: session.id, appID: session.appID))
+    }
+
+    private func reuse(
+        of token: RefreshToken, in session: Session, _ rules: TokenRules, at now: Int64
+    ) throws -> RefreshTokenReuse {
+        let presented = Int(token.generation)
+        return RefreshTokenReuse(
+            presented: presented, active: session.generation,
+            stored: try record(session.id, presented).flatMap { $0.hash == token.hash ? $0 : nil },
+            child: try presented == session.generation - 1 ? activeChild(of: token, in: session) : nil,
+            window: Milliseconds(seconds: rules.reuseSeconds).count, at: now)
     }
 
     private func rotate(
@@ -277,18 +279,12 @@ package struct SessionTable {
 
     // MARK: Rows
 
-    private struct Record {
-        let hash: [UInt8]
-        let nonce: [UInt8]?
-        let exchangedMilliseconds: Int64?
-    }
-
-    private func record(_ sessionID: String, _ generation: Int) throws -> Record? {
+    private func record(_ sessionID: String, _ generation: Int) throws -> StoredRefreshToken? {
         try connection.first(
             "SELECT hash, nonce, exchanged_ms FROM refresh_token WHERE session_id = ? AND generation = ?",
             .text(sessionID), .integer(Int64(generation))
         ) { row in
-            Record(
+            StoredRefreshToken(
                 hash: row.blob(0), nonce: row.isNull(1) ? nil : row.blob(1),
                 exchangedMilliseconds: row.optionalInt64(2))
         }
