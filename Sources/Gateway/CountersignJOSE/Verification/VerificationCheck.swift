@@ -18,8 +18,8 @@ package struct VerificationCheck: Sendable {
     /// Details of the failure; empty unless the step failed.
     package let details: [String]
 
-    /// Every check in order.
-    private static let all: [(code: AuthErrorCode, name: String)] = [
+    /// Every check in order, one for each code.
+    static let all: [(code: AuthErrorCode, name: String)] = [
         (.missingToken, "a token is there"), (.decodingError, "it reads as a compact JWS"),
         (.incorrectAlgorithm, "its algorithm is allowed"), (.publicKeyError, "the public keys can be used"),
         (.noMatchingPublicKeys, "a public key verifies the signature"),
@@ -36,6 +36,8 @@ package struct VerificationCheck: Sendable {
 
     /// Returns every check in the fixed order.
     package static func list(of report: VerificationReport, withUser: Bool) -> [VerificationCheck] {
+        // The claims are judged together, if the payload is readable.
+        let payload = all.firstIndex { $0.code == .invalidPayload } ?? all.count
         let firstFault = all.firstIndex { check in report.faults.contains { $0.code == check.code } }
         return all.enumerated().map { index, check in
             let details = report.faults.filter { $0.code == check.code }.map(\.detail)
@@ -46,7 +48,7 @@ package struct VerificationCheck: Sendable {
                     withUser && report.judgedClaims && !report.faults.contains { $0.code == .invalidPayload }
                 case .expired where report.faults.contains { $0.code == .expirationRequired }: false
                 case .publicKeyError: true
-                default: index < (firstFault ?? all.count) || (index > 5 && report.judgedClaims)
+                default: index < (firstFault ?? all.count) || (index > payload && report.judgedClaims)
                 }
             return VerificationCheck(
                 name: check.name, code: check.code,
