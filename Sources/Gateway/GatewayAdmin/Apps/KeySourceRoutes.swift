@@ -56,7 +56,7 @@ struct KeySourceRoutes: Sendable {
 
     private struct Shown {
         let source: KeySource
-        let published: PublishedKeys?
+        let published: FollowedKeys?
     }
 
     private static let source = AnswerShape<Shown>(

@@ -20,7 +20,7 @@ package final class AppRegistry: Sendable {
     private let ticker = Ticker(queue: DispatchQueue(label: "app registry"), everySeconds: 0.2)
     /// The published keys of apps, by app id, one for each key source. Kept across changes of the app that do
     /// not affect the source.
-    private let published = Lock<BytewiseDictionary<[PublishedKeys]>>([:])
+    private let published = Lock<BytewiseDictionary<[FollowedKeys]>>([:])
     private let usedWriteKeys = Lock<[WriteKeyDigest: Int64]>([:])
     /// The uses that are on disk, and when they were written.
     private let notedUses = Lock<(uses: [WriteKeyDigest: Int64], at: Date)>(([:], .distantPast))
@@ -54,7 +54,7 @@ package final class AppRegistry: Sendable {
         self.init(
             directory: directory, issued: issued, cache: cache, sharesKeys: sharesKeys, sharers: sharers,
             health: health, removed: removed, now: now,
-            fetch: PublishedKeys.fetchOverHTTPS,
+            fetch: FollowedKeys.fetchOverHTTPS,
             run: Self.runAside)
     }
 
@@ -103,7 +103,7 @@ package final class AppRegistry: Sendable {
     }
 
     /// The published keys of an app, one for each key source.
-    package func publishedKeys(of appID: String) -> [PublishedKeys] {
+    package func publishedKeys(of appID: String) -> [FollowedKeys] {
         published.withLock { $0[appID] ?? [] }
     }
 
@@ -253,7 +253,7 @@ package final class AppRegistry: Sendable {
                         if let known = published[appID]?.first(where: { $0.source == source }) {
                             return known
                         }
-                        let keys = PublishedKeys(
+                        let keys = FollowedKeys(
                             source: source, shared: SharedKeySet(in: directory, source: source, of: appID),
                             hasOthers: sharesKeys)
                         keys.takeStored(at: now().timeIntervalSince1970)
@@ -269,7 +269,7 @@ package final class AppRegistry: Sendable {
         let restrictions = try directory.restrictions.all()
         let before = self.apps.withLock { $0.byID }
         for app in try directory.apps() {
-            let keys = PublishedKeys.entries(of: published[app.id] ?? [])
+            let keys = FollowedKeys.entries(of: published[app.id] ?? [])
             let project = projects[app.id] ?? Project(settings: .standard(for: app.id))
             let rules = tokenRules[app.id] ?? TokenRules()
             let plan = plans[app.id] ?? EnforcementPlan()

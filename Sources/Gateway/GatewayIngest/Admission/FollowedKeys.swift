@@ -13,7 +13,7 @@ typealias KeySourceFetch = @Sendable (KeySource) throws(OutboundRequest.Failure)
 /// set, so they accept the same tokens. A set is fetched again after ten minutes, or earlier after a token
 /// with an unknown key (``UnknownKeyBudget``). After a failed fetch, the last good set stays in use. At most
 /// one fetch runs at a time.
-package final class PublishedKeys: Sendable {
+package final class FollowedKeys: Sendable {
     static let maximumAgeSeconds = 600.0
     /// Seconds between two fetches of a set that is too old or was never fetched.
     static let cooldownSeconds = 30.0
@@ -53,7 +53,7 @@ package final class PublishedKeys: Sendable {
     private static let mostKeys = 16
 
     /// The keys of several sources for a ring. A key of several OpenID providers verifies the tokens of each.
-    static func entries(of sources: [PublishedKeys]) -> [KeyRing.Entry] {
+    static func entries(of sources: [FollowedKeys]) -> [KeyRing.Entry] {
         var entries: [KeyRing.Entry] = []
         for source in sources {
             let issuers = source.source.issuer.map { [$0] } ?? []

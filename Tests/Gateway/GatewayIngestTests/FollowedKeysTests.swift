@@ -13,7 +13,7 @@ import Testing
 
 /// A published JWK Set with a simulated clock and network. Work runs synchronously.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
-struct PublishedKeysTests {
+struct FollowedKeysTests {
 
     private final class Publisher: @unchecked Sendable {
         // Used by one test, in one thread.
@@ -32,7 +32,7 @@ struct PublishedKeysTests {
     }
 
     private let publisher = Publisher()
-    private let keys = PublishedKeys(
+    private let keys = FollowedKeys(
         source: KeySource(url: "https://keys.example/jwks.json", allowsPrivateAddresses: false))
 
     private func refresh(at instant: Double) {
@@ -68,8 +68,8 @@ struct PublishedKeysTests {
         let copy = Lock<SharedKeySet.Copy?>(nil)
         let shared = SharedKeySet(
             read: { copy.withLock { $0 } }, write: { new in copy.withLock { $0 = new } })
-        let first = PublishedKeys(source: keys.source, shared: shared)
-        let second = PublishedKeys(source: keys.source, shared: shared)
+        let first = FollowedKeys(source: keys.source, shared: shared)
+        let second = FollowedKeys(source: keys.source, shared: shared)
         let nobody = Publisher()
         publisher.document = try newSet()
         first.refreshIfDue(at: 1_000, fetch: publisher.answer, run: { $0() })
