@@ -33,6 +33,7 @@ PROGRAMS = {
     "stream": NATS,
     "tokens": ["PyJWT[crypto]"],
     "torture": [],
+    "upgrade": ["standardwebhooks"],
     "vendors": ["segment-analytics-python", "rudder-sdk-python", "posthog", "amplitude-analytics", "mixpanel", "snowplow-tracker",
                 "sentry-sdk", "opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"],
     "web": ["playwright"],
