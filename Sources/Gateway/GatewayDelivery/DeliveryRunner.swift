@@ -433,7 +433,7 @@ package final class DeliveryRunner: Sendable {
     private func end(_ id: EventConsumerID, _ way: any Way, _ outcome: Follower.Outcome) {
         let now = milliseconds
         let (progress, reason, isStored) = state.withLock {
-            state -> (DeliveryProgress?, WebhookEndpoint.Pause.Reason?, Bool) in
+            state -> (DeliveryProgress?, WayPause.Reason?, Bool) in
             // The way may have been closed and opened again meanwhile.
             guard var destination = state.destinations[id], destination.way === way else {
                 return (nil, nil, false)
@@ -475,7 +475,7 @@ package final class DeliveryRunner: Sendable {
     }
 
     private func pause(
-        _ id: EventConsumerID, _ reason: WebhookEndpoint.Pause.Reason, _ progress: DeliveryProgress,
+        _ id: EventConsumerID, _ reason: WayPause.Reason, _ progress: DeliveryProgress,
         at now: Int64
     ) throws {
         environment.log.note(
@@ -485,7 +485,7 @@ package final class DeliveryRunner: Sendable {
 
     // MARK: Tests and replays
 
-    private func deliver(_ begun: WebhookRequest, _ route: DeliveryRoute, _ way: any Way) {
+    private func deliver(_ begun: DeliveryRequest, _ route: DeliveryRoute, _ way: any Way) {
         let id = route.id
         let current = Lock(begun)
         var batch = DeliveryBatch(
@@ -541,7 +541,7 @@ package final class DeliveryRunner: Sendable {
 
     /// Stores the next state of a request; nil if it is complete.
     private func end(
-        _ id: EventConsumerID, _ way: any Way, _ request: WebhookRequest, _ next: WebhookRequest?
+        _ id: EventConsumerID, _ way: any Way, _ request: DeliveryRequest, _ next: DeliveryRequest?
     ) {
         if next != request {
             queue.sync {

@@ -5,7 +5,7 @@ internal import GatewayModel
 struct Destination: Sendable {
     enum Job: Sendable {
         case events(Follower.Work)
-        case request(WebhookRequest)
+        case request(DeliveryRequest)
     }
 
     private(set) var route: DeliveryRoute
@@ -18,7 +18,7 @@ struct Destination: Sendable {
     /// Events accepted since the gateway started.
     var accepted = 0
     var waiter: EventArrivals.Waiter?
-    private var requests: [WebhookRequest]
+    private var requests: [DeliveryRequest]
     /// Events and requests alternate.
     private var isRequestsTurn = true
 
@@ -51,7 +51,7 @@ struct Destination: Sendable {
         return request.map { begin($0) }
     }
 
-    private mutating func begin(_ request: WebhookRequest) -> Job {
+    private mutating func begin(_ request: DeliveryRequest) -> Job {
         isBusy = true
         isRequestsTurn = false
         return .request(request)
@@ -61,7 +61,7 @@ struct Destination: Sendable {
     mutating func limit(to count: Int) { events.limit(to: count) }
 
     /// Records the state of a request after an attempt, or removes it if it is complete.
-    mutating func settle(_ request: WebhookRequest, isOver: Bool) {
+    mutating func settle(_ request: DeliveryRequest, isOver: Bool) {
         isBusy = false
         requests.removeAll { $0.id == request.id }
         guard !isOver else { return }
@@ -70,7 +70,7 @@ struct Destination: Sendable {
     }
 }
 
-extension WebhookRequest {
+extension DeliveryRequest {
     /// Attempts after which a replay is given up; a test is tried once.
     package static let mostAttempts = 10
 
@@ -85,7 +85,7 @@ extension WebhookRequest {
     func after(
         _ answer: DeliveryAnswer, events: Int, through: Int64, hasMore: Bool, retry: Retry,
         atMilliseconds now: Int64, newID: () -> String, fraction: Double
-    ) -> WebhookRequest? {
+    ) -> DeliveryRequest? {
         var next = self
         var seconds: Int?
         switch answer {

@@ -105,7 +105,7 @@ package struct Follower: Sendable {
     /// Ends a step. Returns the reason if the way must be paused; otherwise nil.
     package mutating func ended(
         _ outcome: Outcome, atMilliseconds now: Int64, fraction: Double
-    ) -> WebhookEndpoint.Pause.Reason? {
+    ) -> WayPause.Reason? {
         isDelivering = false
         // An operator moved the position meanwhile. The answer belongs to the old position.
         guard progress.epoch == startedEpoch else { return nil }
@@ -160,9 +160,9 @@ package struct Follower: Sendable {
     }
 
     private mutating func failed(
-        _ failure: DeliveryFailure, _ seconds: Int?, _ reason: WebhookEndpoint.Pause.Reason?, _ now: Int64,
+        _ failure: DeliveryFailure, _ seconds: Int?, _ reason: WayPause.Reason?, _ now: Int64,
         _ fraction: Double
-    ) -> WebhookEndpoint.Pause.Reason? {
+    ) -> WayPause.Reason? {
         mayHaveMore = true
         // A probe that succeeds clears failures, so only a failed probe is repeated. A rejected batch needs its own
         // back-off.

@@ -65,7 +65,7 @@ package enum DeliveryAnswer: Sendable {
     case split(afterSeconds: Int?)
     case retry(DeliveryFailure, afterSeconds: Int? = nil)
     /// No further attempt until an operator resumes.
-    case pause(WebhookEndpoint.Pause.Reason, DeliveryFailure)
+    case pause(WayPause.Reason, DeliveryFailure)
     /// Nothing was sent, because events could not be read or the gateway stops.
     case notTried
 }
@@ -87,7 +87,7 @@ package struct DeliveryRoute: Sendable {
     package var epoch: Int64 = 0
     /// The age of the oldest undelivered event that triggers an alert; nil sends none.
     package var alertSeconds: Int?
-    package var requests: [WebhookRequest] = []
+    package var requests: [DeliveryRequest] = []
     /// The settings of the way's kind.
     package var settings: any Sendable = ()
 
@@ -114,12 +114,12 @@ package protocol WayKind: Sendable {
     func removeEarlierProgress() throws
     /// Stores an automatic pause, and sends an alert.
     func pause(
-        _ id: EventConsumerID, _ reason: WebhookEndpoint.Pause.Reason, _ progress: DeliveryProgress,
+        _ id: EventConsumerID, _ reason: WayPause.Reason, _ progress: DeliveryProgress,
         atMilliseconds now: Int64) throws
     /// Sends an alert about a way that is late.
     func tellLate(_ consumer: EventConsumer, _ progress: DeliveryProgress?, atMilliseconds now: Int64) throws
     /// Stores the state of a request, or removes it if it is complete.
-    func keep(_ request: WebhookRequest, isOver: Bool) throws
+    func keep(_ request: DeliveryRequest, isOver: Bool) throws
     /// Deletes further data of other ways than these.
     func sweep(keeping names: [String], atMilliseconds now: Int64) throws
 }
@@ -132,12 +132,12 @@ extension WayKind {
     package func earlierProgress() throws -> [EventConsumerID: DeliveryProgress] { [:] }
     package func removeEarlierProgress() throws {}
     package func pause(
-        _ id: EventConsumerID, _ reason: WebhookEndpoint.Pause.Reason, _ progress: DeliveryProgress,
+        _ id: EventConsumerID, _ reason: WayPause.Reason, _ progress: DeliveryProgress,
         atMilliseconds now: Int64
     ) throws {}
     package func tellLate(
         _ consumer: EventConsumer, _ progress: DeliveryProgress?, atMilliseconds now: Int64
     ) throws {}
-    package func keep(_ request: WebhookRequest, isOver: Bool) throws {}
+    package func keep(_ request: DeliveryRequest, isOver: Bool) throws {}
     package func sweep(keeping names: [String], atMilliseconds now: Int64) throws {}
 }

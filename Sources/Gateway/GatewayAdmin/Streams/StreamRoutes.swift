@@ -37,7 +37,7 @@ struct StreamRoutes: Sendable {
                 "POST", "/apps/{app}/\(noun)/{name}/pause", .operator, "Pause publishing to a stream",
                 .json(Self.shape.shape)
             ) { call in
-                let pause = StreamSettings.Pause(by: call.identity.name, atMilliseconds: call.nowMilliseconds)
+                let pause = WayPause(by: call.identity.name, atMilliseconds: call.nowMilliseconds)
                 return try setPause(pause, call)
             },
             AdminRoute(
@@ -139,7 +139,7 @@ struct StreamRoutes: Sendable {
         return try answer(call, made, status: 201)
     }
 
-    private func setPause(_ pause: StreamSettings.Pause?, _ call: AdminCall) throws -> HTTPResponse {
+    private func setPause(_ pause: WayPause?, _ call: AdminCall) throws -> HTTPResponse {
         try call.directory.streams.setPause(pause, of: call[1], of: call[0], at: call.nowMilliseconds)
         return try answer(call)
     }

@@ -59,7 +59,7 @@ struct WebhookRoutes: Sendable {
                 "POST", "/apps/{app}/webhooks/{id}/pause", .operator, "Pause deliveries to a webhook",
                 .json(Self.webhook.shape)
             ) { call in
-                let pause = WebhookEndpoint.Pause(
+                let pause = WayPause(
                     .requested, by: call.identity.name, atMilliseconds: call.nowMilliseconds)
                 return try setPause(pause, call)
             },
@@ -220,7 +220,7 @@ struct WebhookRoutes: Sendable {
         return try answer(call, try call.directory.webhooks.endpoint(call[1], of: call[0]))
     }
 
-    private func setPause(_ pause: WebhookEndpoint.Pause?, _ call: AdminCall) throws -> HTTPResponse {
+    private func setPause(_ pause: WayPause?, _ call: AdminCall) throws -> HTTPResponse {
         try call.directory.webhooks.setPause(pause, of: call[1], of: call[0], at: call.nowMilliseconds)
         return try answer(call, try call.directory.webhooks.endpoint(call[1], of: call[0]))
     }

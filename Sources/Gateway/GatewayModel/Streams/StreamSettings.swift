@@ -25,7 +25,7 @@ package struct StreamSettings: Sendable, Equatable {
     /// The age, in seconds, of the oldest unpublished event that triggers the app's alert webhook.
     package var alertSeconds = 600
     /// Nil while publishing is enabled.
-    package var pause: Pause?
+    package var pause: WayPause?
     /// Creation time, in milliseconds since 1970.
     package private(set) var createdMilliseconds: Int64 = 0
     /// The start position: the sequence number of the last event before creation or the last move.
@@ -44,20 +44,7 @@ package struct StreamSettings: Sendable, Equatable {
         epoch = createdMilliseconds
     }
 
-    /// The time of a pause and the operator who requested it.
-    package struct Pause: Sendable, Equatable {
-        package var by = ""
-        package var atMilliseconds: Int64 = 0
-
-        package init(by: String = "", atMilliseconds: Int64 = 0) {
-            self.by = by
-            self.atMilliseconds = atMilliseconds
-        }
-    }
-
     package var consumer: EventConsumerID { EventConsumerID(appID: appID, kind: .stream, name: name) }
-
-    package var consumerSettings: EventConsumerSettings { EventConsumerSettings(holdDays: holdDays) }
 
     /// Unique across all apps.
     package var key: String { appID + "/" + name }
@@ -65,12 +52,6 @@ package struct StreamSettings: Sendable, Equatable {
     package var addresses: [String] { servers.split(separator: ",").map(String.init) }
 
     package var template: SubjectTemplate? { SubjectTemplate(subject, appID: appID) }
-}
-
-extension StreamSettings.Pause: SettingPart {
-    package static let fields: [JSONField<StreamSettings.Pause>] = [
-        .text("by", \.by, longest: 512), .member("at_ms", \.atMilliseconds, .milliseconds),
-    ]
 }
 
 extension StreamSettings: SettingPart {
@@ -85,7 +66,7 @@ extension StreamSettings: SettingPart {
         .optional("nkey_seed_file", \.seedFile, .text(longest: 1_024)),
         .optional("hold_days", \.holdDays, .integer(1...Int64(EventConsumerSettings.longestHold))),
         .integer("alert_seconds", \.alertSeconds, 10...2_592_000),
-        .part("paused", \.pause, standard: Pause(), isOperators: false),
+        .part("paused", \.pause, standard: WayPause(), isOperators: false),
         .own("start_seq", \.startSequence), .own("epoch", \.epoch),
         .own("revision", \.revision),
     ]

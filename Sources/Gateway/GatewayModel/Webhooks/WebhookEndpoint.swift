@@ -18,7 +18,7 @@ package struct WebhookEndpoint: Sendable, Equatable {
     /// The days for which retention keeps undelivered events; nil deletes them.
     package var holdDays: Int?
     /// Nil while deliveries are enabled.
-    package var pause: Pause?
+    package var pause: WayPause?
     /// The key that signs deliveries.
     package var secret: [UInt8] = []
     /// The previous key, which also signs for a while after a rotation.
@@ -35,28 +35,6 @@ package struct WebhookEndpoint: Sendable, Equatable {
         self.appID = appID
         self.createdMilliseconds = createdMilliseconds
         self.startSequence = startSequence
-    }
-
-    /// The reason and time of a pause, and the operator who requested it.
-    package struct Pause: Sendable, Equatable {
-        package enum Reason: String, Sendable, TextEnum {
-            /// Requested by an operator.
-            case requested
-            /// The endpoint has responded with 410 Gone (RFC 9110, section 15.5.11).
-            case gone
-            /// Every attempt of several days has failed.
-            case failing
-        }
-
-        package var reason = Reason.requested
-        package var by = ""
-        package var atMilliseconds: Int64 = 0
-
-        package init(_ reason: Reason = .requested, by: String = "", atMilliseconds: Int64 = 0) {
-            self.reason = reason
-            self.by = by
-            self.atMilliseconds = atMilliseconds
-        }
     }
 
     /// A previous key, which signs until a time in milliseconds since 1970.
@@ -89,13 +67,6 @@ package struct WebhookEndpoint: Sendable, Equatable {
     package var verdictFilter: VerdictFilter? { verdict.flatMap { VerdictFilter($0) } }
 }
 
-extension WebhookEndpoint.Pause: SettingPart {
-    package static let fields: [JSONField<WebhookEndpoint.Pause>] = [
-        .choice("reason", \.reason, unreadable: .requested), .text("by", \.by, longest: 512),
-        .member("at_ms", \.atMilliseconds, .milliseconds),
-    ]
-}
-
 extension WebhookEndpoint.OldSecret: SettingPart {
     package static let fields: [JSONField<WebhookEndpoint.OldSecret>] = [
         .secret("secret", \.secret), .member("until_ms", \.untilMilliseconds, .milliseconds),
@@ -112,7 +83,7 @@ extension WebhookEndpoint: SettingPart {
         .optional("user", \.userID, .text(longest: 512)),
         .integer("batch_size", \.batchSize, 1...500),
         .optional("hold_days", \.holdDays, .integer(1...Int64(EventConsumerSettings.longestHold))),
-        .part("paused", \.pause, standard: Pause(), isOperators: false),
+        .part("paused", \.pause, standard: WayPause(), isOperators: false),
         .secret("secret", \.secret),
         .part("old_secret", \.oldSecret, standard: OldSecret(), isOperators: false),
         .own("start_seq", \.startSequence), .own("revision", \.revision),

@@ -72,7 +72,7 @@ package struct StreamStore: ControlStore {
 
     /// Pauses publishing, or resumes it when `pause` is nil. Throws `notFound`, `storage`.
     package func setPause(
-        _ pause: StreamSettings.Pause?, of name: String, of appID: String, at milliseconds: Int64
+        _ pause: WayPause?, of name: String, of appID: String, at milliseconds: Int64
     ) throws(GatewayError) {
         try update(
             name, of: appID, pause == nil ? "stream.resume" : "stream.pause", isNoted: pause == nil,

@@ -82,7 +82,7 @@ package struct WebhookStore: ControlStore {
     /// if the endpoint is not paused. Sends `alert`, if given, to the app's alert webhook. Throws `notFound`,
     /// `storage`.
     package func setPause(
-        _ pause: WebhookEndpoint.Pause?, of id: String, of appID: String, alert: JSONValue? = nil,
+        _ pause: WayPause?, of id: String, of appID: String, alert: JSONValue? = nil,
         at milliseconds: Int64
     ) throws(GatewayError) {
         try update(
@@ -128,7 +128,7 @@ package struct WebhookStore: ControlStore {
     /// Requests a test or a replay. Returns the `webhook-id`. Throws `conflict` when too many requests are
     /// pending, `notFound`, `storage`.
     package func request(
-        _ kind: WebhookRequest.Kind, of id: String, of appID: String, after: Int64 = 0, through: Int64 = 0,
+        _ kind: DeliveryRequest.Kind, of id: String, of appID: String, after: Int64 = 0, through: Int64 = 0,
         at milliseconds: Int64
     ) throws(GatewayError) -> String {
         let messageID = WebhookMessage.newID()
@@ -156,12 +156,12 @@ package struct WebhookStore: ControlStore {
     }
 
     /// The pending tests and replays, oldest first. Throws `storage`.
-    package func requests() throws(GatewayError) -> [WebhookRequest] {
+    package func requests() throws(GatewayError) -> [DeliveryRequest] {
         try read { connection in
             try connection.all("SELECT \(Self.requestColumns) FROM webhook_request ORDER BY id") { row in
-                WebhookRequest(
-                    id: row.text(0), endpointID: row.text(1),
-                    kind: WebhookRequest.Kind(rawValue: row.text(2)) ?? .test, messageID: row.text(3),
+                DeliveryRequest(
+                    id: row.text(0), wayName: row.text(1),
+                    kind: DeliveryRequest.Kind(rawValue: row.text(2)) ?? .test, messageID: row.text(3),
                     after: row.int64(4), through: row.int64(5), failures: row.int(6),
                     nextMilliseconds: row.int64(7), digest: row.optionalText(8))
             }
@@ -169,7 +169,7 @@ package struct WebhookStore: ControlStore {
     }
 
     /// Stores the progress of a request. Throws `storage`.
-    package func keep(_ request: WebhookRequest) throws(GatewayError) {
+    package func keep(_ request: DeliveryRequest) throws(GatewayError) {
         try write { connection in
             try connection.run(
                 """
@@ -183,7 +183,7 @@ package struct WebhookStore: ControlStore {
     }
 
     /// Deletes a completed or abandoned request. Throws `storage`.
-    package func remove(_ request: WebhookRequest) throws(GatewayError) {
+    package func remove(_ request: DeliveryRequest) throws(GatewayError) {
         try write { try $0.run("DELETE FROM webhook_request WHERE id = ?1", .text(request.id)) }
     }
 

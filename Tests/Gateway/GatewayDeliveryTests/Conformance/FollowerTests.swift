@@ -92,7 +92,7 @@ struct FollowerTests {
 
     @Test func fiveDaysOfFailuresPauseItAndASuccessBeginsAnew() throws {
         var machine = machine()
-        func fail(at time: Int64) throws -> WebhookEndpoint.Pause.Reason? {
+        func fail(at time: Int64) throws -> WayPause.Reason? {
             _ = try work(machine.next(atMilliseconds: time))
             return machine.ended(
                 failed(), atMilliseconds: time,
@@ -141,8 +141,8 @@ struct FollowerTests {
     }
 
     @Test func whatWasAskedForWhileTheClockWasAheadIsDueOnceItIsSetBack() throws {
-        let request = WebhookRequest(
-            id: "1", endpointID: "wh", kind: .replay, messageID: "a", after: 0, through: 9,
+        let request = DeliveryRequest(
+            id: "1", wayName: "wh", kind: .replay, messageID: "a", after: 0, through: 9,
             nextMilliseconds: start + 365 * day)
         var route = DeliveryRoute(id)
         route.requests = [request]
@@ -155,10 +155,10 @@ struct FollowerTests {
     }
 
     @Test func aReplayGoesOnAfterEachDeliveryAndIsGivenUpAtLast() throws {
-        let request = WebhookRequest(
-            id: "1", endpointID: "wh", kind: .replay, messageID: "a", after: 0, through: 9,
+        let request = DeliveryRequest(
+            id: "1", wayName: "wh", kind: .replay, messageID: "a", after: 0, through: 9,
             nextMilliseconds: start)
-        func after(_ request: WebhookRequest, delivered: Bool, hasMore: Bool) -> WebhookRequest? {
+        func after(_ request: DeliveryRequest, delivered: Bool, hasMore: Bool) -> DeliveryRequest? {
             request.after(
                 delivered ? .delivered(through: 4) : .retry(failure), events: 2, through: 4, hasMore: hasMore,
                 retry: retry, atMilliseconds: start, newID: { "b" }, fraction: longest)
@@ -166,16 +166,16 @@ struct FollowerTests {
         let next = try #require(after(request, delivered: true, hasMore: true))
         #expect(next.after == 4 && next.messageID == "b" && next.nextMilliseconds == start)
         #expect(after(next, delivered: true, hasMore: false) == nil)
-        var failing: WebhookRequest? = request
+        var failing: DeliveryRequest? = request
         var attempts = 0
         while let current = failing {
             #expect(current.messageID == "a" && current.after == 0)
             failing = after(current, delivered: false, hasMore: true)
             attempts += 1
         }
-        #expect(attempts == WebhookRequest.mostAttempts)
-        let test = WebhookRequest(
-            id: "2", endpointID: "wh", kind: .test, messageID: "t", nextMilliseconds: start)
+        #expect(attempts == DeliveryRequest.mostAttempts)
+        let test = DeliveryRequest(
+            id: "2", wayName: "wh", kind: .test, messageID: "t", nextMilliseconds: start)
         #expect(after(test, delivered: false, hasMore: false) == nil)
     }
 

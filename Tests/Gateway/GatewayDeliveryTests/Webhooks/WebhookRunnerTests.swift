@@ -216,7 +216,7 @@ struct WebhookRunnerTests {
         bench.events.add(1)
         bench.fail(410)
         bench.look()
-        func paused() throws -> WebhookEndpoint.Pause? {
+        func paused() throws -> WayPause? {
             try bench.directory.webhooks.endpoint(endpoint.id, of: "shop").pause
         }
         #expect(try paused()?.reason == .gone)

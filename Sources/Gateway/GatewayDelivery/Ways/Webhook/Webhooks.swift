@@ -28,7 +28,7 @@ package struct Webhooks: WayKind {
     package var counts: WebhookCounts { output.counts }
 
     package func routes() throws -> [DeliveryRoute] {
-        let requests = BytewiseDictionary(grouping: try directory.webhooks.requests(), by: \.endpointID)
+        let requests = BytewiseDictionary(grouping: try directory.webhooks.requests(), by: \.wayName)
         return try directory.webhooks.all().map { endpoint in
             var route = DeliveryRoute(endpoint.consumer)
             route.filter = EventFilter(
@@ -67,10 +67,10 @@ package struct Webhooks: WayKind {
     package func removeEarlierProgress() throws { try output.attempts.removeEarlierProgress() }
 
     package func pause(
-        _ id: EventConsumerID, _ reason: WebhookEndpoint.Pause.Reason, _ progress: DeliveryProgress,
+        _ id: EventConsumerID, _ reason: WayPause.Reason, _ progress: DeliveryProgress,
         atMilliseconds now: Int64
     ) throws {
-        let pause = WebhookEndpoint.Pause(reason, by: "gateway", atMilliseconds: now)
+        let pause = WayPause(reason, by: "gateway", atMilliseconds: now)
         let failure = progress.failure
         let alert: JSONValue = [
             "type": "webhook.paused", "timestamp": .string(RFC3339.text(milliseconds: now)),
@@ -87,7 +87,7 @@ package struct Webhooks: WayKind {
         try directory.webhooks.setPause(pause, of: id.name, of: id.appID, alert: alert, at: now)
     }
 
-    package func keep(_ request: WebhookRequest, isOver: Bool) throws {
+    package func keep(_ request: DeliveryRequest, isOver: Bool) throws {
         if isOver {
             try directory.webhooks.remove(request)
         } else {

@@ -1,0 +1,30 @@
+internal import CountersignCore
+
+/// The reason and time of a way's pause, and the operator who requested it.
+package struct WayPause: Sendable, Equatable {
+    package enum Reason: String, Sendable, TextEnum {
+        /// Requested by an operator.
+        case requested
+        /// The receiver has responded with 410 Gone (RFC 9110, section 15.5.11).
+        case gone
+        /// Every attempt of several days has failed.
+        case failing
+    }
+
+    package var reason = Reason.requested
+    package var by = ""
+    package var atMilliseconds: Int64 = 0
+
+    package init(_ reason: Reason = .requested, by: String = "", atMilliseconds: Int64 = 0) {
+        self.reason = reason
+        self.by = by
+        self.atMilliseconds = atMilliseconds
+    }
+}
+
+extension WayPause: SettingPart {
+    package static let fields: [JSONField<WayPause>] = [
+        .choice("reason", \.reason, unreadable: .requested), .text("by", \.by, longest: 512),
+        .member("at_ms", \.atMilliseconds, .milliseconds),
+    ]
+}
