@@ -19,7 +19,7 @@ extension PostgreSQLTests {
             let seen = Lock<Int64>(0)
             let reports = Lock<[ClusterMemberWork.Report]>([])
             let reported = DispatchSemaphore(value: 0)
-            let ticked = DispatchSemaphore(value: 0)
+            let refreshed = DispatchSemaphore(value: 0)
 
             init(_ database: TestDatabase, _ id: String, clock: Int64 = 0) throws {
                 let cluster = PostgreSQLCluster(database.settings)
@@ -36,7 +36,8 @@ extension PostgreSQLTests {
                                     $0.int64(0)
                                 } ?? 0
                             seen.withLock { $0 = value }
-                        }, tick: { [self] in ticked.signal() },
+                            refreshed.signal()
+                        },
                         report: { [self] report in
                             reports.withLock { $0.append(report) }
                             reported.signal()
@@ -95,7 +96,7 @@ extension PostgreSQLTests {
                 #expect(second.member.gateways == 2)
                 first.member.stop()
                 #expect(!ClusterDuty.allCases.contains(where: first.member.has))
-                while !ClusterDuty.allCases.allSatisfy(second.member.has) { second.ticked.wait() }
+                while !ClusterDuty.allCases.allSatisfy(second.member.has) { second.refreshed.wait() }
                 #expect(second.member.gateways == 1)
                 #expect(
                     try PostgreSQLCluster(database.settings).status().gateways.map(\.identity.id) == [

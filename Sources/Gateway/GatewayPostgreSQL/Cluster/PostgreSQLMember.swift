@@ -117,7 +117,6 @@ final class PostgreSQLMember: ClusterMember {
             if state.withLock({ $0.isStopping }) { return leave(beat.connection) }
             do {
                 try show(&beat, work)
-                work.tick()
                 noteBack(work)
             } catch {
                 // The server releases the connection's locks, and thereby its duties, once it detects the

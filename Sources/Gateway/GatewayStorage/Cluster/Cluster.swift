@@ -87,8 +87,6 @@ package struct ClusterMemberWork: Sendable {
     package let duties: Set<ClusterDuty>
     /// Reads the changes of other gateways. If it throws, the heartbeat has failed.
     package let refresh: @Sendable () throws -> Void
-    /// Called after each heartbeat.
-    package let tick: @Sendable () -> Void
     /// Returns the gateway's traffic of the last minute.
     package let traffic: @Sendable () -> GatewayTraffic
     /// Called once at the beginning of each state.
@@ -96,13 +94,12 @@ package struct ClusterMemberWork: Sendable {
 
     package init(
         duties: Set<ClusterDuty> = Set(ClusterDuty.allCases),
-        refresh: @escaping @Sendable () throws -> Void, tick: @escaping @Sendable () -> Void = {},
+        refresh: @escaping @Sendable () throws -> Void,
         traffic: @escaping @Sendable () -> GatewayTraffic = { GatewayTraffic() },
         report: @escaping @Sendable (Report) -> Void
     ) {
         self.duties = duties
         self.refresh = refresh
-        self.tick = tick
         self.traffic = traffic
         self.report = report
     }
