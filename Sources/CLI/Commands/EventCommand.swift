@@ -189,7 +189,7 @@ enum EventCommand {
         } else {
             try result.get()
         }
-        if follower.hasMissed { throw ExitCode.failed }
+        if follower.isAfterGap { throw ExitCode.failed }
     }
 
     private static func query(

@@ -95,9 +95,9 @@ enum StreamCommand {
         positionals: [.app, name], flags: [.json] + Flag.place,
         examples: ["Why is it behind?": "countersign stream show shop \(example)"]
     ) { invocation in
-        let sink = try await invocation.admin().get("apps", invocation.app, "streams", invocation[name]).body
+        let settings = try await invocation.admin().get("apps", invocation.app, "streams", invocation[name]).body
         try invocation.printTable(
-            sink,
+            settings,
             [
                 "NAME": "name", "SERVERS": "servers", "STREAM": "stream", "SUBJECT": "subject",
                 "STATE": "state", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
@@ -106,7 +106,7 @@ enum StreamCommand {
                 "REASON": "reason", "FAILURES": "failures", "FAILING SINCE": "failing_since_ms",
                 "NEXT ATTEMPT": "next_attempt_ms", "HOLDS DAYS": "hold_days",
             ])
-        if sink["error"].shown == "mark_unusable" {
+        if settings["error"].shown == "mark_unusable" {
             invocation.io.say(
                 "Choose where it resumes: countersign stream seek \(invocation.app) \(invocation[name]) --from start"
             )

@@ -137,17 +137,17 @@ struct AdminDoctor: Sendable {
                     ))
             }
         }
-        for sink in try await admin.items("apps", app, "streams") {
-            let streamName = sink["name"].shown
+        for settings in try await admin.items("apps", app, "streams") {
+            let streamName = settings["name"].shown
             let remedy = "countersign stream show \(app) \(streamName)"
-            switch sink["state"].text {
+            switch settings["state"].text {
             case "paused":
                 found.append(
                     ("the stream \(streamName) is paused", "countersign stream resume \(app) \(streamName)"))
-            case "failing": found.append(("the stream \(streamName) fails: \(sink["reason"].shown)", remedy))
+            case "failing": found.append(("the stream \(streamName) fails: \(settings["reason"].shown)", remedy))
             default: break
             }
-            if sink["events_missed"] == .bool(true) {
+            if settings["events_missed"] == .bool(true) {
                 found.append(("the stream \(streamName) has missed events that were deleted", remedy))
             }
         }

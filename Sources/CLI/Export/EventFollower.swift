@@ -7,7 +7,7 @@ struct EventFollower: Sendable {
         /// The sequence number of the last printed event; 0 before the first.
         var sequence: Int64 = 0
         var count = 0
-        var hasMissed = false
+        var isAfterGap = false
 
         mutating func move(to position: String, _ sequence: Int64) {
             if sequence > self.sequence { (self.position, self.sequence) = (position, sequence) }
@@ -37,7 +37,7 @@ struct EventFollower: Sendable {
     var position: String? { state.withLock { $0.position } }
     var count: Int { state.withLock { $0.count } }
     /// Whether retention deleted events after the position before they were printed.
-    var hasMissed: Bool { state.withLock { $0.hasMissed } }
+    var isAfterGap: Bool { state.withLock { $0.isAfterGap } }
 
     /// Prints the events after the position.
     func printNew() async throws {
@@ -92,7 +92,7 @@ struct EventFollower: Sendable {
 
     private func sayMissed() {
         let position = state.withLock { state in
-            state.hasMissed = true
+            state.isAfterGap = true
             return state.position
         }
         io.say(

@@ -36,8 +36,6 @@ public final class Gateway: Sendable {
     private let deletedApps: DeletedApps
     /// Nil if the gateway stores its data in PostgreSQL.
     private let localChanges: LocalChanges?
-    /// Nil if no event files are configured.
-    private let eventFiles: EventFiles?
     private let boundPort = Lock<UInt16>(0)
     private let boundAdminPort = Lock<UInt16>(0)
     private let hasStopped = Lock(false)
@@ -102,7 +100,7 @@ public final class Gateway: Sendable {
         sampleJudge = SampleJudge(
             recorder: observability.recorder, apps: registry, now: now, elsewhere: exchange.ask)
         let ways = try Delivery(
-            in: storage, stores: stores, membership: membership, log: observability.log)
+            configuration, in: storage, stores: stores, membership: membership, log: observability.log)
         memory.counts(ways.webhookCounts)
         delivery = ways.runner
         admin = try Administration(
@@ -147,9 +145,6 @@ public final class Gateway: Sendable {
             try tokens.refresh()
             delivery.look()
         }
-        eventFiles = try EventFiles(
-            configuration, storage: storage, directory: background, membership: membership,
-            log: observability.log, now: now)
     }
 
     /// The stored counts. Its recorder observes each request.
@@ -195,7 +190,7 @@ public final class Gateway: Sendable {
     private func startWork() throws(GatewayError) {
         try stores.prove(observability.log)
         try membership.start(
-            duties: Set(ClusterDuty.allCases.filter { $0 != .eventFiles || eventFiles != nil }),
+            duties: Set(ClusterDuty.allCases.filter { $0 != .eventFiles || configuration.eventFilesFolder != nil }),
             refresh: { [registry, tokens] in
                 try registry.refresh()
                 try tokens.refresh()
@@ -209,7 +204,6 @@ public final class Gateway: Sendable {
         stores.analytics.start()
         deletedApps.start()
         delivery.start()
-        eventFiles?.start()
         localChanges?.start()
         observability.exporter?.start(gauges: servers.gauges)
     }
@@ -262,7 +256,6 @@ public final class Gateway: Sendable {
         exchange.giveUp()
         admin.close()
         deletedApps.stop()
-        eventFiles?.stop()
         // Last of these: until now, other gateways waited for this one to load their changes.
         membership.stop()
         exchange.stop()

@@ -356,10 +356,10 @@ extension StorageConformance {
         func left() throws -> [String] {
             try storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9).events.map(\.messageID)
         }
-        func hasMissed(after sequence: Int64, type: String? = nil) throws -> Bool {
+        func isGap(after sequence: Int64, type: String? = nil) throws -> Bool {
             var query = EventQuery(appID: "shop")
             query.type = type
-            return try storage.log.oldest(query, after: sequence, limit: 1).hasMissed
+            return try storage.log.oldest(query, after: sequence, limit: 1).gap.isOpen
         }
         let id = EventConsumerID(appID: "shop", name: "slow")
         let store = try open(storage)
@@ -374,27 +374,27 @@ extension StorageConformance {
                 [event(name, user: "ada")], receivedMilliseconds: now - Int64(age) * day, to: store)
         }
         let stored = try storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9).events
-        try expect(try !hasMissed(after: stored[0].sequence), "nothing was deleted yet")
+        try expect(try !isGap(after: stored[0].sequence), "nothing was deleted yet")
         store.close()
 
         try reopen { store, consumers in
             _ = try append([event("x", user: "eve")], of: "kiosk", to: store)
             try expect(
-                try hasMissed(after: stored[0].sequence - 1)
-                    && hasMissed(after: stored[0].sequence - 1, type: "identify"),
+                try isGap(after: stored[0].sequence - 1)
+                    && isGap(after: stored[0].sequence - 1, type: "identify"),
                 "who pages on from before what was deleted is told, whatever it looks for")
             try expect(
-                try !hasMissed(after: stored[0].sequence) && !hasMissed(after: stored[1].sequence),
+                try !isGap(after: stored[0].sequence) && !isGap(after: stored[1].sequence),
                 "who had read it has missed nothing")
             try expect(
                 try left() == ["four", "three", "new"], "what was not read stays, but not beyond its days")
-            try expect(try consumers.find(id).hasMissed, "who was too slow is told")
+            try expect(try consumers.find(id).gap.isOpen, "who was too slow is told")
             try expect(missed.consumers == ["slow"], "once")
             try gapIsTold(to: rare, consumers, store)
             let lease = try unwrap(try leased(consumers, id, limit: 1), "the oldest that is left")
-            try expect(lease.hasMissed && lease.events.map(\.messageID) == ["four"], "with what was missed")
+            try expect(lease.gap.isOpen && lease.events.map(\.messageID) == ["four"], "with what was missed")
             try consumers.acknowledge(lease.id, of: id, through: nil)
-            try expect(try !consumers.find(id).hasMissed, "until it goes on after that")
+            try expect(try !consumers.find(id).gap.isOpen, "until it goes on after that")
         }
         try reopen { store, consumers in
             _ = try append([event("y", user: "eve")], of: "kiosk", to: store)
@@ -414,7 +414,7 @@ extension StorageConformance {
     ) throws {
         for _ in 0..<2 {
             try expect(try leased(consumers, id) == nil, "the filter leaves out what is left")
-            try expect(try consumers.find(id).hasMissed, "who has passed a gap was not told of it yet")
+            try expect(try consumers.find(id).gap.isOpen, "who has passed a gap was not told of it yet")
         }
         let proof = EventProof(
             verdict: .verified, code: nil, keyID: "k", enforcement: "required", dialect: "native",
@@ -424,12 +424,12 @@ extension StorageConformance {
             to: store)
         for _ in 0..<2 {
             let lease = try unwrap(try leased(consumers, id), "what the filter lets through")
-            try expect(lease.hasMissed, "and with it what was missed, until that is acknowledged")
+            try expect(lease.gap.isOpen, "and with it what was missed, until that is acknowledged")
             try consumers.release(lease.id, of: id)
         }
         let lease = try unwrap(try leased(consumers, id), "what the filter lets through")
         _ = try consumers.acknowledge(lease.id, of: id, through: nil)
-        try expect(try !consumers.find(id).hasMissed, "then it was told")
+        try expect(try !consumers.find(id).gap.isOpen, "then it was told")
     }
 
     private final class Missed: GatewayObserver {

@@ -345,8 +345,7 @@ package final class DeliveryRunner: Sendable {
             page.hasMore = page.hasMore && page.reached < through
             page.reached = min(page.reached, through)
         }
-        // Starting with the oldest stored event misses nothing.
-        page.hasMissed = page.hasMissed && sequence > 0
+        page.gap = page.gap.forReader(after: sequence)
         return (page, positions)
     }
 
@@ -373,23 +372,27 @@ package final class DeliveryRunner: Sendable {
                     route, after: work.after, through: work.through, limit: work.limit)
                 batch.events = page.events
                 batch.reached = page.reached
+                batch.hasMore = page.hasMore
                 batch.positions = positions
-                batch.hasMissed = page.hasMissed || progress.isAfterGap
+                batch.follow = { [self] in
+                    try read(route, after: $0, through: nil, limit: work.limit).page
+                }
+                batch.gap = page.gap.joined(with: progress.gap)
                 guard !page.events.isEmpty else {
                     if !page.hasMore { sleep(id, ticket) }
                     return end(
                         id, way,
                         .nothing(
-                            through: page.reached, hasMore: page.hasMore, hasMissed: batch.hasMissed))
+                            through: page.reached, hasMore: page.hasMore, gap: batch.gap))
                 }
             }
         } catch {
             note("events not delivered", id, error)
             return end(id, way, .answer(.notTried, events: 0))
         }
-        let (count, hasMissed) = (batch.events.count, batch.hasMissed)
+        let (count, gap) = (batch.events.count, batch.gap)
         way.accept(batch) { [self] answer in
-            if hasMissed, case .delivered = answer {
+            if gap.isOpen, case .delivered = answer {
                 environment.log.note(.error, "delivery missed events", Self.labels(id))
             }
             environment.pool { self.end(id, way, .answer(answer, events: count)) }

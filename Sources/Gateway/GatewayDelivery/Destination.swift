@@ -43,7 +43,7 @@ struct Destination: Sendable {
             DueTime.hasCome($0.nextMilliseconds, at: now, within: Retry.longest)
         }
         if let request, isRequestsTurn { return begin(request) }
-        if case .deliver(let work) = events.next(atMilliseconds: now) {
+        if let work = events.next(atMilliseconds: now) {
             isBusy = true
             isRequestsTurn = true
             return .events(work)
@@ -105,7 +105,7 @@ extension DeliveryRequest {
             return next
         case .split(let after): seconds = after
         case .retry(_, let after): seconds = after
-        case .pause, .moved: break
+        case .pause, .moved, .wait: break
         }
         next.failures += 1
         guard kind == .replay, next.failures < Self.mostAttempts else { return nil }

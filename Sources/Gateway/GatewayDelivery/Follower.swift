@@ -3,7 +3,7 @@ package import GatewayModel
 
 /// Decides what a way gets next and when: in order, at least once, one batch at a time.
 ///
-/// It reads no clock and does no I/O. The caller performs the returned step and reports its outcome.
+/// It reads no clock and does no I/O. The caller performs the returned work and reports its outcome.
 package struct Follower: Sendable {
     package struct Work: Sendable, Equatable {
         /// The last sequence number before the batch.
@@ -18,17 +18,10 @@ package struct Follower: Sendable {
         package var isProbe = false
     }
 
-    package enum Step: Sendable, Equatable {
-        case deliver(Work)
-        /// Nothing to do before this time in milliseconds since 1970; nil until ``wake()`` or a change of
-        /// settings.
-        case rest(untilMilliseconds: Int64?)
-    }
-
     package enum Outcome: Sendable {
         /// No event up to this sequence number matches the filter. `hasMore` is true if there are later
-        /// events to check. `hasMissed` is true if retention deleted events and no batch has reported this.
-        case nothing(through: Int64, hasMore: Bool, hasMissed: Bool)
+        /// events to check. `gap` is one that no batch has reported.
+        case nothing(through: Int64, hasMore: Bool, gap: EventGap)
         /// The answer to a batch with this number of events.
         case answer(DeliveryAnswer, events: Int)
     }
@@ -62,19 +55,15 @@ package struct Follower: Sendable {
     /// Records that new events may be available.
     package mutating func wake() { mayHaveMore = true }
 
-    /// Starts a step, or returns the time until which there is nothing to do.
-    package mutating func next(atMilliseconds now: Int64) -> Step {
-        if isDelivering || isPaused { return .rest(untilMilliseconds: nil) }
+    /// Starts a step that is due; nil if there is nothing to do.
+    package mutating func next(atMilliseconds now: Int64) -> Work? {
+        if isDelivering || isPaused { return nil }
         let isProbe = probeMilliseconds.map { pause in
             DueTime.hasCome(nextProbe, at: now, within: pause) && (nextProbe == 0 || !mayHaveMore)
         }
-        guard mayHaveMore || isProbe == true else {
-            return .rest(untilMilliseconds: isProbe == nil ? nil : nextProbe)
-        }
-        let due = progress.nextMilliseconds
-        guard DueTime.hasCome(due, at: now, within: Retry.longest) else {
-            return .rest(untilMilliseconds: due)
-        }
+        guard mayHaveMore || isProbe == true,
+            DueTime.hasCome(progress.nextMilliseconds, at: now, within: Retry.longest)
+        else { return nil }
         isDelivering = true
         startedEpoch = progress.epoch
         let asks = isProbe == true
@@ -85,10 +74,9 @@ package struct Follower: Sendable {
             // Events stored after this line set the flag again.
             mayHaveMore = false
         }
-        return .deliver(
-            Work(
-                after: progress.committed, through: asks ? progress.committed : progress.through,
-                attempt: progress.failures + 1, limit: limit, isProbe: asks))
+        return Work(
+            after: progress.committed, through: asks ? progress.committed : progress.through,
+            attempt: progress.failures + 1, limit: limit, isProbe: asks)
     }
 
     /// Records that a message with this digest is about to be sent, with events up to `through`. Returns its
@@ -112,17 +100,14 @@ package struct Follower: Sendable {
         let answer: DeliveryAnswer
         let events: Int
         switch outcome {
-        case .nothing(let through, let hasMore, let hasMissed):
+        case .nothing(let through, let hasMore, let gap):
             progress.committed = max(progress.committed, through)
-            progress.isAfterGap = hasMissed
-            // A retry looks only at the events of the attempt before it. They are gone, so the attempt's failure is
-            // over, and later events are still to be looked at.
-            if progress.through != nil {
-                progress.clearFailures()
-                mayHaveMore = true
-            }
+            progress.gap = gap
+            // A retry looks only at the events of the attempt before it. Later events must still be looked at.
+            mayHaveMore = mayHaveMore || hasMore || progress.through != nil
+            // The events of a failed attempt are gone, so its failure is over.
+            progress.clearFailures()
             (progress.through, progress.messageID, progress.digest) = (nil, nil, nil)
-            mayHaveMore = mayHaveMore || hasMore
             return nil
         case .answer(let given, let count): (answer, events) = (given, count)
         }
@@ -142,6 +127,10 @@ package struct Follower: Sendable {
             progress.receiverSequence = receiver
             (progress.through, progress.messageID, progress.digest) = (nil, nil, nil)
             mayHaveMore = true
+        case .wait(let time):
+            mayHaveMore = true
+            progress.clearFailures()
+            progress.nextMilliseconds = time
         case .notTried:
             mayHaveMore = true
             nextProbe = 0

@@ -13,6 +13,9 @@ package protocol Way: AnyObject, Sendable {
     func close()
 }
 
+/// Runs work of one way, one after another, if it would block a thread of the pool.
+package typealias WayRun = @Sendable (@escaping @Sendable () -> Void) -> Void
+
 /// The events to deliver at once.
 package struct DeliveryBatch: Sendable {
     package enum Kind: Sendable {
@@ -31,13 +34,17 @@ package struct DeliveryBatch: Sendable {
     package var events: [StoredEvent] = []
     /// All events up to this sequence number are in the batch or do not match the filter.
     package var reached: Int64 = 0
-    /// Whether retention deleted events before the batch, and no accepted batch has reported this.
-    package var hasMissed = false
+    /// A gap before the batch that no accepted batch has reported.
+    package var gap = EventGap.none
     /// Counts from 1.
     package var attempt = 1
     /// The progress before the batch.
     package var progress: DeliveryProgress
     package var positions: EventPositions?
+    /// Whether more events may follow the batch now.
+    package var hasMore = false
+    /// Reads the next events after a sequence number, for a way that delivers more than one batch at once.
+    package var follow: @Sendable (_ after: Int64) throws -> EventStretch = { EventStretch(reached: $0) }
     /// The maximum number of events; lower after ``DeliveryAnswer/split(afterSeconds:)``.
     package var limit = 1
     /// Stores that a message with this digest is about to be sent, with events up to a sequence number.
@@ -64,6 +71,8 @@ package enum DeliveryAnswer: Sendable {
     /// The batch is too large for the receiver. Fewer events are sent, without a back-off.
     case split(afterSeconds: Int?)
     case retry(DeliveryFailure, afterSeconds: Int? = nil)
+    /// Nothing is delivered before this time in milliseconds since 1970, without a failure.
+    case wait(untilMilliseconds: Int64)
     /// No further attempt until an operator resumes.
     case pause(WayPause.Reason, DeliveryFailure)
     /// Nothing was sent, because events could not be read or the gateway stops.

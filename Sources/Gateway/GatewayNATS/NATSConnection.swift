@@ -24,13 +24,13 @@ package final class NATSConnection: StreamConnection {
     private var written: [OpaquePointer] = []
 
     /// Connects to the first responding address and authenticates. Throws `cannotConnect`, `refused`, `tls`.
-    package convenience init(to sink: StreamSettings) throws(StreamError) {
+    package convenience init(to settings: StreamSettings) throws(StreamError) {
         var failure = StreamError(.cannotConnect, "the stream has no address")
         var made: OpaquePointer?
         // Shuffled to distribute gateways among the servers.
-        for address in sink.addresses.shuffled() where made == nil {
+        for address in settings.addresses.shuffled() where made == nil {
             do throws(StreamError) {
-                made = try Self.connect(to: address, for: sink)
+                made = try Self.connect(to: address, for: settings)
             } catch {
                 failure = error
             }
@@ -60,22 +60,22 @@ package final class NATSConnection: StreamConnection {
         close()
     }
 
-    private static func connect(to address: String, for sink: StreamSettings) throws(StreamError)
+    private static func connect(to address: String, for settings: StreamSettings) throws(StreamError)
         -> OpaquePointer
     {
-        let options = try options(for: sink, address)
+        let options = try options(for: settings, address)
         defer { natsOptions_Destroy(options) }
         var made: OpaquePointer?
         let status = natsConnection_Connect(&made, options)
         // The library reads these files at this point and has no separate status for unreadable ones.
-        let hasFiles = sink.credentialsFile != nil || sink.seedFile != nil
+        let hasFiles = settings.credentialsFile != nil || settings.seedFile != nil
         try check(status, status == NATS_ERR && hasFiles ? .refused : .connection)
         guard let made else { throw StreamError(.cannotConnect, "no connection was made") }
         return made
     }
 
     private static func options(
-        for sink: StreamSettings, _ address: String
+        for settings: StreamSettings, _ address: String
     ) throws(StreamError) -> OpaquePointer {
         var made: OpaquePointer?
         try check(natsOptions_Create(&made))
@@ -92,16 +92,16 @@ package final class NATSConnection: StreamConnection {
             // with NATS_FORCE_HOST_VERIFICATION. Also set for nats://, because the library switches to TLS if
             // the server requires it.
             try check(natsOptions_SetExpectedHostname(options, host(of: address)), .tls)
-            if address.hasPrefix("tls:") || sink.authorityFile != nil {
+            if address.hasPrefix("tls:") || settings.authorityFile != nil {
                 try check(natsOptions_SetSecure(options, true), .tls)
             }
-            if let file = sink.authorityFile {
+            if let file = settings.authorityFile {
                 try check(natsOptions_LoadCATrustedCertificates(options, file), .tls)
             }
-            if let file = sink.credentialsFile {
+            if let file = settings.credentialsFile {
                 try check(natsOptions_SetUserCredentialsFromFiles(options, file, nil), .refused)
             }
-            if let nkey = sink.nkey, let file = sink.seedFile {
+            if let nkey = settings.nkey, let file = settings.seedFile {
                 try check(natsOptions_SetNKeyFromSeed(options, nkey, file), .refused)
             }
             return options

@@ -21,7 +21,8 @@ struct Delivery: Sendable {
     let webhookCounts: WebhookCounts
 
     init(
-        in storage: any Storage, stores: Stores, membership: Membership, log: GatewayLog
+        _ configuration: GatewayConfiguration, in storage: any Storage, stores: Stores,
+        membership: Membership, log: GatewayLog
     ) throws(GatewayError) {
         let directory = try storage.openControl(as: .schedule)
         let queue = OperationQueue()
@@ -37,15 +38,21 @@ struct Delivery: Sendable {
             },
             send: Self.send(queue, membership.sharedTime))
         // One line for each kind of way.
-        let kinds: [any WayKind] = [
-            webhooks,
+        let files = EventFiles(configuration, directory, membership: membership, log: log)
+        let kinds: [(any WayKind)?] = [
+            webhooks, files,
             Streams(
                 directory, earlier: try storage.openEarlierStreams(), hasDuty: { membership.has(.streams) },
                 connect: Self.connect),
         ]
         webhookCounts = webhooks.counts
+        if files == nil, storage.cluster == nil {
+            // Files of an earlier start are not written any more, so they are not late.
+            let kept = (try? stores.consumers.progress(.file)) ?? [:]
+            for id in kept.keys { try? stores.consumers.delete(id) }
+        }
         runner = DeliveryRunner(
-            kinds,
+            kinds.compactMap(\.self),
             DeliveryRunner.Environment(
                 directory: directory, events: storage.log, consumers: stores.consumers,
                 arrivals: stores.events.arrivals, log: log,
@@ -68,9 +75,9 @@ struct Delivery: Sendable {
         }
     }
 
-    @Sendable static func connect(_ sink: StreamSettings) throws(StreamError) -> any StreamConnection {
+    @Sendable static func connect(_ settings: StreamSettings) throws(StreamError) -> any StreamConnection {
         #if NATS
-            return try NATSConnection(to: sink)
+            return try NATSConnection(to: settings)
         #else
             throw StreamError(
                 .notBuilt,

@@ -6,16 +6,17 @@ internal import GatewayStorage
 
 extension EventFiles {
     /// Nil if no event files are configured. Results are logged.
-    convenience init?(
-        _ configuration: GatewayConfiguration, storage: any Storage, directory: AppDirectory,
-        membership: Membership, log: GatewayLog, now: @escaping @Sendable () -> Date
-    ) throws(GatewayError) {
+    init?(
+        _ configuration: GatewayConfiguration, _ directory: AppDirectory, membership: Membership,
+        log: GatewayLog
+    ) {
         guard let folder = configuration.eventFilesFolder else { return nil }
         self.init(
-            folder: folder, log: storage.log, apps: { try directory.apps().map(\.id) },
+            directory, folder: folder,
             // Events are rejected below the disk floor, so files stop at twice the floor in case they share
             // the disk.
-            freeBytes: 2 * configuration.diskFloorBytes, hasDuty: { membership.has(.eventFiles) }, now: now
+            freeBytes: 2 * configuration.diskFloorBytes, hasDuty: { membership.has(.eventFiles) },
+            now: membership.sharedTime
         ) { report in
             switch report {
             case .failed(let detail): log.note(.error, "event files not written", [("detail", detail)])

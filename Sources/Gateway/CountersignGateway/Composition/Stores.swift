@@ -63,7 +63,7 @@ struct Stores: Sendable {
                 return Gauges.Lag(
                     id: consumer.id, events: consumer.lag,
                     seconds: oldest.map { max(0, date.timeIntervalSince1970 - $0) } ?? 0,
-                    hasMissed: consumer.hasMissed)
+                    gap: consumer.gap)
             }
         }
     }

@@ -133,7 +133,7 @@ struct EventRoutes: Sendable {
         let start = after ?? 0
         // Only the first page is audited. Later pages continue an export that has an entry, or a list.
         if start == 0 { try noteExport(call, query) }
-        let hasMissed = start > 0 ? try log.hasMissed(after: start, of: query.appID) : false
+        let gap = start > 0 ? try log.gap(after: start, of: query.appID) : .none
         // An export from the oldest event misses nothing. An export from a position can, even if retention
         // deletes events while it runs.
         let isAfterGap = Lock(false)
@@ -142,7 +142,7 @@ struct EventRoutes: Sendable {
         ) { [log, positions = positions?.of(query.appID)] sequence in
             let page = try log.oldest(
                 query, after: sequence, limit: 500)
-            if page.hasMissed, after != nil, sequence > 0 { isAfterGap.withLock { $0 = true } }
+            if after != nil, page.gap.forReader(after: sequence).isOpen { isAfterGap.withLock { $0 = true } }
             let rows = page.events.map { event in
                 let event = mask.event(event, of: query.appID)
                 var line: [UInt8] = []
@@ -165,7 +165,7 @@ struct EventRoutes: Sendable {
             }
             return (rows, page.next)
         }
-        return after == nil ? response : response.with(Self.missed, String(hasMissed))
+        return after == nil ? response : response.with(Self.missed, String(gap.isOpen))
     }
 
     /// Nil for a data directory on which no gateway of this version has run.

@@ -20,7 +20,7 @@ struct StreamRoutes: Sendable {
             ) { call in
                 let shown = try shown(call, try call.directory.streams.all(of: call[0]), of: call[0])
                 return try call.page(
-                    shown, at: { PageCursor($0.sink.createdMilliseconds, $0.sink.name) },
+                    shown, at: { PageCursor($0.settings.createdMilliseconds, $0.settings.name) },
                     json: { Self.shape.json($0) })
             },
             // Requires owner, because a stream names an address to connect to and files to read.
@@ -56,17 +56,17 @@ struct StreamRoutes: Sendable {
                 }
                 let after = try sequence(of: start, in: app)
                 try call.directory.streams.seek(call[1], of: app, after: after, at: call.nowMilliseconds)
-                let sink = try call.directory.streams.stream(call[1], of: app)
-                try matching { try consumers.place(sink.consumer, after: after) }
-                return try answer(call, sink)
+                let settings = try call.directory.streams.stream(call[1], of: app)
+                try matching { try consumers.place(settings.consumer, after: after) }
+                return try answer(call, settings)
             },
             AdminRoute(
                 "DELETE", "/apps/{app}/\(noun)/{name}", .operator,
                 "Delete a stream; its messages stay on the server", .nothing
             ) { call in
-                let sink = try call.directory.streams.stream(call[1], of: call[0])
+                let settings = try call.directory.streams.stream(call[1], of: call[0])
                 try call.directory.streams.delete(call[1], of: call[0])
-                try matching { try consumers.delete(sink.consumer) }
+                try matching { try consumers.delete(settings.consumer) }
                 return call.noContent
             },
         ]
@@ -74,38 +74,40 @@ struct StreamRoutes: Sendable {
 
     /// A stream and its progress.
     private struct Shown {
-        let sink: StreamSettings
+        let settings: StreamSettings
         let state: WayState
     }
 
     private static let shape = AnswerShape<Shown>(
         named: "Stream",
-        first: StreamSettings.fields.map { $0.of(\.sink) } + WayState.fields.map { $0.of(\.state) },
+        first: StreamSettings.fields.map { $0.of(\.settings) } + WayState.fields.map { $0.of(\.state) },
         .init("stream_seq", \.state.progress?.receiverSequence),
         .time("mark_ms", \.state.progress?.deliveredMilliseconds))
 
     private func shown(_ call: AdminCall, _ streams: [StreamSettings], of appID: String) throws -> [Shown] {
         let mask = try call.userMask()
         let states = try WayState.all(.stream, of: appID, consumers, log)
-        return streams.map { sink in
-            Shown(sink: masked(sink, mask), state: states(sink.name, sink.pause != nil))
+        return streams.map { settings in
+            Shown(settings: masked(settings, mask), state: states(settings.name, settings.pause != nil))
         }
     }
 
-    private func masked(_ sink: StreamSettings, _ mask: UserMask) -> StreamSettings {
-        var sink = sink
-        sink.authorityFile = sink.authorityFile.map(mask.destination)
-        sink.credentialsFile = sink.credentialsFile.map(mask.destination)
-        sink.seedFile = sink.seedFile.map(mask.destination)
-        return sink
+    private func masked(_ settings: StreamSettings, _ mask: UserMask) -> StreamSettings {
+        var settings = settings
+        settings.authorityFile = settings.authorityFile.map(mask.destination)
+        settings.credentialsFile = settings.credentialsFile.map(mask.destination)
+        settings.seedFile = settings.seedFile.map(mask.destination)
+        return settings
     }
 
     private func answer(_ call: AdminCall) throws -> HTTPResponse {
         try answer(call, try call.directory.streams.stream(call[1], of: call[0]))
     }
 
-    private func answer(_ call: AdminCall, _ sink: StreamSettings, status: Int = 200) throws -> HTTPResponse {
-        guard let shown = try shown(call, [sink], of: sink.appID).first else { return call.noContent }
+    private func answer(_ call: AdminCall, _ settings: StreamSettings, status: Int = 200) throws
+        -> HTTPResponse
+    {
+        guard let shown = try shown(call, [settings], of: settings.appID).first else { return call.noContent }
         return call.answer(Self.shape.json(shown), status: status)
     }
 

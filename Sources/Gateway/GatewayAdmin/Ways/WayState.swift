@@ -19,10 +19,13 @@ struct WayState: Sendable {
         },
         .init("position", \.position), .init("lag_events", \.consumer?.lag),
         .time("oldest_unread_ms", \.consumer?.oldestUnreadMilliseconds),
-        .init("events_missed", .bool) { $0.consumer?.hasMissed ?? false },
+        .init("events_missed", .bool) { $0.consumer?.gap.isOpen ?? false },
         .init("failures", .count) { $0.progress?.failures ?? 0 },
         .time("failing_since_ms", \.progress?.failingSinceMilliseconds),
-        .time("next_attempt_ms") { !$0.isPaused && $0.isFailing ? $0.progress?.nextMilliseconds : nil },
+        .time("next_attempt_ms") { state in
+            state.isPaused
+                ? nil : state.progress.flatMap { $0.nextMilliseconds > 0 ? $0.nextMilliseconds : nil }
+        },
         .time("last_success_ms", \.progress?.deliveredMilliseconds),
         .time("last_failure_ms", \.progress?.failedMilliseconds),
         .init("error", .nullable(.string)) {

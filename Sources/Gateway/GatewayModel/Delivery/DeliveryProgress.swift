@@ -9,8 +9,8 @@ package struct DeliveryProgress: Sendable, Equatable {
     package var through: Int64?
     /// The SHA-256 of the message's body.
     package var digest: String?
-    /// True if retention deleted events before `committed`, and no accepted batch has reported this yet.
-    package var isAfterGap = false
+    /// A gap before `committed` that no accepted batch has reported yet.
+    package var gap = EventGap.none
     /// The revision of the settings at the last attempt; nil before the first.
     package var revision: Int64?
     /// The epoch of the settings that ``committed`` belongs to. Another epoch begins at the settings' start.
@@ -36,7 +36,7 @@ package struct DeliveryProgress: Sendable, Equatable {
         var moved = self
         moved.committed = max(committed, sequence)
         (moved.messageID, moved.through, moved.digest) = (nil, nil, nil)
-        moved.isAfterGap = false
+        moved.gap = .none
         moved.clearFailures()
         return moved
     }

@@ -38,13 +38,13 @@ package struct Gauges: Sendable {
         let events: Int
         /// Seconds since the oldest of them was received; 0 without one.
         let seconds: Double
-        let hasMissed: Bool
+        let gap: EventGap
 
-        package init(id: EventConsumerID, events: Int, seconds: Double, hasMissed: Bool) {
+        package init(id: EventConsumerID, events: Int, seconds: Double, gap: EventGap) {
             self.id = id
             self.events = events
             self.seconds = seconds
-            self.hasMissed = hasMissed
+            self.gap = gap
         }
     }
 

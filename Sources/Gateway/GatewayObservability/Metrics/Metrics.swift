@@ -268,7 +268,7 @@ package final class Metrics: GatewayObserver {
             .init(
                 kind: .pull, noun: "consumer", suffix: "events_missed",
                 help: "1 while events after a consumer's position were deleted unread.",
-                value: { $0.hasMissed ? 1 : 0 }),
+                value: { $0.gap.isOpen ? 1 : 0 }),
         ]
         for metric in lags { metric.write(gauges.lags, \.id, to: &text) }
         for metric in ways { metric.write(gauges.ways, \.id, to: &text) }

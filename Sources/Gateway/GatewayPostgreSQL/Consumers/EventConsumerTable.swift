@@ -11,8 +11,8 @@ struct EventConsumerTable {
         let settings: EventConsumerSettings
         let createdMilliseconds: Int64
         let partitions: [Partition]
-        /// Whether the position has passed deleted events, and no lease has reported this yet.
-        let hasPassedGap: Bool
+        /// A gap before the position that no lease has reported yet.
+        let passedGap: EventGap
     }
 
     struct Partition {
@@ -90,7 +90,8 @@ struct EventConsumerTable {
                 settings: EventConsumerSettings(
                     filter: filter, partitions: partitions.count,
                     holdDays: row.optionalInt64(4).map { Int($0) }),
-                createdMilliseconds: row.int64(5), partitions: partitions, hasPassedGap: row.int(6) != 0)
+                createdMilliseconds: row.int64(5), partitions: partitions,
+                passedGap: EventGap(isOpen: row.int(6) != 0))
         }.first
     }
 
@@ -195,7 +196,7 @@ struct EventConsumerTable {
     /// Advances the position of a free partition over events that do not match the filter. The next leased
     /// event reports a gap among them.
     func pass(
-        _ partition: Int, of id: EventConsumerID, from position: Int64, to reached: Int64, hasMissed: Bool,
+        _ partition: Int, of id: EventConsumerID, from position: Int64, to reached: Int64, gap: EventGap,
         at now: Int64
     ) throws {
         try run(
@@ -204,7 +205,7 @@ struct EventConsumerTable {
             WHERE \(Self.isIt) AND partition = ?4 AND seq = ?5 AND \(Self.isFree(at: 7))
             """, id, .integer(Int64(partition)), .integer(position), .integer(reached), .integer(now),
             .integer(EventConsumerRules.lastDeadline(at: now)))
-        guard connection.changes > 0, hasMissed else { return }
+        guard connection.changes > 0, gap.isOpen else { return }
         try run(
             "UPDATE event_consumer SET missed_ms = coalesce(missed_ms, ?4) WHERE \(Self.isIt)", id,
             .integer(now))

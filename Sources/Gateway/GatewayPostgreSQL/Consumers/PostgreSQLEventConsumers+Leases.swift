@@ -62,14 +62,14 @@ extension PostgreSQLEventConsumers {
             // Advances the position, so that these events are not examined again.
             if stretch.looked > 0 {
                 try rows.pass(
-                    partition, of: id, from: from, to: stretch.reached, hasMissed: stretch.hasMissed, at: now)
+                    partition, of: id, from: from, to: stretch.reached, gap: stretch.gap, at: now)
             }
             return (nil, stretch.looked, stretch.hasMore)
         }
         let lease = EventLease(
             id: Base64URL.encode(.random(count: 12)), partition: partition,
             deadlineMilliseconds: now + Milliseconds(seconds: seconds).count, events: stretch.events,
-            reached: stretch.reached, hasMissed: stretch.hasMissed || row.hasPassedGap)
+            reached: stretch.reached, gap: stretch.gap.joined(with: row.passedGap))
         let isLeased = try rows.lease(
             lease.id, partition, of: id, from: from, last: last.sequence, reached: lease.reached,
             until: lease.deadlineMilliseconds, at: now)

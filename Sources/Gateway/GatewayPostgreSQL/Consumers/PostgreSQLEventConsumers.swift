@@ -99,7 +99,8 @@ package struct PostgreSQLEventConsumers: EventConsumers {
                     leasedUntilMilliseconds: partition.lease(at: now))
             },
             lag: (behind + row.partitions.count - 1) / max(1, row.partitions.count),
-            oldestUnreadMilliseconds: oldest, hasMissed: floor > least || row.hasPassedGap)
+            oldestUnreadMilliseconds: oldest,
+            gap: EventGap(after: least, floor: floor).joined(with: row.passedGap))
     }
 
     private static func floor(of appID: String, _ connection: PostgreSQLConnection) throws -> Int64 {

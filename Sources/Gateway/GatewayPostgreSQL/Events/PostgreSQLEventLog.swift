@@ -47,13 +47,13 @@ package struct PostgreSQLEventLog: EventLog {
             let head = try EventHorizon.head(connection)
             var page = try EventRows.page(
                 query, .after(sequence, through: head), limit: limit, at: now(), connection)
-            page.hasMissed = try Self.floor(of: query.appID, connection) > sequence
+            page.gap = EventGap(after: sequence, floor: try Self.floor(of: query.appID, connection))
             return page
         }
     }
 
-    package func hasMissed(after sequence: Int64, of appID: String) throws(GatewayError) -> Bool {
-        try read { try Self.floor(of: appID, $0) > sequence }
+    package func gap(after sequence: Int64, of appID: String) throws(GatewayError) -> EventGap {
+        try read { EventGap(after: sequence, floor: try Self.floor(of: appID, $0)) }
     }
 
     package func follow(
@@ -120,7 +120,7 @@ extension PostgreSQLEventLog {
         let head = try EventHorizon.head(connection)
         var stretch = EventStretch(reached: sequence)
         // Must be read after the head, so that events deleted before it count as readable.
-        stretch.hasMissed = try floor(of: following.appID, connection) > sequence
+        stretch.gap = EventGap(after: sequence, floor: try floor(of: following.appID, connection))
         guard sequence < head else { return stretch }
         var page = EventRows(limit: limit)
         while true {

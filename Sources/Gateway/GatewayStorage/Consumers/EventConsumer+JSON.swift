@@ -11,7 +11,7 @@ extension EventConsumer {
         .init("holds_retention") { $0.consumer.settings.holdDays != nil },
         .init("hold_days") { $0.consumer.settings.holdDays }, .init("lag_events") { $0.consumer.lag },
         .time("oldest_unread_ms") { $0.consumer.oldestUnreadMilliseconds },
-        .init("events_missed") { $0.consumer.hasMissed },
+        .init("events_missed") { $0.consumer.gap.isOpen },
         .object("filter", filter) { $0.consumer.settings.filter },
         .list("partitions", partition) { shown in
             shown.consumer.partitions.enumerated().map { index, partition in

@@ -10,8 +10,8 @@ struct EventConsumerTable {
         let createdMilliseconds: Int64
         let generation: Int64
         let positions: [Int64]
-        /// Whether the position has passed deleted events, and no lease has reported this yet.
-        let hasPassedGap: Bool
+        /// A gap before the position that no lease has reported yet.
+        let passedGap: EventGap
     }
 
     let sqlite: SQLiteConnection
@@ -65,7 +65,7 @@ struct EventConsumerTable {
                     filter: filter, partitions: positions.count,
                     holdDays: row.optionalInt64(4).map { Int($0) }),
                 createdMilliseconds: row.int64(5), generation: row.int64(6), positions: positions,
-                hasPassedGap: row.int(7) != 0)
+                passedGap: EventGap(isOpen: row.int(7) != 0))
         }.first
     }
 
@@ -127,10 +127,10 @@ struct EventConsumerTable {
     /// Advances a position over events that do not match the filter. The next leased event reports a gap
     /// among them.
     func pass(
-        _ id: EventConsumerID, _ partition: Int, from: Int64, to: Int64, generation: Int64, hasMissed: Bool,
+        _ id: EventConsumerID, _ partition: Int, from: Int64, to: Int64, generation: Int64, gap: EventGap,
         atMilliseconds now: Int64
     ) throws {
-        guard try place(id, partition, from: from, to: to, generation: generation), hasMissed else { return }
+        guard try place(id, partition, from: from, to: to, generation: generation), gap.isOpen else { return }
         try run(
             "UPDATE event_consumer SET missed_ms = coalesce(missed_ms, ?4) WHERE \(Self.isIt)", id,
             .integer(now))

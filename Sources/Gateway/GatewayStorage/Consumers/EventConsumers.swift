@@ -82,8 +82,7 @@ package struct EventConsumer: Sendable {
     package var lag: Int
     /// Milliseconds since 1970 when the oldest of these events was received; nil without such events.
     package var oldestUnreadMilliseconds: Int64?
-    /// Whether retention has deleted events after the position.
-    package var hasMissed: Bool
+    package var gap: EventGap
 
     package struct Partition: Sendable, Equatable {
         /// The sequence number of the last acknowledged event; 0 before the first.
@@ -99,7 +98,7 @@ package struct EventConsumer: Sendable {
 
     package init(
         id: EventConsumerID, settings: EventConsumerSettings, createdMilliseconds: Int64,
-        partitions: [Partition], lag: Int, oldestUnreadMilliseconds: Int64?, hasMissed: Bool
+        partitions: [Partition], lag: Int, oldestUnreadMilliseconds: Int64?, gap: EventGap
     ) {
         self.id = id
         self.settings = settings
@@ -107,7 +106,7 @@ package struct EventConsumer: Sendable {
         self.partitions = partitions
         self.lag = lag
         self.oldestUnreadMilliseconds = oldestUnreadMilliseconds
-        self.hasMissed = hasMissed
+        self.gap = gap
     }
 }
 
@@ -121,19 +120,18 @@ package struct EventLease: Sendable {
     package let events: [StoredEvent]
     /// The position after a full acknowledgement.
     package let reached: Int64
-    /// Whether retention has deleted events after the position.
-    package let hasMissed: Bool
+    package let gap: EventGap
 
     package init(
         id: String, partition: Int, deadlineMilliseconds: Int64, events: [StoredEvent], reached: Int64,
-        hasMissed: Bool
+        gap: EventGap
     ) {
         self.id = id
         self.partition = partition
         self.deadlineMilliseconds = deadlineMilliseconds
         self.events = events
         self.reached = reached
-        self.hasMissed = hasMissed
+        self.gap = gap
     }
 }
 

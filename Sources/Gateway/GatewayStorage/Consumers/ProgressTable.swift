@@ -37,7 +37,7 @@ package struct ProgressTable {
             progress.deliveredMilliseconds = row.optionalInt64(12)
             progress.failedMilliseconds = row.optionalInt64(13)
             progress.failure = row.optionalText(14).map { DeliveryFailure($0, row.optionalText(15) ?? "") }
-            progress.isAfterGap = row.int(16) != 0
+            progress.gap = EventGap(isOpen: row.int(16) != 0)
             return (EventConsumerID(appID: row.text(0), kind: kind, name: row.text(1)), progress)
         }
         return Dictionary(rows) { $1 }
@@ -49,7 +49,7 @@ package struct ProgressTable {
     ) throws {
         // A gap stays noted until a batch after it was accepted, and below the floor, where retention notes it.
         let missed =
-            progress.isAfterGap
+            progress.gap.isOpen
             ? "coalesce(missed_ms, \(now))"
             : """
             CASE WHEN \(progress.committed) < coalesce((SELECT seq FROM event_floor WHERE event_floor.app_id = ?1), 0)

@@ -61,7 +61,7 @@ extension SQLiteEventConsumers {
                     try write { table in
                         try table.pass(
                             id, partition, from: from, to: stretch.reached, generation: row.generation,
-                            hasMissed: stretch.hasMissed, atMilliseconds: now)
+                            gap: stretch.gap, atMilliseconds: now)
                     }
                 }
                 leases.withLock { $0[id]?.abandon(partition) }
@@ -75,7 +75,7 @@ extension SQLiteEventConsumers {
             let given = EventLease(
                 id: lease.id, partition: partition, deadlineMilliseconds: lease.deadlineMilliseconds,
                 events: stretch.events, reached: stretch.reached,
-                hasMissed: stretch.hasMissed || row.hasPassedGap)
+                gap: stretch.gap.joined(with: row.passedGap))
             return (given, stretch.looked, stretch.hasMore)
         } catch {
             leases.withLock { $0[id]?.abandon(partition) }

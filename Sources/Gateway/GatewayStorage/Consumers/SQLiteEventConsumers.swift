@@ -94,7 +94,8 @@ package final class SQLiteEventConsumers: EventConsumers {
         return EventConsumer(
             id: row.id, settings: row.settings, createdMilliseconds: row.createdMilliseconds,
             partitions: partitions, lag: (behind + row.positions.count - 1) / max(1, row.positions.count),
-            oldestUnreadMilliseconds: oldest, hasMissed: floor > least || row.hasPassedGap)
+            oldestUnreadMilliseconds: oldest,
+            gap: EventGap(after: least, floor: floor).joined(with: row.passedGap))
     }
 
     package func setFilter(_ filter: EventFilter, of id: EventConsumerID) throws(ConsumerFailure) {

@@ -37,11 +37,11 @@ package struct StreamStore: ControlStore {
         _ name: String, of appID: String, _ members: JSONObject, after startSequence: Int64,
         at milliseconds: Int64
     ) throws(GatewayError) -> StreamSettings {
-        var sink = StreamSettings(
+        var settings = StreamSettings(
             name: name, appID: appID, createdMilliseconds: milliseconds, startSequence: startSequence)
-        sink.set(members)
-        try sink.check()
-        let made = sink
+        settings.set(members)
+        try settings.check()
+        let made = settings
         try write { connection in
             try Self.checkApp(appID, connection)
             let others = try Self.streams(connection)
@@ -77,9 +77,9 @@ package struct StreamStore: ControlStore {
         try update(
             name, of: appID, pause == nil ? "stream.resume" : "stream.pause", isNoted: pause == nil,
             at: milliseconds
-        ) { sink in
+        ) { settings in
             // A second pause leaves the first unchanged.
-            if pause == nil || sink.pause == nil { sink.pause = pause }
+            if pause == nil || settings.pause == nil { settings.pause = pause }
         }
     }
 
@@ -87,19 +87,19 @@ package struct StreamStore: ControlStore {
     package func seek(
         _ name: String, of appID: String, after sequence: Int64, at milliseconds: Int64
     ) throws(GatewayError) {
-        try update(name, of: appID, "stream.seek", at: milliseconds) { sink in
-            sink.startSequence = sequence
+        try update(name, of: appID, "stream.seek", at: milliseconds) { settings in
+            settings.startSequence = sequence
             // The epoch must increase even if the clock was set back.
-            sink.epoch = max(milliseconds, sink.epoch + 1)
+            settings.epoch = max(milliseconds, settings.epoch + 1)
         }
     }
 
     /// Deletes a stream. The JetStream stream keeps its messages. Throws `notFound`, `storage`.
     package func delete(_ name: String, of appID: String) throws(GatewayError) {
         try write { connection in
-            let sink = try Self.stream(name, of: appID, connection)
+            let settings = try Self.stream(name, of: appID, connection)
             try connection.run("DELETE FROM sink WHERE app_id = ?1 AND name = ?2", .text(appID), .text(name))
-            try audit(connection, "stream.delete", name, app: appID, before: sink.json)
+            try audit(connection, "stream.delete", name, app: appID, before: settings.json)
         }
     }
 
@@ -125,8 +125,8 @@ package struct StreamStore: ControlStore {
         }
     }
 
-    private static func body(_ sink: StreamSettings) -> SQLValue {
-        .text(String(decoding: sink.kept.bytes, as: UTF8.self))
+    private static func body(_ settings: StreamSettings) -> SQLValue {
+        .text(String(decoding: settings.kept.bytes, as: UTF8.self))
     }
 
     private static func stream(
@@ -134,10 +134,10 @@ package struct StreamStore: ControlStore {
     ) throws -> StreamSettings {
         let found = try streams(
             connection, where: "WHERE app_id = ?1 AND name = ?2", [.text(appID), .text(name)])
-        guard let sink = found.first else {
+        guard let settings = found.first else {
             throw GatewayError(.notFound, "the app \(appID) has no stream \(name)")
         }
-        return sink
+        return settings
     }
 
     private static func streams(

@@ -54,9 +54,8 @@ package struct EventPage: Sendable {
     package var events: [StoredEvent] = []
     /// The sequence number to continue from; nil on the last page.
     package var next: Int64?
-    /// Whether retention has deleted events after the start of the page. Set only for pages in ascending
-    /// order.
-    package var hasMissed = false
+    /// Set only for pages in ascending order.
+    package var gap = EventGap.none
 
     package init() {}
 }
@@ -70,8 +69,7 @@ package struct EventStretch: Sendable {
     package var looked = 0
     /// Whether more events may follow now.
     package var hasMore = false
-    /// Whether retention has deleted unread events after the start.
-    package var hasMissed = false
+    package var gap = EventGap.none
 
     package init(reached: Int64) {
         self.reached = reached

@@ -17,7 +17,7 @@ extension SQLiteEventLog {
             // Sequence numbers follow the order of commits, so all events up to `head` are committed.
             let head = try log.head(sqlite)
             var stretch = EventStretch(reached: sequence)
-            stretch.hasMissed = try EventFloor.read(of: following.appID, sqlite) > sequence
+            stretch.gap = EventGap(after: sequence, floor: try EventFloor.read(of: following.appID, sqlite))
             guard sequence < head else { return stretch }
             let subject = following.filter.userID.map { EventSubject.user($0) } ?? .app
             var walk = EventWalk(subject, of: following.appID, .after(sequence), through: head)

@@ -10,8 +10,8 @@ package protocol EventLog: Sendable {
     /// A page of events stored after `sequence`, the oldest first; 0 begins with the oldest.
     func oldest(_ query: EventQuery, after sequence: Int64, limit: Int) throws(GatewayError) -> EventPage
 
-    /// Whether retention has deleted events of an app after `sequence`.
-    func hasMissed(after sequence: Int64, of appID: String) throws(GatewayError) -> Bool
+    /// The gap for a reader of an app's events after `sequence`.
+    func gap(after sequence: Int64, of appID: String) throws(GatewayError) -> EventGap
 
     /// The events of an app after `sequence`, in ascending order; see ``EventFollowing``.
     func follow(_ following: EventFollowing, after sequence: Int64, limit: Int) throws(GatewayError)
@@ -63,15 +63,16 @@ struct SQLiteEventLog: EventLog {
         try page(query, .after(sequence), limit: limit)
     }
 
-    func hasMissed(after sequence: Int64, of appID: String) throws(GatewayError) -> Bool {
-        try read { try Self.hasMissed(after: sequence, of: appID, $0) }
+    func gap(after sequence: Int64, of appID: String) throws(GatewayError) -> EventGap {
+        try read { try Self.gap(after: sequence, of: appID, $0) }
     }
 
-    /// False for a file of an earlier version, where it is unknown.
-    private static func hasMissed(
+    /// None for a file of an earlier version, where it is unknown.
+    private static func gap(
         after sequence: Int64, of appID: String, _ sqlite: SQLiteConnection
-    ) throws -> Bool {
-        try EventConsumerSchema.isThere(sqlite) && EventFloor.read(of: appID, sqlite) > sequence
+    ) throws -> EventGap {
+        guard try EventConsumerSchema.isThere(sqlite) else { return .none }
+        return EventGap(after: sequence, floor: try EventFloor.read(of: appID, sqlite))
     }
 
     package func users(
@@ -133,7 +134,7 @@ struct SQLiteEventLog: EventLog {
             }
             var found = page.page
             if case .after(let start) = side {
-                found.hasMissed = try Self.hasMissed(after: start, of: query.appID, sqlite)
+                found.gap = try Self.gap(after: start, of: query.appID, sqlite)
             }
             if isCut {
                 found.next = found.events.last?.sequence

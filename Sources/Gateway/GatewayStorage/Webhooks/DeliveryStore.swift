@@ -78,7 +78,7 @@ package final class DeliveryStore: AppData, Sendable {
                 progress.failingSinceMilliseconds = row.optionalInt64(5)
                 progress.nextMilliseconds = row.int64(6)
                 progress.digest = row.optionalText(7)
-                progress.isAfterGap = row.int(8) != 0
+                progress.gap = EventGap(isOpen: row.int(8) != 0)
                 progress.revision = row.optionalInt64(9)
                 return (row.text(0), progress)
             }

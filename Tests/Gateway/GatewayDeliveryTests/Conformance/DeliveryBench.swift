@@ -6,16 +6,19 @@ import GatewayHTTP
 import GatewayModel
 import GatewayObservability
 import GatewayStorage
+import TestSupport
 
 /// The kinds of ways that pass the conformance suite.
 enum WayCase: String, CaseIterable {
     case webhook, stream, file
+    /// ``AppendingFiles``, which has its kind of rows from the hourly files.
+    case sample
 
     var kind: EventConsumerID.Kind {
         switch self {
         case .webhook: .webhook
         case .stream: .stream
-        case .file: .file
+        case .file, .sample: .file
         }
     }
 }
@@ -26,7 +29,8 @@ final class BenchReceiver: Sendable {
     let isAway = Lock(false)
     /// The ids of the events of each accepted webhook.
     let webhooks = Lock<[String]>([])
-    let file = Lock("")
+    /// The file of the sample, or the folder of the hourly files.
+    let path = Lock("")
 }
 
 /// A runner with one way of any kind, a manual clock and a log in memory.
@@ -71,8 +75,8 @@ final class DeliveryBench {
         consumers = storage.openConsumers(with: store, now: { now.withLock { $0 } })
         var file = DeliveryRoute(EventConsumerID(appID: "shop", kind: .file, name: "lines"))
         file.batchSize = 4
-        let path = self.place.folder + "/lines.txt"
-        receiver.file.withLock { $0 = path }
+        let path = self.place.folder + (way == .file ? "/files" : "/lines.txt")
+        receiver.path.withLock { $0 = path }
         self.route = route ?? Lock(file)
         let date: @Sendable () -> Date = {
             Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1_000)
@@ -99,6 +103,10 @@ final class DeliveryBench {
                     run: { { $0() } },
                     connect: { _ throws(StreamError) in try receiver.stream.connect() })
             case .file:
+                EventFiles(
+                    directory, folder: path, hasDuty: { [hasDuty] in hasDuty.withLock { $0 } }, now: date,
+                    run: { $0() }, report: { _ in })
+            case .sample:
                 AppendingFiles(
                     file: path, settings: self.route, duty: { [hasDuty] in hasDuty.withLock { $0 } })
             }
@@ -128,8 +136,9 @@ final class DeliveryBench {
                 "out", of: "shop",
                 hold.merging(["servers": "nats://n.example:4222", "stream": "E"]) { one, _ in one },
                 after: 0, at: 1)
-        case .file:
-            route.withLock { $0?.holdDays = holdDays }
+        // Retention never waits for files.
+        case .file: break
+        case .sample: route.withLock { $0?.holdDays = holdDays }
         }
     }
 
@@ -138,7 +147,8 @@ final class DeliveryBench {
             switch way {
             case .webhook: try directory.webhooks.all().first?.id ?? ""
             case .stream: "out"
-            case .file: "lines"
+            case .file: "hourly"
+            case .sample: "lines"
             }
         }
     }
@@ -152,6 +162,11 @@ final class DeliveryBench {
         case .stream:
             try directory.streams.setPause(isPaused ? .init(by: "lee") : nil, of: "out", of: "shop", at: time)
         case .file:
+            var settings = try directory.setting(FileSettings.self, of: "shop")
+            settings.pause = isPaused ? WayPause(by: "lee") : nil
+            settings.revision += 1
+            try directory.set(settings, for: "shop")
+        case .sample:
             route.withLock {
                 $0?.isPaused = isPaused
                 $0?.revision += 1
@@ -165,7 +180,8 @@ final class DeliveryBench {
         switch way {
         case .webhook: try directory.webhooks.delete(try name, of: "shop")
         case .stream: try directory.streams.delete("out", of: "shop")
-        case .file:
+        case .file: _ = try directory.deleteApp(id: "shop")
+        case .sample:
             route.withLock { $0 = nil }
             _ = try directory.createApp(id: "other")
         }
@@ -177,14 +193,14 @@ final class DeliveryBench {
     func setAway(_ isAway: Bool) {
         receiver.isAway.withLock { $0 = isAway }
         receiver.stream.isAway = isAway
-        // A folder in place of the file cannot be opened for appending.
-        let path = receiver.file.withLock { $0 }
-        guard way == .file else { return }
+        guard way == .file || way == .sample else { return }
+        // A file in place of the folder, or a folder in place of the file, cannot be written.
+        let path = receiver.path.withLock { $0 }
         if isAway {
             rename(path, path + ".kept")
-            mkdir(path, 0o700)
+            if way == .file { close(creat(path, 0o600)) } else { mkdir(path, 0o700) }
         } else {
-            rmdir(path)
+            if way == .file { unlink(path) } else { rmdir(path) }
             rename(path + ".kept", path)
         }
     }
@@ -203,10 +219,26 @@ final class DeliveryBench {
         switch way {
         case .webhook: receiver.webhooks.withLock { $0 }
         case .stream: receiver.stream.positions
-        case .file:
-            ((try? String(contentsOfFile: receiver.file.withLock { $0 }, encoding: .utf8)) ?? "")
+        case .file: listedEvents
+        case .sample:
+            ((try? String(contentsOfFile: receiver.path.withLock { $0 }, encoding: .utf8)) ?? "")
                 .split(separator: "\n").map(String.init)
         }
+    }
+
+    /// The ids of the events in the files that the manifest lists.
+    private var listedEvents: [String] {
+        func objects(_ text: Data) -> [[String: Any]] {
+            text.split(separator: 0x0A).compactMap {
+                (try? JSONSerialization.jsonObject(with: $0)) as? [String: Any]
+            }
+        }
+        let folder = receiver.path.withLock { $0 } + "/shop/"
+        let manifest = FileManager.default.contents(atPath: folder + "manifest.ndjson") ?? Data()
+        return objects(manifest).flatMap { entry in
+            let file = folder + (entry["file"] as? String ?? "")
+            return objects(Data((try? runProgram(["zstd", "-dqc", file]).output) ?? []))
+        }.compactMap { $0["message_id"] as? String }
     }
 
     func progress() throws -> DeliveryProgress? {

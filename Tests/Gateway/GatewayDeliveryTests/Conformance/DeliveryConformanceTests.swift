@@ -91,17 +91,17 @@ struct DeliveryConformanceTests {
         bench.log.add(2)
         bench.log.state.withLock { ($0.floor, $0.leftOut) = (2, [3]) }
         bench.look()
-        #expect(try bench.progress()?.committed == 3 && bench.progress()?.isAfterGap == true)
+        #expect(try bench.progress()?.committed == 3 && bench.progress()?.gap.isOpen == true)
         bench = try DeliveryBench(after: bench)
         bench.log.add(1)
         bench.setAway(true)
         bench.look()
-        #expect(try bench.progress()?.isAfterGap == true)
+        #expect(try bench.progress()?.gap.isOpen == true)
         bench = try DeliveryBench(after: bench)
         bench.setAway(false)
         bench.look(after: 86_400_000)
         #expect(bench.received == ["1", "4"])
-        #expect(try bench.progress()?.isAfterGap == false)
+        #expect(try bench.progress()?.gap.isOpen == false)
     }
 
     @Test(arguments: WayCase.allCases)
@@ -117,7 +117,7 @@ struct DeliveryConformanceTests {
         #expect(bench.received == numbers(1...2))
     }
 
-    @Test(arguments: WayCase.allCases)
+    @Test(arguments: WayCase.allCases.filter { $0 != .file })
     func retentionWaitsAsLongAsTheSettingsSay(_ way: WayCase) throws {
         let bench = try DeliveryBench(way)
         try bench.create(holdDays: 3)
@@ -171,7 +171,9 @@ struct DeliveryConformanceTests {
         }
         bench.look(after: 60_000)
         #expect(distinct(bench.received) == numbers(1...60))
-        if way == .stream { #expect(bench.received == numbers(1...60), "the stream has each event once") }
+        if way == .stream || way == .file {
+            #expect(bench.received == numbers(1...60), "the receiver has each event once")
+        }
     }
 
     @Test(arguments: [WayCase.webhook, .stream])
@@ -211,7 +213,7 @@ struct DeliveryConformanceTests {
         #expect(moved.committed == 4)
         if way == .webhook {
             #expect(moved.messageID == "msg_a" && moved.through == 6 && moved.failures == 2)
-            #expect(moved.digest == "d" && moved.isAfterGap && moved.nextMilliseconds == 1_800_000_050_000)
+            #expect(moved.digest == "d" && moved.gap.isOpen && moved.nextMilliseconds == 1_800_000_050_000)
         }
         bench.look(after: 60_000)
         #expect(bench.received == numbers(5...9))

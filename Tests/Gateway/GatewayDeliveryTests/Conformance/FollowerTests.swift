@@ -26,10 +26,7 @@ struct FollowerTests {
         .answer(.delivered(through: sequence), events: 5)
     }
 
-    private func work(_ step: Follower.Step) throws -> Follower.Work {
-        guard case .deliver(let work) = step else { throw POSIXError(.EINVAL) }
-        return work
-    }
+    private func work(_ work: Follower.Work?) throws -> Follower.Work { try #require(work) }
 
     /// Jitter that always chooses the longest pause.
     private let longest = 1.0
@@ -38,7 +35,7 @@ struct FollowerTests {
         var machine = machine(committed: 7)
         let first = try work(machine.next(atMilliseconds: start))
         #expect(first == .init(after: 7, through: nil, attempt: 1, limit: 1_000))
-        #expect(machine.next(atMilliseconds: start) == .rest(untilMilliseconds: nil))
+        #expect(machine.next(atMilliseconds: start) == nil)
         #expect(machine.willSend(through: 12, digest: "one") { "msg_a" } == "msg_a")
         #expect(
             machine.ended(
@@ -47,7 +44,7 @@ struct FollowerTests {
         #expect(machine.progress.committed == 7)
         #expect(
             machine.next(atMilliseconds: start + 4_999)
-                == .rest(untilMilliseconds: start + 5_000))
+                == nil)
         let second = try work(machine.next(atMilliseconds: start + 5_000))
         #expect(second == .init(after: 7, through: 12, attempt: 2, limit: 1_000))
         #expect(machine.willSend(through: 12, digest: "one") { "msg_x" } == "msg_a")
@@ -63,18 +60,18 @@ struct FollowerTests {
         var machine = machine()
         _ = try work(machine.next(atMilliseconds: start))
         _ = machine.ended(
-            .nothing(through: 3, hasMore: false, hasMissed: false), atMilliseconds: start, fraction: longest)
-        #expect(machine.next(atMilliseconds: start + day) == .rest(untilMilliseconds: nil))
+            .nothing(through: 3, hasMore: false, gap: .none), atMilliseconds: start, fraction: longest)
+        #expect(machine.next(atMilliseconds: start + day) == nil)
         machine.wake()
         _ = try work(machine.next(atMilliseconds: start))
         // An event is stored while the batch is read.
         machine.wake()
         _ = machine.ended(
-            .nothing(through: 4, hasMore: false, hasMissed: false), atMilliseconds: start, fraction: longest)
+            .nothing(through: 4, hasMore: false, gap: .none), atMilliseconds: start, fraction: longest)
         #expect(try work(machine.next(atMilliseconds: start)).after == 4)
         // When a filter excludes every event, reading continues at once.
         _ = machine.ended(
-            .nothing(through: 9, hasMore: true, hasMissed: false), atMilliseconds: start, fraction: longest)
+            .nothing(through: 9, hasMore: true, gap: .none), atMilliseconds: start, fraction: longest)
         #expect(try work(machine.next(atMilliseconds: start)).after == 9)
     }
 
@@ -105,7 +102,7 @@ struct FollowerTests {
         #expect(try fail(at: start + 5 * day) == nil)
         #expect(try fail(at: start + 10 * day - 1) == nil)
         #expect(try fail(at: start + 10 * day + 1_000) == .failing)
-        #expect(machine.next(atMilliseconds: start + 20 * day) == .rest(untilMilliseconds: nil))
+        #expect(machine.next(atMilliseconds: start + 20 * day) == nil)
         machine.take(over: DeliveryRoute(id))
         #expect(try work(machine.next(atMilliseconds: start + 20 * day)).attempt == 1)
     }
@@ -200,8 +197,8 @@ struct FollowerTests {
         let next = try work(machine.next(atMilliseconds: start))
         #expect(next.after == 4 && !next.isProbe && machine.progress.receiverSequence == 2)
         _ = machine.ended(
-            .nothing(through: 7, hasMore: false, hasMissed: false), atMilliseconds: start, fraction: longest)
-        #expect(machine.next(atMilliseconds: start) == .rest(untilMilliseconds: start + 10_000))
+            .nothing(through: 7, hasMore: false, gap: .none), atMilliseconds: start, fraction: longest)
+        #expect(machine.next(atMilliseconds: start) == nil)
         #expect(try work(machine.next(atMilliseconds: start + 10_000)).isProbe)
     }
 
@@ -222,7 +219,7 @@ struct FollowerTests {
         let retry = try work(machine.next(atMilliseconds: start + 5_000))
         #expect(retry.through == 4)
         _ = machine.ended(
-            .nothing(through: 4, hasMore: false, hasMissed: false), atMilliseconds: start + 5_000,
+            .nothing(through: 4, hasMore: false, gap: .none), atMilliseconds: start + 5_000,
             fraction: longest)
         #expect(machine.progress.failures == 0 && machine.progress.failingSinceMilliseconds == nil)
         let next = try work(machine.next(atMilliseconds: start + 5_000))

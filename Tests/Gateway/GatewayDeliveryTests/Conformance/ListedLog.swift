@@ -45,7 +45,7 @@ final class ListedLog: EventLog {
             page.reached = last.sequence
             page.hasMore = true
         }
-        page.hasMissed = state.floor > sequence
+        page.gap = EventGap(after: sequence, floor: state.floor)
         return page
     }
 
@@ -63,7 +63,7 @@ final class ListedLog: EventLog {
         throw unused
     }
 
-    func hasMissed(after sequence: Int64, of appID: String) throws(GatewayError) -> Bool { throw unused }
+    func gap(after sequence: Int64, of appID: String) throws(GatewayError) -> EventGap { throw unused }
 
     func users(of appID: String, after last: String, _ isEnough: (String) -> Bool) throws(GatewayError) {
         throw unused

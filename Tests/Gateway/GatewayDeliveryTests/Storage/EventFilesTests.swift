@@ -3,6 +3,7 @@ import CountersignCrypto
 import CountersignGatewayTesting
 import CountersignTesting
 import Foundation
+import GatewayObservability
 import GatewayTestSupport
 import TestSupport
 import Testing
@@ -24,6 +25,7 @@ struct EventFilesTests {
     private final class Bench {
         let home: TestPlace
         let storage: any Storage
+        let directory: AppDirectory
         private(set) var store: any EventStore
         let clock = ManualClock(now: Date(timeIntervalSince1970: Double(EventFilesTests.start) / 1_000))
         let said = Lock<[EventFiles.Report]>([])
@@ -31,6 +33,8 @@ struct EventFilesTests {
         init() throws {
             home = try TestPlace()
             storage = try home.open()
+            directory = try storage.openControl(as: .account)
+            _ = try directory.createApp(id: "shop")
             store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         }
 
@@ -55,12 +59,36 @@ struct EventFilesTests {
 
         var place: String { folder + "/files/shop" }
 
-        func files(longestFile: Int = EventFiles.longestFile, freeBytes: Int = 0) -> EventFiles {
-            #expect(throws: Never.self) { try home.settle() }
-            return EventFiles(
-                folder: folder + "/files", log: storage.log, apps: { ["shop"] }, longestFile: longestFile,
-                freeBytes: freeBytes, now: { [clock] in clock.now },
-                report: { [said] report in said.withLock { $0.append(report) } })
+        /// A runner of the files that works when the test says so.
+        struct Files {
+            let runner: DeliveryRunner
+            let pool: ManualPool
+
+            /// Writes what is due.
+            func finish() {
+                runner.wake()
+                runner.look()
+                pool.drain()
+                // Stores the position.
+                runner.look()
+            }
+        }
+
+        func files(longestFile: Int = EventFiles.longestFile, freeBytes: Int = 0) throws -> Files {
+            try home.settle()
+            let pool = ManualPool()
+            let now: @Sendable () -> Date = { [clock] in clock.now }
+            let kind = EventFiles(
+                directory, folder: folder + "/files", longestFile: longestFile, freeBytes: freeBytes,
+                now: now, run: { $0() }, report: { [said] report in said.withLock { $0.append(report) } })
+            let consumers = storage.openConsumers(with: store, now: { Milliseconds(now()).count })
+            let runner = DeliveryRunner(
+                [kind],
+                DeliveryRunner.Environment(
+                    directory: try storage.openControl(as: .schedule), events: storage.log,
+                    consumers: consumers, arrivals: store.arrivals, log: GatewayLog(level: .off),
+                    pool: { work in pool.add(work) }, now: now, fraction: { 1 }))
+            return Files(runner: runner, pool: pool)
         }
 
         /// Stores events received at `minute`, counted from the beginning of the first hour.
@@ -78,9 +106,7 @@ struct EventFilesTests {
             done.wait()
         }
 
-        func write() {
-            files().finish()
-        }
+        func write() throws { try files().finish() }
 
         private static func object(_ line: Data) -> [String: Any]? {
             (try? JSONSerialization.jsonObject(with: line)) as? [String: Any]
@@ -118,11 +144,11 @@ struct EventFilesTests {
     @Test func eachHourThatIsOverIsAFile() throws {
         bench.store(1...3, minute: 5)
         bench.store(4...5, minute: 59)
-        bench.write()
+        try bench.write()
         #expect(try bench.entries().isEmpty)
         bench.store(6...6, minute: 60)
         bench.clock.advance(by: 3_600)
-        bench.write()
+        try bench.write()
         #expect(try bench.ids() == (1...5).map { "m\($0)" })
         #expect(try bench.names() == ["2026-11-22T19-000001.ndjson.zst", "manifest.ndjson"])
         // The body is written byte for byte.
@@ -130,9 +156,9 @@ struct EventFilesTests {
         #expect(try bench.lines()[0].contains(#""position":""#))
         // A late event is in order, and no empty second file is written.
         bench.store(7...7, minute: 59)
-        bench.write()
+        try bench.write()
         bench.clock.advance(by: 7_200)
-        bench.write()
+        try bench.write()
         #expect(try bench.ids() == (1...7).map { "m\($0)" })
         #expect(
             try bench.entries().map { $0["file"] as? String } == [
@@ -143,7 +169,7 @@ struct EventFilesTests {
 
     @Test func aClockThatWasAheadHoldsNothingUp() throws {
         bench.store(1...2, minute: 5)
-        let files = bench.files()
+        let files = try bench.files()
         // The clock is a year ahead for a while.
         let before = bench.clock.now
         bench.clock.advance(by: 365 * 86_400)
@@ -164,7 +190,7 @@ struct EventFilesTests {
 
     @Test func aClockThatIsPutRightEndsNoHourEarly() throws {
         bench.store(1...1, minute: 5)
-        let files = bench.files()
+        let files = try bench.files()
         let before = bench.clock.now
         bench.clock.advance(by: 3_600)
         files.finish()
@@ -178,7 +204,7 @@ struct EventFilesTests {
     @Test func aLongHourIsSeveralFiles() throws {
         bench.store(1...9, minute: 5)
         bench.clock.advance(by: 3_600)
-        bench.files(longestFile: 1_000).finish()
+        try bench.files(longestFile: 1_000).finish()
         #expect(try bench.ids() == (1...9).map { "m\($0)" })
         #expect(try bench.entries().count > 1)
     }
@@ -193,7 +219,7 @@ struct EventFilesTests {
             try Data(#"{"file":"2026"#.utf8).write(to: URL(fileURLWithPath: manifest))
         }
         bench.clock.advance(by: 3_600)
-        bench.write()
+        try bench.write()
         bench.store(4...6, minute: 65)
         bench.clock.advance(by: 3_600)
         let next = bench.place + "/2026-11-22T20-000001.ndjson.zst"
@@ -214,7 +240,7 @@ struct EventFilesTests {
             try handle.close()
         }
         bench.store(7...7, minute: 119)
-        bench.write()
+        try bench.write()
         #expect(try bench.ids() == (1...7).map { "m\($0)" })
         #expect(try bench.names().allSatisfy { !$0.hasSuffix(".tmp") })
         #expect(try bench.names().count == 3)
@@ -226,7 +252,7 @@ struct EventFilesTests {
         // A file blocks the folder's path.
         let folder = bench.folder + "/files"
         try Data().write(to: URL(fileURLWithPath: folder))
-        let files = bench.files()
+        let files = try bench.files()
         files.finish()
         files.finish()
         let said = bench.said.withLock { $0 }
@@ -236,19 +262,67 @@ struct EventFilesTests {
         }
         try FileManager.default.removeItem(atPath: folder)
         files.finish()
+        #expect(bench.said.withLock { $0.count } == 1, "the next attempt is ten seconds later")
+        bench.clock.advance(by: 10)
+        files.finish()
         #expect(try bench.ids() == ["m1", "m2", "m3"])
         #expect(bench.said.withLock { $0.last } == .recovered)
+    }
+
+    /// An earlier version stored no position outside the manifest.
+    @Test(arguments: ["no position", "an old position"])
+    func theManifestDecidesWhereFilesContinue(_ row: String) throws {
+        bench.store(1...3, minute: 5)
+        bench.clock.advance(by: 3_600)
+        try bench.write()
+        let id = FileSettings.consumer(of: "shop")
+        let consumers = bench.storage.openConsumers(with: bench.store, now: { 0 })
+        try consumers.delete(id)
+        if row == "an old position" {
+            try consumers.follow(id, holdDays: nil, from: DeliveryProgress(committed: 1))
+        }
+        bench.store(4...6, minute: 65)
+        bench.clock.advance(by: 3_600)
+        try bench.write()
+        #expect(try bench.ids() == (1...6).map { "m\($0)" })
+        #expect(try consumers.progress(.file)[id]?.committed ?? 0 >= 6)
+    }
+
+    @Test func currentHourIsNeitherAFailureNorReadAgainBeforeItEnds() throws {
+        bench.store(1...1, minute: 5)
+        try bench.write()
+        let consumers = bench.storage.openConsumers(with: bench.store, now: { 0 })
+        let progress = try #require(try consumers.progress(.file)[FileSettings.consumer(of: "shop")])
+        #expect(progress.failures == 0 && progress.committed == 0)
+        #expect(progress.nextMilliseconds == Self.start + 3_600_000)
+    }
+
+    @Test func pausedFilesContinueAfterAResume() throws {
+        let files = try bench.files()
+        func set(_ pause: WayPause?) throws {
+            var settings = try bench.directory.setting(FileSettings.self, of: "shop")
+            (settings.pause, settings.revision) = (pause, settings.revision + 1)
+            try bench.directory.set(settings, for: "shop")
+        }
+        try set(WayPause(by: "lee"))
+        bench.store(1...3, minute: 5)
+        bench.clock.advance(by: 3_600)
+        files.finish()
+        #expect(try bench.entries().isEmpty)
+        try set(nil)
+        files.finish()
+        #expect(try bench.ids() == ["m1", "m2", "m3"])
     }
 
     @Test func whatWasDeletedUnwrittenIsSaid() throws {
         bench.store(1...2, minute: 5)
         bench.clock.advance(by: 3_600)
-        bench.write()
+        try bench.write()
         bench.store(3...4, minute: 65)
         try bench.deleteAll()
         bench.store(5...6, minute: 66)
         bench.clock.advance(by: 3_600)
-        bench.write()
+        try bench.write()
         #expect(try bench.ids() == ["m1", "m2", "m5", "m6"])
         #expect(try bench.entries().map { $0["events_missed"] as? Bool } == [false, true])
         #expect(
@@ -258,10 +332,11 @@ struct EventFilesTests {
     @Test func roomIsLeftForEvents() throws {
         bench.store(1...3, minute: 5)
         bench.clock.advance(by: 3_600)
-        bench.files(freeBytes: .max).finish()
+        try bench.files(freeBytes: .max).finish()
         #expect(try bench.entries().isEmpty)
         #expect(try bench.names().isEmpty)
-        bench.write()
+        bench.clock.advance(by: 10)
+        try bench.write()
         #expect(try bench.ids() == ["m1", "m2", "m3"])
     }
 
@@ -269,12 +344,12 @@ struct EventFilesTests {
     @Test func filesOfAnotherLogAreNotContinued() throws {
         bench.store(1...3, minute: 5)
         bench.clock.advance(by: 3_600)
-        bench.write()
+        try bench.write()
         let other = try Bench()
         other.store(4...9, minute: 65)
         other.clock.advance(by: 7_200)
         try FileManager.default.copyItem(atPath: bench.folder + "/files", toPath: other.folder + "/files")
-        other.write()
+        try other.write()
         #expect(try other.ids() == ["m1", "m2", "m3"])
         guard case .failed(let detail) = other.said.withLock({ $0.last }) else {
             Issue.record("nothing was said")

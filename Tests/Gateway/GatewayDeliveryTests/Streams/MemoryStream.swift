@@ -193,7 +193,7 @@ final class StreamBench {
     /// The ids of all events, in the order of storing.
     var stored: [String] { (0..<count).map { "m-\($0)" } }
 
-    func sink(_ members: JSONObject = [:]) throws -> StreamSettings {
+    func create(_ members: JSONObject = [:]) throws -> StreamSettings {
         try directory.streams.create(
             "out", of: "shop",
             members.merging(["servers": "nats://n.example:4222", "stream": "E"]) { a, _ in a },
@@ -207,15 +207,15 @@ final class StreamBench {
         private let route: DeliveryRoute
         var follower: Follower
 
-        init(_ bench: StreamBench, _ sink: StreamSettings, _ progress: DeliveryProgress?) {
+        init(_ bench: StreamBench, _ settings: StreamSettings, _ progress: DeliveryProgress?) {
             self.bench = bench
             let (stream, clock) = (bench.stream, bench.stream.clock)
             way = StreamWay(
-                sink, connect: { _ throws(StreamError) in try stream.connect() },
+                settings, connect: { _ throws(StreamError) in try stream.connect() },
                 clock: { clock.withLock { $0 } },
                 run: { $0() })
-            var route = DeliveryRoute(sink.consumer)
-            (route.start, route.epoch) = (sink.startSequence, sink.epoch)
+            var route = DeliveryRoute(settings.consumer)
+            (route.start, route.epoch) = (settings.startSequence, settings.epoch)
             self.route = route
             follower = Follower(
                 route, progress ?? DeliveryProgress(committed: 0), retry: Retry(first: 1, most: 30),
@@ -227,7 +227,7 @@ final class StreamBench {
         /// Delivers once. Returns false if there is nothing to do.
         func step() throws -> Bool {
             let now = bench.now.withLock { $0 }
-            guard case .deliver(let work) = follower.next(atMilliseconds: now) else { return false }
+            guard let work = follower.next(atMilliseconds: now) else { return false }
             var batch = DeliveryBatch(appID: "shop", progress: follower.progress) { _, _ in "" }
             batch.positions = try bench.storage.log.positions()
             if work.isProbe {
@@ -238,7 +238,7 @@ final class StreamBench {
                 (batch.events, batch.reached) = (page.events, page.reached)
                 if page.events.isEmpty {
                     _ = follower.ended(
-                        .nothing(through: page.reached, hasMore: page.hasMore, hasMissed: page.hasMissed),
+                        .nothing(through: page.reached, hasMore: page.hasMore, gap: page.gap),
                         atMilliseconds: now, fraction: 1)
                     return true
                 }
@@ -253,8 +253,8 @@ final class StreamBench {
         }
     }
 
-    func relay(_ sink: StreamSettings, _ progress: DeliveryProgress? = nil) throws -> Publisher {
-        Publisher(self, sink, progress)
+    func relay(_ settings: StreamSettings, _ progress: DeliveryProgress? = nil) throws -> Publisher {
+        Publisher(self, settings, progress)
     }
 
     /// Delivers until there is nothing to do. Any back-off has ended.

@@ -7,8 +7,8 @@
     /// Streams in a build without COUNTERSIGN_NATS=1.
     struct StreamBuildTests {
         @Test func buildWithoutNATSNamesTheRemedy() throws {
-            let sink = try StreamBench().sink()
-            let error = #expect(throws: StreamError.self) { try Delivery.connect(sink) }
+            let settings = try StreamBench().create()
+            let error = #expect(throws: StreamError.self) { try Delivery.connect(settings) }
             #expect(error?.code == .notBuilt)
             #expect(error?.reason.contains("build it with COUNTERSIGN_NATS=1") == true)
         }

@@ -27,7 +27,7 @@ struct StreamRunnerTests {
     }
 
     @Test func eventsAfterASeekAreHeldUntilTheStreamHasThemAgain() throws {
-        _ = try bench.sink(["hold_days": 3])
+        _ = try bench.create(["hold_days": 3])
         try bench.store(4)
         let runner = try bench.runner()
         turn(runner)
@@ -46,7 +46,7 @@ struct StreamRunnerTests {
     @Test func whoIsBehindIsToldOfOnce() throws {
         _ = try bench.directory.setAlertWebhook(
             url: "https://alerts.example/in", secret: nil, for: "shop")
-        _ = try bench.sink(["alert_seconds": 60])
+        _ = try bench.create(["alert_seconds": 60])
         try bench.store(3)
         bench.stream.isAway = true
         let runner = try bench.runner()
@@ -80,14 +80,14 @@ struct StreamRunnerTests {
         ]
         for members in wrong {
             #expect {
-                _ = try bench.sink(members)
+                _ = try bench.create(members)
             } throws: { error in
                 let error = error as? GatewayError
                 return error?.code == .invalid && error?.reason.contains("swordfish") == false
             }
         }
-        _ = try bench.sink()
-        #expect(throws: GatewayError.self) { try bench.sink() }
+        _ = try bench.create()
+        #expect(throws: GatewayError.self) { try bench.create() }
         #expect {
             _ = try bench.directory.streams.create(
                 "other", of: "shop", ["servers": "nats://n.example:4222", "stream": "E"], after: 0, at: 0)

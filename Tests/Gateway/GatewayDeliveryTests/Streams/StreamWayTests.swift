@@ -26,8 +26,8 @@ struct StreamWayTests {
 
     @Test func everyEventIsPublishedOnceInOrderAsItCame() throws {
         try bench.store(1_300)
-        let sink = try bench.sink()
-        let relay = try bench.relay(sink)
+        let settings = try bench.create()
+        let relay = try bench.relay(settings)
         try bench.run(relay)
         #expect(bench.stream.positions == bench.stored)
         #expect(bench.stream.mostUnderWay <= PublishWindow.mostMessages)
@@ -48,7 +48,7 @@ struct StreamWayTests {
 
     @Test func whatIsAnsweredLateOrNeverComesOnce() throws {
         try bench.store(900)
-        let relay = try bench.relay(try bench.sink())
+        let relay = try bench.relay(try bench.create())
         bench.stream.unanswered = 40
         bench.stream.lost = 0
         try bench.run(relay)
@@ -66,7 +66,7 @@ struct StreamWayTests {
 
     @Test func oneOfAPageAsksAndARefusalIsStillSaid() throws {
         try bench.store(2)
-        let relay = try bench.relay(try bench.sink())
+        let relay = try bench.relay(try bench.create())
         try bench.run(relay)
         try bench.store(2_000)
         bench.stream.asked = 0
@@ -87,7 +87,7 @@ struct StreamWayTests {
 
     @Test func aStreamThatDoesNotAnswerHoldsNoMoreThanAWindow() throws {
         try bench.store(2_000)
-        let relay = try bench.relay(try bench.sink())
+        let relay = try bench.relay(try bench.create())
         bench.stream.isSilent = true
         // Reads the stream's state, then publishes once.
         for _ in 0..<2 { _ = try relay.step() }
@@ -99,7 +99,7 @@ struct StreamWayTests {
 
     @Test func aTailThatTheStreamLosesIsFedAgain() throws {
         try bench.store(700)
-        let relay = try bench.relay(try bench.sink())
+        let relay = try bench.relay(try bench.create())
         try bench.run(relay)
         bench.stream.loseTail(500)
         try bench.store(10)
@@ -115,12 +115,12 @@ struct StreamWayTests {
 
     @Test func whatWasPurgedIsNotFedAgainAndAnotherStreamIsFilled() throws {
         try bench.store(20)
-        let sink = try bench.sink()
-        var relay = try bench.relay(sink)
+        let settings = try bench.create()
+        var relay = try bench.relay(settings)
         try bench.run(relay)
         bench.stream.messages = []
         try bench.store(3)
-        relay = try bench.relay(sink, relay.progress)
+        relay = try bench.relay(settings, relay.progress)
         try bench.run(relay)
         #expect(bench.stream.positions == Array(bench.stored.suffix(3)))
         // A deleted stream is created again and filled from the stream's start.
@@ -132,8 +132,8 @@ struct StreamWayTests {
 
     @Test func rivalsPublishEachEventOnce() throws {
         try bench.store(1_500)
-        let sink = try bench.sink()
-        let rivals = [try bench.relay(sink), try bench.relay(sink)]
+        let settings = try bench.create()
+        let rivals = [try bench.relay(settings), try bench.relay(settings)]
         for _ in 0..<40 {
             for rival in rivals {
                 rival.follower.wake()
@@ -146,7 +146,7 @@ struct StreamWayTests {
 
     @Test func aMarkCountsInItsEpochAndItsLogOnly() throws {
         try bench.store(10)
-        let first = try bench.sink()
+        let first = try bench.create()
         let relay = try bench.relay(first)
         try bench.run(relay)
         // After a seek the checkpoint in the stream belongs to the earlier epoch.
@@ -175,8 +175,8 @@ struct StreamWayTests {
 
     @Test func aStreamIsMadeOrCheckedAndNeverChanged() throws {
         try bench.store(1)
-        let sink = try bench.sink(["replicas": 3, "subject": "a.{type}.{app}"])
-        try bench.run(try bench.relay(sink))
+        let settings = try bench.create(["replicas": 3, "subject": "a.{type}.{app}"])
+        try bench.run(try bench.relay(settings))
         let made = try #require(bench.stream.config)
         #expect(made["subjects"] == ["a.*.shop"] && made["num_replicas"] == 3 && made["storage"] == "file")
         let unfit: [(String, JSONValue)] = [
@@ -186,26 +186,26 @@ struct StreamWayTests {
         for (name, value) in unfit {
             bench.stream.config = made.merging([name: value]) { $1 }
             let before = bench.stream.config
-            #expect(code { try bench.run(try bench.relay(sink)) } == .streamDiffers, "\(name) \(value)")
+            #expect(code { try bench.run(try bench.relay(settings)) } == .streamDiffers, "\(name) \(value)")
             #expect(bench.stream.config == before)
         }
         for subjects: JSONValue in [["a.>"], ["x", "a.*.*"], [">"], ["*.track.shop", "a.*.shop"]] {
             bench.stream.config = made.merging(["subjects": subjects]) { $1 }
-            #expect(code { try bench.run(try bench.relay(sink)) } == nil, "\(subjects)")
+            #expect(code { try bench.run(try bench.relay(settings)) } == nil, "\(subjects)")
         }
         bench.stream.config = made
         bench.stream.refusal = "maximum messages exceeded"
         try bench.store(1)
-        #expect(code { try bench.run(try bench.relay(sink)) } == .streamRefuses)
+        #expect(code { try bench.run(try bench.relay(settings)) } == .streamRefuses)
     }
 
     @Test func aStreamThatOnlySaysItHasAnEventIsNotAskedForEver() throws {
         try bench.store(1)
-        let sink = try bench.sink()
+        let settings = try bench.create()
         bench.stream.saysDuplicate = true
-        #expect(code { try bench.run(try bench.relay(sink)) } == .streamRefuses)
+        #expect(code { try bench.run(try bench.relay(settings)) } == .streamRefuses)
         bench.stream.saysDuplicate = false
-        try bench.run(try bench.relay(sink))
+        try bench.run(try bench.relay(settings))
         #expect(bench.stream.positions == bench.stored)
     }
 
@@ -217,11 +217,11 @@ struct StreamWayTests {
         throws
     {
         try bench.store(2)
-        let sink = try bench.sink()
-        try bench.run(bench.relay(sink))
+        let settings = try bench.create()
+        try bench.run(bench.relay(settings))
         bench.stream.messages = []
         bench.stream.last = last
-        #expect(code { try bench.run(try bench.relay(sink)) } == error)
+        #expect(code { try bench.run(try bench.relay(settings)) } == error)
         #expect(bench.stream.positions == positions)
     }
 
@@ -253,8 +253,8 @@ struct StreamWayTests {
         let event = StoredEvent(
             sequence: 1, messageID: "a\r\nNats-Rollup: all", type: "track", userID: nil, anonymousID: nil,
             name: nil, timestampMilliseconds: 1, receivedMilliseconds: 1, proof: nil, body: [])
-        let sink = try bench.sink()
-        let made = MessageTemplate(of: sink, try #require(sink.template)).make(
+        let settings = try bench.create()
+        let made = MessageTemplate(of: settings, try #require(settings.template)).make(
             event, try bench.storage.log.positions().of("shop"), after: 0)
         #expect(made.headers.allSatisfy { !$0.value.utf8.contains(10) && !$0.value.utf8.contains(13) })
         #expect(made.headers.contains { $0.value == "a%0d%0aNats-Rollup:%20all" })

@@ -21,8 +21,8 @@ struct EventFileManifest {
         let bytes: Int
         /// The digest of the compressed file, in hexadecimal.
         let sha256: String
-        /// Whether retention deleted events between the previous file and this one.
-        let hasMissed: Bool
+        /// Whether retention deleted events after the previous file that are in no file.
+        let isAfterGap: Bool
     }
 
     let folder: String
@@ -88,7 +88,7 @@ extension EventFileManifest.Entry {
         [
             "file": .string(file), "first": .string(first), "last": .string(last),
             "events": .integer(Int64(events)), "bytes": .integer(Int64(bytes)), "sha256": .string(sha256),
-            "events_missed": .bool(hasMissed),
+            "events_missed": .bool(isAfterGap),
         ]
     }
 
@@ -102,10 +102,10 @@ extension EventFileManifest.Entry {
             let file: String = member("file", members), let first: String = member("first", members),
             let last: String = member("last", members), let events: Int64 = member("events", members),
             let bytes: Int64 = member("bytes", members), let sha256: String = member("sha256", members),
-            let hasMissed: Bool = member("events_missed", members), !file.contains("/")
+            let isAfterGap: Bool = member("events_missed", members), !file.contains("/")
         else { return nil }
         self.init(
             file: file, first: first, last: last, events: Int(events), bytes: Int(bytes), sha256: sha256,
-            hasMissed: hasMissed)
+            isAfterGap: isAfterGap)
     }
 }

@@ -17,7 +17,7 @@ enum FollowingAnswer {
         _ stretch: EventStretch, isFirst: Bool, _ positions: EventPositions, for call: FollowingCall
     ) -> HTTPResponse {
         let next = positions.text(after: stretch.reached, in: call.appID)
-        let hasMissed = stretch.hasMissed && !isFirst
+        let isAfterGap = stretch.gap.isOpen && !isFirst
         if call.takesLines {
             var body: [UInt8] = []
             reserve(stretch.events, in: &body)
@@ -29,13 +29,13 @@ enum FollowingAnswer {
             let headers: [(name: String, value: String)] = [
                 ("Content-Type", lines), ("X-Countersign-Next", next),
                 ("X-Countersign-Has-More", String(stretch.hasMore)),
-                ("X-Countersign-Events-Missed", String(hasMissed)),
+                ("X-Countersign-Events-Missed", String(isAfterGap)),
             ]
             return finished(HTTPResponse(status: 200, headers: headers, body: body), call)
         }
         var body = Array("{".utf8)
         write(stretch.events, positions, call, to: &body)
-        body += #","events_missed":\#(hasMissed),"has_more":\#(stretch.hasMore),"next":"\#(next)"}"#.utf8
+        body += #","events_missed":\#(isAfterGap),"has_more":\#(stretch.hasMore),"next":"\#(next)"}"#.utf8
         return finished(.json(200, body), call)
     }
 
@@ -44,7 +44,7 @@ enum FollowingAnswer {
     ) -> HTTPResponse {
         var body = Array("{".utf8)
         write(lease?.events ?? [], positions, call, to: &body)
-        body += #","events_missed":\#(lease?.hasMissed ?? false),"has_more":\#(hasMore),"lease":"#.utf8
+        body += #","events_missed":\#(lease?.gap.isOpen ?? false),"has_more":\#(hasMore),"lease":"#.utf8
         guard let lease else {
             body += "null}".utf8
             return finished(.json(200, body), call)

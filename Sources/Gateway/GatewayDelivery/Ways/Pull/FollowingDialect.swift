@@ -200,7 +200,7 @@ package struct FollowingDialect: Dialect {
             let answer = FollowingAnswer.events(
                 stretch, isFirst: after == nil, try log.positions(), for: call)
             // Missed events are reported only once.
-            let isNew = !stretch.events.isEmpty || stretch.hasMore || stretch.hasMissed && after != nil
+            let isNew = !stretch.events.isEmpty || stretch.hasMore || stretch.gap.isOpen && after != nil
             return isNew ? .answer(answer) : .nothing(answer, againAfter: nil)
         }
     }

@@ -3,7 +3,7 @@ internal import CountersignJSON
 internal import Foundation
 internal import GatewayModel
 
-struct StreamGround {
+struct StreamInfo {
     /// The sequence number of the last message that was ever stored in the stream.
     var lastSequence: Int64
     /// The header of the last stored message with a subject of this publisher; nil if the stream has none.
@@ -12,42 +12,42 @@ struct StreamGround {
 
 struct JetStream {
     private let connection: any StreamConnection
-    private let sink: StreamSettings
+    private let settings: StreamSettings
     private let filter: String
 
-    init(_ connection: any StreamConnection, _ sink: StreamSettings, _ template: SubjectTemplate) {
+    init(_ connection: any StreamConnection, _ settings: StreamSettings, _ template: SubjectTemplate) {
         self.connection = connection
-        self.sink = sink
+        self.settings = settings
         filter = template.filter
     }
 
     /// Reads the state of the stream. Creates the stream if it does not exist; an existing one is not
     /// changed.
-    func ground() throws(StreamError) -> StreamGround {
-        var info = try ask("STREAM.INFO", [:])
-        if info.code == JetStreamError.streamNotFound { info = try ask("STREAM.CREATE", newStream) }
-        if let code = info.code { throw StreamError(.streamDiffers, refusal(code, info.text)) }
-        try check(info.value["config"])
-        guard let last = info.value["state"]["last_seq"].integer, last >= 0,
-            let count = info.value["state"]["messages"].integer
+    func info() throws(StreamError) -> StreamInfo {
+        var answer = try ask("STREAM.INFO", [:])
+        if answer.code == JetStreamError.streamNotFound { answer = try ask("STREAM.CREATE", newStream) }
+        if let code = answer.code { throw StreamError(.streamDiffers, rejection(code, answer.text)) }
+        try check(answer.value["config"])
+        guard let last = answer.value["state"]["last_seq"].integer, last >= 0,
+            let count = answer.value["state"]["messages"].integer
         else { throw StreamError(.connection, "the server's answer about the stream cannot be read") }
-        guard count > 0 else { return StreamGround(lastSequence: last, lastHeader: nil) }
+        guard count > 0 else { return StreamInfo(lastSequence: last, lastHeader: nil) }
         let found = try ask("STREAM.MSG.GET", ["last_by_subj": .string(filter)])
-        if found.code == JetStreamError.noMessage { return StreamGround(lastSequence: last, lastHeader: nil) }
-        if let code = found.code { throw StreamError(.streamDiffers, refusal(code, found.text)) }
+        if found.code == JetStreamError.noMessage { return StreamInfo(lastSequence: last, lastHeader: nil) }
+        if let code = found.code { throw StreamError(.streamDiffers, rejection(code, found.text)) }
         let header = found.value["message"]["hdrs"].text.flatMap { Data(base64Encoded: $0) }
-        return StreamGround(lastSequence: last, lastHeader: Self.fields(header.map { [UInt8]($0) } ?? []))
+        return StreamInfo(lastSequence: last, lastHeader: Self.fields(header.map { [UInt8]($0) } ?? []))
     }
 
-    private func refusal(_ code: Int64, _ text: String) -> String {
-        "the server refuses the stream \(sink.stream): \(text) (\(code))"
+    private func rejection(_ code: Int64, _ text: String) -> String {
+        "the server refuses the stream \(settings.stream): \(text) (\(code))"
     }
 
     private func ask(
         _ operation: String, _ body: JSONObject
     ) throws(StreamError) -> (value: JSONValue, code: Int64?, text: String) {
         let bytes = try connection.request(
-            "$JS.API.\(operation).\(sink.stream)", body.isEmpty ? [] : JSONValue.object(body).bytes)
+            "$JS.API.\(operation).\(settings.stream)", body.isEmpty ? [] : JSONValue.object(body).bytes)
         let parser = StrictJSONParser(maximumBytes: max(1, bytes.count), maximumNameBytes: 1_024)
         guard let value = try? parser.parse(bytes: bytes, { $0.value }) else {
             throw StreamError(.connection, "the server's answer is not JSON; is it a NATS server?")
@@ -62,8 +62,8 @@ struct JetStream {
     /// Stored on disk without limits. An operator can set limits, which the gateway does not change.
     private var newStream: JSONObject {
         [
-            "name": .string(sink.stream), "subjects": [.string(filter)], "storage": "file",
-            "retention": "limits", "num_replicas": .integer(Int64(sink.replicas)), "allow_direct": true,
+            "name": .string(settings.stream), "subjects": [.string(filter)], "storage": "file",
+            "retention": "limits", "num_replicas": .integer(Int64(settings.replicas)), "allow_direct": true,
             "description": "Events of Countersign",
         ]
     }
@@ -72,7 +72,7 @@ struct JetStream {
         func differ(_ what: String) throws(StreamError) {
             throw StreamError(
                 .streamDiffers,
-                "the stream \(sink.stream) \(what); change it, or give the stream another. It was left as it is"
+                "the stream \(settings.stream) \(what); change it, or give the stream another. It was left as it is"
             )
         }
         let subjects = config["subjects"].elements.compactMap(\.text)
@@ -85,8 +85,8 @@ struct JetStream {
             try differ("is fed by other streams")
         }
         let replicas = config["num_replicas"].integer ?? 1
-        if replicas < sink.replicas {
-            try differ("has \(replicas) replicas, not \(sink.replicas)")
+        if replicas < settings.replicas {
+            try differ("has \(replicas) replicas, not \(settings.replicas)")
         }
     }
 

@@ -12,10 +12,10 @@ package struct MessageTemplate: Sendable {
     private let stream: String
     private let epoch: String
 
-    package init(of sink: StreamSettings, _ template: SubjectTemplate) {
+    package init(of settings: StreamSettings, _ template: SubjectTemplate) {
         self.template = template
-        stream = sink.stream
-        epoch = String(sink.epoch)
+        stream = settings.stream
+        epoch = String(settings.epoch)
     }
 
     /// `last` is the sequence number of the preceding message, which the stream must have stored last.

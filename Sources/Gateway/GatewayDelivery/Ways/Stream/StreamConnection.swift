@@ -37,6 +37,3 @@ package struct StreamAnswer: Sendable {
 }
 
 package typealias StreamConnect = @Sendable (StreamSettings) throws(StreamError) -> any StreamConnection
-
-/// Runs work of one stream, one after another.
-package typealias StreamRun = @Sendable (@escaping @Sendable () -> Void) -> Void

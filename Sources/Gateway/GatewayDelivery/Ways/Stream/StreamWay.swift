@@ -14,37 +14,38 @@ final class StreamWay: Way, @unchecked Sendable {
     /// Every so many messages, one requests an acknowledgement, which costs more than a message.
     private static let answerEvery = 128
     /// The maximum number of reads of the stream's state without progress before the way fails.
-    private static let mostStumbles = 8
+    private static let mostReads = 8
 
     private let connect: StreamConnect
     /// Milliseconds of a monotonic clock.
     private let clock: @Sendable () -> Int64
     /// Waits for acknowledgements, so that no thread of the pool does.
-    private let run: StreamRun
+    private let run: WayRun
     // All below are used in `run` only.
-    private var sink: StreamSettings
+    private var settings: StreamSettings
     private var connection: (any StreamConnection)?
     private var window = PublishWindow()
-    private var stumbles = 0
+    /// Reads of the stream's state since its last progress.
+    private var reads = 0
     /// The sequence number of the stream's last message after all pending messages are stored; nil before it
     /// was read.
     private var last: Int64?
     private var isClosed = false
 
     init(
-        _ sink: StreamSettings, connect: @escaping StreamConnect, clock: @escaping @Sendable () -> Int64,
-        run: @escaping StreamRun
+        _ settings: StreamSettings, connect: @escaping StreamConnect, clock: @escaping @Sendable () -> Int64,
+        run: @escaping WayRun
     ) {
-        self.sink = sink
+        self.settings = settings
         self.connect = connect
         self.clock = clock
         self.run = run
     }
 
-    func change(_ sink: StreamSettings) {
+    func change(_ settings: StreamSettings) {
         run { [self] in
-            if sink != self.sink { disconnect() }
-            self.sink = sink
+            if settings != self.settings { disconnect() }
+            self.settings = settings
         }
     }
 
@@ -74,18 +75,20 @@ final class StreamWay: Way, @unchecked Sendable {
     }
 
     private func deliver(_ batch: DeliveryBatch) throws(StreamError) -> DeliveryAnswer {
-        guard let template = sink.template else {
+        guard let template = settings.template else {
             throw StreamError(.streamDiffers, "the stream's subject template is invalid; create it again")
         }
         let open: any StreamConnection
-        if let connection { open = connection } else { open = try connect(sink) }
+        if let connection { open = connection } else { open = try connect(settings) }
         connection = open
         if last == nil || batch.kind == .probe {
-            let (mark, last) = try settle(batch, JetStream(open, sink, template))
-            guard mark == batch.progress.committed else { return .moved(to: mark, receiver: last) }
+            let (checkpoint, last) = try settle(batch, JetStream(open, settings, template))
+            guard checkpoint == batch.progress.committed else {
+                return .moved(to: checkpoint, receiver: last)
+            }
         }
-        let message = MessageTemplate(of: sink, template)
-        let positions = batch.positions?.of(sink.appID)
+        let message = MessageTemplate(of: settings, template)
+        let positions = batch.positions?.of(settings.appID)
         var waiting = batch.events[...]
         var deadline: Int64?
         repeat {
@@ -99,7 +102,7 @@ final class StreamWay: Way, @unchecked Sendable {
                 // was read, because a rejection is only reported to the rejected message.
                 let number = window.add(
                     event: event.sequence, after: last, bytes: made.body.count,
-                    asks: waiting.count % Self.answerEvery == 0 || stumbles > 0, at: clock())
+                    asks: waiting.count % Self.answerEvery == 0 || reads > 0, at: clock())
                 self.last = last + 1
                 try open.publish(made, number: number)
             }
@@ -107,14 +110,14 @@ final class StreamWay: Way, @unchecked Sendable {
             if let deadline {
                 guard try hear(open, until: deadline) else {
                     last = nil
-                    let (mark, last) = try settle(batch, JetStream(open, sink, template))
-                    return .moved(to: mark, receiver: last)
+                    let (checkpoint, last) = try settle(batch, JetStream(open, settings, template))
+                    return .moved(to: checkpoint, receiver: last)
                 }
             }
         } while deadline != nil || !waiting.isEmpty
         // Discards late acknowledgements. Throws if the connection is broken.
         while try open.answer(withinMilliseconds: 0) != nil {}
-        if batch.kind == .probe { stumbles = 0 }
+        if batch.kind == .probe { reads = 0 }
         let through = batch.kind == .probe ? batch.progress.committed : batch.reached
         return .delivered(through: through, receiver: last ?? 0)
     }
@@ -127,7 +130,7 @@ final class StreamWay: Way, @unchecked Sendable {
         while let answer = try open.answer(withinMilliseconds: wait) {
             wait = 0
             switch window.hear(answer) {
-            case .stored: stumbles = 0
+            case .stored: reads = 0
             case .outOfStep: return false
             case .refused(let error): throw error
             case .stale: break
@@ -139,47 +142,47 @@ final class StreamWay: Way, @unchecked Sendable {
     /// Reads from the stream where to resume.
     private func settle(
         _ batch: DeliveryBatch, _ stream: JetStream
-    ) throws(StreamError) -> (mark: Int64, last: Int64) {
-        guard stumbles < Self.mostStumbles else {
-            stumbles = 0
+    ) throws(StreamError) -> (checkpoint: Int64, last: Int64) {
+        guard reads < Self.mostReads else {
+            reads = 0
             throw StreamError(
                 .streamRefuses,
                 "the stream neither accepts the next event nor contains it; does something else write to it?")
         }
-        stumbles += 1
+        reads += 1
         window.clear()
-        let info = try stream.ground()
+        let info = try stream.info()
         last = info.lastSequence
-        return (try mark(info, batch), info.lastSequence)
+        return (try checkpoint(info, batch), info.lastSequence)
     }
 
     /// The sequence number of the last published event.
-    private func mark(_ info: StreamGround, _ batch: DeliveryBatch) throws(StreamError) -> Int64 {
+    private func checkpoint(_ info: StreamInfo, _ batch: DeliveryBatch) throws(StreamError) -> Int64 {
         let known = batch.progress.receiverSequence > 0 ? batch.progress.committed : nil
         guard let header = info.lastHeader else {
             // Messages that were stored and later purged or expired are not published again. A stream with a
             // smaller last sequence number is another stream or has lost messages.
             if let known, info.lastSequence >= batch.progress.receiverSequence { return known }
-            return sink.startSequence
+            return settings.startSequence
         }
         guard let text = header[MessageTemplate.epoch], let epoch = Int64(text),
             let position = header[MessageTemplate.position]
         else {
-            if known == nil { return sink.startSequence }
+            if known == nil { return settings.startSequence }
             throw StreamError(
                 .markUnusable,
                 "the last message in the stream was not published by this gateway; delete it there, or move "
                     + "the stream to a position")
         }
-        guard epoch <= sink.epoch else {
+        guard epoch <= settings.epoch else {
             throw StreamError(
                 .markUnusable,
                 "another gateway publishes to this stream, or this gateway was restored to an earlier state; "
                     + "move the stream to a position")
         }
-        guard epoch == sink.epoch, let positions = batch.positions else { return sink.startSequence }
+        guard epoch == settings.epoch, let positions = batch.positions else { return settings.startSequence }
         do throws(EventPositions.Fault) {
-            return try positions.sequence(of: position, in: sink.appID)
+            return try positions.sequence(of: position, in: settings.appID)
         } catch {
             throw StreamError(
                 .markUnusable, "the stream's last message: \(error.reason); move the stream to a position")

@@ -13,7 +13,7 @@ package struct Streams: WayKind {
     private let directory: AppDirectory
     private let earlier: EarlierStreams
     private let clock: @Sendable () -> Int64
-    private let makeRun: @Sendable () -> StreamRun
+    private let makeRun: @Sendable () -> WayRun
     private let duty: @Sendable () -> Bool
     private let connect: StreamConnect
 
@@ -22,7 +22,7 @@ package struct Streams: WayKind {
         _ directory: AppDirectory, earlier: EarlierStreams,
         hasDuty: @escaping @Sendable () -> Bool = { true },
         clock: @escaping @Sendable () -> Int64 = { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) },
-        run: @escaping @Sendable () -> StreamRun = Streams.queue, connect: @escaping StreamConnect
+        run: @escaping @Sendable () -> WayRun = Streams.queue, connect: @escaping StreamConnect
     ) {
         self.directory = directory
         self.earlier = earlier
@@ -33,7 +33,7 @@ package struct Streams: WayKind {
     }
 
     /// A queue for each stream, because a stream blocks while it waits for its servers.
-    package static func queue() -> StreamRun {
+    package static func queue() -> WayRun {
         let queue = DispatchQueue(label: "stream")
         return { queue.async(execute: $0) }
     }
@@ -41,34 +41,34 @@ package struct Streams: WayKind {
     package var hasDuty: Bool { duty() }
 
     package func routes() throws -> [DeliveryRoute] {
-        try directory.streams.all().map { sink in
-            var route = DeliveryRoute(sink.consumer)
-            route.holdDays = sink.holdDays
-            route.isPaused = sink.pause != nil
-            route.revision = sink.revision
-            route.start = sink.startSequence
-            route.epoch = sink.epoch
-            route.alertSeconds = sink.alertSeconds
-            route.settings = sink
+        try directory.streams.all().map { settings in
+            var route = DeliveryRoute(settings.consumer)
+            route.holdDays = settings.holdDays
+            route.isPaused = settings.pause != nil
+            route.revision = settings.revision
+            route.start = settings.startSequence
+            route.epoch = settings.epoch
+            route.alertSeconds = settings.alertSeconds
+            route.settings = settings
             return route
         }
     }
 
     package func open(_ route: DeliveryRoute) throws -> any Way {
-        guard let sink = route.settings as? StreamSettings else {
+        guard let settings = route.settings as? StreamSettings else {
             throw GatewayError(.invalid, "\(route.id.name) is not a stream")
         }
-        return StreamWay(sink, connect: connect, clock: clock, run: makeRun())
+        return StreamWay(settings, connect: connect, clock: clock, run: makeRun())
     }
 
     package func change(_ way: any Way, to route: DeliveryRoute) {
-        if let sink = route.settings as? StreamSettings { (way as? StreamWay)?.change(sink) }
+        if let settings = route.settings as? StreamSettings { (way as? StreamWay)?.change(settings) }
     }
 
     package func earlierProgress() throws -> [EventConsumerID: DeliveryProgress] {
         let states = try earlier.states()
-        let found = try directory.streams.all().compactMap { sink in
-            states[sink.key].map { (sink.consumer, $0) }
+        let found = try directory.streams.all().compactMap { settings in
+            states[settings.key].map { (settings.consumer, $0) }
         }
         return Dictionary(uniqueKeysWithValues: found)
     }

@@ -24,7 +24,7 @@ package struct WebhookBatch: Sendable {
         body = Array(#"{"type":"events","app":"#.utf8)
         JSONValue.string(batch.appID).write(to: &body)
         if batch.kind == .replay { body.append(contentsOf: #","replay":true"#.utf8) }
-        if batch.hasMissed { body.append(contentsOf: #","events_missed":true"#.utf8) }
+        if batch.gap.isOpen { body.append(contentsOf: #","events_missed":true"#.utf8) }
         body.append(contentsOf: #","events":["#.utf8)
         let positions = batch.positions?.of(batch.appID)
         for event in batch.events {

@@ -1,0 +1,188 @@
+internal import CountersignCore
+internal import Foundation
+internal import GatewayModel
+internal import GatewayStorage
+
+/// Writes an app's events of each completed hour to a compressed file.
+///
+/// A file is listed in the manifest once it is durable. After a crash, at most one unlisted file remains,
+/// which is deleted and written again.
+final class EventFileWay: Way {
+    private static let hour: Int64 = 3_600_000
+    /// The free space and the end of the way are checked after so many events.
+    private static let checkEvery = 500
+
+    private struct State {
+        var isClosed = false
+        /// The last entry of the manifest when this way read or wrote it.
+        var known: EventFileManifest.Entry?
+        var hasRead = false
+    }
+
+    private let appID: String
+    private let output: FileOutput
+    private let state = Lock(State())
+
+    init(of appID: String, _ output: FileOutput) {
+        self.appID = appID
+        self.output = output
+    }
+
+    func close() { state.withLock { $0.isClosed = true } }
+
+    func accept(_ batch: DeliveryBatch, _ done: @escaping @Sendable (DeliveryAnswer) -> Void) {
+        output.run { [self] in
+            do {
+                let answer = try write(batch)
+                if case .delivered = answer { output.succeeded(appID) }
+                done(answer)
+            } catch {
+                let reason = FileProblem.text(error)
+                output.failed(appID, reason)
+                done(.retry(DeliveryFailure("storage", reason)))
+            }
+        }
+    }
+
+    private var isClosed: Bool { state.withLock { $0.isClosed } }
+
+    private func write(_ batch: DeliveryBatch) throws -> DeliveryAnswer {
+        guard !isClosed, let positions = batch.positions, let first = batch.events.first else {
+            return .notTried
+        }
+        var manifest = try EventFileManifest(folder: output.folder + "/" + appID)
+        let isKnown = state.withLock { state in
+            defer { (state.known, state.hasRead) = (manifest.last, true) }
+            return state.hasRead && state.known == manifest.last
+        }
+        if !isKnown {
+            let place = try place(in: manifest, positions)
+            guard place == batch.progress.committed else { return .moved(to: place, receiver: 0) }
+        }
+        let now = Milliseconds(output.now()).count
+        let end = now - now % Self.hour
+        guard Self.isDue(first, before: end) else { return .wait(untilMilliseconds: end + Self.hour) }
+        let hour = first.receivedMilliseconds - first.receivedMilliseconds % Self.hour
+        let name = Self.name(of: hour, after: manifest.last?.file)
+        let file = try ZstdFile(path: manifest.folder + "/" + name)
+        var pages = EventPages(batch)
+        guard let part = try fill(file, from: &pages, until: hour + Self.hour, before: end, positions) else {
+            return .notTried
+        }
+        let sum = try file.finish()
+        let gap = manifest.last == nil ? .none : pages.gap
+        let entry = EventFileManifest.Entry(
+            file: name, first: positions.text(after: first.sequence, in: appID),
+            last: positions.text(after: part.last, in: appID), events: part.events, bytes: file.bytes,
+            sha256: sum.hexadecimal, isAfterGap: gap.isOpen)
+        try manifest.add(entry)
+        state.withLock { $0.known = entry }
+        if gap.isOpen { output.report(.missed(app: appID, file: name)) }
+        return .delivered(through: part.last)
+    }
+
+    /// False for an event received in the current hour or, because of clock differences, in the next hour.
+    /// Events dated later were stored while the clock was ahead. They are exported so that they do not block
+    /// the following events.
+    private static func isDue(_ event: StoredEvent, before end: Int64) -> Bool {
+        !(end..<end + 2 * hour).contains(event.receivedMilliseconds)
+    }
+
+    /// The sequence number of the last exported event; 0 before the first.
+    private func place(
+        in manifest: EventFileManifest, _ positions: EventPositions
+    ) throws(GatewayError) -> Int64 {
+        guard let last = manifest.last else { return 0 }
+        do throws(EventPositions.Fault) {
+            return try positions.sequence(of: last.last, in: appID)
+        } catch {
+            throw GatewayError(
+                .storage, "\(manifest.folder) cannot be continued: \(error.reason); or move the folder away")
+        }
+    }
+
+    /// Writes events until the first event of a later hour. Events received in an earlier hour keep their
+    /// position in the order. Returns nil when closed.
+    private func fill(
+        _ file: ZstdFile, from pages: inout EventPages, until hourEnd: Int64, before end: Int64,
+        _ positions: EventPositions
+    ) throws -> (events: Int, last: Int64)? {
+        var (events, last, bytes) = (0, Int64(0), 0)
+        let texts = positions.of(appID)
+        while let event = try pages.first, Self.isDue(event, before: end),
+            event.receivedMilliseconds < hourEnd, bytes < output.longestFile
+        {
+            if events % Self.checkEvery == 0 {
+                if isClosed { return nil }
+                try checkSpace()
+            }
+            var line: [UInt8] = []
+            event.write(to: &line, position: texts.text(after: event.sequence), asLine: true)
+            line.append(0x0A)
+            try file.write(line)
+            (events, last, bytes) = (events + 1, event.sequence, bytes + line.count)
+            pages.removeFirst()
+        }
+        return (events, last)
+    }
+
+    private func checkSpace() throws(GatewayError) {
+        guard let free = DiskSpace.free(at: output.folder), free < output.freeBytes else { return }
+        throw GatewayError(
+            .storage,
+            "\(free) bytes are free for \(output.folder), files are written above \(output.freeBytes)")
+    }
+
+    /// A file name such as `2026-11-22T19-000001.ndjson.zst`: the hour and a number. Names ascend in the
+    /// order of events, so an event that was stored very late is in a file of a later hour.
+    static func name(of hour: Int64, after last: String?) -> String {
+        let digits = 13
+        let own = String(RFC3339.text(milliseconds: hour).prefix(digits))
+        let other = last.map { String($0.prefix(digits)) } ?? own
+        let prefix = own < other ? other : own
+        let before = last.flatMap { last in
+            last.hasPrefix(prefix) ? Int(last.dropFirst(digits + 1).prefix { $0.isNumber }) : nil
+        }
+        let number = String((before ?? 0) + 1)
+        return prefix + "-" + String(repeating: "0", count: max(0, 6 - number.count)) + number
+            + EventFileManifest.suffix
+    }
+}
+
+/// The events of a batch, and those after it.
+private struct EventPages {
+    private let follow: @Sendable (Int64) throws -> EventStretch
+    private var page: ArraySlice<StoredEvent>
+    private var reached: Int64
+    private var isLast: Bool
+    private var pageGap: EventGap
+    /// The gap before and between the removed events.
+    private(set) var gap = EventGap.none
+
+    init(_ batch: DeliveryBatch) {
+        follow = batch.follow
+        page = batch.events[...]
+        reached = batch.reached
+        isLast = !batch.hasMore
+        pageGap = batch.gap
+    }
+
+    var first: StoredEvent? {
+        mutating get throws {
+            while page.isEmpty, !isLast {
+                let found = try follow(reached)
+                page = found.events[...]
+                reached = found.reached
+                isLast = !found.hasMore
+                pageGap = pageGap.joined(with: found.gap)
+            }
+            return page.first
+        }
+    }
+
+    mutating func removeFirst() {
+        page.removeFirst()
+        gap = gap.joined(with: pageGap)
+        pageGap = .none
+    }
+}

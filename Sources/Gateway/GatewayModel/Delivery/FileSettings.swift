@@ -1,0 +1,24 @@
+internal import CountersignCore
+
+/// The settings of an app's hourly event files. The gateway's configuration has the folder.
+package struct FileSettings: Sendable, Equatable {
+    /// Nil while files are written.
+    package var pause: WayPause?
+    /// Increases with every change.
+    package var revision: Int64 = 1
+
+    /// The way of an app's files. An app has one.
+    package static func consumer(of appID: String) -> EventConsumerID {
+        EventConsumerID(appID: appID, kind: .file, name: "hourly")
+    }
+}
+
+extension FileSettings: AppSetting {
+    package static let settingName = "files"
+
+    package static func standard(for appID: String) -> FileSettings { FileSettings() }
+
+    package static let fields: [JSONField<FileSettings>] = [
+        .part("paused", \.pause, standard: WayPause(), isOperators: false), .own("revision", \.revision),
+    ]
+}
