@@ -25,10 +25,12 @@ struct EventCountsTests {
         try SQLiteEventStore(path: path, pendingBytes: 1 << 20, countSeconds: 86_400)
     }
 
-    private func append(_ ids: String..., app: String = "shop", to store: SQLiteEventStore) throws {
+    private func append(
+        _ ids: String..., app: String = "shop", user: String = "ada", to store: SQLiteEventStore
+    ) throws {
         let events = ids.map {
             EventBatch.Event(
-                messageID: $0, kind: .track, userID: "ada", timestampMilliseconds: 0, json: 0..<2)
+                messageID: $0, kind: .track, userID: user, timestampMilliseconds: 0, json: 0..<2)
         }
         let batch = EventBatch(
             appID: app, receivedMilliseconds: 5, body: Array("{}".utf8), events: events,
@@ -109,6 +111,69 @@ struct EventCountsTests {
         #expect(try log(path).keyUses(of: "shop").map(\.verified) == [3])
     }
 
+    /// The rows of `app_user`.
+    private func listedUsers(_ path: String) throws -> [String] {
+        try SQLiteConnection(path: path, mode: .readOnly).all(
+            "SELECT app_id || ' ' || user_id FROM app_user ORDER BY 1"
+        ) { $0.text(0) }
+    }
+
+    private func users(_ path: String, after last: String = "") throws -> [String] {
+        var users: [String] = []
+        try log(path).users(of: "shop", after: last) { user in
+            users.append(user)
+            return false
+        }
+        return users
+    }
+
+    @Test func usersAreListedWithTheCountsAndReadBefore() throws {
+        let path = try path(in: "live")
+        let store = try open(path)
+        try append("m-1", user: "bob", to: store)
+        try append("m-2", user: "eve", to: store)
+        try append("m-3", user: "ada", to: store)
+        try append("m-4", user: "bob", to: store)
+        try append("m-5", app: "blog", user: "cat", to: store)
+        #expect(try listedUsers(path) == ["shop bob"])
+        #expect(try users(path) == ["ada", "bob", "eve"])
+        #expect(try users(path, after: "ada") == ["bob", "eve"])
+        store.close()
+        #expect(try listedUsers(path) == ["blog cat", "shop ada", "shop bob", "shop eve"])
+        #expect(try users(path) == ["ada", "bob", "eve"])
+    }
+
+    @Test func usersAreListedAfterAKill() throws {
+        let live = try path(in: "live")
+        let killed = try path(in: "killed")
+        let store = try open(live)
+        try append("m-1", user: "ada", to: store)
+        try append("m-2", user: "bob", to: store)
+        for file in ["", "-wal"] {
+            try FileManager.default.copyItem(atPath: live + file, toPath: killed + file)
+        }
+        store.close()
+        #expect(try listedUsers(killed) == ["shop ada"])
+        try open(killed).close()
+        #expect(try listedUsers(killed) == ["shop ada", "shop bob"])
+    }
+
+    @Test func deletedUserIsNotListedLater() throws {
+        let path = try path(in: "live")
+        let store = try open(path)
+        try append("m-1", user: "ada", to: store)
+        try append("m-2", user: "bob", to: store)
+        let other = try SQLiteConnection(path: path)
+        let index = try EventIndexReader(
+            other, folder: IndexFolder.path(besides: path), runs: OpenIndexRuns())
+        let bob = CustomerIdentifier(name: CustomerIdentifier.hardName, value: "bob")
+        #expect(
+            try SQLiteCustomerRecords.deletePiece(of: bob, in: "shop", after: 0, other, index).events == 1)
+        try append("m-3", user: "cat", to: store)
+        store.close()
+        #expect(try listedUsers(path) == ["shop ada", "shop cat"])
+    }
+
     @Test func ofAnAppThatIsDeletedNoUseOfAKeyIsWrittenLater() throws {
         let path = try path(in: "live")
         let store = try open(path)
@@ -138,6 +203,7 @@ struct EventCountsTests {
         sweeper.begin(["shop": rules], nowMilliseconds: 5)
         while !sweeper.isDone { _ = try log.sweep(&sweeper, counting: KeyUseTally()) }
         #expect(try usage(path) == ["shop 2 4"])
+        #expect(try listedUsers(path) == ["shop ada"])
         #expect(!log.hasUncounted)
     }
 }

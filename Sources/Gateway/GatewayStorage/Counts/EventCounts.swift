@@ -3,10 +3,26 @@ internal import CountersignSQLite
 
 /// Increments for `app_usage` and `key_use` that are not yet stored.
 ///
-/// Writing these tables with every commit would cost a page each, so they are written once a second. The
-/// table `counted` holds the last event included in them. Later events are counted from the event table when
-/// the log is opened, so that a crash loses no count, and before other writers delete events.
+/// Writing these tables and `app_user` with every commit would cost a page for each app, key and new user, so
+/// they are written once a second. The table `counted` holds the last event included in them. Later events
+/// are added from the event table when the log is opened, so that a crash loses nothing, and before other
+/// writers delete events.
 struct EventCounts {
+    /// A user of an app.
+    struct User: Comparable {
+        let appID: String
+        let userID: String
+
+        static func == (one: Self, other: Self) -> Bool {
+            one.appID == other.appID && one.userID == other.userID
+        }
+
+        /// The order of `app_user`.
+        static func < (one: Self, other: Self) -> Bool {
+            one.appID == other.appID ? one.userID < other.userID : one.appID < other.appID
+        }
+    }
+
     static let schema = """
         CREATE TABLE counted (
             only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -58,10 +74,14 @@ struct EventCounts {
         usage.bytes += bytes
     }
 
-    /// Writes the increments within the transaction of a commit and resets them. The caller must restore them
-    /// if the commit fails.
-    mutating func write(_ uses: KeyUseTally, to connection: SQLiteConnection) throws {
+    /// Writes the increments and the new users of their events within the transaction of a commit, and resets
+    /// the increments. The caller must restore them if the commit fails.
+    mutating func write(
+        _ uses: KeyUseTally, listing users: [User], to connection: SQLiteConnection
+    ) throws {
         if try Self.reached(connection) == counted {
+            // In the order of the table, so that each page is modified once.
+            for user in users.sorted() { try Self.list(user, connection) }
             for (appID, added) in usage {
                 try connection.run(
                     """
@@ -71,7 +91,7 @@ struct EventCounts {
             }
             if last > counted { try Self.note(last, connection) }
         } else {
-            // Another writer has already counted some of the events.
+            // Another writer has already counted some of the events, and may have deleted their users.
             try Self.settle(connection)
         }
         try uses.write(to: connection)
@@ -80,10 +100,33 @@ struct EventCounts {
         last = counted
     }
 
-    /// Completes `app_usage` from the events, within a transaction. Must run before events are deleted, so
-    /// that an uncounted event is not subtracted. Files of earlier versions are always complete.
+    static func list(_ user: User, _ connection: SQLiteConnection) throws {
+        try connection.run(
+            "INSERT OR IGNORE INTO app_user VALUES (?1, ?2)", .text(user.appID), .text(user.userID))
+    }
+
+    /// The users of an app after `last` who may not be in `app_user` yet, in ascending order.
+    static func unlistedUsers(
+        of appID: String, after last: String, _ connection: SQLiteConnection
+    ) throws -> [String] {
+        guard try isThere(connection) else { return [] }
+        return try connection.all(
+            """
+            SELECT DISTINCT user_id FROM event
+            WHERE seq > (SELECT seq FROM counted) AND app_id = ?1 AND user_id > ?2 ORDER BY user_id
+            """, .text(appID), .text(last)
+        ) { $0.text(0) }
+    }
+
+    /// Completes `app_usage` and `app_user` from the events, within a transaction. Must run before events are
+    /// deleted, so that an uncounted event is not subtracted. Files of earlier versions are always complete.
     static func settle(_ connection: SQLiteConnection) throws {
         guard try isThere(connection) else { return }
+        try connection.run(
+            """
+            INSERT OR IGNORE INTO app_user SELECT DISTINCT app_id, user_id FROM event
+            WHERE seq > (SELECT seq FROM counted) AND user_id IS NOT NULL
+            """)
         try connection.run(
             """
             INSERT INTO app_usage (app_id, events, bytes)

@@ -10,6 +10,8 @@ internal import GatewayModel
 final class EventLogWriter {
     /// The maximum number of cached users.
     private static let mostKnownUsers = 200_000
+    /// The number of users to be listed at which the counts are written early, to bound memory.
+    private static let mostUnlistedUsers = 20_000
     /// The maximum number of cached app hashes.
     private static let mostKnownApps = 1_000
     /// The size to which the write-ahead log is truncated. It grows during long reads, such as a backup.
@@ -32,7 +34,9 @@ final class EventLogWriter {
     private let now: @Sendable () -> Date
     /// The next sequence number.
     private var next: Int64
-    /// Hashes of users known to be in `app_user`.
+    /// Users of previous commits that are not in `app_user` yet. Each has an event in `counts`.
+    private var unlisted: [EventCounts.User] = []
+    /// Hashes of users known to be in `app_user` or `unlisted`.
     private var knownUsers: Set<UInt64> = []
     private var knownApps: BytewiseDictionary<UInt64> = [:]
     /// Keys of the events of the current commit. Reused to avoid allocations.
@@ -124,6 +128,7 @@ final class EventLogWriter {
         with changes: [@Sendable (SQLiteConnection) throws -> Void] = []
     ) throws -> [AppendOutcome] {
         try index.makeRoom()
+        let uses = uses ?? (unlisted.count < Self.mostUnlistedUsers ? nil : KeyUseTally())
         staged.removeAll(keepingCapacity: true)
         var commit = Commit(next: next, counts: counts, times: times, keys: keys)
         let outcomes = try connection.transaction {
@@ -137,7 +142,9 @@ final class EventLogWriter {
                 }
                 return try insert(batch, &commit)
             }
-            if let uses { try commit.counts.write(uses, to: connection) }
+            if let uses {
+                try commit.counts.write(uses, listing: unlisted + commit.unlisted, to: connection)
+            }
             for change in changes { try change(connection) }
             return outcomes
         }
@@ -149,6 +156,7 @@ final class EventLogWriter {
         keys = commit.keys
         if knownUsers.count + commit.users.count > Self.mostKnownUsers { knownUsers = [] }
         knownUsers.formUnion(commit.users)
+        if uses == nil { unlisted += commit.unlisted } else { unlisted = [] }
         return outcomes
     }
 
@@ -164,11 +172,12 @@ final class EventLogWriter {
             try self.hasEvents(userID, in: appID, after: sequence)
         }
         let passed = try sweeper.step(connection, events) {
-            try counts.write(uses, to: connection)
+            try counts.write(uses, listing: unlisted, to: connection)
         } forgotten: { appID, userID in
             knownUsers.remove(hasher.hash(of: .user(userID), in: appID))
         }
         self.counts = counts
+        if counts.isEmpty { unlisted = [] }
         guard sweeper.isDone else { return passed }
         let first = try connection.first("SELECT min(seq) FROM event") { $0.optionalInt64(0) } ?? nil
         try EventTimes.remove(before: first ?? next, connection)
@@ -182,8 +191,9 @@ final class EventLogWriter {
         // Otherwise counts would be written again after the erasure.
         if !counts.isEmpty || !uses.isEmpty {
             var counts = counts
-            try connection.transaction { try counts.write(uses, to: connection) }
+            try connection.transaction { try counts.write(uses, listing: unlisted, to: connection) }
             self.counts = counts
+            unlisted = []
             uses = KeyUseTally()
         }
         let index = try EventIndexReader(
@@ -217,6 +227,7 @@ final class EventLogWriter {
         var next: Int64
         var events: [IndexedEvent] = []
         var users: Set<UInt64> = []
+        var unlisted: [EventCounts.User] = []
         var counts: EventCounts
         var times: EventTimes
         var keys: EventKeys
@@ -277,7 +288,7 @@ final class EventLogWriter {
                 try statement.bind(.integer(commit.next), at: 11)
                 _ = try statement.step()
                 statement.rewind()
-                if let user, let whose { try list(user, whose, of: batch.appID, &commit) }
+                if let user, let whose { list(user, whose, of: batch.appID, &commit) }
                 staged[entry.key] = commit.next
                 commit.events.append(entry)
                 bytes += event.json.count
@@ -333,7 +344,7 @@ final class EventLogWriter {
             try connection.run(
                 "INSERT OR IGNORE INTO event_claim VALUES (?1, ?2, ?3)", .text(appID), .text(user),
                 .integer(sequence))
-            try connection.run("INSERT OR IGNORE INTO app_user VALUES (?1, ?2)", .text(appID), .text(user))
+            try EventCounts.list(EventCounts.User(appID: appID, userID: user), connection)
             return true
         }
         return try connection.first(
@@ -341,9 +352,9 @@ final class EventLogWriter {
         ) { _ in true } == true
     }
 
-    private func list(_ user: String, _ hash: UInt64, of appID: String, _ commit: inout Commit) throws {
+    private func list(_ user: String, _ hash: UInt64, of appID: String, _ commit: inout Commit) {
         guard !knownUsers.contains(hash), commit.users.insert(hash).inserted else { return }
-        try connection.run("INSERT OR IGNORE INTO app_user VALUES (?1, ?2)", .text(appID), .text(user))
+        commit.unlisted.append(EventCounts.User(appID: appID, userID: user))
     }
 }
 

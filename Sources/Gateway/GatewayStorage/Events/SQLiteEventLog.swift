@@ -91,12 +91,16 @@ struct SQLiteEventLog: EventLog {
                     SELECT min(value) FROM customer_identifier
                     WHERE app_id = ?1 AND name = 'registered' AND value > ?2)
                 """)
+            // Read first: a user that is listed meanwhile is then found twice rather than not at all.
+            var unlisted = try EventCounts.unlistedUsers(of: appID, after: last, sqlite)[...]
             var last = last
             while true {
                 try statement.bind([.text(appID), .text(last)])
-                guard try statement.step(), let user = statement.optionalText(0), !isEnough(user) else {
-                    return
-                }
+                let listed = try statement.step() ? statement.optionalText(0) : nil
+                unlisted = unlisted.drop { $0 <= last }
+                var next = listed ?? unlisted.first
+                if let listed, let first = unlisted.first, first < listed { next = first }
+                guard let user = next, !isEnough(user) else { return }
                 last = user
                 statement.reset()
             }
