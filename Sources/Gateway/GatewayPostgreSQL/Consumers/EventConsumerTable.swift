@@ -11,7 +11,6 @@ struct EventConsumerTable {
         let settings: EventConsumerSettings
         let createdMilliseconds: Int64
         let partitions: [Partition]
-        /// A gap before the position that no lease has reported yet.
         let passedGap: EventGap
     }
 
@@ -38,9 +37,7 @@ struct EventConsumerTable {
         let settled: Int64?
     }
 
-    let connection: any SQLConnection
-
-    private static let isIt = "app_id = ?1 AND kind = ?2 AND name = ?3"
+    private static let isIt = ConsumerRows.isIt
     private static let noLease =
         "lease_id = NULL, lease_last = NULL, lease_reached = NULL, lease_until_ms = NULL"
 
@@ -50,55 +47,34 @@ struct EventConsumerTable {
         "(lease_id IS NULL OR lease_until_ms <= ?\(parameter) OR lease_until_ms > ?\(parameter + 1))"
     }
 
-    private func run(_ sql: String, _ id: EventConsumerID, _ more: SQLValue...) throws {
-        try connection.each(sql, Self.key(id) + more) { _ in true }
-    }
+    let connection: any SQLConnection
+    let rows: ConsumerRows
 
-    private static func key(_ id: EventConsumerID) -> [SQLValue] {
-        [.text(id.appID), .text(id.kind.rawValue), .text(id.name)]
+    init(connection: any SQLConnection) {
+        self.connection = connection
+        rows = ConsumerRows(connection)
     }
 
     // MARK: The list
-
-    func ids(_ kind: EventConsumerID.Kind, of appID: String?) throws -> [EventConsumerID] {
-        try connection.all(
-            "SELECT app_id, name FROM event_consumer WHERE kind = ?1 AND app_id = coalesce(?2, app_id) "
-                + "ORDER BY app_id, name",
-            .text(kind.rawValue), .optionalText(appID)
-        ) { EventConsumerID(appID: $0.text(0), kind: kind, name: $0.text(1)) }
-    }
 
     func row(_ id: EventConsumerID) throws -> Row? {
         let partitions = try connection.all(
             """
             SELECT seq, lease_until_ms FROM event_consumer_position WHERE \(Self.isIt) ORDER BY partition
-            """, Self.key(id)
+            """, ConsumerRows.key(id)
         ) { Partition(position: $0.int64(0), leaseEnd: $0.optionalInt64(1)) }
-        return try connection.all(
-            """
-            SELECT verdict, type, event_name, user_id, hold_days, created_ms,
-                missed_ms IS NOT NULL AND (SELECT min(seq) FROM event_consumer_position WHERE \(Self.isIt))
-                    >= coalesce((SELECT seq FROM event_floor WHERE app_id = ?1), 0)
-            FROM event_consumer WHERE \(Self.isIt)
-            """, Self.key(id)
-        ) { row in
-            let filter = EventFilter(
-                verdict: row.optionalText(0).flatMap { VerdictFilter($0) }, type: row.optionalText(1),
-                name: row.optionalText(2), userID: row.optionalText(3))
-            return Row(
-                id: id,
-                settings: EventConsumerSettings(
-                    filter: filter, partitions: partitions.count,
-                    holdDays: row.optionalInt64(4).map { Int($0) }),
-                createdMilliseconds: row.int64(5), partitions: partitions,
-                passedGap: EventGap(isOpen: row.int(6) != 0))
-        }.first
+        return try rows.row(id).map { row in
+            Row(
+                id: id, settings: row.settings(partitions: partitions.count),
+                createdMilliseconds: row.createdMilliseconds, partitions: partitions,
+                passedGap: row.passedGap)
+        }
     }
 
     /// Whether the consumer exists. Locks it until the end of the transaction.
     func holds(_ id: EventConsumerID) throws -> Bool {
         try connection.all(
-            "SELECT 1 FROM event_consumer WHERE \(Self.isIt) FOR KEY SHARE", Self.key(id)
+            "SELECT 1 FROM event_consumer WHERE \(Self.isIt) FOR KEY SHARE", ConsumerRows.key(id)
         ) { _ in true }.first == true
     }
 
@@ -107,28 +83,15 @@ struct EventConsumerTable {
     func countAlone(_ kind: EventConsumerID.Kind, of appID: String) throws -> Int {
         try connection.run(
             "SELECT pg_advisory_xact_lock(hashtextextended('consumers ' || ?1, 0))", .text(appID))
-        return try connection.first(
-            "SELECT count(*) FROM event_consumer WHERE app_id = ?1 AND kind = ?2", .text(appID),
-            .text(kind.rawValue)
-        ) { $0.int(0) } ?? 0
+        return try rows.count(kind, of: appID)
     }
 
     /// Returns false when a consumer of this name exists.
     func insert(
         _ id: EventConsumerID, _ settings: EventConsumerSettings, at sequence: Int64, milliseconds: Int64
     ) throws -> Bool {
-        let filter = settings.filter
-        try run(
-            """
-            INSERT INTO event_consumer
-                (app_id, kind, name, verdict, type, event_name, user_id, hold_days, created_ms)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING
-            """, id,
-            .optionalText(filter.verdict?.word), .optionalText(filter.type), .optionalText(filter.name),
-            .optionalText(filter.userID), .optionalInteger(settings.holdDays.map { Int64($0) }),
-            .integer(milliseconds))
-        guard connection.changes > 0 else { return false }
-        try run(
+        guard try rows.insert(id, settings, milliseconds: milliseconds) else { return false }
+        try rows.run(
             """
             INSERT INTO event_consumer_position (app_id, kind, name, partition, seq)
             SELECT ?1, ?2, ?3, number, ?5::bigint FROM generate_series(0, ?4::bigint - 1) AS number
@@ -136,29 +99,15 @@ struct EventConsumerTable {
         return true
     }
 
-    /// Returns false when the consumer does not exist, as do the next two methods.
-    func setFilter(_ filter: EventFilter, of id: EventConsumerID) throws -> Bool {
-        try run(
-            "UPDATE event_consumer SET verdict = ?4, type = ?5, event_name = ?6, user_id = ?7 WHERE \(Self.isIt)",
-            id, .optionalText(filter.verdict?.word), .optionalText(filter.type), .optionalText(filter.name),
-            .optionalText(filter.userID))
-        return connection.changes > 0
-    }
-
-    func delete(_ id: EventConsumerID) throws -> Bool {
-        try run("DELETE FROM event_consumer WHERE \(Self.isIt)", id)
-        return connection.changes > 0
-    }
-
-    /// Sets all positions and ends all leases.
+    /// Sets all positions and ends all leases. Returns false when the consumer does not exist.
     func place(_ id: EventConsumerID, after sequence: Int64) throws -> Bool {
         guard try holds(id) else { return false }
-        try run(
+        try rows.run(
             """
             UPDATE event_consumer_position SET seq = ?4, \(Self.noLease), settled_id = NULL, settled_seq = NULL
             WHERE \(Self.isIt)
             """, id, .integer(sequence))
-        try noteCaughtUp(id)
+        try rows.noteCaughtUp(id)
         return true
     }
 
@@ -172,7 +121,7 @@ struct EventConsumerTable {
             """
             SELECT pg_try_advisory_xact_lock(
                 hashtextextended(concat_ws('/', 'lease', ?1::text, ?2::text, ?3::text, ?4::text), 0))
-            """, Self.key(id) + [.text(String(partition))]
+            """, ConsumerRows.key(id) + [.text(String(partition))]
         ) { $0.int(0) != 0 }.first == true
     }
 
@@ -182,7 +131,7 @@ struct EventConsumerTable {
         _ lease: String, _ partition: Int, of id: EventConsumerID, from position: Int64, last: Int64,
         reached: Int64, until milliseconds: Int64, at now: Int64
     ) throws -> Bool {
-        try run(
+        try rows.run(
             """
             UPDATE event_consumer_position SET lease_id = ?6, lease_last = ?7, lease_reached = ?8,
                 lease_until_ms = ?9, settled_id = NULL, settled_seq = NULL
@@ -199,16 +148,13 @@ struct EventConsumerTable {
         _ partition: Int, of id: EventConsumerID, from position: Int64, to reached: Int64, gap: EventGap,
         at now: Int64
     ) throws {
-        try run(
+        try rows.run(
             """
             UPDATE event_consumer_position SET seq = ?6, \(Self.noLease)
             WHERE \(Self.isIt) AND partition = ?4 AND seq = ?5 AND \(Self.isFree(at: 7))
             """, id, .integer(Int64(partition)), .integer(position), .integer(reached), .integer(now),
             .integer(EventConsumerRules.lastDeadline(at: now)))
-        guard connection.changes > 0, gap.isOpen else { return }
-        try run(
-            "UPDATE event_consumer SET missed_ms = coalesce(missed_ms, ?4) WHERE \(Self.isIt)", id,
-            .integer(now))
+        if connection.changes > 0, gap.isOpen { try rows.noteGap(id, atMilliseconds: now) }
     }
 
     /// Finds and locks a lease with this id. An expired lease can be found until its partition is leased
@@ -219,7 +165,7 @@ struct EventConsumerTable {
             SELECT partition, seq, lease_last, lease_reached,
                 CASE WHEN settled_id = ?4 AND lease_id IS DISTINCT FROM ?4 THEN settled_seq END
             FROM event_consumer_position WHERE \(Self.isIt) AND (lease_id = ?4 OR settled_id = ?4) FOR UPDATE
-            """, Self.key(id) + [.text(lease)]
+            """, ConsumerRows.key(id) + [.text(lease)]
         ) {
             Lease(
                 partition: $0.int(0), position: $0.int64(1), last: $0.int64(2), reached: $0.int64(3),
@@ -228,29 +174,22 @@ struct EventConsumerTable {
     }
 
     /// Acknowledges a lease. After a partial acknowledgement, the rest stays leased.
-    func settle(_ lease: String, _ found: Lease, of id: EventConsumerID, through sequence: Int64) throws {
+    func settle(
+        _ lease: String, _ found: Lease, of id: EventConsumerID, through sequence: Int64, at now: Int64
+    ) throws {
         let end = sequence >= found.reached ? ", \(Self.noLease), settled_id = ?5, settled_seq = ?4" : ""
-        try run(
+        try rows.run(
             "UPDATE event_consumer_position SET seq = ?4\(end) WHERE \(Self.isIt) AND lease_id = ?5", id,
             .integer(sequence), .text(lease))
-        try noteCaughtUp(id)
+        try rows.noteAccepted(id, atMilliseconds: now)
     }
 
     /// Returns false when the lease does not exist.
     func release(_ lease: String, of id: EventConsumerID) throws -> Bool {
-        try run(
+        try rows.run(
             """
             UPDATE event_consumer_position SET \(Self.noLease) WHERE \(Self.isIt) AND lease_id = ?4
             """, id, .text(lease))
         return connection.changes > 0
-    }
-
-    private func noteCaughtUp(_ id: EventConsumerID) throws {
-        try run(
-            """
-            UPDATE event_consumer SET missed_ms = NULL WHERE \(Self.isIt) AND missed_ms IS NOT NULL
-            AND (SELECT min(seq) FROM event_consumer_position WHERE \(Self.isIt))
-                >= coalesce((SELECT seq FROM event_floor WHERE app_id = ?1), 0)
-            """, id)
     }
 }

@@ -88,7 +88,7 @@ extension PostgreSQLEventConsumers {
                 throw EventConsumerRules.notInLease
             }
             let target = sequence.map { $0 >= found.last ? found.reached : $0 } ?? found.reached
-            try rows.settle(lease, found, of: id, through: target)
+            try rows.settle(lease, found, of: id, through: target, at: try clock.now(connection))
             return target
         }
         noteChange(of: id)

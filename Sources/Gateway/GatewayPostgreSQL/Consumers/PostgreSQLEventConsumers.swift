@@ -57,9 +57,9 @@ package struct PostgreSQLEventConsumers: EventConsumers {
         _ kind: EventConsumerID.Kind, of appID: String?
     ) throws(ConsumerFailure) -> [EventConsumer] {
         try read { connection in
-            let rows = EventConsumerTable(connection: connection)
-            return try rows.ids(kind, of: appID).compactMap { id in
-                try rows.row(id).map { try consumer($0, connection) }
+            let table = EventConsumerTable(connection: connection)
+            return try table.rows.ids(kind, of: appID).compactMap { id in
+                try table.row(id).map { try consumer($0, connection) }
             }
         }
     }
@@ -121,7 +121,7 @@ package struct PostgreSQLEventConsumers: EventConsumers {
 
     package func setFilter(_ filter: EventFilter, of id: EventConsumerID) throws(ConsumerFailure) {
         try EventConsumerRules.check(filter)
-        let isThere = try write { try EventConsumerTable(connection: $0).setFilter(filter, of: id) }
+        let isThere = try write { try ConsumerRows($0).setFilter(filter, of: id) }
         if !isThere { throw EventConsumerRules.notFound(id) }
     }
 
@@ -141,7 +141,7 @@ package struct PostgreSQLEventConsumers: EventConsumers {
     package func progress(
         _ kind: EventConsumerID.Kind
     ) throws(ConsumerFailure) -> [EventConsumerID: DeliveryProgress] {
-        try read { try ProgressTable($0).all(kind) }
+        try read { try ConsumerRows($0).progress(kind) }
     }
 
     package func follow(
@@ -149,7 +149,7 @@ package struct PostgreSQLEventConsumers: EventConsumers {
     ) throws(ConsumerFailure) {
         try write { connection in
             let now = try clock.now(connection)
-            let rows = ProgressTable(connection)
+            let rows = ConsumerRows(connection)
             if let progress {
                 _ = try EventConsumerTable(connection: connection).insert(
                     id, EventConsumerSettings(), at: progress.committed, milliseconds: now)
@@ -162,7 +162,7 @@ package struct PostgreSQLEventConsumers: EventConsumers {
     package func keep(_ progress: [EventConsumerID: DeliveryProgress]) throws(ConsumerFailure) {
         try write { connection in
             let now = try clock.now(connection)
-            let rows = ProgressTable(connection)
+            let rows = ConsumerRows(connection)
             // In one order, so that two gateways cannot wait for each other's rows.
             for (id, progress) in progress.sorted(by: { $0.key < $1.key }) {
                 try rows.keep(progress, of: id, atMilliseconds: now)
@@ -171,7 +171,7 @@ package struct PostgreSQLEventConsumers: EventConsumers {
     }
 
     package func delete(_ id: EventConsumerID) throws(ConsumerFailure) {
-        let isThere = try write { try EventConsumerTable(connection: $0).delete(id) }
+        let isThere = try write { try ConsumerRows($0).delete(id) }
         noteChange(of: id)
         if !isThere { throw EventConsumerRules.notFound(id) }
     }

@@ -6,7 +6,6 @@ extension EventConsumer {
     package func json(_ positions: EventPositions) -> JSONValue { Self.shape.json((self, positions)) }
 
     package static let shape = AnswerShape<(consumer: EventConsumer, positions: EventPositions)>(
-        named: "Consumer",
         .init("name") { $0.consumer.id.name }, .time("created_ms") { $0.consumer.createdMilliseconds },
         .init("holds_retention") { $0.consumer.settings.holdDays != nil },
         .init("hold_days") { $0.consumer.settings.holdDays }, .init("lag_events") { $0.consumer.lag },

@@ -59,9 +59,9 @@ extension SQLiteEventConsumers {
                 if stretch.looked > 0 {
                     let now = now()
                     try write { table in
-                        try table.pass(
-                            id, partition, from: from, to: stretch.reached, generation: row.generation,
-                            gap: stretch.gap, atMilliseconds: now)
+                        let isMoved = try table.move(
+                            id, partition, from: from, to: stretch.reached, generation: row.generation)
+                        if isMoved, stretch.gap.isOpen { try table.rows.noteGap(id, atMilliseconds: now) }
                     }
                 }
                 leases.withLock { $0[id]?.abandon(partition) }
@@ -105,10 +105,13 @@ extension SQLiteEventConsumers {
         }
         guard let found else { return target }
         let isMoved: Bool
+        let now = now()
         do throws(ConsumerFailure) {
             isMoved = try write { table in
-                try table.move(
+                let isMoved = try table.move(
                     id, found.partition, from: found.from, to: target, generation: found.generation)
+                if isMoved { try table.rows.noteAccepted(id, atMilliseconds: now) }
+                return isMoved
             }
         } catch {
             leases.withLock { $0[id]?.fail(found, isOver: false) }

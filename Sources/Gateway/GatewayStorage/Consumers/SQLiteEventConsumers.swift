@@ -32,14 +32,13 @@ package final class SQLiteEventConsumers: EventConsumers {
         let sequence = try sequence(of: start, in: id.appID)
         let milliseconds = now()
         let failure = try write { table -> ConsumerFailure? in
-            if try table.row(id) != nil {
-                return EventConsumerRules.exists(id)
-            }
-            if try table.count(id.kind, of: id.appID) >= EventConsumerRules.mostOfApp {
+            if try table.row(id) == nil,
+                try table.rows.count(id.kind, of: id.appID) >= EventConsumerRules.mostOfApp
+            {
                 return EventConsumerRules.tooMany
             }
-            try table.insert(id, settings, at: sequence, milliseconds: milliseconds)
-            return nil
+            let isNew = try table.insert(id, settings, at: sequence, milliseconds: milliseconds)
+            return isNew ? nil : EventConsumerRules.exists(id)
         }
         if let failure { throw failure }
         return try find(id)
@@ -49,7 +48,9 @@ package final class SQLiteEventConsumers: EventConsumers {
         _ kind: EventConsumerID.Kind, of appID: String?
     ) throws(ConsumerFailure) -> [EventConsumer] {
         try read { sqlite, _ in
-            try EventConsumerTable(sqlite: sqlite).rows(kind, of: appID).map { try self.consumer($0, sqlite) }
+            let table = EventConsumerTable(sqlite: sqlite)
+            return try table.rows.ids(kind, of: appID).compactMap { try table.row($0) }
+                .map { try self.consumer($0, sqlite) }
         }
     }
 
@@ -100,11 +101,7 @@ package final class SQLiteEventConsumers: EventConsumers {
 
     package func setFilter(_ filter: EventFilter, of id: EventConsumerID) throws(ConsumerFailure) {
         try EventConsumerRules.check(filter)
-        let isThere = try write { table in
-            let isThere = try table.row(id) != nil
-            if isThere { try table.setFilter(filter, of: id) }
-            return isThere
-        }
+        let isThere = try write { try $0.rows.setFilter(filter, of: id) }
         if !isThere { throw EventConsumerRules.notFound(id) }
     }
 
@@ -134,7 +131,7 @@ package final class SQLiteEventConsumers: EventConsumers {
     package func progress(
         _ kind: EventConsumerID.Kind
     ) throws(ConsumerFailure) -> [EventConsumerID: DeliveryProgress] {
-        try read { sqlite, _ in try ProgressTable(sqlite).all(kind) }
+        try read { sqlite, _ in try ConsumerRows(sqlite).progress(kind) }
     }
 
     package func follow(
@@ -142,34 +139,26 @@ package final class SQLiteEventConsumers: EventConsumers {
     ) throws(ConsumerFailure) {
         let milliseconds = now()
         try write { table in
-            let rows = ProgressTable(table.sqlite)
             if let progress {
-                if try table.row(id) == nil {
-                    try table.insert(
-                        id, EventConsumerSettings(), at: progress.committed, milliseconds: milliseconds)
-                }
-                try rows.keep(progress, of: id, atMilliseconds: milliseconds)
+                _ = try table.insert(
+                    id, EventConsumerSettings(), at: progress.committed, milliseconds: milliseconds)
+                try table.rows.keep(progress, of: id, atMilliseconds: milliseconds)
             }
-            try rows.setHold(holdDays, of: id)
+            try table.rows.setHold(holdDays, of: id)
         }
     }
 
     package func keep(_ progress: [EventConsumerID: DeliveryProgress]) throws(ConsumerFailure) {
         let milliseconds = now()
         try write { table in
-            let rows = ProgressTable(table.sqlite)
             for (id, progress) in progress {
-                try rows.keep(progress, of: id, atMilliseconds: milliseconds)
+                try table.rows.keep(progress, of: id, atMilliseconds: milliseconds)
             }
         }
     }
 
     package func delete(_ id: EventConsumerID) throws(ConsumerFailure) {
-        let isThere = try write { table in
-            let isThere = try table.row(id) != nil
-            if isThere { try table.delete(id) }
-            return isThere
-        }
+        let isThere = try write { try $0.rows.delete(id) }
         forgetLeases(of: id)
         if !isThere { throw EventConsumerRules.notFound(id) }
     }
