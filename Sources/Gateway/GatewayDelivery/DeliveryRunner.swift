@@ -220,11 +220,14 @@ package final class DeliveryRunner: Sendable {
         for id in kept.keys where !routes.contains(where: { $0.id == id }) {
             try consumers.delete(id)
         }
-        // An earlier version may have delivered until this gateway got the duty.
+        // A gateway of an earlier version may have delivered until this one got the duty, and may deliver again
+        // during a rolling upgrade. So the earlier progress stays where it is.
         let earlier = isFirst ? try kind.earlierProgress() : [:]
         for route in routes {
             var progress = kept[route.id]
-            if let before = earlier[route.id], before.committed >= progress?.committed ?? 0 {
+            if let before = earlier[route.id],
+                progress.map({ $0.epoch == before.epoch && $0.committed < before.committed }) ?? true
+            {
                 progress = before
             }
             if progress == nil {
@@ -239,7 +242,6 @@ package final class DeliveryRunner: Sendable {
             }
             kept[route.id] = progress
         }
-        if !earlier.isEmpty { try kind.removeEarlierProgress() }
         return kept
     }
 
@@ -421,7 +423,8 @@ package final class DeliveryRunner: Sendable {
         let sent = state.withLock { state -> (String, DeliveryProgress)? in
             guard let destination = state.destinations[id], destination.way === way else { return nil }
             var follower = destination.events
-            let message = follower.willSend(through: through, digest: digest, newID: WebhookMessage.newID)
+            let message = follower.willSend(
+                through: through, digest: digest, newID: DeliveryRequest.newMessageID)
             state.destinations[id]?.events = follower
             return (message, follower.progress)
         }
@@ -495,7 +498,7 @@ package final class DeliveryRunner: Sendable {
             appID: id.appID, progress: DeliveryProgress(committed: begun.after)
         ) { [self] digest, _ in
             let request = current.withLock { request in
-                request.willSend(digest: digest, newID: WebhookMessage.newID)
+                request.willSend(digest: digest, newID: DeliveryRequest.newMessageID)
                 return request
             }
             if request != begun { try queue.sync { try kind(id).keep(request, isOver: false) } }
@@ -535,7 +538,7 @@ package final class DeliveryRunner: Sendable {
                 }
                 let next = sent.after(
                     answer, events: count, through: reached, hasMore: hasMoreEvents, retry: kind(id).retry,
-                    atMilliseconds: milliseconds, newID: WebhookMessage.newID,
+                    atMilliseconds: milliseconds, newID: DeliveryRequest.newMessageID,
                     fraction: environment.fraction())
                 end(id, way, sent, next)
             }

@@ -20,7 +20,7 @@ package struct Follower: Sendable {
 
     package enum Outcome: Sendable {
         /// No event up to this sequence number matches the filter. `hasMore` is true if there are later
-        /// events to check. `gap` is one that no batch has reported.
+        /// events to check. No batch has reported `gap`.
         case nothing(through: Int64, hasMore: Bool, gap: EventGap)
         /// The answer to a batch with this number of events.
         case answer(DeliveryAnswer, events: Int)

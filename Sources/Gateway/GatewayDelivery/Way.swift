@@ -120,7 +120,6 @@ package protocol WayKind: Sendable {
     func change(_ way: any Way, to route: DeliveryRoute)
     /// Progress stored by an earlier version, by the name of the way.
     func earlierProgress() throws -> [EventConsumerID: DeliveryProgress]
-    func removeEarlierProgress() throws
     /// Stores an automatic pause, and sends an alert.
     func pause(
         _ id: EventConsumerID, _ reason: WayPause.Reason, _ progress: DeliveryProgress,
@@ -139,7 +138,6 @@ extension WayKind {
     package var hasDuty: Bool { true }
     package func change(_ way: any Way, to route: DeliveryRoute) {}
     package func earlierProgress() throws -> [EventConsumerID: DeliveryProgress] { [:] }
-    package func removeEarlierProgress() throws {}
     package func pause(
         _ id: EventConsumerID, _ reason: WayPause.Reason, _ progress: DeliveryProgress,
         atMilliseconds now: Int64

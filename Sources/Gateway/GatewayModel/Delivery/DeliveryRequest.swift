@@ -6,6 +6,9 @@ package struct DeliveryRequest: Sendable, Equatable {
         case test, replay
     }
 
+    /// The id of a message of any way, without a full stop, as the specification of a `webhook-id` requires.
+    package static func newMessageID() -> String { "msg_" + UUIDv7.make() }
+
     package let id: String
     /// The name of the way.
     package let wayName: String

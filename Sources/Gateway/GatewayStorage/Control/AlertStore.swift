@@ -34,7 +34,7 @@ package struct AlertStore: ControlStore {
         guard try SettingTable(connection: connection).one(PushWebhook.self, of: appID) != nil else {
             return nil
         }
-        let id = "msg_" + UUIDv7.make()
+        let id = DeliveryRequest.newMessageID()
         try connection.run(
             "INSERT INTO alert (id, app_id, body, attempts, next_ms) VALUES (?1, ?2, ?3, 0, ?4)",
             .text(id), .text(appID), .blob(body.bytes), .integer(milliseconds))

@@ -131,7 +131,7 @@ package struct WebhookStore: ControlStore {
         _ kind: DeliveryRequest.Kind, of id: String, of appID: String, after: Int64 = 0, through: Int64 = 0,
         at milliseconds: Int64
     ) throws(GatewayError) -> String {
-        let messageID = WebhookMessage.newID()
+        let messageID = DeliveryRequest.newMessageID()
         try write { connection in
             _ = try Self.endpoint(id, of: appID, connection)
             let waiting = try connection.first(
@@ -257,9 +257,4 @@ package struct WebhookStore: ControlStore {
             return WebhookEndpoint(id: id, appID: appID, createdMilliseconds: created, kept: members)
         }
     }
-}
-
-package enum WebhookMessage {
-    /// A `webhook-id`, without a full stop as the specification requires.
-    package static func newID() -> String { "msg_" + UUIDv7.make() }
 }

@@ -53,9 +53,4 @@ package struct EarlierStreams: Sendable {
         }
         return BytewiseDictionary(rows) { $1 }
     }
-
-    package func removeAll() throws(GatewayError) {
-        guard let database else { return }
-        try database.write(alone: false) { try $0.run("DELETE FROM sink_state") }
-    }
 }

@@ -86,10 +86,6 @@ package final class DeliveryStore: AppData, Sendable {
         }
     }
 
-    package func removeEarlierProgress() throws(GatewayError) {
-        try database.write(alone: false) { try $0.run("DELETE FROM progress") }
-    }
-
     /// Stores an attempt.
     package func add(_ record: DeliveryRecord) throws(GatewayError) {
         try database.write(alone: false) { try Self.add(record, $0) }

@@ -29,6 +29,8 @@ final class BenchReceiver: Sendable {
     let isAway = Lock(false)
     /// The ids of the events of each accepted webhook.
     let webhooks = Lock<[String]>([])
+    /// The id and the body of each webhook, accepted or not.
+    let messages = Lock<[(id: String, body: String)]>([])
     /// The file of the sample, or the folder of the hourly files.
     let path = Lock("")
 }
@@ -78,16 +80,32 @@ final class DeliveryBench {
         let path = self.place.folder + (way == .file ? "/files" : "/lines.txt")
         receiver.path.withLock { $0 = path }
         self.route = route ?? Lock(file)
-        let date: @Sendable () -> Date = {
-            Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1_000)
-        }
+        runner = try Self.makeRunner(
+            way, path, self.route, receiver: receiver, storage, directory, consumers, store.arrivals, log,
+            pool,
+            hasDuty: { [hasDuty] in hasDuty.withLock { $0 } }, now: { now.withLock { $0 } })
+    }
+
+    /// The runner of another gateway with the same storage and receiver.
+    func rival(hasDuty: @escaping @Sendable () -> Bool) throws -> DeliveryRunner {
+        try Self.makeRunner(
+            way, receiver.path.withLock { $0 }, route, receiver: receiver, storage, directory, consumers,
+            store.arrivals, log, pool, hasDuty: hasDuty, now: { [now] in now.withLock { $0 } })
+    }
+
+    private static func makeRunner(
+        _ way: WayCase, _ path: String, _ route: Lock<DeliveryRoute?>, receiver: BenchReceiver,
+        _ storage: any Storage, _ directory: AppDirectory, _ consumers: any EventConsumers,
+        _ arrivals: EventArrivals, _ log: ListedLog, _ pool: ManualPool,
+        hasDuty: @escaping @Sendable () -> Bool, now: @escaping @Sendable () -> Int64
+    ) throws -> DeliveryRunner {
+        let date: @Sendable () -> Date = { Date(timeIntervalSince1970: Double(now()) / 1_000) }
         let kind: any WayKind =
             switch way {
             case .webhook:
-                Webhooks(
-                    directory, try storage.openDeliveries(), now: date,
-                    hasDuty: { [hasDuty] in hasDuty.withLock { $0 } }
-                ) { body, _, _, _, done in
+                Webhooks(directory, try storage.openDeliveries(), now: date, hasDuty: hasDuty) {
+                    body, id, _, _, done in
+                    receiver.messages.withLock { $0.append((id, String(decoding: body, as: UTF8.self))) }
                     guard !receiver.isAway.withLock({ $0 }) else { return done(WebhookAttempt(status: 503)) }
                     let json = try? JSONSerialization.jsonObject(with: Data(body)) as? [String: Any]
                     let ids = (json?["events"] as? [[String: Any]] ?? []).compactMap {
@@ -98,24 +116,20 @@ final class DeliveryBench {
                 }
             case .stream:
                 Streams(
-                    directory, earlier: try storage.openEarlierStreams(),
-                    hasDuty: { [hasDuty] in hasDuty.withLock { $0 } }, clock: { now.withLock { $0 } },
+                    directory, earlier: try storage.openEarlierStreams(), hasDuty: hasDuty, clock: now,
                     run: { { $0() } },
                     connect: { _ throws(StreamError) in try receiver.stream.connect() })
             case .file:
                 EventFiles(
-                    directory, folder: path, hasDuty: { [hasDuty] in hasDuty.withLock { $0 } }, now: date,
-                    run: { $0() }, report: { _ in })
-            case .sample:
-                AppendingFiles(
-                    file: path, settings: self.route, duty: { [hasDuty] in hasDuty.withLock { $0 } })
+                    directory, folder: path, hasDuty: hasDuty, now: date, run: { $0() }, report: { _ in })
+            case .sample: AppendingFiles(file: path, settings: route, duty: hasDuty)
             }
-        runner = DeliveryRunner(
+        return DeliveryRunner(
             [kind],
             DeliveryRunner.Environment(
                 directory: try storage.openControl(as: .schedule), events: log, consumers: consumers,
-                arrivals: store.arrivals, log: GatewayLog(level: .off),
-                pool: { [pool] work in pool.add(work) }, now: date, fraction: { 1 }))
+                arrivals: arrivals, log: GatewayLog(level: .off),
+                pool: { work in pool.add(work) }, now: date, fraction: { 1 }))
     }
 
     deinit { store.close() }
@@ -174,6 +188,56 @@ final class DeliveryBench {
             // A change of the control database makes the runner read the settings.
             _ = try directory.createApp(id: "change-\(UUIDv7.make().prefix(20))")
         }
+    }
+
+    /// Changes what a change of settings may change: the batches of a way that has some.
+    func changeSettings() throws {
+        switch way {
+        case .webhook:
+            try directory.webhooks.change(
+                try name, of: "shop", ["batch_size": 2], at: now.withLock { $0 })
+        case .sample:
+            route.withLock { $0?.batchSize = 2 }
+            try setPause(false)
+        case .stream, .file: try setPause(false)
+        }
+    }
+
+    /// Delivers the events after a sequence number again, as an operator requests it.
+    func replay(after sequence: Int64, through last: Int64) throws {
+        let time = now.withLock { $0 }
+        if way == .webhook {
+            _ = try directory.webhooks.request(
+                .replay, of: try name, of: "shop", after: sequence, through: last, at: time)
+        } else {
+            try directory.streams.seek("out", of: "shop", after: sequence, at: time)
+        }
+    }
+
+    /// The id and the content of each message, file or line that was sent.
+    var sent: [(id: String, content: String)] {
+        switch way {
+        case .webhook: receiver.messages.withLock { $0.map { ($0.id, $0.body) } }
+        case .stream:
+            receiver.stream.messages.map { ($0.headers["Countersign-Position"] ?? "", $0.body) }
+        case .file, .sample: received.map { ($0, "") }
+        }
+    }
+
+    /// Whether the last delivery reports a gap; nil for a way that can't.
+    var reportsGap: Bool? {
+        switch way {
+        case .webhook: receiver.messages.withLock { $0.last?.body.contains(#""events_missed":true"#) }
+        case .file:
+            (try? String(
+                contentsOfFile: receiver.path.withLock { $0 } + "/shop/manifest.ndjson", encoding: .utf8))?
+                .split(separator: "\n").last?.contains(#""events_missed":true"#)
+        case .stream, .sample: nil
+        }
+    }
+
+    var id: EventConsumerID {
+        get throws { EventConsumerID(appID: "shop", kind: way.kind, name: try name) }
     }
 
     func delete() throws {
@@ -242,6 +306,6 @@ final class DeliveryBench {
     }
 
     func progress() throws -> DeliveryProgress? {
-        try consumers.progress(way.kind)[EventConsumerID(appID: "shop", kind: way.kind, name: try name)]
+        try consumers.progress(way.kind)[try id]
     }
 }

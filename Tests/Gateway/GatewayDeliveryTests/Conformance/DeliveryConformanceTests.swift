@@ -1,11 +1,12 @@
 import CountersignCore
-import CountersignGatewayTesting
 import Foundation
 import GatewayDelivery
 import GatewayModel
 import GatewayStorage
 import GatewayTestSupport
 import Testing
+
+@testable import CountersignGatewayTesting
 
 /// The rules that every way out of the event log follows.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
@@ -101,6 +102,7 @@ struct DeliveryConformanceTests {
         bench.setAway(false)
         bench.look(after: 86_400_000)
         #expect(bench.received == ["1", "4"])
+        #expect(bench.reportsGap != false)
         #expect(try bench.progress()?.gap.isOpen == false)
     }
 
@@ -117,12 +119,104 @@ struct DeliveryConformanceTests {
         #expect(bench.received == numbers(1...2))
     }
 
-    @Test(arguments: WayCase.allCases.filter { $0 != .file })
-    func retentionWaitsAsLongAsTheSettingsSay(_ way: WayCase) throws {
+    /// Retention never waits for files.
+    @Test(arguments: WayCase.allCases, [true, false])
+    func retentionWaitsUpToTheHoldAndThenSaysWhoHasMissedEvents(_ way: WayCase, holds: Bool) throws {
+        guard way != .file || !holds else { return }
         let bench = try DeliveryBench(way)
-        try bench.create(holdDays: 3)
+        try bench.create(holdDays: holds ? 3 : nil)
         bench.look()
-        #expect(try bench.consumers.all(way.kind, of: "shop").map(\.settings.holdDays) == [3])
+        let now = Milliseconds(Date()).count
+        for (id, age) in [("older than the hold", 10), ("held", 2)] {
+            _ = try StorageConformance.append(
+                [StorageConformance.event(id, user: "ada")],
+                receivedMilliseconds: now - Int64(age) * 86_400_000, to: bench.store)
+        }
+        bench.store.close()
+        try bench.place.settle()
+        let missed = MissedEvents()
+        var rules = AppRules()
+        rules.retentionDays = 1
+        let store = try bench.storage.openEvents(
+            EventStoreOptions(
+                pendingBytes: 1 << 20, observer: missed, retention: { [rules] in ["shop": rules] }))
+        defer { store.close() }
+        // The store sweeps before it completes the batch.
+        _ = try StorageConformance.append([StorageConformance.event("x")], of: "kiosk", to: store)
+        let left = try bench.storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9).events
+        #expect(left.map(\.messageID) == (holds ? ["held"] : []))
+        #expect(missed.names.withLock { $0 } == (holds ? [try bench.id.name] : []))
+        let consumers = bench.storage.openConsumers(with: store, now: { now })
+        #expect(try consumers.find(try bench.id).gap.isOpen)
+    }
+
+    private final class MissedEvents: GatewayObserver {
+        let names = Lock<[String]>([])
+        func requestEnded(_ record: RequestRecord) {}
+        func commitEnded(_ record: CommitRecord) {}
+        func eventsMissed(by consumer: String, ofKind kind: String, appID: String) {
+            names.withLock { $0.append(consumer) }
+        }
+    }
+
+    @Test(arguments: WayCase.allCases)
+    func eachUsersEventsStayInOrderAcrossFailures(_ way: WayCase) throws {
+        let bench = try DeliveryBench(way)
+        try bench.create()
+        for round in 0..<6 {
+            bench.log.add(5, users: ["ada", "bob", "eve"])
+            bench.setAway(round % 2 == 0)
+            bench.look(after: 60_000)
+            if round % 2 == 0 { bench.setAway(false) }
+        }
+        bench.look(after: 86_400_000)
+        #expect(bench.received == numbers(1...30))
+    }
+
+    @Test(arguments: WayCase.allCases)
+    func eventsOfADeletedPersonAreNotDeliveredAnyMore(_ way: WayCase) throws {
+        let bench = try DeliveryBench(way)
+        try bench.create()
+        bench.log.add(6, users: ["ada", "bob"])
+        bench.setAway(true)
+        bench.look()
+        bench.log.delete(user: "ada")
+        bench.setAway(false)
+        bench.look(after: 86_400_000)
+        #expect(bench.received == ["2", "4", "6"])
+        #expect(try bench.progress()?.committed == 6 && bench.progress()?.gap == EventGap.none)
+    }
+
+    @Test(arguments: WayCase.allCases)
+    func anIdHasOneContentAlsoIfSettingsChangeBetweenAttempts(_ way: WayCase) throws {
+        let bench = try DeliveryBench(way)
+        try bench.create()
+        bench.log.add(6)
+        bench.setAway(true)
+        bench.look()
+        try bench.changeSettings()
+        bench.look()
+        bench.setAway(false)
+        bench.look(after: 86_400_000)
+        #expect(bench.received == numbers(1...6))
+        for (id, messages) in Dictionary(grouping: bench.sent, by: \.id) {
+            #expect(Set(messages.map(\.content)).count == 1, "\(id) has several contents")
+        }
+    }
+
+    /// Files and the sample have no replay. Pull consumers and streams are moved instead.
+    @Test(arguments: [WayCase.webhook, .stream])
+    func aReplayDeliversAgainAndLosesNothing(_ way: WayCase) throws {
+        let bench = try DeliveryBench(way)
+        try bench.create()
+        bench.log.add(5)
+        bench.look()
+        try bench.replay(after: 2, through: 5)
+        bench.look()
+        bench.log.add(1)
+        bench.look(after: 10_000)
+        #expect(bench.received == numbers(1...5) + numbers(3...6))
+        #expect(try bench.progress()?.committed == 6)
     }
 
     @Test(arguments: WayCase.allCases)
@@ -140,23 +234,26 @@ struct DeliveryConformanceTests {
 
     @Test(arguments: WayCase.allCases)
     func oneGatewayDeliversAtATime(_ way: WayCase) throws {
-        let first = try DeliveryBench(way)
-        try first.create()
-        first.log.add(2)
-        first.look()
-        first.hasDuty.withLock { $0 = false }
-        first.log.add(2)
-        first.look()
-        #expect(first.received == numbers(1...2))
-        // Another gateway has delivered meanwhile, and this one reads the position again.
-        let second = try DeliveryBench(after: first)
-        second.look()
-        second.hasDuty.withLock { $0 = false }
-        second.log.add(1)
-        second.look()
-        second.hasDuty.withLock { $0 = true }
-        second.look()
-        #expect(second.received == numbers(1...5))
+        let bench = try DeliveryBench(way)
+        try bench.create()
+        bench.log.add(2)
+        bench.look()
+        bench.hasDuty.withLock { $0 = false }
+        bench.log.add(2)
+        bench.look()
+        #expect(bench.received == numbers(1...2))
+        let otherHasDuty = Lock(true)
+        let other = try bench.rival { otherHasDuty.withLock { $0 } }
+        other.look()
+        bench.pool.drain()
+        other.look()
+        #expect(bench.received == numbers(1...4))
+        otherHasDuty.withLock { $0 = false }
+        other.look()
+        bench.log.add(1)
+        bench.hasDuty.withLock { $0 = true }
+        bench.look()
+        #expect(bench.received == numbers(1...5), "the position was read again")
     }
 
     /// Ends the runner after each number of steps. Only stored progress survives.
@@ -171,6 +268,9 @@ struct DeliveryConformanceTests {
         }
         bench.look(after: 60_000)
         #expect(distinct(bench.received) == numbers(1...60))
+        for (id, messages) in Dictionary(grouping: bench.sent, by: \.id) {
+            #expect(Set(messages.map(\.content)).count == 1, "\(id) has several contents")
+        }
         if way == .stream || way == .file {
             #expect(bench.received == numbers(1...60), "the receiver has each event once")
         }
@@ -188,6 +288,7 @@ struct DeliveryConformanceTests {
             case .webhook:
                 try bench.place.connection(to: "webhooks").execute(
                     """
+                    DELETE FROM progress;
                     INSERT INTO progress (endpoint_id, committed_seq, message_id, through_seq, failures, next_ms,
                         digest, is_after_gap, revision)
                     VALUES ('\(webhook)', \(sequence), 'msg_a', 6, 2, 1800000050000, 'd', 1, 1)
@@ -200,6 +301,7 @@ struct DeliveryConformanceTests {
                 _ = try bench.storage.openEarlierStreams()
                 try bench.place.connection(to: "sinks").execute(
                     """
+                    DELETE FROM sink_state;
                     INSERT INTO sink_state (sink, epoch, mark_seq, stream_seq)
                     VALUES ('shop/out', \(epoch), \(sequence), 4)
                     """)

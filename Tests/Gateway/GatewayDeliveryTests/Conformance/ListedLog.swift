@@ -15,17 +15,26 @@ final class ListedLog: EventLog {
 
     let state = Lock(State())
 
-    func add(_ count: Int, bytes: Int = 2) {
+    /// Adds events of these users in turn.
+    func add(_ count: Int, bytes: Int = 2, users: [String] = ["u"]) {
         state.withLock { state in
-            for _ in 0..<count {
+            for index in 0..<count {
                 let sequence = Int64(state.events.count + 1)
                 let body = #"{"n":\#(sequence),"s":"\#(String(repeating: "x", count: bytes))"}"#
                 state.events.append(
                     StoredEvent(
-                        sequence: sequence, messageID: String(sequence), type: "track", userID: "u",
+                        sequence: sequence, messageID: String(sequence), type: "track",
+                        userID: users[index % users.count],
                         anonymousID: nil, name: sequence % 2 == 0 ? "even" : "odd", timestampMilliseconds: 1,
                         receivedMilliseconds: 1, proof: nil, body: Array(body.utf8)))
             }
+        }
+    }
+
+    /// Deletes a person, as an operator does.
+    func delete(user: String) {
+        state.withLock { state in
+            state.leftOut.formUnion(state.events.filter { $0.userID == user }.map(\.sequence))
         }
     }
 

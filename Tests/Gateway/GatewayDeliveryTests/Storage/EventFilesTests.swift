@@ -297,23 +297,6 @@ struct EventFilesTests {
         #expect(progress.nextMilliseconds == Self.start + 3_600_000)
     }
 
-    @Test func pausedFilesContinueAfterAResume() throws {
-        let files = try bench.files()
-        func set(_ pause: WayPause?) throws {
-            var settings = try bench.directory.setting(FileSettings.self, of: "shop")
-            (settings.pause, settings.revision) = (pause, settings.revision + 1)
-            try bench.directory.set(settings, for: "shop")
-        }
-        try set(WayPause(by: "lee"))
-        bench.store(1...3, minute: 5)
-        bench.clock.advance(by: 3_600)
-        files.finish()
-        #expect(try bench.entries().isEmpty)
-        try set(nil)
-        files.finish()
-        #expect(try bench.ids() == ["m1", "m2", "m3"])
-    }
-
     @Test func whatWasDeletedUnwrittenIsSaid() throws {
         bench.store(1...2, minute: 5)
         bench.clock.advance(by: 3_600)

@@ -200,86 +200,81 @@ final class StreamBench {
             after: 0, at: now.withLock { $0 })
     }
 
-    /// One publisher of a stream, without a runner.
+    /// A runner of one stream with the settings of an earlier time, as another gateway may have them.
     final class Publisher {
         private let bench: StreamBench
-        private let way: StreamWay
-        private let route: DeliveryRoute
-        var follower: Follower
+        private let id: EventConsumerID
+        let runner: DeliveryRunner
+        let pool = ManualPool()
 
-        init(_ bench: StreamBench, _ settings: StreamSettings, _ progress: DeliveryProgress?) {
+        /// Continues after `progress`, or begins at the stream's start.
+        init(_ bench: StreamBench, _ settings: StreamSettings, _ progress: DeliveryProgress?) throws {
             self.bench = bench
-            let (stream, clock) = (bench.stream, bench.stream.clock)
-            way = StreamWay(
-                settings, connect: { _ throws(StreamError) in try stream.connect() },
-                clock: { clock.withLock { $0 } },
-                run: { $0() })
-            var route = DeliveryRoute(settings.consumer)
-            (route.start, route.epoch) = (settings.startSequence, settings.epoch)
-            self.route = route
-            follower = Follower(
-                route, progress ?? DeliveryProgress(committed: 0), retry: Retry(first: 1, most: 30),
-                probeMilliseconds: 10_000)
+            id = settings.consumer
+            try? bench.consumers.delete(id)
+            if let progress { try bench.consumers.follow(id, holdDays: nil, from: progress) }
+            runner = try bench.makeRunner(FixedStream(streams: try bench.streams(), settings: settings), pool)
         }
 
-        var progress: DeliveryProgress { follower.progress }
-
-        /// Delivers once. Returns false if there is nothing to do.
-        func step() throws -> Bool {
-            let now = bench.now.withLock { $0 }
-            guard let work = follower.next(atMilliseconds: now) else { return false }
-            var batch = DeliveryBatch(appID: "shop", progress: follower.progress) { _, _ in "" }
-            batch.positions = try bench.storage.log.positions()
-            if work.isProbe {
-                batch.kind = .probe
-            } else {
-                let page = try bench.storage.log.follow(
-                    EventFollowing(appID: "shop"), after: work.after, limit: work.limit)
-                (batch.events, batch.reached) = (page.events, page.reached)
-                if page.events.isEmpty {
-                    _ = follower.ended(
-                        .nothing(through: page.reached, hasMore: page.hasMore, gap: page.gap),
-                        atMilliseconds: now, fraction: 1)
-                    return true
-                }
-            }
-            let answer = Lock<DeliveryAnswer?>(nil)
-            way.accept(batch) { given in answer.withLock { $0 = given } }
-            let given = try #require(answer.withLock { $0 })
-            _ = follower.ended(
-                .answer(given, events: batch.events.count), atMilliseconds: now, fraction: 1)
-            guard case .retry(let failure, _) = given else { return true }
-            throw StreamError(StreamError.Code(rawValue: failure.code) ?? .storage, failure.reason)
+        var progress: DeliveryProgress {
+            get throws { try #require(try bench.consumers.progress(.stream)[id]) }
         }
+
+        /// Delivers one batch, or reads the stream's state.
+        func step() {
+            runner.wake()
+            runner.look()
+            pool.drain(2)
+        }
+    }
+
+    private struct FixedStream: WayKind {
+        let streams: Streams
+        let settings: StreamSettings
+
+        var kind: EventConsumerID.Kind { streams.kind }
+        var retry: Retry { streams.retry }
+        var probeMilliseconds: Int64? { streams.probeMilliseconds }
+        func routes() -> [DeliveryRoute] { [Streams.route(to: settings)] }
+        func open(_ route: DeliveryRoute) throws -> any Way { try streams.open(route) }
     }
 
     func relay(_ settings: StreamSettings, _ progress: DeliveryProgress? = nil) throws -> Publisher {
-        Publisher(self, settings, progress)
+        try Publisher(self, settings, progress)
     }
 
-    /// Delivers until there is nothing to do. Any back-off has ended.
+    /// Delivers until there is nothing to do. Throws the failure if it ends with one. Any back-off has ended.
     func run(_ publisher: Publisher) throws {
         pass(60_000)
-        publisher.follower.wake()
-        for _ in 0..<10_000 where try !publisher.step() { return }
-        Issue.record("the publisher never comes to rest")
+        publisher.runner.wake()
+        publisher.runner.look()
+        publisher.pool.drain()
+        publisher.runner.look()
+        let progress = try publisher.progress
+        guard progress.failures > 0, let failure = progress.failure else { return }
+        throw StreamError(StreamError.Code(rawValue: failure.code) ?? .storage, failure.reason)
     }
 
     let pool = ManualPool()
 
-    func runner() throws -> DeliveryRunner {
-        let (clock, now) = (stream.clock, now)
+    func runner() throws -> DeliveryRunner { try makeRunner(try streams(), pool) }
+
+    private func streams() throws -> Streams {
+        let clock = stream.clock
+        return Streams(
+            try storage.openControl(as: .schedule), earlier: try storage.openEarlierStreams(),
+            clock: { clock.withLock { $0 } }, run: { { $0() } },
+            connect: { [stream] _ throws(StreamError) in try stream.connect() })
+    }
+
+    private func makeRunner(_ kind: any WayKind, _ pool: ManualPool) throws -> DeliveryRunner {
+        let now = now
         return DeliveryRunner(
-            [
-                Streams(
-                    try storage.openControl(as: .schedule), earlier: try storage.openEarlierStreams(),
-                    clock: { clock.withLock { $0 } }, run: { { $0() } },
-                    connect: { [stream] _ throws(StreamError) in try stream.connect() })
-            ],
+            [kind],
             DeliveryRunner.Environment(
                 directory: try storage.openControl(as: .schedule), events: storage.log,
                 consumers: consumers, arrivals: events.arrivals, log: GatewayLog(level: .off),
-                pool: { [pool] work in pool.add(work) },
+                pool: { work in pool.add(work) },
                 now: { Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1_000) }, fraction: { 1 }))
     }
 

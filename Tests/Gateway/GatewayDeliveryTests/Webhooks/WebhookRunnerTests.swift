@@ -180,9 +180,7 @@ struct WebhookRunnerTests {
         #expect(late.map(\.events) == [[1, 2, 3, 4, 5], Array(6...15)])
     }
 
-    @Test(arguments: [false, true])
-    func whatRetentionDeletedIsToldWithTheNextEventThatIsDelivered(isTakenOver: Bool) throws {
-        var bench = self.bench
+    @Test func whatRetentionDeletedIsToldWithTheNextEventThatIsDelivered() throws {
         let endpoint = try bench.endpoint()
         bench.events.add(1)
         bench.look()
@@ -191,12 +189,6 @@ struct WebhookRunnerTests {
         bench.wake()
         // The deleted events are committed without a delivery.
         #expect(try bench.committed(endpoint) == 3)
-        if isTakenOver {
-            let first = bench
-            first.stop()
-            bench = try WebhookBench(first.place, events: first.events, at: first.now.withLock { $0 })
-            bench.sent.withLock { $0 = first.sent.withLock { $0 } }
-        }
         bench.events.add(1)
         bench.fail(500)
         bench.wake()

@@ -14,9 +14,8 @@ final class EventFileWay: Way {
 
     private struct State {
         var isClosed = false
-        /// The last entry of the manifest when this way read or wrote it.
-        var known: EventFileManifest.Entry?
-        var hasRead = false
+        /// The last event of the manifest when this way read or wrote it; nil before.
+        var known: Int64?
     }
 
     private let appID: String
@@ -51,13 +50,15 @@ final class EventFileWay: Way {
             return .notTried
         }
         var manifest = try EventFileManifest(folder: output.folder + "/" + appID)
+        let place = try place(in: manifest, positions)
         let isKnown = state.withLock { state in
-            defer { (state.known, state.hasRead) = (manifest.last, true) }
-            return state.hasRead && state.known == manifest.last
+            defer { state.known = place }
+            return state.known == place
         }
-        if !isKnown {
-            let place = try place(in: manifest, positions)
-            guard place == batch.progress.committed else { return .moved(to: place, receiver: 0) }
+        let committed = batch.progress.committed
+        // The position may be ahead over events that do not match, but never behind: that would repeat events.
+        guard place == committed || isKnown && place < committed else {
+            return .moved(to: place, receiver: 0)
         }
         let now = Milliseconds(output.now()).count
         let end = now - now % Self.hour
@@ -71,12 +72,12 @@ final class EventFileWay: Way {
         }
         let sum = try file.finish()
         let gap = manifest.last == nil ? .none : pages.gap
-        let entry = EventFileManifest.Entry(
-            file: name, first: positions.text(after: first.sequence, in: appID),
-            last: positions.text(after: part.last, in: appID), events: part.events, bytes: file.bytes,
-            sha256: sum.hexadecimal, isAfterGap: gap.isOpen)
-        try manifest.add(entry)
-        state.withLock { $0.known = entry }
+        try manifest.add(
+            EventFileManifest.Entry(
+                file: name, first: positions.text(after: first.sequence, in: appID),
+                last: positions.text(after: part.last, in: appID), events: part.events, bytes: file.bytes,
+                sha256: sum.hexadecimal, isAfterGap: gap.isOpen))
+        state.withLock { $0.known = part.last }
         if gap.isOpen { output.report(.missed(app: appID, file: name)) }
         return .delivered(through: part.last)
     }

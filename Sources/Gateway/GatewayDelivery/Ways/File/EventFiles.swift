@@ -66,7 +66,7 @@ package struct EventFiles: WayKind {
 }
 
 /// The folder, limits and clock of all files.
-final class FileOutput: Sendable {
+struct FileOutput: Sendable {
     let folder: String
     let longestFile: Int
     let freeBytes: Int
@@ -75,18 +75,6 @@ final class FileOutput: Sendable {
     let report: @Sendable (EventFiles.Report) -> Void
     /// The apps whose last write failed.
     private let failing = Lock<BytewiseSet>([])
-
-    init(
-        folder: String, longestFile: Int, freeBytes: Int, now: @escaping @Sendable () -> Date,
-        run: @escaping WayRun, report: @escaping @Sendable (EventFiles.Report) -> Void
-    ) {
-        self.folder = folder
-        self.longestFile = longestFile
-        self.freeBytes = freeBytes
-        self.now = now
-        self.run = run
-        self.report = report
-    }
 
     func succeeded(_ appID: String) {
         let isLast = failing.withLock { $0.remove(appID) != nil && $0.isEmpty }

@@ -41,17 +41,19 @@ package struct Streams: WayKind {
     package var hasDuty: Bool { duty() }
 
     package func routes() throws -> [DeliveryRoute] {
-        try directory.streams.all().map { settings in
-            var route = DeliveryRoute(settings.consumer)
-            route.holdDays = settings.holdDays
-            route.isPaused = settings.pause != nil
-            route.revision = settings.revision
-            route.start = settings.startSequence
-            route.epoch = settings.epoch
-            route.alertSeconds = settings.alertSeconds
-            route.settings = settings
-            return route
-        }
+        try directory.streams.all().map(Self.route)
+    }
+
+    static func route(to settings: StreamSettings) -> DeliveryRoute {
+        var route = DeliveryRoute(settings.consumer)
+        route.holdDays = settings.holdDays
+        route.isPaused = settings.pause != nil
+        route.revision = settings.revision
+        route.start = settings.startSequence
+        route.epoch = settings.epoch
+        route.alertSeconds = settings.alertSeconds
+        route.settings = settings
+        return route
     }
 
     package func open(_ route: DeliveryRoute) throws -> any Way {
@@ -72,8 +74,6 @@ package struct Streams: WayKind {
         }
         return Dictionary(uniqueKeysWithValues: found)
     }
-
-    package func removeEarlierProgress() throws { try earlier.removeAll() }
 
     package func tellLate(
         _ consumer: EventConsumer, _ progress: DeliveryProgress?, atMilliseconds now: Int64

@@ -64,8 +64,6 @@ package struct Webhooks: WayKind {
         return Dictionary(uniqueKeysWithValues: found)
     }
 
-    package func removeEarlierProgress() throws { try output.attempts.removeEarlierProgress() }
-
     package func pause(
         _ id: EventConsumerID, _ reason: WayPause.Reason, _ progress: DeliveryProgress,
         atMilliseconds now: Int64
