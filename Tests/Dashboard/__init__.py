@@ -35,7 +35,7 @@ def test(browser, owner, gateway):
     services.nowhere(owner)
     following.verdicts(owner)
     following.consumers(owner, gateway)
-    following.sinks(owner, gateway)
+    following.streams(owner, gateway)
     following.webhooks(owner)
     gateways.alone(owner)
     storage = owner.context.storage_state()

@@ -70,7 +70,7 @@ def consumers(visitor, gateway):
     say("a consumer's lag is seen; it is moved and deleted")
 
 
-def sinks(visitor, gateway):
+def streams(visitor, gateway):
     """A stream whose server does not exist: the screen shows the failure, and pauses it."""
     page = visitor.page
     visitor.open("apps/shop/events")
@@ -82,10 +82,10 @@ def sinks(visitor, gateway):
     expect(table).to_contain_text(re.compile(r"warehouse.*[1-9]\d* events"), timeout=15_000)
     expect(table).to_contain_text("Failing", timeout=20_000)
     visitor.button("Pause warehouse").click()
-    visitor.told("Publishing is paused; events wait.")
+    visitor.told("It is paused; events wait.")
     expect(table).to_contain_text("Paused")
     gateway.run("stream", "delete", "shop", "warehouse")
-    say("a sink's lag and failure are seen; it is paused")
+    say("a stream's lag and failure are seen; it is paused")
 
 
 def webhooks(visitor):

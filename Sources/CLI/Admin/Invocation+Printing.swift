@@ -81,10 +81,10 @@ extension Invocation {
 }
 
 /// A column of a table. Usually a member of the response, given by name.
-struct Column: ExpressibleByStringLiteral {
-    let cell: (JSONValue) -> String
+struct Column: ExpressibleByStringLiteral, Sendable {
+    let cell: @Sendable (JSONValue) -> String
 
-    init(_ cell: @escaping (JSONValue) -> String) {
+    init(_ cell: @escaping @Sendable (JSONValue) -> String) {
         self.cell = cell
     }
 

@@ -18,6 +18,7 @@ enum CommandTable {
         + ConsumerCommand.commands
         + WebhookCommand.commands
         + StreamCommand.commands
+        + FilesCommand.commands
         + CustomerCommand.commands
         + UserCommand.commands
         + ClientCommand.commands

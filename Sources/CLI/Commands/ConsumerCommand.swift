@@ -17,17 +17,23 @@ enum ConsumerCommand {
     private static let eventName = Flag("name", .text("TEXT"), help: "only events with this name")
     private static let verdict = Flag(
         "verdict", .choice(VerdictFilter.words), help: "only events with this verdict")
-    private static let example = "$(countersign consumer create shop billing)"
+    private static let shared = WayCommands(
+        noun: "consumer", path: { ["consumers", $0[name]] }, positionals: [.app, name],
+        example: "shop $(countersign consumer create shop billing)")
 
     private static var columns: KeyValuePairs<String, Column> {
         [
             "NAME": "name", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
-            "LEASED": Column { item in
-                let partitions = item["partitions"].elements
-                let leased = partitions.filter { $0["leased_until_ms"] != .null }
-                return "\(leased.count) of \(partitions.count)"
-            }, "HOLDS DAYS": "hold_days", "MISSED": "events_missed",
+            "LEASED": leased, "HOLDS DAYS": "hold_days", "MISSED": "events_missed",
         ]
+    }
+
+    private static var leased: Column {
+        Column { item in
+            let partitions = item["partitions"].elements
+            let leased = partitions.filter { $0["leased_until_ms"] != .null }
+            return "\(leased.count) of \(partitions.count)"
+        }
     }
 
     private static let create = Command(
@@ -72,46 +78,21 @@ enum ConsumerCommand {
             items, columns, empty: "No consumer. Next: countersign consumer create APP NAME")
     }
 
-    private static let show = Command(
-        "consumer show", summary: "Show an event consumer: its positions, leases and filter",
-        positionals: [.app, name], flags: [.json] + Flag.place,
-        examples: ["How far is it?": "countersign consumer show shop \(example)"]
-    ) { invocation in
-        let found = try await invocation.admin().get(
-            "apps", invocation.app, "consumers", invocation[name]
-        ).body
-        try invocation.print(found) {
-            try invocation.printList([found], columns, empty: "")
-            for partition in found["partitions"].elements {
-                try invocation.io.print(
-                    "partition \(partition["partition"].shown): \(partition["position"].shown)")
-            }
+    private static let show = shared.show(
+        "Show an event consumer: its positions, leases and filter",
+        details: "Pausing is up to the backend that reads, so there is neither pause nor resume here.",
+        "How far is it?",
+        ["NAME": "name", "LEASED": leased, "HOLDS DAYS": "hold_days"]
+    ) { invocation, consumer in
+        for partition in consumer["partitions"].elements {
+            try invocation.io.print(
+                "partition \(partition["partition"].shown): \(partition["position"].shown)")
         }
     }
 
-    private static let seek = Command(
-        "consumer seek",
-        summary: "Move an event consumer; leases end, and events after the new position are read again",
-        positionals: [.app, name], flags: Flag.start + [.json] + Flag.place,
-        examples: ["Read the last day again": "countersign consumer seek shop \(example) --time 1d"]
-    ) { invocation in
-        let body = try invocation.start()
-        guard !body.isEmpty else {
-            throw CommandError(.usage, "where to is missing", hint: "give --from, --time or --position")
-        }
-        let moved = try await invocation.admin().post(
-            "apps", invocation.app, "consumers", invocation[name], "seek", body: .object(body))
-        try invocation.print(moved) {
-            invocation.io.say("Moved. \(moved["lag_events"].shown) events come after it.")
-        }
-    }
-
-    private static let delete = Command(
-        "consumer delete", summary: "Delete an event consumer and its position",
-        positionals: [.app, name], flags: Flag.place,
-        examples: ["Undo an addition": "countersign consumer delete shop \(example)"]
-    ) { invocation in
-        try await invocation.admin().delete("apps", invocation.app, "consumers", invocation[name])
-        invocation.io.say("Deleted \(invocation[name]).")
-    }
+    private static let seek = shared.seek(
+        "Move an event consumer; leases end, and events after the new position are read again",
+        details: "This is the replay of a consumer.", "Read the last day again"
+    ) { "Moved. \($0["lag_events"].shown) events come after it." }
+    private static let delete = shared.delete("Delete an event consumer and its position")
 }

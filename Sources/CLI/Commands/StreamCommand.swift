@@ -32,8 +32,9 @@ enum StreamCommand {
     private static let alert = Flag(
         "alert-seconds", .duration(.seconds, 10...2_592_000), default: "600",
         help: "tell the app's alert webhook when events wait longer than this")
-    private static let example =
-        "$(countersign stream create shop warehouse nats://127.0.0.1:4222 EVENTS)"
+    private static let shared = WayCommands(
+        noun: "stream", path: { ["streams", $0[name]] }, positionals: [.app, name],
+        example: "shop $(countersign stream create shop warehouse nats://127.0.0.1:4222 EVENTS)")
 
     private static var columns: KeyValuePairs<String, Column> {
         [
@@ -90,70 +91,30 @@ enum StreamCommand {
             items, columns, empty: "No stream. Next: countersign stream create APP NAME SERVERS STREAM")
     }
 
-    private static let show = Command(
-        "stream show", summary: "Show a stream, its progress and its last error",
-        positionals: [.app, name], flags: [.json] + Flag.place,
-        examples: ["Why is it behind?": "countersign stream show shop \(example)"]
-    ) { invocation in
-        let settings = try await invocation.admin().get("apps", invocation.app, "streams", invocation[name]).body
-        try invocation.printTable(
-            settings,
-            [
-                "NAME": "name", "SERVERS": "servers", "STREAM": "stream", "SUBJECT": "subject",
-                "STATE": "state", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
-                "POSITION": "position", "MESSAGES": "stream_seq", "MISSED": "events_missed",
-                "LAST SUCCESS": "last_success_ms", "LAST FAILURE": "last_failure_ms", "ERROR": "error",
-                "REASON": "reason", "FAILURES": "failures", "FAILING SINCE": "failing_since_ms",
-                "NEXT ATTEMPT": "next_attempt_ms", "HOLDS DAYS": "hold_days",
-            ])
-        if settings["error"].shown == "mark_unusable" {
-            invocation.io.say(
-                "Choose where it resumes: countersign stream seek \(invocation.app) \(invocation[name]) --from start"
-            )
-        }
-    }
-
-    private static let pause = Command(
-        "stream pause", summary: "Pause publishing to a stream", positionals: [.app, name],
-        flags: Flag.place, examples: ["Before an update of NATS": "countersign stream pause shop \(example)"]
-    ) { invocation in
-        _ = try await invocation.admin().post("apps", invocation.app, "streams", invocation[name], "pause")
+    private static let show = shared.show(
+        "Show a stream, its progress and its last error", "Why is it behind?",
+        [
+            "NAME": "name", "SERVERS": "servers", "STREAM": "stream", "SUBJECT": "subject",
+            "MESSAGES": "stream_seq", "HOLDS DAYS": "hold_days",
+        ]
+    ) { invocation, stream in
+        guard stream["error"].text == "mark_unusable" else { return }
         invocation.io.say(
-            "Paused. New events are published when it is resumed, as far as they are still kept.")
+            "Choose where it resumes: countersign stream seek \(invocation.app) \(invocation[name]) --from start"
+        )
     }
 
-    private static let resume = Command(
-        "stream resume", summary: "Resume publishing to a stream", positionals: [.app, name],
-        flags: Flag.place, examples: ["After an update of NATS": "countersign stream resume shop \(example)"]
-    ) { invocation in
-        _ = try await invocation.admin().post("apps", invocation.app, "streams", invocation[name], "resume")
-        invocation.io.say("Resumed.")
-    }
-
-    private static let seek = Command(
-        "stream seek", summary: "Publish again from a given event, whatever the stream contains",
+    private static let pause = shared.pause(
+        "Pause publishing to a stream", "Before an update of NATS",
+        "Paused. New events are published when it is resumed, as far as they are still kept.")
+    private static let resume = shared.resume(
+        "Resume publishing to a stream", "After an update of NATS", "Resumed.")
+    private static let seek = shared.seek(
+        "Publish again from a given event, whatever the stream contains",
         details: """
-            Events after that one are published again, at the end of the stream. To refill a stream from scratch, delete it
-            there instead: the stream recreates it and starts from its original position.
-            """,
-        positionals: [.app, name], flags: Flag.start + [.json] + Flag.place,
-        examples: ["The last day again": "countersign stream seek shop \(example) --time 1d"]
-    ) { invocation in
-        let body = try invocation.start()
-        guard !body.isEmpty else {
-            throw CommandError(.usage, "no position was given", hint: "give --from, --time or --position")
-        }
-        let moved = try await invocation.admin().post(
-            "apps", invocation.app, "streams", invocation[name], "seek", body: .object(body))
-        try invocation.print(moved) { invocation.io.say("Moved.") }
-    }
-
-    private static let delete = Command(
-        "stream delete", summary: "Delete a stream; its messages stay on the server",
-        positionals: [.app, name], flags: Flag.place,
-        examples: ["Undo an addition": "countersign stream delete shop \(example)"]
-    ) { invocation in
-        try await invocation.admin().delete("apps", invocation.app, "streams", invocation[name])
-        invocation.io.say("Deleted \(invocation[name]).")
-    }
+            This is the replay of a stream. Events after that one are published again, at the end of the stream. To refill a
+            stream from scratch, delete it there instead: the stream recreates it and starts from its original position.
+            """, "The last day again"
+    ) { _ in "Moved." }
+    private static let delete = shared.delete("Delete a stream; its messages stay on the server")
 }

@@ -93,26 +93,16 @@ enum WebhookCommand {
         }
     }
 
-    private static let show = Command(
-        "webhook show", summary: "Print a webhook and how far it has come", positionals: [.app, id],
-        flags: [.json] + Flag.place,
-        examples: ["Is it behind?": "countersign webhook show shop \(example)"]
-    ) { invocation in
-        let webhook = try await invocation.admin().get(
-            "apps", invocation.app, "webhooks", try webhook(invocation)
-        ).body
-        try invocation.printTable(
-            webhook,
-            [
-                "WEBHOOK": "id", "URL": "url", "STATE": "state", "VERDICT": "verdict", "TYPE": "type",
-                "NAME": "name", "USER": "user", "BATCH SIZE": "batch_size", "HOLDS DAYS": "hold_days",
-                "COMMITTED": "committed_seq", "POSITION": "position", "LAG": "lag_events",
-                "OLDEST UNREAD": "oldest_unread_ms", "MISSED": "events_missed",
-                "LAST SUCCESS": "last_success_ms", "LAST FAILURE": "last_failure_ms", "ERROR": "error",
-                "REASON": "reason", "FAILURES": "failures", "FAILING SINCE": "failing_since_ms",
-                "NEXT ATTEMPT": "next_attempt_ms",
-            ])
-    }
+    private static let shared = WayCommands(
+        noun: "webhook", path: { ["webhooks", try webhook($0)] }, positionals: [.app, id],
+        example: "shop \(example)")
+    private static let show = shared.show(
+        "Print a webhook and how far it has come", "Is it behind?",
+        [
+            "WEBHOOK": "id", "URL": "url", "VERDICT": "verdict", "TYPE": "type", "NAME": "name",
+            "USER": "user", "BATCH SIZE": "batch_size", "HOLDS DAYS": "hold_days",
+            "COMMITTED": "committed_seq",
+        ])
 
     private static let update = Command(
         "webhook update", summary: "Change a webhook",
@@ -134,27 +124,12 @@ enum WebhookCommand {
         invocation.io.say("Changed.")
     }
 
-    private static let pause = Command(
-        "webhook pause", summary: "Pause deliveries to a webhook; it keeps its position",
-        positionals: [.app, id], flags: Flag.place,
-        examples: ["Before an update": "countersign webhook pause shop \(example)"]
-    ) { invocation in
-        _ = try await invocation.admin().post(
-            "apps", invocation.app, "webhooks", try webhook(invocation), "pause")
-        invocation.io.say(
-            "Paused. New events are delivered when it is resumed, as far as they are still kept.")
-    }
-
-    private static let resume = Command(
-        "webhook resume", summary: "Resume deliveries to a webhook, and attempt the next one at once",
-        details: "Works also for a webhook that is not paused but waits after failures.",
-        positionals: [.app, id], flags: Flag.place,
-        examples: ["After an update": "countersign webhook resume shop \(example)"]
-    ) { invocation in
-        _ = try await invocation.admin().post(
-            "apps", invocation.app, "webhooks", try webhook(invocation), "resume")
-        invocation.io.say("Resumed. A running gateway attempts the next delivery within a second.")
-    }
+    private static let pause = shared.pause(
+        "Pause deliveries to a webhook; it keeps its position", "Before an update",
+        "Paused. New events are delivered when it is resumed, as far as they are still kept.")
+    private static let resume = shared.resume(
+        "Resume deliveries to a webhook, and attempt the next one at once", "After an update",
+        "Resumed. A running gateway attempts the next delivery within a second.")
 
     private static let rotate = Command(
         "webhook rotate", summary: "Give a webhook a new secret and print it",
@@ -229,14 +204,7 @@ enum WebhookCommand {
             invocation)
     }
 
-    private static let delete = Command(
-        "webhook delete", summary: "Delete a webhook and the log of its deliveries",
-        positionals: [.app, id], flags: Flag.place,
-        examples: ["Undo an addition": "countersign webhook delete shop \(example)"]
-    ) { invocation in
-        try await invocation.admin().delete("apps", invocation.app, "webhooks", try webhook(invocation))
-        invocation.io.say("Deleted.")
-    }
+    private static let delete = shared.delete("Delete a webhook and the log of its deliveries")
 
     private static let showAlerts = Command(
         "webhook alerts show", summary: "Print where an app's alerts are sent",

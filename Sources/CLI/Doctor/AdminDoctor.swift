@@ -125,49 +125,71 @@ struct AdminDoctor: Sendable {
                     ))
             }
         }
-        for hook in try await admin.items("apps", app, "webhooks") {
-            let id = hook["id"].shown
-            if hook["state"].text == "paused" {
-                found.append(("the webhook \(id) is paused", "countersign webhook resume \(app) \(id)"))
-            } else if let failures = hook["failures"].integer, failures > 0 {
-                found.append(
-                    (
-                        "the webhook \(id) has not taken its last \(failures == 1 ? "attempt" : "\(failures) attempts")",
-                        "countersign webhook deliveries \(app) \(id)"
-                    ))
-            }
+        for webhook in try await admin.items("apps", app, "webhooks") {
+            found += problems(
+                of: webhook, "webhook", webhook["id"].shown, of: app, remedies: ["failing": "deliveries"])
         }
-        for settings in try await admin.items("apps", app, "streams") {
-            let streamName = settings["name"].shown
-            let remedy = "countersign stream show \(app) \(streamName)"
-            switch settings["state"].text {
-            case "paused":
-                found.append(
-                    ("the stream \(streamName) is paused", "countersign stream resume \(app) \(streamName)"))
-            case "failing": found.append(("the stream \(streamName) fails: \(settings["reason"].shown)", remedy))
-            default: break
-            }
-            if settings["events_missed"] == .bool(true) {
-                found.append(("the stream \(streamName) has missed events that were deleted", remedy))
-            }
+        for stream in try await admin.items("apps", app, "streams") {
+            found += problems(of: stream, "stream", stream["name"].shown, of: app)
         }
-        for consumer in try await consumers(of: app) where consumer["events_missed"] == .bool(true) {
-            let name = consumer["name"].shown
+        let consumers = try await ifThere { try await admin.items("apps", app, "consumers") } ?? []
+        for consumer in consumers {
+            found += problems(
+                of: consumer, "consumer", consumer["name"].shown, of: app, remedies: ["missed": "seek"])
+        }
+        // An earlier gateway does not show its files.
+        let files = try await ifThere { try await admin.get("apps", app, "files").body } ?? .null
+        found += problems(of: files, "files", nil, of: app)
+        let oldest = files["oldest_unread_ms"].integer ?? .max
+        if files["enabled"].isTrue, files["state"].text == "active",
+            Milliseconds(now()).count - oldest > Self.lateFiles
+        {
             found.append(
                 (
-                    "the consumer \(name) has missed events that were deleted",
-                    "countersign consumer seek \(app) \(name), or a longer retention"
+                    "the hourly event files are \(files["lag_events"].shown) events behind",
+                    "countersign files show \(app)"
                 ))
         }
         return found
     }
 
-    private func consumers(of app: String) async throws -> [JSONValue] {
+    /// An hour is written soon after it has ended. Milliseconds.
+    private static let lateFiles: Int64 = 2 * 3_600_000
+
+    /// The problems of one way out of the event log. `remedies` has the commands for other remedies than
+    /// `show`.
+    private func problems(
+        of way: JSONValue, _ noun: String, _ name: String?, of app: String,
+        remedies: [String: String] = [:]
+    ) -> [Problem] {
+        let (label, arguments) =
+            name.map { ("the \(noun) \($0)", "\(app) \($0)") } ?? ("the hourly event files", app)
+        let verb = name == nil ? "are" : "is"
+        func remedy(_ problem: String) -> String {
+            "countersign \(noun) \(remedies[problem] ?? "show") \(arguments)"
+        }
+        var found: [Problem] = []
+        switch way["state"].text {
+        case "paused": found.append(("\(label) \(verb) paused", "countersign \(noun) resume \(arguments)"))
+        case "failing":
+            found.append(
+                ("\(label) \(name == nil ? "fail" : "fails"): \(way["reason"].shown)", remedy("failing")))
+        default: break
+        }
+        if way["events_missed"] == .bool(true) {
+            found.append(
+                ("\(label) \(name == nil ? "have" : "has") missed events that were deleted", remedy("missed"))
+            )
+        }
+        return found
+    }
+
+    /// Nil if it does not exist: no gateway has run on this data directory yet.
+    private func ifThere<Value>(_ read: () async throws -> Value) async throws -> Value? {
         do {
-            return try await admin.items("apps", app, "consumers")
+            return try await read()
         } catch let error as CommandError where error.code == .notFound {
-            // No gateway has run on this data directory yet.
-            return []
+            return nil
         }
     }
 }

@@ -33,6 +33,7 @@ struct CommandSection: Sendable {
                 "consumer": "Backends that pull events",
                 "webhook": "Addresses that events are delivered to",
                 "stream": "Streams that events are published to",
+                "files": "Hourly files that events are written to",
                 "customer": "What is stored about a person",
             ]),
         CommandSection(

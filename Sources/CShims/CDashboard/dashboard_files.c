@@ -127,9 +127,6 @@ static const unsigned char file_modules_signin_js[] = {
 static const unsigned char file_modules_signingkeys_js[] = {
 #embed "Resources/modules/signingkeys.js"
 };
-static const unsigned char file_modules_sinks_js[] = {
-#embed "Resources/modules/sinks.js"
-};
 static const unsigned char file_modules_spark_js[] = {
 #embed "Resources/modules/spark.js"
 };
@@ -150,6 +147,9 @@ static const unsigned char file_modules_units_js[] = {
 };
 static const unsigned char file_modules_views_js[] = {
 #embed "Resources/modules/views.js"
+};
+static const unsigned char file_modules_ways_js[] = {
+#embed "Resources/modules/ways.js"
 };
 static const unsigned char file_modules_webhooks_js[] = {
 #embed "Resources/modules/webhooks.js"
@@ -212,7 +212,6 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/sessions.js", file_modules_sessions_js, sizeof file_modules_sessions_js},
     {"assets/modules/signin.js", file_modules_signin_js, sizeof file_modules_signin_js},
     {"assets/modules/signingkeys.js", file_modules_signingkeys_js, sizeof file_modules_signingkeys_js},
-    {"assets/modules/sinks.js", file_modules_sinks_js, sizeof file_modules_sinks_js},
     {"assets/modules/spark.js", file_modules_spark_js, sizeof file_modules_spark_js},
     {"assets/modules/standing.js", file_modules_standing_js, sizeof file_modules_standing_js},
     {"assets/modules/system.js", file_modules_system_js, sizeof file_modules_system_js},
@@ -220,6 +219,7 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/ui.js", file_modules_ui_js, sizeof file_modules_ui_js},
     {"assets/modules/units.js", file_modules_units_js, sizeof file_modules_units_js},
     {"assets/modules/views.js", file_modules_views_js, sizeof file_modules_views_js},
+    {"assets/modules/ways.js", file_modules_ways_js, sizeof file_modules_ways_js},
     {"assets/modules/webhooks.js", file_modules_webhooks_js, sizeof file_modules_webhooks_js},
     {"assets/styles/chart.css", file_styles_chart_css, sizeof file_styles_chart_css},
     {"assets/styles/layout.css", file_styles_layout_css, sizeof file_styles_layout_css},

@@ -190,7 +190,8 @@ public final class Gateway: Sendable {
     private func startWork() throws(GatewayError) {
         try stores.prove(observability.log)
         try membership.start(
-            duties: Set(ClusterDuty.allCases.filter { $0 != .eventFiles || configuration.eventFilesFolder != nil }),
+            duties: Set(
+                ClusterDuty.allCases.filter { $0 != .eventFiles || configuration.eventFilesFolder != nil }),
             refresh: { [registry, tokens] in
                 try registry.refresh()
                 try tokens.refresh()

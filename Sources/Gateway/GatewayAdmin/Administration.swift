@@ -157,6 +157,7 @@ package final class Administration: Sendable {
                 $0.on(.data)
             }
             + StreamRoutes(log: storage.log, consumers: consumers).all.map { $0.on(.data) }
+            + FileRoutes(log: storage.log, consumers: consumers).all.map { $0.on(.data) }
             + PeopleRoutes(passwordCost: passwordCost).all
             + SecondFactorRoutes.others
             + BackupRoutes(storage: storage, place: backupFolder, diskFloorBytes: diskFloorBytes).all

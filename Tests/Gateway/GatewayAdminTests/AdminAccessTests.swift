@@ -85,6 +85,8 @@ struct AdminAccessTests {
         ("POST /apps/{app}/streams/{name}/pause", .operator),
         ("POST /apps/{app}/streams/{name}/resume", .operator),
         ("POST /apps/{app}/streams/{name}/seek", .operator),
+        ("GET /apps/{app}/files", .viewer), ("POST /apps/{app}/files/pause", .operator),
+        ("POST /apps/{app}/files/resume", .operator),
         // The former noun, for one release.
         ("GET /apps/{app}/sinks", .viewer), ("POST /apps/{app}/sinks", .owner),
         ("GET /apps/{app}/sinks/{name}", .viewer), ("DELETE /apps/{app}/sinks/{name}", .operator),

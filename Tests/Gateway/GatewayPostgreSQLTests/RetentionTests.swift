@@ -47,7 +47,8 @@ extension PostgreSQLTests {
                 #expect(try isThere() == false)
                 #expect(try database.log.ids(of: "kiosk") == ["new"])
                 #expect(try database.log.count() == 2)
-                #expect(try database.log.follow(EventFollowing(appID: "kiosk"), after: 0, limit: 9).gap.isOpen)
+                #expect(
+                    try database.log.follow(EventFollowing(appID: "kiosk"), after: 0, limit: 9).gap.isOpen)
             }
         }
 

@@ -13,15 +13,15 @@ struct ConsumerRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/consumers", .viewer, "List an app's event consumers",
-                .list(Self.shape)
+                .list(Self.shape.shape)
             ) { call in
                 let app = try call.app().id
                 let mask = try call.userMask()
                 let found = try Self.answering { try consumers.all(.pull, of: app) }
-                let positions = try log.positions()
+                let shown = try shown(found, mask)
                 return try call.page(
-                    found, at: { PageCursor($0.createdMilliseconds, $0.id.name) },
-                    json: { masked($0, mask).json(positions) })
+                    shown, at: { PageCursor($0.consumer.createdMilliseconds, $0.consumer.id.name) },
+                    json: { Self.shape.json($0) })
             },
             AdminRoute(
                 "POST", "/apps/{app}/consumers", .operator, "Create an event consumer",
@@ -30,22 +30,17 @@ struct ConsumerRoutes: Sendable {
                         .must("name", .text(longest: 64)), .may("filter", Self.filter),
                         .may("partitions", .integer(1...Int64(EventConsumerSettings.mostPartitions))),
                         .may("hold_days", .integer(1...Int64(EventConsumerSettings.longestHold))),
-                    ] + AdminCall.startMembers), .json(Self.shape, status: 201), answer: create),
+                    ] + AdminCall.startMembers), .json(Self.shape.shape, status: 201), answer: create),
             AdminRoute(
                 "GET", "/apps/{app}/consumers/{name}", .viewer, "Show an event consumer and its lag",
-                .json(Self.shape)
+                .json(Self.shape.shape)
             ) { call in
                 try answer(call, try Self.answering { try consumers.find(try id(call)) })
             },
-            AdminRoute(
-                "POST", "/apps/{app}/consumers/{name}/seek", .operator,
-                "Move an event consumer and end its leases",
-                body: .object(AdminCall.startMembers),
-                .json(Self.shape)
-            ) { call in
-                guard let start = try call.eventStart(of: try call.app().id, in: log) else {
-                    throw AdminProblem.invalid("from", "is missing; give it, time_ms or position")
-                }
+            WayRoutes.seek(
+                "/apps/{app}/consumers/{name}", "Move an event consumer and end its leases",
+                Self.shape.shape, in: log
+            ) { call, _, start in
                 let moved = try Self.answering { try consumers.seek(try id(call), to: start) }
                 try call.directory.auditLog.note(
                     "consumer.seek", moved.id.name, app: moved.id.appID,
@@ -63,7 +58,29 @@ struct ConsumerRoutes: Sendable {
         ]
     }
 
-    private static let shape = EventConsumer.shape.shape
+    private struct Shown: Sendable {
+        let consumer: EventConsumer
+        let positions: EventPositions
+        let state: WayState
+    }
+
+    /// The fields that only a consumer has.
+    private static let own: [JSONField<Shown>] = EventConsumer.shape.fields.filter { field in
+        !WayState.fields.contains { $0.name == field.name }
+    }.map { field in
+        field.of { (shown: Shown) in (consumer: shown.consumer, positions: shown.positions) }
+    }
+
+    private static let shape = AnswerShape<Shown>(
+        named: "Consumer", first: own + WayState.fields.map { $0.of(\.state) })
+
+    private func shown(_ found: [EventConsumer], _ mask: UserMask) throws -> [Shown] {
+        let states = try WayState.states(of: found, .pull, consumers, log)
+        let positions = try log.positions()
+        return found.map {
+            Shown(consumer: masked($0, mask), positions: positions, state: states($0.id.name, false))
+        }
+    }
 
     private static let filter = JSONShape.object([
         .may("verdict", .choice(VerdictFilter.words)), .may("type", .choice(EventKind.storedWords)),
@@ -112,8 +129,8 @@ struct ConsumerRoutes: Sendable {
     private func answer(
         _ call: AdminCall, _ consumer: EventConsumer, status: Int = 200
     ) throws -> HTTPResponse {
-        let mask = try call.userMask()
-        return call.answer(masked(consumer, mask).json(try log.positions()), status: status)
+        guard let shown = try shown([consumer], try call.userMask()).first else { return call.noContent }
+        return call.answer(Self.shape.json(shown), status: status)
     }
 
     static func answering<Value>(_ body: () throws -> Value) throws -> Value {

@@ -33,27 +33,10 @@ struct StreamRoutes: Sendable {
                 "GET", "/apps/{app}/\(noun)/{name}", .viewer, "Show a stream, its lag and its last error",
                 .json(Self.shape.shape)
             ) { call in try answer(call) },
-            AdminRoute(
-                "POST", "/apps/{app}/\(noun)/{name}/pause", .operator, "Pause publishing to a stream",
-                .json(Self.shape.shape)
-            ) { call in
-                let pause = WayPause(by: call.identity.name, atMilliseconds: call.nowMilliseconds)
-                return try setPause(pause, call)
-            },
-            AdminRoute(
-                "POST", "/apps/{app}/\(noun)/{name}/resume", .operator,
-                "Resume publishing to a stream", .json(Self.shape.shape)
-            ) { call in try setPause(nil, call) },
-            AdminRoute(
-                "POST", "/apps/{app}/\(noun)/{name}/seek", .operator,
-                "Publish again from a given event, whatever the stream contains",
-                body: .object(AdminCall.startMembers),
-                .json(Self.shape.shape)
-            ) { call in
-                let app = try call.app().id
-                guard let start = try call.eventStart(of: app, in: log) else {
-                    throw AdminProblem.invalid("from", "is missing; give it, time_ms or position")
-                }
+            WayRoutes.seek(
+                "/apps/{app}/\(noun)/{name}",
+                "Publish again from a given event, whatever the stream contains", Self.shape.shape, in: log
+            ) { call, app, start in
                 let after = try sequence(of: start, in: app)
                 try call.directory.streams.seek(call[1], of: app, after: after, at: call.nowMilliseconds)
                 let settings = try call.directory.streams.stream(call[1], of: app)
@@ -70,6 +53,16 @@ struct StreamRoutes: Sendable {
                 return call.noContent
             },
         ]
+            + WayRoutes.pauses(
+                "/apps/{app}/\(noun)/{name}",
+                (
+                    "Pause publishing to a stream",
+                    "Resume publishing to a stream, and attempt the next event at once"
+                ), Self.shape.shape, answer: { try answer($0) }
+            ) { call, pause in
+                try call.directory.streams.setPause(
+                    pause, of: call[1], of: call[0], at: call.nowMilliseconds)
+            }
     }
 
     /// A stream and its progress.
@@ -139,10 +132,5 @@ struct StreamRoutes: Sendable {
             }
         }
         return try answer(call, made, status: 201)
-    }
-
-    private func setPause(_ pause: WayPause?, _ call: AdminCall) throws -> HTTPResponse {
-        try call.directory.streams.setPause(pause, of: call[1], of: call[0], at: call.nowMilliseconds)
-        return try answer(call)
     }
 }

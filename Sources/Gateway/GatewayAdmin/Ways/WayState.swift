@@ -38,22 +38,31 @@ struct WayState: Sendable {
     static func all(
         _ kind: EventConsumerID.Kind, of appID: String, _ consumers: any EventConsumers, _ log: any EventLog
     ) throws -> (_ name: String, _ isPaused: Bool) -> WayState {
-        var progress: [EventConsumerID: DeliveryProgress] = [:]
-        var found: [EventConsumer] = []
-        var positions: EventPositions?
         do {
-            progress = try consumers.progress(kind)
-            found = try consumers.all(kind, of: appID)
-            positions = try log.positions()
+            return try states(of: try consumers.all(kind, of: appID), kind, consumers, log)
         } catch let failure as ConsumerFailure where failure.code == .notFound {
             // No gateway has run on the data directory yet.
         } catch let error as GatewayError where error.code == .notFound {
         }
+        return { _, isPaused in WayState(isPaused: isPaused, progress: nil, consumer: nil, position: nil) }
+    }
+
+    /// Returns the state of a consumer, of those in `found`, by its name.
+    static func states(
+        of found: [EventConsumer], _ kind: EventConsumerID.Kind, _ consumers: any EventConsumers,
+        _ log: any EventLog
+    ) throws -> (_ name: String, _ isPaused: Bool) -> WayState {
+        let progress = try consumers.progress(kind)
+        let positions = try log.positions()
         return { name, isPaused in
-            let id = EventConsumerID(appID: appID, kind: kind, name: name)
+            let consumer = found.first { $0.id.name == name }
+            // The position of the partition that is furthest behind.
+            let position = consumer?.partitions.map(\.committed).min()
             return WayState(
-                isPaused: isPaused, progress: progress[id], consumer: found.first { $0.id == id },
-                position: progress[id].flatMap { positions?.text(after: $0.committed, in: appID) })
+                isPaused: isPaused, progress: consumer.flatMap { progress[$0.id] }, consumer: consumer,
+                position: consumer.flatMap { consumer in
+                    position.map { positions.text(after: $0, in: consumer.id.appID) }
+                })
         }
     }
 }

@@ -13,7 +13,7 @@ struct WebhookRoutes: Sendable {
     /// Used instead of an id for the app's alert webhook, which has attempts and tests too.
     private static let alerts = "alerts"
 
-    var all: [AdminRoute] { endpoints + work }
+    var all: [AdminRoute] { endpoints + pauses + work }
 
     private var endpoints: [AdminRoute] {
         [
@@ -53,20 +53,21 @@ struct WebhookRoutes: Sendable {
         ]
     }
 
+    private var pauses: [AdminRoute] {
+        WayRoutes.pauses(
+            "/apps/{app}/webhooks/{id}",
+            (
+                "Pause deliveries to a webhook",
+                "Resume deliveries to a webhook, and attempt the next one at once"
+            ), Self.webhook.shape,
+            answer: { try answer($0, try $0.directory.webhooks.endpoint($0[1], of: $0[0])) }
+        ) { call, pause in
+            try call.directory.webhooks.setPause(pause, of: call[1], of: call[0], at: call.nowMilliseconds)
+        }
+    }
+
     private var work: [AdminRoute] {
         [
-            AdminRoute(
-                "POST", "/apps/{app}/webhooks/{id}/pause", .operator, "Pause deliveries to a webhook",
-                .json(Self.webhook.shape)
-            ) { call in
-                let pause = WayPause(
-                    .requested, by: call.identity.name, atMilliseconds: call.nowMilliseconds)
-                return try setPause(pause, call)
-            },
-            AdminRoute(
-                "POST", "/apps/{app}/webhooks/{id}/resume", .operator,
-                "Resume deliveries to a webhook, and attempt the next one at once", .json(Self.webhook.shape)
-            ) { call in try setPause(nil, call) },
             AdminRoute(
                 "POST", "/apps/{app}/webhooks/{id}/rotate", .operator,
                 "Give a webhook a new secret; for some hours the old one signs too",
@@ -217,11 +218,6 @@ struct WebhookRoutes: Sendable {
             try call.directory.webhooks.change(
                 call[1], of: call[0], members, at: call.nowMilliseconds)
         }
-        return try answer(call, try call.directory.webhooks.endpoint(call[1], of: call[0]))
-    }
-
-    private func setPause(_ pause: WayPause?, _ call: AdminCall) throws -> HTTPResponse {
-        try call.directory.webhooks.setPause(pause, of: call[1], of: call[0], at: call.nowMilliseconds)
         return try answer(call, try call.directory.webhooks.endpoint(call[1], of: call[0]))
     }
 

@@ -260,6 +260,18 @@ package final class Metrics: GatewayObserver {
         }
         lags += [
             .init(
+                kind: .file, noun: "files", suffix: "lag_events",
+                help: "Events that are in no hourly file yet.", value: { Double($0.events) }),
+            .init(
+                kind: .file, noun: "files", suffix: "lag_seconds",
+                help: "Age of the oldest event that is in no hourly file yet.", value: \.seconds),
+        ]
+        ways.append(
+            .init(
+                kind: .file, noun: "files", suffix: "failing",
+                help: "1 while no hourly file can be written.", value: { $0.isFailing ? 1 : 0 }))
+        lags += [
+            .init(
                 kind: .pull, noun: "consumer", suffix: "lag_events",
                 help: "Events that a consumer has not confirmed.", value: { Double($0.events) }),
             .init(

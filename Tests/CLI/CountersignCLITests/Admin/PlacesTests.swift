@@ -97,6 +97,7 @@ struct PlacesTests {
         "stream create shop out nats://127.0.0.1:1 E", "stream pause shop out",
         "stream seek shop out --from start",
         "stream list shop", "stream show shop out", "stream resume shop out", "stream delete shop out",
+        "files pause shop", "files show shop", "files resume shop", "files show shop --json",
         "app delete blog --confirm blog --json", "app list",
     ]
 

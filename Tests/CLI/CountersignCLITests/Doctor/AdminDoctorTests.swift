@@ -128,12 +128,8 @@ struct AdminDoctorTests {
                 "countersign webhook resume shop w"
             ),
             (
-                "webhooks", ["id": "w", "state": "active", "failures": 3],
-                "the webhook w has not taken its last 3 attempts", "countersign webhook deliveries shop w"
-            ),
-            (
-                "webhooks", ["id": "w", "state": "active", "failures": 1],
-                "the webhook w has not taken its last attempt", "countersign webhook deliveries shop w"
+                "webhooks", ["id": "w", "state": "failing", "failures": 3, "reason": "it answered 500"],
+                "the webhook w fails: it answered 500", "countersign webhook deliveries shop w"
             ),
             (
                 "streams", ["name": "s", "state": "failing", "reason": "no server"],
@@ -151,9 +147,20 @@ struct AdminDoctorTests {
                 "consumers", ["name": "c", "events_missed": true], "the consumer c has missed",
                 "countersign consumer seek shop c"
             ),
+            (
+                "files", ["state": "failing", "reason": "the disk is full"],
+                "the hourly event files fail: the disk is full", "countersign files show shop"
+            ),
+            (
+                "files",
+                ["state": "active", "enabled": true, "oldest_unread_ms": 1_000, "lag_events": 7],
+                "the hourly event files are 7 events behind", "countersign files show shop"
+            ),
         ] as [(String, JSONValue, String, String)] {
             let found = try await AdminDoctor(
-                admin: Answers(answers: ["/apps": Self.shop, "/apps/shop/\(path)": page(item)])
+                admin: Answers(answers: [
+                    "/apps": Self.shop, "/apps/shop/\(path)": path == "files" ? item : page(item),
+                ])
             ).apps()
             let only = try #require(found.first)
             #expect(found.count == 1)

@@ -2,10 +2,11 @@
 
 import { h } from "./dom.js";
 import { api, path } from "./api.js";
-import { ago, fromInput, number, plural, zoneName } from "./format.js";
+import { fromInput, number, plural, zoneName } from "./format.js";
 import { formDialog, removable } from "./dialogs.js";
-import { badge, button, card, emptyState, field, select, table, toast } from "./ui.js";
+import { button, card, emptyState, field, select, table, toast } from "./ui.js";
 import { view } from "./views.js";
+import { behind, lastSuccess } from "./ways.js";
 
 export function consumers(context) {
   const base = path("apps", context.app.id, "consumers");
@@ -15,10 +16,10 @@ export function consumers(context) {
     items.length === 0 ? emptyState("events", "No consumers yet", "A consumer is a backend's named place in the events. The backend creates its own when it starts to read, or you do: countersign consumer create.")
       : table("Consumers", [
         { title: "Name", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.name) },
-        { title: "Behind", cell: (item) => (item.lag_events === 0 ? badge("Up to date", "good") : plural(item.lag_events, "event")) },
-        { title: "Oldest unread", cell: (item) => ago(item.oldest_unread_ms ?? NaN) },
+        { title: "Behind", cell: behind },
+        { title: "Last confirmation", cell: lastSuccess },
         { title: "Leased", cell: (item) => `${number(item.partitions.filter((each) => each.leased_until_ms !== null).length)} of ${number(item.partitions.length)}` },
-        { title: "Retention", cell: (item) => [item.holds_retention ? `waits up to ${plural(item.hold_days, "day")}` : "does not wait", item.events_missed && badge("events missed", "amber")] },
+        { title: "Retention", cell: (item) => (item.holds_retention ? `waits up to ${plural(item.hold_days, "day")}` : "does not wait") },
         { title: "", cell: (item) => operator && h("span", { class: "actions" },
           button("Move", { kind: "small", "aria-label": `Move ${item.name}`, onclick: () => move(item) }),
           removable("Delete", `the consumer ${item.name}`, { text: "Its position is forgotten, and a backend that still uses it is refused.", phrase: item.name },

@@ -10,7 +10,7 @@ import { badge, button, copy, emptyState, exportLink, field, notice, select, sta
 import { pagedView } from "./views.js";
 import { facts } from "./sample.js";
 import { consumers } from "./consumers.js";
-import { sinks } from "./sinks.js";
+import { files, streams } from "./ways.js";
 
 /** The name, colour and meaning of each verification result. */
 const VERDICTS = {
@@ -143,7 +143,7 @@ export function events(context) {
     field("User", user), operator && field("Name", name), field("Type", type), field("Verdict", verdict),
     operator && [field("Message id", message), field("Request id", request)],
     field(`From (${zoneName()})`, from), field(`To (${zoneName()})`, to),
-    h("button", { type: "submit", class: "button primary" }, "Search"), trouble, operator && h("div", { class: "push" }, csv, ndjson)), h("section", { class: "card" }, place), consumers(context), sinks(context));
+    h("button", { type: "submit", class: "button primary" }, "Search"), trouble, operator && h("div", { class: "push" }, csv, ndjson)), h("section", { class: "card" }, place), consumers(context), streams(context), files(context));
   search();
   if (opened) open(opened);
 }

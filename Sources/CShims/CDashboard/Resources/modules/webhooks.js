@@ -2,13 +2,14 @@
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
-import { ago, dateTime, duration, number, plural } from "./format.js";
+import { dateTime, duration, number } from "./format.js";
 import { dialog, formDialog, removable, showOnce } from "./dialogs.js";
 import { badge, button, card, emptyState, field, notice, privateAddress, select, stacked, table, toast } from "./ui.js";
 import { attempt, pagedView, view } from "./views.js";
 import { remember } from "./address.js";
 import { facts } from "./sample.js";
 import { TYPES } from "./events.js";
+import { behind, lastSuccess, pauses, stateOf } from "./ways.js";
 
 const verdicts = [["verified", "Verified"], ["server", "Server"], ["unverified", "Unverified"], ["warned", "Warned"], ["not_judged", "Not judged"], ["anonymous", "Anonymous"], ["unknown", "Unknown"]];
 const verdictName = Object.fromEntries(verdicts);
@@ -19,7 +20,6 @@ const errorName = {
   timeout: "Timed out", unknown_host: "Unknown host", cannot_connect: "No connection", tls: "TLS failed", refused_address: "Address not allowed", long_answer: "Answer too long",
   cancelled: "Cancelled", connection: "Connection lost", redirect: "Redirect", gone: "Gone", status: "Not accepted",
 };
-const reasons = { requested: "Paused", gone: "Paused: it answered 410 Gone", failing: "Paused: it failed for five days" };
 
 export function webhooks(context) {
   const base = path("apps", context.app.id, "webhooks");
@@ -36,15 +36,9 @@ export function webhooks(context) {
       operator && button("Add a webhook", { symbol: "plus", onclick: () => edit(null) }))),
     items.length === 0 ? emptyState("out", "No webhooks yet", "A webhook is an address of yours that the gateway sends events to, in signed requests (Standard Webhooks): each event at least once, and in order.")
       : h("ul", { class: "hooks", "aria-label": "Webhooks" }, items.map((item) => h("li", { "aria-label": item.url },
-        h("div", { class: "card-head" }, h("h3", { class: "wrap" }, item.url), state(item)),
-        facts([["Events", filters(item)], ["Oldest waiting", item.oldest_unread_ms === null ? "none" : ago(item.oldest_unread_ms)], ["Id", h("span", { class: "mono wrap" }, item.id)]]),
+        h("div", { class: "card-head" }, h("h3", { class: "wrap" }, item.url), stateOf(item)),
+        facts([["Events", filters(item)], ["Behind", behind(item)], ["Last success", lastSuccess(item)], ["Id", h("span", { class: "mono wrap" }, item.id)]]),
         h("div", { class: "actions" }, button("Deliveries", { kind: "small", "aria-label": `Deliveries to ${item.url}`, onclick: () => deliveries(item) }), operator && actions(item)))))), { every: 10_000 });
-
-  function state(item) {
-    if (item.paused) return badge(reasons[item.paused.reason] ?? "paused", item.paused.reason === "requested" ? "amber" : "bad");
-    if (item.failures === 0) return badge("Active", "good");
-    return h("span", { class: "badges" }, badge(plural(item.failures, "failed attempt"), "amber"), h("span", { class: "muted" }, `First ${ago(item.failing_since_ms)}${item.next_attempt_ms === null ? "" : `, next ${item.next_attempt_ms > Date.now() ? ago(item.next_attempt_ms) : "now"}`}`));
-  }
 
   function filters(item) {
     const found = ["verdict", "type", "name", "user"].filter((name) => item[name] !== null).map((name) => badge(`${filterName[name]}: ${name === "verdict" ? verdictName[item[name]] ?? item[name] : item[name]}`));
@@ -55,19 +49,10 @@ export function webhooks(context) {
     return [
       button("Test", { kind: "small", "aria-label": `Test ${item.url}`, onclick: () => test(item.id) }),
       button("Edit", { kind: "small", "aria-label": `Edit ${item.url}`, onclick: () => edit(item) }),
-      !item.paused && item.failures > 0 && button("Retry now", { kind: "small", "aria-label": `Retry ${item.url} now`, onclick: () => act(item, "resume", "The next attempt starts within a second.") }),
-      button(item.paused ? "Resume" : "Pause", { kind: "small", "aria-label": `${item.paused ? "Resume" : "Pause"} ${item.url}`, onclick: () => act(item, item.paused ? "resume" : "pause", item.paused ? "Deliveries resume where they stopped." : "Deliveries are paused; events wait.") }),
+      pauses(`${base}${path(item.id)}`, item, item.url, () => part.reload()),
       removable("Delete", `the webhook ${item.url}`, { text: "Nothing is delivered to it any more, and its position in the events is forgotten.", phrase: "delete" },
         () => api.remove(`${base}${path(item.id)}`), () => { replace(place); part.reload(); toast("The webhook is deleted."); }),
     ];
-  }
-
-  async function act(item, action, text) {
-    await attempt(async () => {
-      await api.post(`${base}${path(item.id, action)}`);
-      toast(text);
-      part.reload();
-    });
   }
 
   async function test(id) {

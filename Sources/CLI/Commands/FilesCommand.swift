@@ -1,0 +1,25 @@
+internal import CountersignCore
+
+/// `countersign files …`.
+enum FilesCommand {
+    static let commands = [show, pause, resume]
+
+    private static let shared = WayCommands(
+        noun: "files", path: { _ in ["files"] }, positionals: [.app], example: "shop")
+
+    private static let show = shared.show(
+        "Show how far an app's hourly event files are",
+        details: """
+            Files are written by a gateway that was started with --event-files. The setting of the folder is the gateway's,
+            so files are neither created nor deleted here. There is no replay: each event is in one file. To write all events
+            again, move the app's folder away.
+            """,
+        "Are the files up to date?", ["WRITTEN": "enabled"])
+    private static let pause = shared.pause(
+        "Pause writing an app's hourly event files", "Before the folder moves",
+        "Paused. Hours that end meanwhile are written when it is resumed, as far as their events are still kept."
+    )
+    private static let resume = shared.resume(
+        "Resume writing an app's hourly event files", "After the folder has moved",
+        "Resumed. A running gateway writes the hours that are over within seconds.")
+}

@@ -1,0 +1,96 @@
+internal import CountersignCore
+
+/// The commands that the nouns of several ways out of the event log have: `consumer`, `webhook`, `stream` and
+/// `files`.
+struct WayCommands: Sendable {
+    let noun: String
+    /// The words after the app that name the way in the admin API.
+    let path: @Sendable (Invocation) throws -> [String]
+    let positionals: [Positional]
+    /// The arguments of the examples.
+    let example: String
+
+    /// The state of a way, in the same rows for each noun.
+    static let state: KeyValuePairs<String, Column> = [
+        "STATE": "state", "POSITION": "position", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
+        "MISSED": "events_missed", "LAST SUCCESS": "last_success_ms", "LAST FAILURE": "last_failure_ms",
+        "ERROR": "error", "REASON": "reason", "FAILURES": "failures", "FAILING SINCE": "failing_since_ms",
+        "NEXT ATTEMPT": "next_attempt_ms",
+    ]
+
+    /// Prints the settings of a way, and its state.
+    func show(
+        _ summary: String, details: String = "", _ purpose: String, _ settings: KeyValuePairs<String, Column>,
+        also say: @escaping @Sendable (Invocation, JSONValue) throws -> Void = { _, _ in }
+    ) -> Command {
+        let settings = settings.map { (name: $0.key, column: $0.value) }
+        return Command(
+            "\(noun) show", summary: summary, details: details, positionals: positionals,
+            flags: [.json] + Flag.place, examples: [purpose: "countersign \(noun) show \(example)"]
+        ) { invocation in
+            let found = try await request("GET", [], invocation)
+            try invocation.print(found) {
+                let rows = settings + Self.state.map { (name: $0.key, column: $0.value) }
+                try invocation.io.print(TextTable(rows: rows.map { [$0.name, $0.column.cell(found)] }))
+                try say(invocation, found)
+            }
+        }
+    }
+
+    func pause(_ summary: String, _ purpose: String, _ said: String) -> Command {
+        action("pause", summary, purpose, said)
+    }
+
+    func resume(_ summary: String, _ purpose: String, _ said: String) -> Command {
+        action(
+            "resume", summary, details: "Also ends the wait after failures: the next attempt starts at once.",
+            purpose, said)
+    }
+
+    private func action(
+        _ verb: String, _ summary: String, details: String = "", _ purpose: String, _ said: String
+    ) -> Command {
+        Command(
+            "\(noun) \(verb)", summary: summary, details: details, positionals: positionals,
+            flags: Flag.place, examples: [purpose: "countersign \(noun) \(verb) \(example)"]
+        ) { invocation in
+            _ = try await request("POST", [verb], invocation)
+            invocation.io.say(said)
+        }
+    }
+
+    func seek(
+        _ summary: String, details: String = "", _ purpose: String,
+        _ said: @escaping @Sendable (JSONValue) -> String
+    ) -> Command {
+        Command(
+            "\(noun) seek", summary: summary, details: details, positionals: positionals,
+            flags: Flag.start + [.json] + Flag.place,
+            examples: [purpose: "countersign \(noun) seek \(example) --time 1d"]
+        ) { invocation in
+            let body = try invocation.start()
+            guard !body.isEmpty else {
+                throw CommandError(.usage, "no position was given", hint: "give --from, --time or --position")
+            }
+            let moved = try await request("POST", ["seek"], body: .object(body), invocation)
+            try invocation.print(moved) { invocation.io.say(said(moved)) }
+        }
+    }
+
+    func delete(_ summary: String) -> Command {
+        Command(
+            "\(noun) delete", summary: summary, positionals: positionals, flags: Flag.place,
+            examples: ["Undo an addition": "countersign \(noun) delete \(example)"]
+        ) { invocation in
+            _ = try await request("DELETE", [], invocation)
+            invocation.io.say("Deleted.")
+        }
+    }
+
+    private func request(
+        _ method: String, _ more: [String], body: JSONValue? = nil, _ invocation: Invocation
+    ) async throws -> JSONValue {
+        let path = ["apps", invocation.app] + (try path(invocation)) + more
+        return try await invocation.admin().send(AdminRequest(method: method, path: path, body: body)).body
+    }
+}
