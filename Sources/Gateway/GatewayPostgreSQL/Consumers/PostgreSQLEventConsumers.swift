@@ -119,12 +119,6 @@ package struct PostgreSQLEventConsumers: EventConsumers {
         ) { $0.int(0) } ?? 0
     }
 
-    package func setFilter(_ filter: EventFilter, of id: EventConsumerID) throws(ConsumerFailure) {
-        try EventConsumerRules.check(filter)
-        let isThere = try write { try ConsumerRows($0).setFilter(filter, of: id) }
-        if !isThere { throw EventConsumerRules.notFound(id) }
-    }
-
     package func seek(
         _ id: EventConsumerID, to start: EventStart
     ) throws(ConsumerFailure) -> EventConsumer {

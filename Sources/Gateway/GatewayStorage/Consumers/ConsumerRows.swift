@@ -92,15 +92,7 @@ package struct ConsumerRows {
         return connection.changes > 0
     }
 
-    /// Returns false when the consumer does not exist, as does the next method.
-    package func setFilter(_ filter: EventFilter, of id: EventConsumerID) throws -> Bool {
-        try run(
-            "UPDATE event_consumer SET verdict = ?4, type = ?5, event_name = ?6, user_id = ?7 WHERE \(Self.isIt)",
-            id, .optionalText(filter.verdict?.word), .optionalText(filter.type), .optionalText(filter.name),
-            .optionalText(filter.userID))
-        return connection.changes > 0
-    }
-
+    /// Returns false when the consumer does not exist.
     package func delete(_ id: EventConsumerID) throws -> Bool {
         // The consumer first, as in PostgreSQL's acknowledgements: another order could end in a deadlock.
         try run("DELETE FROM event_consumer WHERE \(Self.isIt)", id)

@@ -27,9 +27,6 @@ package protocol EventConsumers: Sendable {
     /// Throws `notFound`.
     func find(_ id: EventConsumerID) throws(ConsumerFailure) -> EventConsumer
 
-    /// Changes the filter of future leases. Throws `notFound`, `invalid`.
-    func setFilter(_ filter: EventFilter, of id: EventConsumerID) throws(ConsumerFailure)
-
     /// Ends all leases and moves the position. Throws `notFound`.
     func seek(_ id: EventConsumerID, to start: EventStart) throws(ConsumerFailure) -> EventConsumer
 

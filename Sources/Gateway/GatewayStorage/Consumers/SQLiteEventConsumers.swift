@@ -99,12 +99,6 @@ package final class SQLiteEventConsumers: EventConsumers {
             gap: EventGap(after: least, floor: floor).joined(with: row.passedGap))
     }
 
-    package func setFilter(_ filter: EventFilter, of id: EventConsumerID) throws(ConsumerFailure) {
-        try EventConsumerRules.check(filter)
-        let isThere = try write { try $0.rows.setFilter(filter, of: id) }
-        if !isThere { throw EventConsumerRules.notFound(id) }
-    }
-
     package func seek(
         _ id: EventConsumerID, to start: EventStart
     ) throws(ConsumerFailure) -> EventConsumer {

@@ -28,7 +28,7 @@ struct EventFilesTests {
         let directory: AppDirectory
         private(set) var store: any EventStore
         let clock = ManualClock(now: Date(timeIntervalSince1970: Double(EventFilesTests.start) / 1_000))
-        let said = Lock<[EventFiles.Report]>([])
+        let said = Lock<[EventFileReport]>([])
 
         init() throws {
             home = try TestPlace()

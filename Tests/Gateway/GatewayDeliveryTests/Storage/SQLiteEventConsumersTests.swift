@@ -59,7 +59,7 @@ struct SQLiteEventConsumersTests {
         let consumers = storage.openConsumers(with: store, now: { 0 })
         let id = EventConsumerID(appID: "shop", name: "billing")
         let ways: [() throws -> Void] = [
-            { try consumers.setFilter(EventFilter(), of: id) }, { try consumers.place(id, after: 0) },
+            { try consumers.place(id, after: 0) },
             { _ = try consumers.seek(id, to: .start) }, { try consumers.delete(id) },
             { _ = try consumers.find(id) }, { _ = try consumers.lease(id, limit: 1, seconds: 60) },
         ]

@@ -9,15 +9,6 @@ package import GatewayStorage
 /// The manifest in an app's folder decides where writing continues, and not the stored progress. A file is
 /// complete exactly if the manifest lists it, so a crash between the two neither loses nor repeats events.
 package struct EventFiles: WayKind {
-    package enum Report: Sendable, Equatable {
-        /// A write failed with this reason; it will be retried.
-        case failed(String)
-        /// Writing works again.
-        case recovered
-        /// Retention deleted events before the file's first event, and they were not exported.
-        case missed(app: String, file: String)
-    }
-
     /// The maximum size of a file before compression, in bytes. The event that reaches it is included.
     package static let longestFile = 256 << 20
 
@@ -34,7 +25,7 @@ package struct EventFiles: WayKind {
         _ directory: AppDirectory, folder: String, longestFile: Int = EventFiles.longestFile,
         freeBytes: Int = 0, hasDuty: @escaping @Sendable () -> Bool = { true },
         now: @escaping @Sendable () -> Date, run: @escaping WayRun = EventFiles.queue(),
-        report: @escaping @Sendable (Report) -> Void
+        report: @escaping @Sendable (EventFileReport) -> Void
     ) {
         self.directory = directory
         output = FileOutput(
@@ -63,29 +54,4 @@ package struct EventFiles: WayKind {
     }
 
     package func open(_ route: DeliveryRoute) -> any Way { EventFileWay(of: route.id.appID, output) }
-}
-
-/// The folder, limits and clock of all files.
-struct FileOutput: Sendable {
-    let folder: String
-    let longestFile: Int
-    let freeBytes: Int
-    let now: @Sendable () -> Date
-    let run: WayRun
-    let report: @Sendable (EventFiles.Report) -> Void
-    /// The apps whose last write failed.
-    private let failing = Lock<BytewiseSet>([])
-
-    func succeeded(_ appID: String) {
-        let isLast = failing.withLock { $0.remove(appID) != nil && $0.isEmpty }
-        if isLast { report(.recovered) }
-    }
-
-    func failed(_ appID: String, _ reason: String) {
-        let isFirst = failing.withLock { failing in
-            defer { failing.insert(appID) }
-            return failing.isEmpty
-        }
-        if isFirst { report(.failed(reason)) }
-    }
 }

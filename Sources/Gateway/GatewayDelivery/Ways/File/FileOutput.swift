@@ -1,0 +1,36 @@
+internal import CountersignCore
+internal import Foundation
+
+package enum EventFileReport: Sendable, Equatable {
+    /// A write failed with this reason; it will be retried.
+    case failed(String)
+    /// Writing works again.
+    case recovered
+    /// Retention deleted events before the file's first event, and they were not exported.
+    case missed(app: String, file: String)
+}
+
+/// The folder, limits and clock of all files.
+struct FileOutput: Sendable {
+    let folder: String
+    let longestFile: Int
+    let freeBytes: Int
+    let now: @Sendable () -> Date
+    let run: WayRun
+    let report: @Sendable (EventFileReport) -> Void
+    /// The apps whose last write failed.
+    private let failing = Lock<BytewiseSet>([])
+
+    func succeeded(_ appID: String) {
+        let isLast = failing.withLock { $0.remove(appID) != nil && $0.isEmpty }
+        if isLast { report(.recovered) }
+    }
+
+    func failed(_ appID: String, _ reason: String) {
+        let isFirst = failing.withLock { failing in
+            defer { failing.insert(appID) }
+            return failing.isEmpty
+        }
+        if isFirst { report(.failed(reason)) }
+    }
+}
