@@ -123,7 +123,8 @@ struct AppDeletionTests {
             }
         }
         let after = try rows(of: "kiosk")
-        for (table, rows) in kiosk { #expect(after[table] == rows, "\(table)") }
+        // More rows, if the user was listed meanwhile.
+        for (table, rows) in kiosk { #expect(after[table] ?? 0 >= rows, "\(table)") }
         #expect(try bench.ask("GET", "apps/kiosk/customers/cleo", nil, bench.token("write")).status == 200)
     }
 
