@@ -5,22 +5,26 @@ package enum UUIDText {
     /// The 16 bytes of a UUID. Nil unless the text has the form that ``append(_:to:)`` writes; upper case
     /// is rejected.
     package static func bytes(of text: String) -> [UInt8]? {
-        var text = text
-        return text.withUTF8 { text in
+        words(of: text).map { words in withUnsafeBytes(of: words) { Array($0) } }
+    }
+
+    /// The same bytes as two words in memory order.
+    package static func words(of text: String) -> (UInt64, UInt64)? {
+        text.withBytes { text in
             guard text.count == count else { return nil }
-            var bytes: [UInt8] = []
-            bytes.reserveCapacity(16)
+            var words: (high: UInt64, low: UInt64) = (0, 0)
             var index = 0
             while index < count {
                 if isDash(index) {
                     guard text[index] == UInt8(ascii: "-") else { return nil }
                     index += 1
                 }
-                guard let high = digit(text[index]), let low = digit(text[index + 1]) else { return nil }
-                bytes.append(high << 4 | low)
-                index += 2
+                guard let digit = digit(text[index]) else { return nil }
+                words.high = words.high << 4 | words.low >> 60
+                words.low = words.low << 4 | UInt64(digit)
+                index += 1
             }
-            return bytes
+            return (words.high.bigEndian, words.low.bigEndian)
         }
     }
 

@@ -102,20 +102,33 @@ package final class SQLiteStatement {
     ///
     /// For statements that run for many rows: ``bind(_:at:)`` makes SQLite allocate a copy of each text.
     package func bind(text: String?, at index: Int32) throws(SQLiteError) {
-        guard var text else { return try bind(.null, at: index) }
-        let place = texts ?? .allocate(byteCount: Self.textsBytes, alignment: 1)
-        texts = place
-        let code: Int32? = text.withUTF8 { utf8 in
-            guard utf8.count <= place.count - textsEnd else { return nil }
-            let part = UnsafeMutableRawBufferPointer(rebasing: place[textsEnd..<textsEnd + utf8.count])
-            part.copyMemory(from: UnsafeRawBufferPointer(utf8))
-            return sqlite3_bind_text(
-                handle, index, part.baseAddress?.assumingMemoryBound(to: CChar.self),
-                Int32(utf8.count), nil)
+        guard let text else { return try bind(.null, at: index) }
+        let kept: UnsafeMutableRawBufferPointer?? = text.utf8.withContiguousStorageIfAvailable {
+            keep(UnsafeRawBufferPointer($0))
         }
-        guard let code else { return try bind(.text(text), at: index) }
+        guard let place = kept ?? nil else { return try bind(.text(text), at: index) }
+        let code = sqlite3_bind_text(
+            handle, index, place.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(place.count), nil)
         guard code == SQLITE_OK else { throw error() }
-        textsEnd += text.utf8.count
+    }
+
+    /// Binds a blob that stays valid until ``rewind()`` or ``reset()``. At most 8 KiB of texts and blobs.
+    package func bind(blob: UnsafeRawBufferPointer, at index: Int32) throws(SQLiteError) {
+        guard let place = keep(blob) else { return try bind(.blob(Array(blob)), at: index) }
+        guard sqlite3_bind_blob(handle, index, place.baseAddress, Int32(place.count), nil) == SQLITE_OK else {
+            throw error()
+        }
+    }
+
+    /// Copies bytes to the buffer for texts; nil if there is no room.
+    private func keep(_ bytes: UnsafeRawBufferPointer) -> UnsafeMutableRawBufferPointer? {
+        let buffer = texts ?? .allocate(byteCount: Self.textsBytes, alignment: 1)
+        texts = buffer
+        guard bytes.count <= buffer.count - textsEnd else { return nil }
+        let place = UnsafeMutableRawBufferPointer(rebasing: buffer[textsEnd..<textsEnd + bytes.count])
+        place.copyMemory(from: bytes)
+        textsEnd += bytes.count
+        return place
     }
 
     /// Binds a range of `bytes`, which must be UTF-8, as text without copying. `bytes` must stay valid until

@@ -110,8 +110,12 @@ struct OutputBuffer: ~Copyable {
     }
 
     mutating func append(_ text: String) {
-        var text = text
-        text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
+        guard text.utf8.withContiguousStorageIfAvailable({ append(UnsafeRawBufferPointer($0)) }) == nil else {
+            return
+        }
+        // A text bridged from Objective-C.
+        var copy = text
+        copy.withUTF8 { append(UnsafeRawBufferPointer($0)) }
     }
 
     /// Appends a non-negative number in decimal digits.

@@ -36,7 +36,7 @@ struct EventCounts {
         var bytes = 0
     }
 
-    private var usage: BytewiseDictionary<Usage> = [:]
+    private var usage: [BytewiseText: Usage] = [:]
     /// The event before the first one in `usage`, and the last one in it.
     private var counted: Int64
     private var last: Int64
@@ -61,11 +61,11 @@ struct EventCounts {
     var isEmpty: Bool { last == counted }
 
     /// Bytes of an app's events that are not yet in the table.
-    func bytes(of appID: String) -> Int64 { Int64(usage[appID]?.bytes ?? 0) }
+    func bytes(of appID: String) -> Int64 { Int64(usage[BytewiseText(appID)]?.bytes ?? 0) }
 
     /// Adds events of the current commit; `sequence` is the last of them.
     mutating func add(events: Int, bytes: Int, to appID: String, through sequence: Int64) {
-        Self.note(events, bytes, in: &usage[appID, default: Usage()])
+        Self.note(events, bytes, in: &usage[BytewiseText(appID), default: Usage()])
         last = sequence
     }
 
@@ -87,7 +87,7 @@ struct EventCounts {
                     """
                     INSERT INTO app_usage (app_id, events, bytes) VALUES (?1, ?2, ?3)
                     ON CONFLICT (app_id) DO UPDATE SET events = events + ?2, bytes = bytes + ?3
-                    """, .text(appID), .integer(Int64(added.events)), .integer(Int64(added.bytes)))
+                    """, .text(appID.text), .integer(Int64(added.events)), .integer(Int64(added.bytes)))
             }
             if last > counted { try Self.note(last, connection) }
         } else {

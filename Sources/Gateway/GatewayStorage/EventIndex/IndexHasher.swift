@@ -75,8 +75,7 @@ struct IndexHasher {
         _ part: String, to bytes: UnsafeMutableRawBufferPointer, at start: Int,
         after prefix: StaticString = ""
     ) -> Int {
-        var part = part
-        return part.withUTF8 { text in
+        func append(_ text: UnsafeBufferPointer<UInt8>) -> Int {
             let count = prefix.utf8CodeUnitCount + text.count
             bytes.storeBytes(of: UInt32(count).littleEndian, toByteOffset: start, as: UInt32.self)
             let place = UnsafeMutableRawBufferPointer(rebasing: bytes[(start + 4)...])
@@ -86,5 +85,9 @@ struct IndexHasher {
                 from: UnsafeRawBufferPointer(text))
             return start + 4 + count
         }
+        if let end = part.utf8.withContiguousStorageIfAvailable(append) { return end }
+        // A text bridged from Objective-C.
+        var copy = part
+        return copy.withUTF8(append)
     }
 }

@@ -38,7 +38,7 @@ final class EventLogWriter {
     private var unlisted: [EventCounts.User] = []
     /// Hashes of users known to be in `app_user` or `unlisted`.
     private var knownUsers: Set<UInt64> = []
-    private var knownApps: BytewiseDictionary<UInt64> = [:]
+    private var knownApps: [BytewiseText: UInt64] = [:]
     /// Keys of the events of the current commit. Reused to avoid allocations.
     private var staged: [EventKey: Int64] = [:]
     private var dataVersion: Int64
@@ -254,10 +254,14 @@ final class EventLogWriter {
             try statement.bind(.optionalInteger(key), at: 14)
             try statement.bind(text: proof?.enforcement, at: 15)
             try statement.bind(text: proof?.dialect, at: 16)
-            let uuid = proof.flatMap { UUIDText.bytes(of: $0.requestID) }
+            let uuid = (proof?.requestID).flatMap { UUIDText.words(of: $0) }
             try statement.bind(text: uuid == nil ? proof?.requestID : nil, at: 17)
             try statement.bind(text: proof?.tokenID, at: 18)
-            try statement.bind(uuid.map { .blob($0) } ?? .null, at: 19)
+            if let uuid {
+                try withUnsafeBytes(of: uuid) { try statement.bind(blob: $0, at: 19) }
+            } else {
+                try statement.bind(.null, at: 19)
+            }
             statement.keepTexts()
             let app = hash(ofApp: batch.appID)
             var (user, device): (String?, String?) = (nil, nil)
@@ -311,10 +315,10 @@ final class EventLogWriter {
     }
 
     private func hash(ofApp appID: String) -> UInt64 {
-        if let hash = knownApps[appID] { return hash }
+        if let hash = knownApps[BytewiseText(appID)] { return hash }
         let hash = hasher.hash(of: .app, in: appID)
         if knownApps.count >= Self.mostKnownApps { knownApps = [:] }
-        knownApps[appID] = hash
+        knownApps[BytewiseText(appID)] = hash
         return hash
     }
 

@@ -14,14 +14,22 @@ extension String {
     package func hasSameBytes(as other: String) -> Bool {
         let count = utf8.count
         guard count == other.utf8.count else { return false }
-        var (one, other) = (self, other)
-        return one.withUTF8 { one in
-            other.withUTF8 { other in
+        return withBytes { one in
+            other.withBytes { other in
                 // An empty buffer may have no base address.
                 guard let one = one.baseAddress, let other = other.baseAddress else { return count == 0 }
                 return memcmp(one, other, count) == 0
             }
         }
+    }
+
+    /// Calls `body` with the UTF-8 bytes. `withUTF8` needs a copy of the text, so a reference more and less.
+    @inline(__always)
+    func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
+        if let result = utf8.withContiguousStorageIfAvailable(body) { return result }
+        // A text bridged from Objective-C.
+        var copy = self
+        return copy.withUTF8(body)
     }
 
     package static func == (left: String, right: String) -> Bool { left.hasSameBytes(as: right) }
@@ -235,8 +243,7 @@ extension Sequence<Substring> {
 
 extension Hasher {
     package mutating func combine(_ text: String) {
-        var text = text
-        text.withUTF8 { combine(bytes: UnsafeRawBufferPointer($0)) }
+        text.withBytes { combine(bytes: UnsafeRawBufferPointer($0)) }
         // Separates one text from the next in the hash. This byte never occurs in UTF-8.
         combine(0xFF as UInt8)
     }
