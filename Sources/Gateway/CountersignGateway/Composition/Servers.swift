@@ -78,7 +78,7 @@ struct Servers: Sendable {
             certificates: certificates, observer: observability.observer, sampler: observability.sampler,
             credentialHeaders: credentialHeaders,
             loopCount: configuration.loopCount ?? HTTPServer.usualLoopCount, now: now, report: report,
-            together: { events.together($0) }, decorate: { middleware.readable($0, for: $1) },
+            together: { events.together($0) }, decorate: { middleware.makeReadable(&$0, for: $1) },
             handler: membership.guarding { middleware.answer($0) })
         served.withLock { $0.main = main }
         self.main = main

@@ -24,12 +24,12 @@ package struct Middleware: Sendable {
     }
 
     /// Adds CORS headers to a response that was created outside of this middleware.
-    package func readable(_ response: HTTPResponse, for request: HTTPRequest) -> HTTPResponse {
+    package func makeReadable(_ response: inout HTTPResponse, for request: HTTPRequest) {
         guard request.headerBytes("origin") != nil, !request.path.hasPrefix("/admin"),
             !response.headers.contains(where: { $0.name == "Vary" && $0.value == "Origin" }),
             case .answer(let decorated) = cors.decorated(.answer(response), for: request)
-        else { return response }
-        return decorated
+        else { return }
+        response = decorated
     }
 }
 

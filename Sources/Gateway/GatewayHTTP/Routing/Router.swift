@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import GatewayModel
 
 package struct Router: Sendable {
-    private let exact: BytewiseDictionary<[Endpoint]>
+    private let exact: [BytewiseText: [Route]]
     private let templates: [Template]
     private let refusals: [Refusal]
 
@@ -24,17 +24,34 @@ package struct Router: Sendable {
 
     package init(_ endpoints: [Endpoint], refusals: [Refusal] = []) {
         self.refusals = refusals
-        exact = BytewiseDictionary(grouping: endpoints.filter { !$0.path.contains("{") }, by: \.path)
+        exact = Dictionary(grouping: endpoints.filter { !$0.path.contains("{") }.map(Route.init)) {
+            BytewiseText($0.path)
+        }
         templates = endpoints.filter { $0.path.contains("{") }.map { Template($0) }
+    }
+
+    /// The part of an endpoint that requests need. An object, so that using it takes one reference.
+    private final class Route: Sendable {
+        let method: String
+        let path: String
+        let isForPages: Bool
+        let handle: @Sendable (HTTPRequest, [Substring]) -> HTTPOutcome
+
+        init(_ endpoint: Endpoint) {
+            method = endpoint.method
+            path = endpoint.path
+            isForPages = endpoint.isForPages
+            handle = endpoint.handle
+        }
     }
 
     /// An endpoint whose path has parameters.
     private struct Template {
-        let endpoint: Endpoint
+        let route: Route
         private let segments: [Substring]
 
         init(_ endpoint: Endpoint) {
-            self.endpoint = endpoint
+            route = Route(endpoint)
             // Split like requests: a slash at the end is a separate segment.
             segments = Array(
                 endpoint.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst())
@@ -57,28 +74,28 @@ package struct Router: Sendable {
 
     /// The endpoints of a path without parts that vary. One slash too many at the end means the same, since some
     /// clients write it.
-    private func exactly(_ path: String) -> [Endpoint] {
-        if let endpoints = exact[path] { return endpoints }
+    private func exactly(_ path: String) -> [Route] {
+        if let routes = exact[BytewiseText(path)] { return routes }
         guard path.utf8.last == UInt8(ascii: "/") else { return [] }
-        return exact[String(path.dropLast())] ?? []
+        return exact[BytewiseText(String(path.dropLast()))] ?? []
     }
 
-    private func endpoints(of path: String) -> [Endpoint] {
+    private func routes(of path: String) -> [Route] {
         let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         return exactly(path)
             + templates.filter { template in
                 if case .some = template.match(segments) { true } else { false }
-            }.map(\.endpoint)
+            }.map(\.route)
     }
 
     /// The methods that pages of an app's allowed origins may use on a path; empty if they may not call it.
     package func methodsForPages(of path: String) -> [String] {
-        endpoints(of: path).filter(\.isForPages).map(\.method).sorted()
+        routes(of: path).filter(\.isForPages).map(\.method).sorted()
     }
 
     /// The methods of a path; empty if the path is unknown.
     func methods(of path: String) -> [String] {
-        let methods = BytewiseSet(endpoints(of: path).map(\.method))
+        let methods = BytewiseSet(routes(of: path).map(\.method))
         return (methods.contains("GET") ? methods.union(["HEAD"]) : methods).sorted()
     }
 
@@ -90,13 +107,13 @@ package struct Router: Sendable {
         }
         // HEAD is GET without a body; the server omits the body (RFC 9110, section 9.3.2).
         let method = request.method == "HEAD" ? "GET" : request.method
-        for endpoint in exactly(request.path) where endpoint.method == method {
-            return Self.handle(request, endpoint, [])
+        for route in exactly(request.path) where route.method == method {
+            return Self.handle(request, route, [])
         }
         let segments = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
-        for template in templates where template.endpoint.method == method {
+        for template in templates where template.route.method == method {
             guard let parameters = template.match(segments) else { continue }
-            return Self.handle(request, template.endpoint, parameters)
+            return Self.handle(request, template.route, parameters)
         }
         // RFC 9110, section 9.3.7: `OPTIONS *` is about the whole server.
         if request.path == "*" {
@@ -127,9 +144,9 @@ package struct Router: Sendable {
     }
 
     private static func handle(
-        _ request: HTTPRequest, _ endpoint: Endpoint, _ parameters: [Substring]
+        _ request: HTTPRequest, _ route: Route, _ parameters: [Substring]
     ) -> HTTPOutcome {
-        request.context.route = endpoint.path
-        return endpoint.handle(request, parameters)
+        request.context.route = route.path
+        return route.handle(request, parameters)
     }
 }

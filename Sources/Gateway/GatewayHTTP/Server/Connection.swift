@@ -252,7 +252,8 @@ final class Connection {
     func makeRequest(nowMilliseconds: Int64) -> HTTPRequest {
         let bytes = input.bytes
         parser.copyFields(of: bytes, to: &fields)
-        let target = RequestTarget(UnsafeRawBufferPointer(rebasing: bytes[parser.targetRange]))
+        let target =
+            parser.target ?? RequestTarget(UnsafeRawBufferPointer(rebasing: bytes[parser.targetRange]))
         let request = HTTPRequest(
             method: String(
                 decoding: UnsafeRawBufferPointer(rebasing: bytes[parser.methodRange]), as: UTF8.self),

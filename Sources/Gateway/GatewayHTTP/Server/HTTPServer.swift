@@ -32,7 +32,7 @@ package final class HTTPServer: Sendable {
         now: @escaping @Sendable () -> Date = { Date() },
         report: @escaping @Sendable (String) -> Void = { _ in },
         together: @escaping Together = { $0() },
-        decorate: @escaping RequestService.Decorator = { response, _ in response },
+        decorate: @escaping RequestService.Decorator = { _, _ in },
         handler: @escaping RequestService.Handler
     ) throws(GatewayError) {
         self.loopCount = loopCount

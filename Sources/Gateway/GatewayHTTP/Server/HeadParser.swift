@@ -79,6 +79,8 @@ struct HeadParser {
 
     private(set) var methodRange = 0..<0
     private(set) var targetRange = 0..<0
+    /// The parsed target of a complete head.
+    private(set) var target: RequestTarget?
     private var isHTTP10 = false
 
     // Set by a complete head.
@@ -103,6 +105,7 @@ struct HeadParser {
         fields.removeAll(keepingCapacity: true)
         methodRange = 0..<0
         targetRange = 0..<0
+        target = nil
         framing = .none
         keepsAlive = false
         expectsContinue = false
@@ -245,6 +248,7 @@ struct HeadParser {
                 501, "invalid_target", "the gateway is not a proxy: it does not open tunnels")
         }
         let target = RequestTarget(Self.part(bytes, targetRange))
+        self.target = target
         if let fault = target.fault { throw RequestFault(400, "invalid_target", fault) }
         // RFC 9110, section 9.3.7.
         if target.path == "*", !method.elementsEqual("OPTIONS".utf8) || target.query != nil {

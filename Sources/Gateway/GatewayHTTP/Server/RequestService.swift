@@ -6,7 +6,7 @@ internal import GatewayModel
 package final class RequestService: Sendable {
     package typealias Handler = @Sendable (HTTPRequest) -> HTTPOutcome
     /// Adds the headers that a web page needs to read a response, independent of the response's source.
-    package typealias Decorator = @Sendable (HTTPResponse, HTTPRequest) -> HTTPResponse
+    package typealias Decorator = @Sendable (inout HTTPResponse, HTTPRequest) -> Void
 
     let limits: GatewayLimits
     let trustedProxies: [AddressRange]
@@ -17,7 +17,7 @@ package final class RequestService: Sendable {
     private let rules: HeadRules
     private let now: @Sendable () -> Date
     private let handler: Handler
-    private let decorate: Decorator
+    let decorate: Decorator
     private let largeRequests = LargeRequests()
 
     init(
@@ -104,10 +104,6 @@ package final class RequestService: Sendable {
         }
     }
 
-    /// The response as sent; `request` is nil for a request that could not be read.
-    func decorated(_ response: HTTPResponse, for request: HTTPRequest?) -> HTTPResponse {
-        request.map { decorate(response, $0) } ?? response
-    }
 }
 
 extension RequestService {
@@ -130,13 +126,13 @@ extension RequestService {
             clientAddress: clientAddress, receivedMilliseconds: nowMilliseconds, body: body)
         var fault: HTTPResponse?
         if case .rejected(let found) = progress { fault = found.response }
-        var response = decorated(
-            fault ?? judgeHeader(of: request, parser.framing) ?? answer(request), for: request)
+        var response = fault ?? judgeHeader(of: request, parser.framing) ?? answer(request)
+        decorate(&response, request)
         let trace = trace(of: request)
         observer.requestEnded(
             RequestRecord(
-                request, path: parts.path, response: response, trace: trace,
-                bytesIn: max(body.count, request.body.count), began: began,
+                request, status: response.status, code: response.code, trace: trace,
+                bytesIn: max(body.count, request.body.count), bytesOut: response.body.count, began: began,
                 nowMilliseconds: nowMilliseconds))
         if let trace { response.headers.append(("traceresponse", trace.text)) }
         response.headers.append(("X-Request-Id", request.id))
@@ -168,20 +164,21 @@ extension RequestService {
 }
 
 extension RequestRecord {
+    /// Moves the context out of the request, because copying it costs a reference for each of its texts.
     convenience init(
-        _ request: HTTPRequest?, path: String, response: HTTPResponse?, trace: TraceParent?, bytesIn: Int,
-        began: UInt64, nowMilliseconds: @autoclosure () -> Int64
+        _ request: HTTPRequest?, status: Int?, code: String?, trace: TraceParent?, bytesIn: Int,
+        bytesOut: Int, began: UInt64, nowMilliseconds: @autoclosure () -> Int64
     ) {
         let ended = MonotonicClock.now
-        var context = request?.context ?? RequestContext()
+        var context = RequestContext()
+        if let request { swap(&context, &request.context) }
         context.span?.began = began
         context.span?.ended = ended
         self.init(
             receivedMilliseconds: request?.receivedMilliseconds ?? nowMilliseconds(),
-            id: request?.id ?? "", trace: trace, method: request?.method ?? "", path: path,
+            id: request?.id ?? "", trace: trace, method: request?.method ?? "", path: request?.path ?? "",
             clientAddress: request?.clientAddress ?? "", context: context,
-            status: response?.status, code: response?.code, bytesIn: bytesIn,
-            bytesOut: response?.body.count ?? 0,
+            status: status, code: code, bytesIn: bytesIn, bytesOut: bytesOut,
             seconds: began == 0 ? 0 : Double(ended - began) / 1e9)
     }
 }

@@ -38,7 +38,7 @@ final class ServerLoop: @unchecked Sendable {
     private var handshakes: ContiguousArray<(index: Int, generation: UInt64)> = []
     /// Connections whose stream had no data. New data of a stream wakes no loop, so streams are polled.
     private var streaming: ContiguousArray<Int> = []
-    private var begun: [(ticket: RequestTicket, start: (@escaping @Sendable () -> Void) -> Void)] = []
+    private var begun: [Begun] = []
     private var requestNumber: UInt64 = 0
     /// When the pass began. Deadlines use this value, because reading the clock costs more than the steps
     /// between.
@@ -48,6 +48,12 @@ final class ServerLoop: @unchecked Sendable {
     /// When to accept connections again after no descriptor was free; 0 when accepting.
     private var acceptsAt: UInt64 = 0
     private var stopDeadline: UInt64?
+
+    /// Work to start. A structure, because an array of tuples would wrap each function.
+    private struct Begun {
+        let ticket: RequestTicket
+        let start: (@escaping @Sendable () -> Void) -> Void
+    }
 
     private static let listenerID = UInt64.max
     private static let inboxID = UInt64.max - 1
@@ -127,7 +133,7 @@ final class ServerLoop: @unchecked Sendable {
     private func handOver() {
         guard !begun.isEmpty else { return }
         common.together {
-            for (ticket, start) in begun { start { [inbox] in inbox.signal(ticket) } }
+            for work in begun { work.start { [inbox, ticket = work.ticket] in inbox.signal(ticket) } }
         }
         begun.removeAll(keepingCapacity: true)
     }
@@ -233,7 +239,7 @@ final class ServerLoop: @unchecked Sendable {
     private func close(_ connection: Connection) {
         guard connection.phase != .closed else { return }
         if connection.parser.hasRequestLine, !connection.isObserved {
-            common.observer.requestEnded(record(of: connection, nil, trace: nil))
+            observe(connection, status: nil, code: nil, bytesOut: 0, trace: nil)
         }
         _ = unlist(connection)
         if connection.stream != nil { common.giveStream() }
@@ -502,7 +508,10 @@ final class ServerLoop: @unchecked Sendable {
             connection.peer.enter(.handling, at: now)
             deadlines.set(connection.index, Deadlines.never)
             watchForAbandonment(connection)
-            begun.append((RequestTicket(connection: connection.index, request: requestNumber), start))
+            begun.append(
+                Begun(
+                    ticket: RequestTicket(connection: connection.index, request: requestNumber), start: start)
+            )
             return false
         }
     }
@@ -522,14 +531,16 @@ final class ServerLoop: @unchecked Sendable {
     /// Sends a response. `isWhole` tells whether the request was read completely; otherwise the connection is
     /// closed. Returns whether to continue with the connection.
     private func respond(
-        _ connection: Connection, _ answer: HTTPResponse, isWhole: Bool = false
+        _ connection: Connection, _ answer: consuming HTTPResponse, isWhole: Bool = false
     ) -> Bool {
         let request = connection.request
-        let affordable = affordable(answer, connection)
-        let response = common.service.decorated(affordable, for: request)
+        var response = answer
+        afford(&response, connection)
+        if let request { common.service.decorate(&response, request) }
         let trace = common.service.trace(of: request)
-        connection.isObserved = true
-        common.observer.requestEnded(record(of: connection, response, trace: trace))
+        observe(
+            connection, status: response.status, code: response.code, bytesOut: response.body.count,
+            trace: trace)
         connection.closesAfterwards =
             !isWhole || response.closes || isDraining || !connection.parser.keepsAlive
         let isBodiless =
@@ -587,34 +598,37 @@ final class ServerLoop: @unchecked Sendable {
         setDeadline(connection, seconds: common.limits.bodySeconds + bytes / Self.slowestReader)
     }
 
-    /// Returns the response, or 503 if there is no memory for it. Frees the body of the request.
+    /// Replaces the response by 503 if there is no memory for it. Frees the body of the request.
     ///
     /// Only responses to requests that changed nothing may be replaced, because the client repeats a request
     /// after 503.
-    private func affordable(_ response: HTTPResponse, _ connection: Connection) -> HTTPResponse {
+    private func afford(_ response: inout HTTPResponse, _ connection: Connection) {
         _ = unlist(connection)
         connection.freeBody()
         if response.stream != nil {
-            return common.takeStream() ? response : .overloaded(connection.request)
+            if !common.takeStream() { response = .overloaded(connection.request) }
+            return
         }
-        guard response.body.count > MemoryHolders.untouched, !response.isShared else { return response }
+        guard response.body.count > MemoryHolders.untouched, !response.isShared else { return }
         if !connection.hold(response.body.count, makeRoom) {
             guard !response.changesNothing, connection.request?.isSafe == false else {
-                return .overloaded(connection.request)
+                response = .overloaded(connection.request)
+                return
             }
             connection.held.takeAnyhow(response.body.count)
         }
         list(connection)
-        return response
     }
 
-    private func record(
-        of connection: Connection, _ response: HTTPResponse?, trace: TraceParent?
-    ) -> RequestRecord {
-        RequestRecord(
-            connection.request, path: connection.request?.path ?? "", response: response, trace: trace,
-            bytesIn: max(connection.bodyBytes, connection.request?.body.count ?? 0),
-            began: connection.began, nowMilliseconds: nowMilliseconds)
+    private func observe(
+        _ connection: Connection, status: Int?, code: String?, bytesOut: Int, trace: TraceParent?
+    ) {
+        connection.isObserved = true
+        common.observer.requestEnded(
+            RequestRecord(
+                connection.request, status: status, code: code, trace: trace,
+                bytesIn: max(connection.bodyBytes, connection.request?.body.count ?? 0), bytesOut: bytesOut,
+                began: connection.began, nowMilliseconds: nowMilliseconds))
     }
 
     /// Sends what the socket takes. Returns whether to continue with the connection.
