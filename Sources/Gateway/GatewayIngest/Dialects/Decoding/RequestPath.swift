@@ -121,33 +121,10 @@ package struct RequestPath: Sendable {
         finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
     ) -> HTTPOutcome {
         guard !batch.isEmpty else { return .answer(finish(.success(AppendOutcome()))) }
-        if let restrictions = request.context.restrictions {
-            var devices = DistinctIDs()
-            for event in batch.events { event.anonymousID.map { devices.insert($0) } }
-            let rejection = restrictions.rejection(ofDevices: devices.ids, at: Milliseconds(now()).count)
-            if let rejection {
-                request.context.verdict = nil
-                return .answer(rejection.response(request))
-            }
-        }
-        let judged = batch.with(request.context.proof(dialect: dialect, requestID: request.id))
-        let isTraced = request.context.span != nil
-        // Not `waiting`: its generic code is not specialized here, and every stored event takes this path (ADR 33).
-        let ended = Lock<(result: Result<AppendOutcome, StoreFailure>, instant: UInt64?)?>(nil)
-        return .later(
-            start: { [store] resume in
-                if isTraced { request.context.span?.storeBegan = RequestSpan.instant }
-                store.append(judged) { result in
-                    ended.withLock { $0 = (result, isTraced ? RequestSpan.instant : nil) }
-                    resume()
-                }
-            },
-            poll: {
-                guard let (result, instant) = ended.withLock({ $0 }) else { return nil }
-                if let instant { request.context.span?.storeEnded = instant }
-                if case .success(let outcome) = result { request.context.note(outcome) }
-                return finish(result)
-            })
+        let storing = StoringRequest(
+            request, batch.with(request.context.proof(dialect: dialect, requestID: request.id)), store, finish
+        )
+        return .later(start: { storing.start($0) }, poll: { storing.response() })
     }
 
     /// Runs `work` on a queue that may wait for the disk. Returns a deferred outcome, or a response if too

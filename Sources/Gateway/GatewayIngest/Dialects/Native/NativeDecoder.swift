@@ -4,21 +4,16 @@ internal import GatewayHTTP
 internal import GatewayModel
 
 /// The content of a native body.
-enum Decoded {
-    case contents(Contents)
-    case refused(HTTPResponse)
-
-    struct Contents {
-        var writeKey: String?
-        /// The device's clock when the request was sent, in seconds since 1970.
-        var sentAt: Double?
-        /// The distinct user ids in the body.
-        var userIDs = DistinctIDs()
-        var events: [EventBatch.Event] = []
-        var rejected: [RejectedEvent] = []
-        var warnings: [EventWarning] = []
-        var profiles = Profiles()
-    }
+struct NativeContents {
+    var writeKey: String?
+    /// The device's clock when the request was sent, in seconds since 1970.
+    var sentAt: Double?
+    /// The distinct user ids in the body.
+    var userIDs = DistinctIDs()
+    var events: [EventBatch.Event] = []
+    var rejected: [RejectedEvent] = []
+    var warnings: [EventWarning] = []
+    var profiles = Profiles()
 }
 
 /// Decodes the bodies of `/v1/batch` and of the endpoints for one event.
@@ -27,9 +22,12 @@ struct NativeDecoder {
     let request: HTTPRequest
     let faults: EventFaults
 
-    func decode(_ root: JSONNode, single: EventKind?) -> Decoded {
+    /// Adds to the contents in place, because copying them costs a reference for each of their texts. Returns
+    /// the response if the body is rejected; otherwise nil.
+    func decode(
+        _ root: JSONNode, single: EventKind?, to contents: inout NativeContents
+    ) -> HTTPResponse? {
         guard root.kind == .object else { return refused("the body must be a JSON object") }
-        var contents = Decoded.Contents()
         if let key = root["writeKey"], !key.isNull {
             guard let text = key.string else { return refused("writeKey must be a string") }
             contents.writeKey = text
@@ -42,28 +40,27 @@ struct NativeDecoder {
         if let single {
             let json = request.body.withUnsafeBytes { JSONSpans.root(of: $0) }
             add(root, kind: single, index: 0, json: json, to: &contents)
-            return .contents(contents)
+            return nil
         }
         guard let batch = root["batch"], batch.kind == .array else {
             return refused("the body must have a member batch with an array of events")
         }
         guard JSONSpans.count(batch, upTo: limits.batchEvents) <= limits.batchEvents else {
-            return .refused(
-                .failure(
-                    413, code: "batch_too_large",
-                    reason: "a batch may have at most \(limits.batchEvents) events; send fewer at a time",
-                    requestID: request.id))
+            return .failure(
+                413, code: "batch_too_large",
+                reason: "a batch may have at most \(limits.batchEvents) events; send fewer at a time",
+                requestID: request.id)
         }
         let spans = request.body.withUnsafeBytes { JSONSpans.elements(of: batch, in: root, text: $0) }
         for (index, element) in batch.elements.enumerated() {
             add(element, kind: nil, index: index, json: spans[index], to: &contents)
         }
-        return .contents(contents)
+        return nil
     }
 
     private func add(
         _ node: JSONNode, kind given: EventKind?, index: Int, json: Range<Int>,
-        to contents: inout Decoded.Contents
+        to contents: inout NativeContents
     ) {
         func reject(_ code: String, _ reason: String) {
             contents.rejected.append(RejectedEvent(index: index, code: code, reason: reason))
@@ -82,9 +79,7 @@ struct NativeDecoder {
         guard json.count <= limits.eventBytes else {
             return reject("event_too_large", "an event may have at most \(limits.eventBytes) bytes")
         }
-        guard let kind = given ?? node["type"]?.word.map(EventKind.init(rawValue:)),
-            EventKind.all.contains(kind)
-        else {
+        guard let kind = given ?? Self.kind(node["type"]) else {
             let known = EventKind.all.map(\.rawValue).joined(separator: ", ")
             return reject("unsupported_type", "the type of an event must be one of \(known)")
         }
@@ -152,11 +147,16 @@ struct NativeDecoder {
         }
     }
 
+    private static func kind(_ node: JSONNode?) -> EventKind? {
+        guard let word = node?.utf8 else { return nil }
+        return EventKind.all.first { $0.rawValue.utf8.elementsEqual(word) }
+    }
+
     private static let identifiers: [StaticString] = [
         "userId", "previousId", "anonymousId", "groupId", "messageId",
     ]
 
-    private func refused(_ reason: String) -> Decoded {
-        .refused(.failure(400, code: "invalid_batch", reason: reason, requestID: request.id))
+    private func refused(_ reason: String) -> HTTPResponse {
+        .failure(400, code: "invalid_batch", reason: reason, requestID: request.id)
     }
 }

@@ -105,6 +105,7 @@ package struct NativeDialect: Dialect {
             // With an unknown key, the body is not parsed.
             if named == nil { return .answer(Credentials.unknownWriteKey(request)) }
         }
+        var contents = NativeContents()
         let decoded = path.parsers.parseEvents(
             request,
             isolate: { body in
@@ -115,12 +116,12 @@ package struct NativeDialect: Dialect {
                 }
             }
         ) { root, faults in
-            NativeDecoder(limits: path.limits, request: request, faults: faults).decode(root, single: single)
+            NativeDecoder(limits: path.limits, request: request, faults: faults)
+                .decode(root, single: single, to: &contents)
         }
-        let contents: Decoded.Contents
         switch decoded {
-        case .refused(let response), .value(.refused(let response)): return .answer(response)
-        case .value(.contents(let read)): contents = read
+        case .refused(let response), .value(let response?): return .answer(response)
+        case .value(nil): break
         }
         guard let app = named ?? contents.writeKey.flatMap(path.apps.app(writeKey:)) else {
             return .answer(Credentials.unknownWriteKey(request))
@@ -134,12 +135,13 @@ package struct NativeDialect: Dialect {
             let batch = EventBatch(
                 appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
                 events: contents.events, customers: contents.profiles.changes)
-            request.context.rejected = contents.rejected.count
+            let (rejected, warnings) = (contents.rejected, contents.warnings)
+            request.context.rejected = rejected.count
             return path.store(batch, for: request, dialect: "native") { result in
                 switch result {
                 case .success(let outcome):
                     .ingested(
-                        outcome, rejected: contents.rejected, warnings: contents.warnings, warning: warning,
+                        outcome, rejected: rejected, warnings: warnings, warning: warning,
                         failsWithoutEvents: true)
                 case .failure(let failure): failure.response(request)
                 }

@@ -1,0 +1,56 @@
+internal import CountersignCore
+internal import GatewayHTTP
+internal import GatewayModel
+
+/// A request whose batch is being stored.
+///
+/// One object, because every stored event takes this path: closures for the steps would be an allocation each.
+/// Not `HTTPOutcome.waiting`, whose generic code is not specialized here (ADR 33).
+final class StoringRequest: @unchecked Sendable {
+    private struct State {
+        var result: Result<AppendOutcome, StoreFailure>?
+        var endedAt: UInt64?
+    }
+
+    // The loop's thread uses `request` and `finish`. The store's thread uses the lock and `resume`, which is set
+    // before the store has the batch.
+    private let request: HTTPRequest
+    private let batch: EventBatch
+    private let store: any EventStore
+    private let finish: (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
+    private let isTraced: Bool
+    private var resume: (@Sendable () -> Void)?
+    private let state = Lock(State())
+
+    init(
+        _ request: HTTPRequest, _ batch: EventBatch, _ store: any EventStore,
+        _ finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
+    ) {
+        self.request = request
+        self.batch = batch
+        self.store = store
+        self.finish = finish
+        isTraced = request.context.span != nil
+    }
+
+    func start(_ resume: @escaping @Sendable () -> Void) {
+        if isTraced { request.context.span?.storeBegan = RequestSpan.instant }
+        self.resume = resume
+        store.append(batch) { self.end($0) }
+    }
+
+    private func end(_ result: Result<AppendOutcome, StoreFailure>) {
+        let instant = isTraced ? RequestSpan.instant : nil
+        state.withLock { $0 = State(result: result, endedAt: instant) }
+        resume?()
+    }
+
+    /// The response once the batch is stored or has failed; nil before.
+    func response() -> HTTPResponse? {
+        let state = state.withLock { $0 }
+        guard let result = state.result else { return nil }
+        if let instant = state.endedAt { request.context.span?.storeEnded = instant }
+        if case .success(let outcome) = result { request.context.note(outcome) }
+        return finish(result)
+    }
+}
