@@ -63,12 +63,12 @@ package struct GatheredAnalytics: Sendable {
 
     package var isEmpty: Bool { counts.isEmpty }
 
-    /// Counts a request.
-    package mutating func count(_ minute: Minute) {
+    /// Counts requests.
+    package mutating func count(_ minute: Minute, times: Int = 1) {
         if counts.count < Self.mostCounts || counts[minute] != nil {
-            counts[minute, default: 0] += 1
+            counts[minute, default: 0] += times
         } else {
-            dropped += 1
+            dropped += times
         }
     }
 

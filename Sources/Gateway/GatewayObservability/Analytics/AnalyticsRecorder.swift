@@ -6,7 +6,11 @@ package import GatewayModel
 package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     private struct State {
         var gathered = GatheredAnalytics()
-        var apps: BytewiseDictionary<OfApp> = [:]
+        var apps: [BytewiseText: OfApp] = [:]
+        /// The latest kinds of requests, whose counts are not in `gathered` yet.
+        var rows: [Row] = []
+        /// The row that the next new one replaces.
+        var next = 0
         var sampledMinute: Int64 = 0
         var sampled: [SampleKey: Int] = [:]
         /// Tokens of the latest samples, for verifying them again. In memory only.
@@ -14,15 +18,17 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         var tokenOrder: [String] = []
     }
 
-    private struct OfApp {
+    // Used only under the lock.
+    private final class OfApp {
         var recent = RecentVerdicts()
         /// Used only for apps whose enforcement may return automatically.
         var knownTokens = KnownTokens()
         /// Selects the clients counted by name. All others are counted together.
         var clients = FrequentClients()
+        /// The users of an hour who are not in `gathered` yet.
+        var users: (hour: GatheredAnalytics.Hour, counter: DistinctCounter)?
 
-        /// Counts a request. Returns whether its client is counted by name.
-        mutating func note(_ record: RequestRecord, _ verdict: VerdictKind, minute: Int64) -> Bool {
+        func note(_ record: RequestRecord, _ verdict: VerdictKind) {
             recent.note(
                 verdict, record.context.enforcement, events: record.context.accepted,
                 atMilliseconds: record.receivedMilliseconds)
@@ -31,9 +37,38 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
                     token, of: userID, verdict, record.context.authCode,
                     atMilliseconds: record.receivedMilliseconds)
             }
-            return clients.note(record.context.client, minute: minute)
         }
     }
+
+    /// The requests of a minute that are counted together.
+    ///
+    /// Requests of the same kinds follow each other. Comparing a few kinds is much cheaper than hashing the
+    /// texts of each request.
+    private final class Row {
+        let counted: GatheredAnalytics.Minute
+        /// The client as stated in the requests.
+        let client: ClientInfo
+        let app: OfApp
+        var count = 0
+
+        init(_ counted: GatheredAnalytics.Minute, client: ClientInfo, app: OfApp) {
+            self.counted = counted
+            self.client = client
+            self.app = app
+        }
+
+        func counts(_ record: RequestRecord, _ verdict: VerdictKind, of appID: String, _ minute: Int64)
+            -> Bool
+        {
+            counted.start == minute && counted.key.verdict == verdict
+                && counted.key.code == record.context.authCode
+                && counted.key.enforcement == record.context.enforcement
+                && counted.key.appID == appID && counted.key.endpoint == record.context.route ?? ""
+                && client == record.context.client && counted.key.keyID == record.context.keyID
+        }
+    }
+
+    private static let mostRows = 8
 
     private struct SampleKey: Hashable {
         let appID: String
@@ -55,28 +90,70 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     package func requestEnded(_ record: RequestRecord) {
         guard let verdict = record.context.verdict, let appID = record.context.appID else { return }
         let minute = record.receivedMilliseconds - record.receivedMilliseconds % 60_000
+        let (row, sample) = state.withLock { state -> (Row, FailureSample?) in
+            let row = Self.row(of: record, verdict, appID, minute, &state)
+            row.count += 1
+            row.app.note(record, verdict)
+            Self.noteUser(row, record.context.userID, record.receivedMilliseconds, &state)
+            guard let failure = record.context.failure else { return (row, nil) }
+            return (row, Self.sample(record, row.counted.key, failure, minute, &state))
+        }
+        live.publish { id in
+            LiveFeed.Entry(
+                id: id, atMilliseconds: record.receivedMilliseconds, key: row.counted.key,
+                userID: record.context.userID,
+                network: FailureSample.network(of: record.clientAddress), requestID: record.id,
+                sampleID: sample?.id)
+        }
+    }
+
+    private static func row(
+        of record: RequestRecord, _ verdict: VerdictKind, _ appID: String, _ minute: Int64,
+        _ state: inout State
+    ) -> Row {
+        for row in state.rows where row.counts(record, verdict, of: appID, minute) { return row }
+        // The rows of a minute are counted before the next one selects its clients.
+        if let row = state.rows.first, row.counted.start != minute { gatherRows(&state) }
+        let app = state.apps[BytewiseText(appID)] ?? OfApp()
+        state.apps[BytewiseText(appID)] = app
         var counted = GatheredAnalytics.Minute(
             start: minute,
             key: VerdictKey(
                 appID: appID, endpoint: record.context.route ?? "", verdict: verdict,
                 code: record.context.authCode, enforcement: record.context.enforcement,
                 client: record.context.client, keyID: record.context.keyID))
-        let sample = state.withLock { state -> FailureSample? in
-            if !state.apps[appID, default: OfApp()].note(record, verdict, minute: minute) {
-                counted.key.client = ClientInfo(sdk: "(other)", appVersion: "(other)")
-            }
-            state.gathered.count(counted)
-            Self.noteUser(counted.key, record.context.userID, record.receivedMilliseconds, &state)
-            guard let failure = record.context.failure else { return nil }
-            return Self.sample(record, counted.key, failure, minute, &state)
+        if !app.clients.note(record.context.client, minute: minute) {
+            counted.key.client = ClientInfo(sdk: "(other)", appVersion: "(other)")
         }
-        live.publish { id in
-            LiveFeed.Entry(
-                id: id, atMilliseconds: record.receivedMilliseconds, key: counted.key,
-                userID: record.context.userID,
-                network: FailureSample.network(of: record.clientAddress), requestID: record.id,
-                sampleID: sample?.id)
+        let row = Row(counted, client: record.context.client, app: app)
+        if state.rows.count < mostRows {
+            state.rows.append(row)
+        } else {
+            gather(state.rows[state.next], &state)
+            state.rows[state.next] = row
+            state.next = (state.next + 1) % mostRows
         }
+        return row
+    }
+
+    private static func gatherRows(_ state: inout State) {
+        for row in state.rows { gather(row, &state) }
+        state.rows.removeAll(keepingCapacity: true)
+        state.next = 0
+    }
+
+    private static func gather(_ row: Row, _ state: inout State) {
+        state.gathered.count(row.counted, times: row.count)
+        // The first request was counted when the row was made.
+        row.app.clients.count(row.client, times: row.count - 1)
+    }
+
+    private static func gatherUsers(_ app: OfApp, _ state: inout State) {
+        guard let (hour, counter) = app.users else { return }
+        app.users = nil
+        guard state.gathered.users.count < GatheredAnalytics.mostHours || state.gathered.users[hour] != nil
+        else { return }
+        state.gathered.users[hour, default: DistinctCounter()].add(counter)
     }
 
     /// The sum of verdicts since a time, in milliseconds since 1970, with a resolution of one second. Covers
@@ -85,7 +162,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         state.withLock { state in
             var sum = RecentVerdicts.Sum()
             if let appID {
-                state.apps[appID]?.recent.add(to: &sum, since: milliseconds)
+                state.apps[BytewiseText(appID)]?.recent.add(to: &sum, since: milliseconds)
             } else {
                 for app in state.apps.values { app.recent.add(to: &sum, since: milliseconds) }
             }
@@ -101,15 +178,23 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
 
     /// The users of an app who had a valid token since a time, and how many of them have lost it.
     package func knownTokens(of appID: String, since milliseconds: Int64) -> KnownTokens.Sum {
-        state.withLock { $0.apps[appID]?.knownTokens.sum(since: milliseconds) ?? KnownTokens.Sum() }
+        state.withLock {
+            $0.apps[BytewiseText(appID)]?.knownTokens.sum(since: milliseconds) ?? KnownTokens.Sum()
+        }
     }
 
     package func take() -> GatheredAnalytics {
         state.withLock { state in
+            gatherAll(&state)
             let gathered = state.gathered
             state.gathered = GatheredAnalytics()
             return gathered
         }
+    }
+
+    private func gatherAll(_ state: inout State) {
+        Self.gatherRows(&state)
+        for app in state.apps.values { Self.gatherUsers(app, &state) }
     }
 
     /// The token of a sample; nil once it was evicted from memory.
@@ -120,24 +205,29 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     /// Drops the data of deleted apps. Data gathered since the last ``take()`` is still stored.
     package func forget(_ appIDs: BytewiseSet) {
         state.withLock { state in
-            for id in appIDs { state.apps[id] = nil }
+            gatherAll(&state)
+            for id in appIDs { state.apps[BytewiseText(id)] = nil }
             state.tokens = state.tokens.filter { !appIDs.contains($0.value.appID) }
             state.tokenOrder.removeAll { state.tokens[$0] == nil }
         }
     }
 
-    private static func noteUser(_ key: VerdictKey, _ userID: String?, _ at: Int64, _ state: inout State) {
-        guard let userID, key.verdict != .anonymous else { return }
+    private static func noteUser(_ row: Row, _ userID: String?, _ at: Int64, _ state: inout State) {
+        guard let userID, row.counted.key.verdict != .anonymous else { return }
         let hash = DistinctCounter.hash(userID)
-        let hour = GatheredAnalytics.Hour(appID: key.appID, start: at - at % 3_600_000)
-        if state.gathered.users.count < GatheredAnalytics.mostHours || state.gathered.users[hour] != nil {
-            state.gathered.users[hour, default: DistinctCounter()].add(hash)
+        let start = at - at % 3_600_000
+        if row.app.users?.hour.start != start {
+            gatherUsers(row.app, &state)
+            row.app.users = (.init(appID: row.counted.key.appID, start: start), DistinctCounter())
         }
-        guard let code = key.code, state.gathered.failedUsers.count < GatheredAnalytics.mostFailedUsers
+        row.app.users?.counter.add(hash)
+        guard let code = row.counted.key.code,
+            state.gathered.failedUsers.count < GatheredAnalytics.mostFailedUsers
         else { return }
         state.gathered.failedUsers.insert(
             GatheredAnalytics.FailedUser(
-                hour: hour, code: code, appVersion: key.client.appVersion ?? "", user: hash))
+                hour: .init(appID: row.counted.key.appID, start: start), code: code,
+                appVersion: row.counted.key.client.appVersion ?? "", user: hash))
     }
 
     /// Takes at most five samples of a code in a minute, to limit the cost of a flood of invalid tokens.

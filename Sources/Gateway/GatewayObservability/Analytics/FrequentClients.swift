@@ -19,22 +19,24 @@ struct FrequentClients {
     mutating func note(_ client: ClientInfo, minute: Int64) -> Bool {
         // The clock was ahead. Requests do not overlap by an hour.
         if minute > self.minute || minute < self.minute - Self.halvingMilliseconds { elect(at: minute) }
-        count(client)
+        count(client, times: 1)
         if named.contains(client) { return true }
         guard named.count < Self.most else { return false }
         named.insert(client)
         return true
     }
 
-    private mutating func count(_ client: ClientInfo) {
+    /// Counts requests of a client without selecting clients.
+    mutating func count(_ client: ClientInfo, times: Int) {
+        guard times > 0 else { return }
         if let known = counts.index(forKey: client) {
-            counts.values[known] += 1
+            counts.values[known] += times
         } else if counts.count < Self.capacity {
-            counts[client] = 1
+            counts[client] = times
         } else {
             // Decrements every count. Amortized over the earlier increments, this is one step for each
             // request.
-            counts = counts.compactMapValues { $0 > 1 ? $0 - 1 : nil }
+            counts = counts.compactMapValues { $0 > times ? $0 - times : nil }
         }
     }
 

@@ -69,13 +69,18 @@ package final class LiveFeed: Sendable {
 
     /// Adds a verdict. Calls `make` only if there was a viewer within the last minute.
     func publish(_ make: (UInt64) -> Entry) {
-        let now = nanoseconds()
         state.withLock { state in
             state.lastID += 1
+            // Without viewers the clock is not read.
+            guard state.watchedUntil > 0 || state.sharedUntil > 0 else { return }
+            let now = nanoseconds()
             let (isWatched, isShared) = (state.watchedUntil > now, state.sharedUntil > now)
             if !isWatched, !state.ring.isEmpty { state.ring = [] }
             if !isShared, !state.shared.entries.isEmpty { state.shared = Shared() }
-            guard isWatched || isShared else { return }
+            guard isWatched || isShared else {
+                (state.watchedUntil, state.sharedUntil) = (0, 0)
+                return
+            }
             let entry = make(state.lastID)
             if isWatched { append(entry, to: &state) }
             guard isShared else { return }

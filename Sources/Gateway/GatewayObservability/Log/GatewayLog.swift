@@ -47,6 +47,12 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     }
 
     package func requestEnded(_ record: RequestRecord) {
+        // Most requests succeed, so the usual level of a server in production ends here.
+        if level < .info, let status = record.status, status < 400,
+            record.context.verdict != .acceptedWithWarning
+        {
+            return
+        }
         let own = Self.level(of: record)
         if own <= level { enqueue(.request(record, own)) }
     }

@@ -35,6 +35,10 @@ package final class Metrics: GatewayObserver {
     private struct State {
         var requests: [RequestKey: RequestSeries] = [:]
         var auth: [AuthKey: Int] = [:]
+        /// The series of the last request, which is usually also the next one's. The indices are valid until
+        /// a series is added or removed.
+        var last: (key: RequestKey, at: Dictionary<RequestKey, RequestSeries>.Index)?
+        var lastAuth: (key: AuthKey, at: Dictionary<AuthKey, Int>.Index)?
         var commitSeconds = Histogram.seconds
         var commitEvents = Histogram.sizes
         var failedCommits: BytewiseDictionary<Int> = [:]
@@ -47,19 +51,48 @@ package final class Metrics: GatewayObserver {
     package init() {}
 
     package func requestEnded(_ record: RequestRecord) {
-        let key = RequestKey(
-            appID: record.context.appID, route: record.context.route,
-            statusClass: record.status.map { $0 / 100 } ?? 0)
         state.withLock { state in
-            Self.count(record, in: &state.requests[key, default: RequestSeries()])
-            if let verdict = record.context.verdict {
-                let auth = AuthKey(
-                    appID: record.context.appID, enforcement: record.context.enforcement, verdict: verdict,
-                    code: record.context.authCode
-                )
-                state.auth[auth, default: 0] += 1
-            }
+            let series = Self.series(of: record, &state)
+            Self.count(record, in: &state.requests.values[series])
+            guard let verdict = record.context.verdict else { return }
+            let verdicts = Self.verdicts(of: record, verdict, &state)
+            state.auth.values[verdicts] += 1
         }
+    }
+
+    private static func series(
+        of record: RequestRecord, _ state: inout State
+    ) -> Dictionary<RequestKey, RequestSeries>.Index {
+        let statusClass = record.status.map { $0 / 100 } ?? 0
+        if let (key, index) = state.last, key.statusClass == statusClass,
+            key.route == record.context.route, key.appID == record.context.appID
+        {
+            return index
+        }
+        let key = RequestKey(
+            appID: record.context.appID, route: record.context.route, statusClass: statusClass)
+        if state.requests[key] == nil { state.requests[key] = RequestSeries() }
+        let index = state.requests.index(forKey: key) ?? state.requests.startIndex
+        state.last = (key, index)
+        return index
+    }
+
+    private static func verdicts(
+        of record: RequestRecord, _ verdict: VerdictKind, _ state: inout State
+    ) -> Dictionary<AuthKey, Int>.Index {
+        if let (key, index) = state.lastAuth, key.verdict == verdict,
+            key.enforcement == record.context.enforcement, key.code == record.context.authCode,
+            key.appID == record.context.appID
+        {
+            return index
+        }
+        let key = AuthKey(
+            appID: record.context.appID, enforcement: record.context.enforcement, verdict: verdict,
+            code: record.context.authCode)
+        if state.auth[key] == nil { state.auth[key] = 0 }
+        let index = state.auth.index(forKey: key) ?? state.auth.startIndex
+        state.lastAuth = (key, index)
+        return index
     }
 
     /// Drops the series of deleted apps. A request in progress may create a series again.
@@ -67,6 +100,7 @@ package final class Metrics: GatewayObserver {
         state.withLock { state in
             state.requests = state.requests.filter { $0.key.appID.map(appIDs.contains) != true }
             state.auth = state.auth.filter { $0.key.appID.map(appIDs.contains) != true }
+            (state.last, state.lastAuth) = (nil, nil)
         }
     }
 
