@@ -25,6 +25,7 @@ enum ServeCommand {
         ]
     ) { invocation in
         leaveNoCore()
+        SQLiteStorage.prepareProcess()
         let running = Lock<Gateway?>(nil)
         let signals = StopSignals { running.withLock { $0 }?.reload() }
         var configuration = try SettingReader(invocation: invocation).configuration()

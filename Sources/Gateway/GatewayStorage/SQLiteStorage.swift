@@ -1,3 +1,4 @@
+internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
@@ -26,6 +27,9 @@ package struct SQLiteStorage: Storage {
             path: folder.path + "/" + AnalyticsStore.fileName, busyTimeoutMilliseconds: 1_000)
         attempts = SQLiteReaders(path: folder.path + "/" + DeliveryStore.fileName)
     }
+
+    /// Adapts SQLite to a process that is a gateway. Must be called before any file is opened.
+    package static func prepareProcess() { SQLiteConnection.disableMemoryStatistics() }
 
     private var reader: SQLiteEventLog { SQLiteEventLog(readers: events, runs: runs) }
     package var log: any EventLog { reader }

@@ -56,6 +56,10 @@ package final class SQLiteConnection {
         sqlite3_busy_timeout(opened, busyTimeoutMilliseconds)
     }
 
+    /// Stops SQLite from counting its memory, which takes a lock for each allocation. Concerns the whole
+    /// process. Has no effect once a connection was opened.
+    package static func disableMemoryStatistics() { _ = countersign_sqlite_without_statistics() }
+
     deinit {
         cache.removeAll()
         sqlite3_close_v2(handle)
