@@ -121,6 +121,15 @@ package struct RequestPath: Sendable {
         finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
     ) -> HTTPOutcome {
         guard !batch.isEmpty else { return .answer(finish(.success(AppendOutcome()))) }
+        if let restrictions = request.context.restrictions {
+            var devices = DistinctIDs()
+            for event in batch.events { event.anonymousID.map { devices.insert($0) } }
+            let rejection = restrictions.rejection(ofDevices: devices.ids, at: Milliseconds(now()).count)
+            if let rejection {
+                request.context.verdict = nil
+                return .answer(rejection.response(request))
+            }
+        }
         let storing = StoringRequest(
             request, batch.with(request.context.proof(dialect: dialect, requestID: request.id)), store, finish
         )
