@@ -76,6 +76,7 @@ package final class DeliveryRunner: Sendable {
     }
 
     package func start() {
+        queue.async { [weak self] in self?.lookNow() }
         ticker.start { [weak self] in self?.lookNow() }
     }
 

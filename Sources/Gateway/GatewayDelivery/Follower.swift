@@ -44,6 +44,8 @@ package struct Follower: Sendable {
         _ route: DeliveryRoute, _ progress: DeliveryProgress, retry: Retry, probeMilliseconds: Int64? = nil
     ) {
         self.progress = progress
+        // A way that only waited is asked again after a start. A back-off continues.
+        if progress.failingSinceMilliseconds == nil { self.progress.nextMilliseconds = 0 }
         self.retry = retry
         self.probeMilliseconds = probeMilliseconds
         isPaused = route.isPaused

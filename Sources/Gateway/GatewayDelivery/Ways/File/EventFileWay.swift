@@ -33,7 +33,7 @@ final class EventFileWay: Way {
         output.run { [self] in
             do {
                 let answer = try write(batch)
-                if case .delivered = answer { output.succeeded(appID) }
+                if case .delivered = answer, !batch.events.isEmpty { output.succeeded(appID) }
                 done(answer)
             } catch {
                 let reason = FileProblem.text(error)
@@ -46,9 +46,7 @@ final class EventFileWay: Way {
     private var isClosed: Bool { state.withLock { $0.isClosed } }
 
     private func write(_ batch: DeliveryBatch) throws -> DeliveryAnswer {
-        guard !isClosed, let positions = batch.positions, let first = batch.events.first else {
-            return .notTried
-        }
+        guard !isClosed, let positions = batch.positions else { return .notTried }
         var manifest = try EventFileManifest(folder: output.folder + "/" + appID)
         let place = try place(in: manifest, positions)
         let isKnown = state.withLock { state in
@@ -60,6 +58,7 @@ final class EventFileWay: Way {
         guard place == committed || isKnown && place < committed else {
             return .moved(to: place, receiver: 0)
         }
+        guard let first = batch.events.first else { return .delivered(through: committed) }
         let now = Milliseconds(output.now()).count
         let end = now - now % Self.hour
         guard Self.isDue(first, before: end) else { return .wait(untilMilliseconds: end + Self.hour) }

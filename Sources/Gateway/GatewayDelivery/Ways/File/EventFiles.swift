@@ -14,6 +14,8 @@ package struct EventFiles: WayKind {
 
     package let kind = EventConsumerID.Kind.file
     package let retry = Retry(first: 10, most: 10)
+    /// The folder may have been moved away.
+    package let probeMilliseconds: Int64? = 3_600_000
     private let directory: AppDirectory
     private let output: FileOutput
     private let duty: @Sendable () -> Bool
