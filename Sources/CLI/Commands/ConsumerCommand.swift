@@ -12,14 +12,7 @@ enum ConsumerCommand {
     private static let hold = Flag(
         "hold-days", .duration(.days, 1...EventConsumerSettings.longestHold),
         help: "how many extra days retention waits for this consumer; none by default")
-    private static let user = Flag("user", .text("ID"), help: "only this user's events")
-    private static let type = Flag("type", .choice(EventKind.storedWords), help: "only events of this type")
-    private static let eventName = Flag("name", .text("TEXT"), help: "only events with this name")
-    private static let verdict = Flag(
-        "verdict", .choice(VerdictFilter.words), help: "only events with this verdict")
-    private static let shared = WayCommands(
-        noun: "consumer", path: { ["consumers", $0[name]] }, positionals: [.app, name],
-        example: "shop $(countersign consumer create shop billing)")
+    private static let example = "$(countersign consumer create shop billing)"
 
     private static var columns: KeyValuePairs<String, Column> {
         [
@@ -44,7 +37,7 @@ enum ConsumerCommand {
             `countersign admin token create --scopes reader --app APP`.
             """,
         positionals: [.app, name],
-        flags: [partitions, hold, user, type, eventName, verdict] + Flag.start + [.json] + Flag.place,
+        flags: [partitions, hold] + Flag.filter + Flag.start + [.json] + Flag.place,
         examples: [
             "What is verified, from now on":
                 "countersign consumer create shop billing --verdict verified --from end"
@@ -55,9 +48,7 @@ enum ConsumerCommand {
         body["partitions"] = .integer(Int64(try invocation.integer(of: partitions) ?? 1))
         body["hold_days"] = try invocation.integer(of: hold).map { .integer(Int64($0)) }
         var filter: JSONObject = [:]
-        for (member, flag) in [("user", user), ("type", type), ("name", eventName), ("verdict", verdict)] {
-            filter[member] = try invocation.value(of: flag).map { .string($0) }
-        }
+        for (name, value) in try invocation.filter() { filter[name] = value.map { .string($0) } }
         if !filter.isEmpty { body["filter"] = .object(filter) }
         let made = try await invocation.admin().post(
             "apps", invocation.app, "consumers", body: .object(body))
