@@ -452,10 +452,10 @@ let tests: [Target] = [
     .testTarget(
         name: "CountersignCLITests",
         dependencies: [
-            "Countersign", "CountersignCLI", "CountersignCore", "CountersignCrypto", "CountersignGateway",
-            "CountersignGatewayTesting", "CountersignJOSE", "CountersignJSON", "CountersignSQLite",
-            "CountersignTesting", "CountersignTransport", "GatewayHTTP", "GatewayIngest", "GatewayModel",
-            "GatewayStorage",
+            "Countersign", "CountersignCLI", "CountersignConsumer", "CountersignCore", "CountersignCrypto",
+            "CountersignGateway", "CountersignGatewayTesting", "CountersignJOSE", "CountersignJSON",
+            "CountersignSQLite", "CountersignTesting", "CountersignTransport", "GatewayHTTP", "GatewayIngest",
+            "GatewayModel", "GatewayStorage",
         ], path: "Tests/CLI/CountersignCLITests", swiftSettings: strict),
 ]
 

@@ -1,16 +1,17 @@
 internal import CountersignCore
 internal import Foundation
 
-/// A request to the admin API.
+/// A request to the admin API, or to the API for reading events.
 struct AdminRequest: Sendable {
     let method: String
-    /// The unescaped path segments below `/admin/api`.
+    /// The unescaped path segments below ``root``.
     let path: [String]
     /// Parameters with the value nil are omitted.
     var query: [(name: String, value: String?)] = []
     /// The entity tag of the resource that the change is based on.
     var ifMatch: String?
     var body: JSONValue?
+    var root = "/admin/api"
 
     /// The escaped path, such as `/apps/shop`.
     var encodedPath: String { path.map { "/" + Self.encoded($0) }.joined() }
@@ -131,9 +132,11 @@ extension AdminClient {
 }
 
 extension CommandError {
-    /// Converts an error response of the admin API (RFC 9457), with the matching exit code.
+    /// Converts an error response of the admin API (RFC 9457), or of the API for reading events, with the
+    /// matching exit code.
     init(status: Int, problem: JSONValue) {
-        let reason = problem["detail"].text.map { TerminalText.safe($0) } ?? "the server answered \(status)"
+        let detail = problem["detail"].text ?? problem["reason"].text
+        let reason = detail.map { TerminalText.safe($0) } ?? "the server answered \(status)"
         switch status {
         case 401:
             self.init(
@@ -141,7 +144,7 @@ extension CommandError {
                 hint: "`countersign admin token create` on the gateway's machine makes a token")
         case 403:
             self.init(.notAuthorized, reason, hint: "`countersign profile show` says what the token may do")
-        case 404 where problem["detail"].text == nil:
+        case 404 where detail == nil:
             self.init(.notFound, reason, hint: "is this the URL of a Countersign gateway's admin listener?")
         case 404:
             let hint: String? =

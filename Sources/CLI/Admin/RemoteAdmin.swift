@@ -69,7 +69,7 @@ struct RemoteAdmin: AdminClient {
         _ request: AdminRequest, accept: String, timeout: TimeInterval, lastEventID: String? = nil
     ) throws(CommandError) -> TransportRequest {
         let text =
-            server.url + "/admin/api" + request.encodedPath + (request.encodedQuery.map { "?" + $0 } ?? "")
+            server.url + request.root + request.encodedPath + (request.encodedQuery.map { "?" + $0 } ?? "")
         guard let url = URL(string: text), token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw CommandError(.usage, "the API token contains invalid characters")
         }
@@ -106,15 +106,15 @@ struct RemoteAdmin: AdminClient {
     func stream(
         _ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void
     ) async throws -> [(name: String, value: String)] {
-        try await stream(request, accept: "*/*", lastEventID: nil, take)
+        try await stream(request, accept: "*/*", take)
     }
 
-    /// The same with the header fields of server-sent events.
+    /// The same with a media type, a position in server-sent events and a time limit in seconds.
     @discardableResult func stream(
-        _ request: AdminRequest, accept: String, lastEventID: String?,
+        _ request: AdminRequest, accept: String, lastEventID: String? = nil, timeout: TimeInterval = 86_400,
         _ take: @escaping @Sendable ([UInt8]) throws -> Void
     ) async throws -> [(name: String, value: String)] {
-        let request = try self.request(request, accept: accept, timeout: 86_400, lastEventID: lastEventID)
+        let request = try self.request(request, accept: accept, timeout: timeout, lastEventID: lastEventID)
         let failure = Lock<(any Error)?>(nil)
         do {
             let response = try await transport.stream(request) { bytes in

@@ -3,7 +3,8 @@ enum CommandTable {
     static let all: [Command] =
         [
             ServeCommand.command, DevCommand.command, DemoCommand.command, SendCommand.command,
-            TailCommand.command, TriggerCommand.command, DoctorCommand.command, SelfCheckCommand.command,
+            TailCommand.command, ListenCommand.command, TriggerCommand.command, DoctorCommand.command,
+            SelfCheckCommand.command,
         ]
         + AppCommand.commands
         + AppRulesCommand.commands

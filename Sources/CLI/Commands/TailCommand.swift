@@ -77,10 +77,11 @@ extension Tail.Connection {
     /// stream when the token expires.
     private static let tokenSeconds = 86_400.0
 
-    /// Connects to a running gateway with a new token, which is deleted on close.
+    /// Connects to a running gateway with a new token, which is deleted on close. With `app`, the token reads
+    /// the events of the app, at the URL for clients.
     init(
         toGatewayOn place: StoragePlace, certificateAuthorityFile authority: String?, tokenName: String,
-        scope: String
+        scope: String, app: String? = nil
     ) async throws {
         guard let running = try place.runningGateway() else {
             throw CommandError(
@@ -93,9 +94,11 @@ extension Tail.Connection {
             "tokens",
             body: [
                 "name": .string(tokenName), "scopes": [.string(scope)], "expires_ms": .integer(expires),
+                "app": app.map { .string($0) } ?? .null,
             ])
         let server = RemoteAdmin.Server(
-            url: running.adminURL, certificateAuthorityFile: authority, allowsPlainHTTP: true)
+            url: app == nil ? running.adminURL : running.url, certificateAuthorityFile: authority,
+            allowsPlainHTTP: true)
         self.init(
             admin: try RemoteAdmin(server, token: made["token"].text ?? ""),
             close: { _ = try? await local.delete("tokens", made["id"].text ?? "") })

@@ -25,7 +25,7 @@ enum WebhookCommand {
     private static let user = Flag(
         "user", .text("ID"), mayBeEmpty: true,
         help: "only this user's events: the id or the pseudonym; in an update, empty means everybody's")
-    private static let batch = Flag(
+    static let batch = Flag(
         "batch-size", .integer("N", 1...500), help: "most events in one delivery; 100 by default")
     private static let allowPrivate = Flag(
         "allow-private", help: "allow a private network or this machine; needs the role owner")

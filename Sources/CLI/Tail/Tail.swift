@@ -35,7 +35,7 @@ final class Tail: Sendable {
         var hasHeader = false
     }
 
-    private static let retries = RetryPolicy(baseDelay: 1, maximumDelay: 30)
+    static let retries = RetryPolicy(baseDelay: 1, maximumDelay: 30)
 
     private let options: Options
     private let io: CommandIO

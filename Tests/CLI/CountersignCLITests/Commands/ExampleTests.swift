@@ -44,14 +44,14 @@ struct ExampleTests {
         let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") { _ in }
         let needsGateway =
             [
-                "send", "tail", "trigger", "doctor", "self-check", "event list", "event export",
+                "send", "tail", "listen", "trigger", "doctor", "self-check", "event list", "event export",
                 "enforcement preview",
             ].contains(command) || command.hasPrefix("consumer") || command.hasPrefix("sink")
         if needsGateway { _ = try await gateway.start() }
         try await prepare(command)
         let commandLine = try await withRealID(command, commandLine, shell)
         let result =
-            ["serve", "dev"].contains(command)
+            ["serve", "dev", "listen"].contains(command)
             ? try await shell.runUntilFirstLine(commandLine + (command == "dev" ? " --backend-port 0" : ""))
             : try await shell.run(command == "tail" ? Self.triggering(commandLine) : commandLine)
         if needsGateway { #expect(await gateway.stop() == 0) }
