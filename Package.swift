@@ -294,8 +294,8 @@ let tests: [Target] = [
         name: "GatewayTestSupport",
         dependencies: [
             "CZlib", "CountersignCore", "CountersignCrypto", "CountersignGateway",
-            "CountersignGatewayTesting", "CountersignSQLite", "CountersignTesting", "GatewayIngest",
-            "GatewayModel", "GatewayStorage",
+            "CountersignGatewayTesting", "CountersignJOSE", "CountersignSQLite", "CountersignTesting",
+            "GatewayIngest", "GatewayModel", "GatewayStorage",
         ], path: "Tests/Gateway/Support", swiftSettings: strict),
 
     .testTarget(

@@ -62,48 +62,16 @@ struct EventProofTests {
         #expect(try rows(fixture) == [["anonymous", nil, "0", "required", "native", nil, "1"]])
     }
 
-    @Test func everyDialectSaysIt() throws {
+    @Test(arguments: WireShape.all)
+    func everyDialectSaysIt(shape: WireShape) throws {
         let fixture = try GatewayFixture(.standard)
-        let project = "0aef3a96-3804-11e8-b710-141877340e97"
-        try fixture.apps.setProjectToken(project, for: fixture.appID)
-        try fixture.gateway.refreshApps()
-        let token = try token(fixture)
-        let access = try fixture.signingKey.sign(claims: [
-            "sub": "user-1", "aud": "shop", "jti": "t-1",
-            "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
-        ])
         let client = try fixture.client()
-        let requests: [(path: String, headers: [String: String], body: String)] = [
-            (
-                "/api/v3/data",
-                [
-                    "X-Braze-Api-Key": fixture.writeKey, "X-Braze-DataRequest": "true",
-                    "X-Braze-Auth-Signature": token,
-                ],
-                """
-                {"api_key":null,"time":1795249800,"device_id":"d","sdk_version":"13.0.0","events":[
-                {"name":"ce","data":{"n":"Order"},"time":1795249790.5,"user_id":"user-1","session_id":"s"}]}
-                """
-            ),
-            (
-                "/track/v2/projects/\(project)/customers/events",
-                ["Authorization": "Token \(fixture.writeKey)", "X-Countersign-Signature": token],
-                #"{"customer_ids":{"registered":"user-1"},"event_type":"order"}"#
-            ),
-            (
-                "/api/locations/\(project)", ["Authorization": "Bearer " + access],
-                #"{"location":{"uuid":"u-1","timestamp":"2015-05-05T04:31:54.123Z","coords":{"latitude":45.5,"longitude":-73.5}}}"#
-            ),
-        ]
-        for request in requests {
-            let answer = client.post(request.body, path: request.path, headers: request.headers)
-            #expect((200..<300).contains(answer?.status ?? 0), "\(request.path): \(answer?.body ?? "none")")
+        for (number, path) in shape.paths.enumerated() {
+            let body = shape.body(shape.event("m-\(number)"))
+            let answer = try shape.send(body, to: fixture, client, at: path, user: "user-1")
+            #expect((200...201).contains(answer.status), "\(path): \(answer.body)")
         }
-        let rows = try rows(fixture)
-        #expect(rows.map { $0[4] } == ["braze", "bloomreach", "geolocation"])
-        for row in rows {
-            #expect(
-                [row[0], row[1], row[2], row[5], row[6]] == ["verified", nil, "1", "t-1", "1"], "\(row)")
-        }
+        let row = ["verified", nil, "1", "required", shape.dialect.name, "t-1", "1"]
+        #expect(try rows(fixture) == Array(repeating: row, count: shape.paths.count))
     }
 }

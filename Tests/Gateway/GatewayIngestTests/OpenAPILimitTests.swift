@@ -54,22 +54,12 @@ struct OpenAPILimitTests {
         }
     }
 
-    @Test func nativeBatches() throws {
-        try expect("Batch/properties/batch/maxItems") { count in
-            let event = #"{"type":"track","event":"e","userId":"u"}"#
-            let answer = client.connection.post(
-                #"{"batch":\#(list(event, count))}"#, headers: ["X-Write-Key": client.fixture.writeKey])
-            return answer?.status == 200
-        }
-    }
-
-    @Test(arguments: ["events", "attributes"])
-    func brazeRequests(member: String) throws {
-        try expect("BrazeData/properties/\(member)/maxItems") { count in
-            let answer = client.connection.post(
-                #"{"device_id":"d","\#(member)":\#(list(#"{"name":"ss"}"#, count))}"#, path: "/api/v3/data",
-                headers: ["X-Braze-Api-Key": client.fixture.writeKey])
-            return answer?.status == 201
+    @Test(arguments: WireShape.lists.filter { $0.limit != nil })
+    func events(shape: WireShape) throws {
+        try expect((shape.limit ?? "") + "/maxItems") { count in
+            let events = (0..<count).map { Array(shape.event("m-\($0)").utf8) }
+            return try (200...201).contains(
+                shape.send(shape.body(events), to: client.fixture, client.connection).status)
         }
     }
 

@@ -19,57 +19,8 @@ struct DamagedEventsTests {
         connection = try fixture.client()
     }
 
-    enum Shape: CaseIterable {
-        case native, escapedNative, brazeEvents, brazeAttributes, escapedBraze
-        case locations, bareLocations, namedLocations, wrappedLocations
-
-        /// An event with additional members.
-        func event(_ id: String, _ members: String = "") -> String {
-            let members = members.isEmpty ? "" : "," + members
-            return switch self {
-            case .native, .escapedNative:
-                #"{"type":"track","event":"e","userId":"u","messageId":"\#(id)"\#(members)}"#
-            case .brazeEvents, .escapedBraze: #"{"name":"e","user_id":"u","message_id":"\#(id)"\#(members)}"#
-            case .brazeAttributes: #"{"user_id":"u","message_id":"\#(id)"\#(members)}"#
-            case .locations, .bareLocations, .namedLocations, .wrappedLocations:
-                #"{"coords":{"latitude":1},"uuid":"\#(id)"\#(members)}"#
-            }
-        }
-
-        func body(_ events: [[UInt8]]) -> [UInt8] {
-            let list = Array(events.joined(separator: [UInt8(ascii: ",")]))
-            let (before, after) =
-                switch self {
-                case .native: (#"{"sentAt":"2026-11-21T08:30:00Z","batch":["#, "]}")
-                case .escapedNative: (#"{"\u0062atch":["#, "]}")
-                case .brazeEvents: (#"{"device_id":"d","events":["#, "]}")
-                case .escapedBraze: (#"{"device_id":"d","\u0065v\u0065nts":["#, "]}")
-                case .brazeAttributes: (#"{"events":[],"device_id":"d","attributes":["#, "]}")
-                case .locations: (#"{"location":["#, #"],"params":1}"#)
-                case .bareLocations: ("[", "]")
-                case .namedLocations: (#"{"points": [ "#, #" ],"x":{}}"#)
-                case .wrappedLocations: (#"[{"location":["#, "]}]")
-                }
-            return Array(before.utf8) + list + Array(after.utf8)
-        }
-    }
-
-    private func post(_ body: [UInt8], _ shape: Shape) throws -> TestAnswer {
-        switch shape {
-        case .native, .escapedNative:
-            return try #require(
-                connection.send("POST", "/v1/batch", ["X-Write-Key": fixture.writeKey], body))
-        case .brazeEvents, .brazeAttributes, .escapedBraze:
-            return try #require(
-                connection.send("POST", "/api/v3/data", ["X-Braze-Api-Key": fixture.writeKey], body))
-        case .locations, .bareLocations, .namedLocations, .wrappedLocations:
-            let token = try fixture.signingKey.sign(claims: [
-                "sub": "device-1", "aud": "shop",
-                "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
-            ])
-            return try #require(
-                connection.send("POST", "/api/locations", ["Authorization": "Bearer " + token], body))
-        }
+    private func post(_ body: [UInt8], _ shape: WireShape) throws -> TestAnswer {
+        try shape.send(body, to: fixture, connection)
     }
 
     private func stored() throws -> [String] { try fixture.rows("message_id").compactMap(\.[0]) }
@@ -91,15 +42,15 @@ struct DamagedEventsTests {
             [0x22, 0x74, 0x22, 0x3A, 0x22, 0xC3, 0x28, 0x22], [0x22, 0xFF, 0x22, 0x3A, 0x31],
         ]
 
-    @Test(arguments: Shape.allCases)
-    func aDamagedEventIsRejectedAlone(shape: Shape) throws {
+    @Test(arguments: WireShape.lists)
+    func aDamagedEventIsRejectedAlone(shape: WireShape) throws {
         for (number, damage) in Self.damages.enumerated() {
             let bad =
                 Array(shape.event("bad-\(number)").utf8.dropLast()) + [UInt8(ascii: ",")] + damage + [0x7D]
             let answer = try post(
                 shape.body([
                     Array(shape.event("a-\(number)").utf8), bad,
-                    Array(shape.event("b-\(number)", #""x":"\u00e9\ud83d\ude00 \\ud83d""#).utf8),
+                    Array(shape.event("b-\(number)", ["x": #""\u00e9\ud83d\ude00 \\ud83d""#]).utf8),
                 ]), shape)
             let what = String(decoding: damage, as: UTF8.self)
             #expect((200...201).contains(answer.status), "\(what)")
@@ -120,24 +71,18 @@ struct DamagedEventsTests {
         + [String(repeating: "9", count: 310), "-" + String(repeating: "1", count: 5_000) + ".5"]
 
     /// An event is not lost because of a time that no parser can represent.
-    @Test(arguments: Shape.allCases)
-    func anEventWhoseTimeIsOutOfRangeHasTheTimeOfReceipt(shape: Shape) throws {
-        let name =
-            switch shape {
-            case .native, .escapedNative: "timestamp"
-            case .brazeEvents, .brazeAttributes, .escapedBraze: "time"
-            case .locations, .bareLocations, .namedLocations, .wrappedLocations: "timestamp"
-            }
+    @Test(arguments: WireShape.lists)
+    func anEventWhoseTimeIsOutOfRangeHasTheTimeOfReceipt(shape: WireShape) throws {
+        let name = shape.dialect.time
         let escaped = #"\u00\#(String(name.utf8.first ?? 0, radix: 16))\#(name.dropFirst())"#
-        let times = Self.unusableNumbers.map { #""\#(name)":\#($0)"# } + [#""\#(escaped)": 1e400 "#]
-        for (number, time) in times.enumerated() {
+        let times = Self.unusableNumbers.map { (name, $0) } + [(escaped, " 1e400 ")]
+        for (number, (name, time)) in times.enumerated() {
             let before = Int64(Date().timeIntervalSince1970 * 1_000) - 1_000
             let answer = try post(
-                shape.body([
-                    Array(shape.event("a-\(number)", time).utf8), Array(shape.event("b-\(number)").utf8),
-                    Array(shape.event("c-\(number)", time + #","x":1e400"#).utf8),
-                    Array(shape.event("d-\(number)", #""properties":{\#(time)}"#).utf8),
-                ]), shape)
+                shape.body(
+                    shape.event("a-\(number)", [name: time]), shape.event("b-\(number)"),
+                    shape.event("c-\(number)", [name: time, "x": "1e400"]),
+                    shape.event("d-\(number)", ["properties": #"{"\#(name)":\#(time)}"#])), shape)
             #expect((200...201).contains(answer.status), "\(time)")
             #expect(rejected(answer).map { $0["index"] as? Int } == [2, 3], "\(time)")
             let warnings = answer.json["warnings"] as? [[String: Any]]
@@ -158,58 +103,47 @@ struct DamagedEventsTests {
 
     @Test(arguments: unusableNumbers)
     func aSingleEventWhoseTimeIsOutOfRangeHasTheTimeOfReceipt(number: String) throws {
-        let native = #"{"event":"e","userId":"u","messageId":"m","timestamp":\#(number)}"#
-        let bloomreach = #"{"customer_ids":{"cookie":"c"},"event_type":"e","#
-        let track = "/track/v2/projects/shop/customers"
-        let cases: [(path: String, body: String)] = [
-            ("/v1/track", native), ("/v1/t", native.replacing(#""m""#, with: #""n""#)),
-            ("/api/locations", #"{"coords":{},"timestamp":\#(number)}"#),
-            ("/api/locations", #"{"location":{"coords":{},"uuid":"x","timestamp":\#(number)}}"#),
-            (track + "/events", bloomreach + #""timestamp":\#(number)}"#),
-            (track + "/events", bloomreach + #""age":\#(number)}"#),
-            (track + "/events", bloomreach + #""age":5,"timestamp":\#(number)}"#),
-            (track, #"{"customer_ids":{"cookie":"c"},"properties":{},"timestamp":\#(number)}"#),
-        ]
-        let token = try fixture.signingKey.sign(claims: [
-            "sub": "device-1", "aud": "shop", "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
-        ])
-        for (path, body) in cases {
-            let headers =
-                path == "/api/locations"
-                ? ["Authorization": "Bearer " + token]
-                : path.hasPrefix("/track")
-                    ? ["Authorization": "Token \(fixture.writeKey)"] : ["X-Write-Key": fixture.writeKey]
-            let answer = try #require(connection.send("POST", path, headers, Array(body.utf8)))
-            #expect(answer.status == 200, "\(path) \(answer.body)")
-            let warnings = answer.json["warnings"] as? [[String: Any]]
-            #expect(warnings?.map { $0["code"] as? String } == ["time_replaced"], "\(path) \(body)")
+        func post(_ shape: WireShape, _ path: String, _ members: KeyValuePairs<String, String>) throws
+            -> TestAnswer
+        {
+            let id = "m-\(try stored().count)"
+            return try shape.send(shape.body(shape.event(id, members)), to: fixture, connection, at: path)
         }
-        #expect(try stored().count == cases.count)
-        // A time that can be read needs no age.
-        let read = try #require(
-            connection.post(
-                bloomreach + #""age":\#(number),"timestamp":1795249800}"#, path: track + "/events",
-                headers: ["Authorization": "Token \(fixture.writeKey)"]))
-        #expect(read.status == 200 && read.json["warnings"] == nil)
-        #expect(try fixture.rows("timestamp_ms").last == ["1795249800000"])
-        // Elsewhere, the number costs the event.
-        for (path, body) in [
-            ("/v1/track", native.replacing("timestamp", with: "x")),
-            (track + "/events", bloomreach + #""properties":{"timestamp":\#(number)}}"#),
-        ] {
-            let headers =
-                path.hasPrefix("/track")
-                ? ["Authorization": "Token \(fixture.writeKey)"] : ["X-Write-Key": fixture.writeKey]
-            #expect(connection.send("POST", path, headers, Array(body.utf8))?.status == 400, "\(path)")
+        func codes(_ answer: TestAnswer) -> [String?]? {
+            (answer.json["warnings"] as? [[String: Any]])?.map { $0["code"] as? String }
+        }
+        for shape in WireShape.all where shape.isSingle {
+            let time = shape.dialect.time
+            for path in shape.paths {
+                let count = try stored().count
+                #expect(try codes(post(shape, path, [time: number])) == ["time_replaced"], "\(path)")
+                #expect(try stored().count == count + 1)
+                // Elsewhere, the number costs the event.
+                let answer = try post(shape, path, ["properties": #"{"\#(time)":\#(number)}"#])
+                #expect(answer.status >= 400 || rejected(answer).count == 1, "\(path)")
+                #expect(try stored().count == count + 1)
+            }
+        }
+        for path in WireShape.tracked.paths {
+            for members in [["age": number], ["age": "5", "timestamp": number]]
+                as [KeyValuePairs<String, String>]
+            {
+                #expect(try codes(post(.tracked, path, members)) == ["time_replaced"], "\(path) \(members)")
+            }
+            // A time that can be read needs no age.
+            let read = try post(.tracked, path, ["age": number, "timestamp": "1795249800"])
+            #expect(read.status == 200 && codes(read) == nil)
+            #expect(try fixture.rows("timestamp_ms").last == ["1795249800000"])
         }
     }
 
     /// Segment's Python client discards a whole batch that is rejected because of half an emoji.
-    @Test(arguments: Shape.allCases)
-    func halfASurrogatePairIsStoredAsTheReplacementCharacter(shape: Shape) throws {
-        let halves = #""t":"a\ud83d","u":["\uDE00","\ud83d\ud83d\ude00"],"\udfff":"\\ud83d\\\ud83dx""#
-        let answer = try post(
-            shape.body([Array(shape.event("m-1", halves).utf8), Array(shape.event("m-2").utf8)]), shape)
+    @Test(arguments: WireShape.lists)
+    func halfASurrogatePairIsStoredAsTheReplacementCharacter(shape: WireShape) throws {
+        let halves: KeyValuePairs = [
+            "t": #""a\ud83d""#, "u": #"["\uDE00","\ud83d\ud83d\ude00"]"#, #"\udfff"#: #""\\ud83d\\\ud83dx""#,
+        ]
+        let answer = try post(shape.body(shape.event("m-1", halves), shape.event("m-2")), shape)
         #expect((200...201).contains(answer.status))
         #expect(rejected(answer).isEmpty)
         #expect(try stored() == ["m-1", "m-2"])
@@ -219,26 +153,17 @@ struct DamagedEventsTests {
                 #""t":"a\ufffd","u":["\ufffd","\ufffd\ud83d\ude00"],"\ufffd":"\\ud83d\\\ufffdx""#))
     }
 
-    @Test(arguments: [Shape.native, .brazeEvents, .locations])
-    func anIDWithHalfASurrogatePairIsRejected(shape: Shape) throws {
-        let names: [String] =
-            switch shape {
-            case .native: ["userId", "anonymousId", "previousId", "groupId", "messageId"]
-            case .brazeEvents: ["user_id", "external_id", "message_id"]
-            default: ["uuid"]
-            }
-        for name in names {
-            let id = #""\#(name)":"#
-            let event = shape.event("m").replacingOccurrences(of: #"\#(id)"u""#, with: #""x":0"#)
-                .replacingOccurrences(of: #"\#(id)"m""#, with: #""x":0"#)
-            let bad = String(event.dropLast()) + #",\#(id)"a\ud83d"}"#
-            let good = shape.event("good-\(name)", #""t":"\ud83d","id":"\ufffd""#)
-            let answer = try post(shape.body([Array(bad.utf8), Array(good.utf8)]), shape)
+    @Test(arguments: WireShape.lists)
+    func anIDWithHalfASurrogatePairIsRejected(shape: WireShape) throws {
+        for name in shape.dialect.ids {
+            let bad = shape.event("m", [name: #""a\ud83d""#])
+            let good = shape.event("good-\(name)", ["t": #""\ud83d""#, "id": #""\ufffd""#])
+            let answer = try post(shape.body(bad, good), shape)
             #expect(rejected(answer).map { $0["index"] as? Int } == [0], "\(name)")
             #expect(rejected(answer).map { $0["code"] as? String } == ["invalid_event"], "\(name)")
             #expect(try stored().last == "good-\(name)")
         }
-        #expect(try stored().count == names.count)
+        #expect(try stored().count == shape.dialect.ids.count)
     }
 
     /// A body is rejected if the ends of its events cannot be found.
@@ -255,17 +180,17 @@ struct DamagedEventsTests {
     }
 
     @Test func whatStandsBesideTheEventsDoesNotCostThem() throws {
-        let native = #"{"context":{"a":1,"a":2},"n":1e400,"batch":[\#(Shape.native.event("m-1"))]}"#
+        let native = #"{"context":{"a":1,"a":2},"n":1e400,"batch":[\#(WireShape.native.event("m-1"))]}"#
         #expect(try post(Array(native.utf8), .native).status == 200)
         let braze =
-            #"{"device":{"a":[1e400]},"device_id":"d","events":[\#(Shape.brazeEvents.event("m-2"))],"time":1e999}"#
-        #expect(try post(Array(braze.utf8), .brazeEvents).status == 201)
+            #"{"device":{"a":[1e400]},"device_id":"d","events":[\#(WireShape.events.event("m-2"))],"time":1e999}"#
+        #expect(try post(Array(braze.utf8), .events).status == 201)
         #expect(try stored() == ["m-1", "m-2"])
     }
 
     @Test func tooManyEventsAreStillTooMany() throws {
         let bad = Array(#"{"a":1,"a":2}"#.utf8)
-        let answer = try post(Shape.native.body(Array(repeating: bad, count: 1_001)), .native)
+        let answer = try post(WireShape.native.body(Array(repeating: bad, count: 1_001)), .native)
         #expect(answer.status == 413)
         #expect(answer.json["code"] as? String == "batch_too_large")
     }
@@ -287,7 +212,7 @@ struct DamagedEventsTests {
 
     @Test(arguments: ["1e400", #"{"n":1e400}"#, #"{"a":1,"a":2}"#, #"["\x"]"#])
     func aDamagedParameterDoesNotLoseTheLocationsBesideIt(parameter: String) throws {
-        let list = [Shape.locations.event("a"), Shape.locations.event("b")].joined(separator: ",")
+        let list = [WireShape.locations.event("a"), WireShape.locations.event("b")].joined(separator: ",")
         let answer = try post(Array(#"{"location":[\#(list)],"device":\#(parameter)}"#.utf8), .locations)
         #expect(answer.status == 200)
         #expect(rejected(answer).isEmpty)
@@ -296,7 +221,8 @@ struct DamagedEventsTests {
 
     @Test(arguments: ["1e400", "NaN", "01", "null", "42", #""text""#])
     func whatIsNoObjectAmongLocationsIsRejectedAlone(value: String) throws {
-        let list = [Shape.locations.event("a"), value, Shape.locations.event("b")].joined(separator: ",")
+        let list = [WireShape.locations.event("a"), value, WireShape.locations.event("b")].joined(
+            separator: ",")
         let answer = try post(Array(#"{"location":[\#(list)]}"#.utf8), .locations)
         #expect(answer.status == 200)
         #expect(rejected(answer).map { $0["index"] as? Int } == [1])
@@ -326,6 +252,13 @@ struct UnusualEventsTests {
         fixture = try GatewayFixture(.standard)
         connection = try fixture.client()
     }
+
+    private func disableEnforcement() throws {
+        try fixture.apps.setEnforcement(.disabled, for: fixture.appID)
+        try fixture.gateway.refreshApps()
+    }
+
+    private func stored() throws -> Int { try fixture.rows("message_id").count }
 
     private func signed(_ user: String) throws -> [String: String] {
         ["X-Write-Key": fixture.writeKey, "Authorization": "Bearer " + (try fixture.token(for: user))]
@@ -403,36 +336,25 @@ struct UnusualEventsTests {
         ("\u{2085}", true), ("\u{202E}", true), ("\\u202e", true), ("\u{200D}", true), ("\u{FEFF}", true),
     ])
     func aControlCharacterIsInNoID(text: String, isTaken: Bool) throws {
-        try fixture.apps.setEnforcement(.disabled, for: fixture.appID)
-        try fixture.gateway.refreshApps()
-        let id = "a\(text)b"
-        let token = try fixture.signingKey.sign(claims: [
-            "sub": "device-1", "aud": "shop", "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
-        ])
-        let bodies: [(path: String, body: String)] = [
-            ("/v1/batch", batch(#"{"type":"track","event":"e","userId":"\#(id)"}"#)),
-            ("/v1/batch", batch(#"{"type":"track","event":"e","anonymousId":"\#(id)"}"#)),
-            ("/v1/batch", batch(#"{"type":"alias","userId":"u","previousId":"\#(id)"}"#)),
-            ("/v1/batch", batch(#"{"type":"group","userId":"u","groupId":"\#(id)"}"#)),
-            ("/v1/batch", batch(#"{"type":"track","event":"e","userId":"u","messageId":"\#(id)"}"#)),
-            ("/v1/track", #"{"event":"e","userId":"\#(id)"}"#),
-            ("/api/v3/data", #"{"device_id":"d","events":[{"name":"e","user_id":"\#(id)"}]}"#),
-            ("/api/v3/data", #"{"device_id":"d","events":[{"name":"e","external_id":"\#(id)"}]}"#),
-            ("/api/locations", #"{"location":[{"coords":{},"uuid":"\#(id)"}]}"#),
-            ("/track/v2/projects/shop/customers", #"{"customer_ids":{"registered":"\#(id)"}}"#),
-            ("/track/v2/projects/shop/customers", #"{"customer_ids":{"\#(id)":"u"}}"#),
-        ]
-        for (number, (path, body)) in bodies.enumerated() {
-            let headers =
-                switch path {
-                case "/api/locations": ["Authorization": "Bearer " + token]
-                case "/api/v3/data": ["X-Braze-Api-Key": fixture.writeKey]
-                case "/track/v2/projects/shop/customers": ["Authorization": "Token \(fixture.writeKey)"]
-                default: ["X-Write-Key": fixture.writeKey]
-                }
-            let before = try fixture.rows("message_id").count
-            _ = connection.send("POST", path, headers, Array(body.utf8))
-            #expect(try fixture.rows("message_id").count == before + (isTaken ? 1 : 0), "\(number) \(body)")
+        try disableEnforcement()
+        func expect(_ body: [UInt8], _ shape: WireShape, _ path: String) throws {
+            let before = try stored()
+            _ = try shape.send(body, to: fixture, connection, at: path)
+            #expect(try stored() == before + (isTaken ? 1 : 0), "\(String(decoding: body, as: UTF8.self))")
+        }
+        for shape in WireShape.all {
+            for (name, path) in shape.dialect.ids.flatMap({ name in shape.paths.map { (name, $0) } }) {
+                let number = try stored()
+                // Only a group event has a group id.
+                if name == "groupId", shape.isSingle, !path.hasPrefix("/v1/g") { continue }
+                try expect(
+                    shape.body(shape.event("m-\(number)", [name: #""a\#(text)\#(number)""#])), shape, path)
+            }
+        }
+        for ids in [#"{"registered":"a\#(text)b"}"#, #"{"a\#(text)b":"u"}"#] {
+            let shape = WireShape.tracked
+            try expect(
+                shape.body(shape.event("m-\(try stored())", ["customer_ids": ids])), shape, shape.paths[0])
         }
     }
 
@@ -506,67 +428,44 @@ struct UnusualEventsTests {
         }
     }
 
-    @Test func theOtherShapesSayTheSame() throws {
-        try fixture.apps.setEnforcement(.disabled, for: fixture.appID)
-        try fixture.gateway.refreshApps()
-        let token = try fixture.signingKey.sign(claims: [
-            "sub": "device-1", "aud": "shop", "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
-        ])
-        let cases: [(String, String, [String: String])] = [
-            (
-                "/api/v3/data", #"{"device_id":"d","events":[{"name":"e","time":"soon"}]}"#,
-                ["X-Braze-Api-Key": fixture.writeKey]
-            ),
-            (
-                "/api/locations", #"{"location":{"coords":{},"timestamp":"soon"}}"#,
-                ["Authorization": "Bearer " + token]
-            ),
-            (
-                "/track/v2/projects/shop/customers/events",
-                #"{"customer_ids":{"cookie":"c"},"event_type":"e","timestamp":"soon"}"#,
-                ["Authorization": "Token \(fixture.writeKey)"]
-            ),
-            (
-                "/track/v2/projects/shop/customers",
-                #"{"customer_ids":{"cookie":"c"},"properties":{},"age":1e300}"#,
-                ["Authorization": "Token \(fixture.writeKey)"]
-            ),
-        ]
-        for (path, body, headers) in cases {
-            let answer = try #require(connection.post(body, path: path, headers: headers))
-            #expect((200...201).contains(answer.status), "\(path)")
+    @Test(arguments: WireShape.all)
+    func aTimeThatCannotBeReadIsReplacedInEveryShape(shape: WireShape) throws {
+        try disableEnforcement()
+        for (number, path) in shape.paths.enumerated() {
+            let event = shape.event("m-\(number)", [shape.dialect.time: #""soon""#])
+            let answer = try shape.send(shape.body(event), to: fixture, connection, at: path)
             let warnings = answer.json["warnings"] as? [[String: Any]]
             #expect(warnings?.map { $0["code"] as? String } == ["time_replaced"], "\(path)")
         }
-        #expect(try fixture.rows("message_id").count == cases.count)
-        // Seconds and milliseconds, for protocols that define seconds.
-        for time in ["1795249800.25", "1795249800250", #""2026-11-21T08:30:00.250Z""#] {
-            _ = connection.post(
-                #"{"device_id":"d","events":[{"name":"e","time":\#(time)}]}"#, path: "/api/v3/data",
-                headers: ["X-Braze-Api-Key": fixture.writeKey])
-            #expect(try fixture.rows("timestamp_ms").last == ["1795249800250"])
+        #expect(try stored() == shape.paths.count)
+    }
+
+    @Test func aNumberOfSecondsOrMillisecondsIsRead() throws {
+        try disableEnforcement()
+        for shape in [WireShape.events, .tracked] {
+            for (number, time) in ["1795249800.25", "1795249800250", #""2026-11-21T08:30:00.250Z""#]
+                .enumerated()
+            {
+                let event = shape.event("m-\(number)", [shape.dialect.time: time])
+                _ = try shape.send(shape.body(event), to: fixture, connection)
+                #expect(try fixture.rows("timestamp_ms").last == ["1795249800250"])
+            }
         }
     }
 
     /// Replacing an unpaired surrogate does not change the customer or the event's type.
     @Test func bloomreachStoresHalfASurrogatePairOutsideOfIDs() throws {
-        try fixture.apps.setEnforcement(.disabled, for: fixture.appID)
-        try fixture.gateway.refreshApps()
-        func post(_ body: String) -> TestAnswer? {
-            connection.post(
-                body, path: "/track/v2/projects/shop/customers/events",
-                headers: ["Authorization": "Token \(fixture.writeKey)"])
+        try disableEnforcement()
+        let shape = WireShape.tracked
+        func post(_ members: KeyValuePairs<String, String>) throws -> Int {
+            try shape.send(shape.body(shape.event("m", members)), to: fixture, connection).status
         }
-        #expect(
-            post(
-                #"{"customer_ids":{"cookie":"c"},"event_type":"e","properties":{"t":"\ud83d"},"timestamp":1}"#
-            )?
-            .status == 200)
+        #expect(try post(["properties": #"{"t":"\ud83d"}"#]) == 200)
         #expect(try fixture.rows("body").last?[0]?.contains(#"{"t":"\ufffd"}"#) == true)
-        #expect(post(#"{"customer_ids":{"cookie":"c\ud83d"},"event_type":"e"}"#)?.status == 400)
-        #expect(post(#"{"customer_ids":{"c\ud83d":"c"},"event_type":"e"}"#)?.status == 400)
-        #expect(
-            post(#"{"customer_ids":{"cookie":"c"},"event_type":"e","message_id":"\ud83d"}"#)?.status == 400)
-        #expect(try fixture.rows("message_id").count == 1)
+        for ids in [#"{"cookie":"c\ud83d"}"#, #"{"c\ud83d":"c"}"#] {
+            #expect(try post(["customer_ids": ids]) == 400)
+        }
+        #expect(try post(["message_id": #""\ud83d""#]) == 400)
+        #expect(try stored() == 1)
     }
 }

@@ -26,14 +26,18 @@ struct CombiningMarksTests {
         try #require(client.send(method, target, headers, body.map { Array($0.utf8) })).status
     }
 
+    /// Credentials may be in the body, so it is parsed.
+    @Test(arguments: WireShape.all)
+    func anEventOfMarksIsAnswered(shape: WireShape) throws {
+        let value = "\"\(Self.marks)\""
+        for name in shape.dialect.names + [Self.marks] {
+            let body = String(decoding: shape.body(shape.event("m", [name: value])), as: UTF8.self)
+            for path in shape.paths { #expect(try status("POST", WireShape.target(path), [:], body) == 401) }
+        }
+    }
+
     @Test(arguments: [
-        ("/api/v3/data", #"{"device_id":"d","events":[{"name":"a\#(marks)","time":5}]}"#, 401),
-        (
-            "/v1/batch", #"{"batch":[{"type":"\#(marks)","event":"\#(marks)","anonymousId":"\#(marks)"}]}"#,
-            401
-        ),
         ("/v1/track", #"{"\#(marks)":1,"writeKey":"\#(marks)"}"#, 401),
-        ("/api/locations", #"{"location":{"\#(marks)":"\#(marks)"}}"#, 401),
         ("/v1/apps/shop/consumers/x/poll", #"{"\#(marks)":1}"#, 401),
         ("/admin/api/session", #"{"name":"\#(marks)","password":"\#(marks)"}"#, 422),
         ("/admin/api/session", #"{"\#(marks)":1}"#, 400),
@@ -43,16 +47,17 @@ struct CombiningMarksTests {
         #expect(found == expected, "\(path)")
     }
 
-    @Test(arguments: [
-        "Authorization", "Cookie", "Content-Type", "Origin", "Accept-Encoding", "Accept", "X-Write-Key",
-        "X-Countersign-Signature", "X-Braze-Api-Key", "X-Braze-Auth-Signature", "If-Match", "Idempotency-Key",
-        "X-CSRF-Token", "User-Agent", "X-Forwarded-For", "X-Request-Id", "traceparent", "Last-Event-ID",
-    ])
+    @Test(
+        arguments: Set(
+            WireShape.all.flatMap { [$0.dialect.key?.field, $0.dialect.token.field] }.compactMap(\.self)
+        )
+        .union([
+            "Cookie", "Content-Type", "Origin", "Accept-Encoding", "Accept", "If-Match", "Idempotency-Key",
+            "X-CSRF-Token", "User-Agent", "X-Forwarded-For", "X-Request-Id", "traceparent", "Last-Event-ID",
+        ]).sorted())
     func aHeaderFieldOfMarksIsAnswered(name: String) throws {
-        for path in [
-            "/v1/batch", "/api/v3/data", "/v1/apps/shop/consumers/x/poll", "/admin/api/session",
-            "/oauth/token",
-        ] {
+        let paths = WireShape.all.map { WireShape.target($0.paths[0]) }
+        for path in paths + ["/v1/apps/shop/consumers/x/poll", "/admin/api/session", "/oauth/token"] {
             let found = try status("POST", path, [name: Self.marks], #"{"batch":[]}"#)
             #expect((400..<500).contains(found), "\(path): \(found)")
         }
