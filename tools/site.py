@@ -24,7 +24,7 @@ SECTIONS = [
     ("Run the gateway", ["operations", "operators", "install", "kubernetes", "sizing", "scaling", "upgrades", "configuration", "cli",
                          "rolling-out-enforcement", "rotating-keys", "backup", "metrics", "slo", "limits"]),
     ("Reference", ["admin-api", "tokens", "identity-providers", "customer-tokens", "dialects/bloomreach", "dialects/rejected-events",
-                   "performance", "threat-model"]),
+                   "threat-model"]),
     ("Contribute", ["architecture", "delivery-pipeline", "releasing", "CONTRIBUTING", "CHANGELOG", "SECURITY"]),
 ]
 NAMES = {"README": "Overview"}
