@@ -25,7 +25,7 @@ MEASURES = {
     "Bytes of documents": lambda: sum(path.stat().st_size for path in files("*.md") if ".docc" not in str(path)),
     "Public declarations": lambda: sum(": is " not in line for path in files("docs/api") for line in path.read_text().splitlines()),
     "Targets of `make`": lambda: len(re.findall(r"^[a-z-]+:.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)),
-    "Settings": lambda: (ROOT / "docs/configuration.md").read_text().count("\n| ") - 1,
+    "Settings": lambda: (ROOT / "docs/reference/settings.md").read_text().count("\n| ") - 1,
 }
 
 

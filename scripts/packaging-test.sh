@@ -30,7 +30,7 @@ fi
 
 # Every variable and word that the unit and the image use is one of the program's.
 for variable in $(grep -hoE 'COUNTERSIGN_[A-Z_]+' packaging/countersign.service packaging/Containerfile | sort -u); do
-    grep -q "\`$variable\`" docs/configuration.md || fail "$variable is no setting"
+    grep -q "\`$variable\`" docs/reference/settings.md || fail "$variable is no setting"
 done
 
 # The files that the image copies are a complete package. Planning the build shows that without building.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the gateway as docs/install.md says, into a Debian of its own that is booted with systemd, and runs it there:
+# Installs the gateway as docs/operating/install.md says, into a Debian of its own that is booted with systemd, and runs it there:
 # the binary with Swift's libraries inside, the packages of packaging/Containerfile, the unit of packaging/.
 # Needs root, Linux, and Debian's packages.
 set -eu

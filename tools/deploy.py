@@ -81,7 +81,7 @@ def check_chart():
 
     full = next(d for d in render(FULL) if d["kind"] == "StatefulSet")
     several = next(d for d in render(CLUSTER) if d["kind"] == "Deployment")
-    names = (ROOT / "docs/configuration.md").read_text()
+    names = (ROOT / "docs/reference/settings.md").read_text()
     for what in (full, several):
         pod = what["spec"]["template"]["spec"]
         variables = {v["name"]: v["value"] for v in pod["containers"][0]["env"]}
@@ -110,7 +110,7 @@ def version_of_program():
 def check_compose():
     schema = [BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec"]
     folder = ROOT / "packaging/compose"
-    names = (ROOT / "docs/configuration.md").read_text()
+    names = (ROOT / "docs/reference/settings.md").read_text()
     for compose in (folder / "compose.yml", folder / "cluster.yml"):
         subprocess.run([*schema, compose], check=True, stdout=subprocess.DEVNULL)
         document = yaml.safe_load(compose.read_text())

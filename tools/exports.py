@@ -1,4 +1,4 @@
-"""Kills a gateway while it writes hourly files, fills their disk, and loads the files by the commands of docs/exports.md. Each stored
+"""Kills a gateway while it writes hourly files, fills their disk, and loads the files by the commands of docs/guides/export-files.md. Each stored
 event must be in the listed files once and in order, and in each database."""
 
 import hashlib
@@ -23,7 +23,7 @@ HOURS, EVENTS = 40, 12_000
 
 def blocks(heading):
     """The code blocks of a part of the page."""
-    part = (ROOT / "docs/exports.md").read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
+    part = (ROOT / "docs/guides/export-files.md").read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
     return re.findall(r"```(?:sql|sh)\n(.*?)```", part, re.S)
 
 

@@ -19,13 +19,18 @@ from .common import ROOT, Skipped
 
 # Pages by topic. A page that is missing here is an error.
 SECTIONS = [
-    ("Start", ["README", "developing", "troubleshooting-sdk", "web", "clients", "clients-android", "http-api", "samples", "value-types",
-               "error-codes", "consuming-events", "webhooks", "stream", "exports"]),
-    ("Run the gateway", ["operations", "operators", "install", "kubernetes", "sizing", "scaling", "upgrades", "configuration", "cli",
-                         "rolling-out-enforcement", "rotating-keys", "backup", "metrics", "slo", "limits"]),
-    ("Reference", ["admin-api", "tokens", "identity-providers", "customer-tokens", "dialects/bloomreach", "dialects/rejected-events",
-                   "threat-model"]),
-    ("Contribute", ["architecture", "delivery-pipeline", "releasing", "CONTRIBUTING", "CHANGELOG", "SECURITY"]),
+    ("Start", ["README", "start"]),
+    ("Guides", [f"guides/{page}" for page in (
+        "python-and-c", "web", "android", "troubleshooting", "sign-tokens", "identity-providers",
+        "customer-tokens", "roll-out-enforcement", "rotate-keys", "export-files",
+        "move-from/braze", "move-from/bloomreach")] + ["consuming-events", "webhooks", "stream"]),
+    ("Operating", [f"operating/{page}" for page in (
+        "README", "install", "configure", "backup", "upgrade", "monitor", "capacity",
+        "several-gateways", "kubernetes", "security")]),
+    ("Reference", [f"reference/{page}" for page in (
+        "http-api", "event-format", "value-types", "error-codes", "admin-api", "cli", "settings", "metrics", "limits")]),
+    ("Contribute", ["internals/architecture", "internals/delivery-pipeline", "internals/concurrency", "internals/releasing",
+                    "CONTRIBUTING", "CHANGELOG", "SECURITY"]),
 ]
 NAMES = {"README": "Overview"}
 

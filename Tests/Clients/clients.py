@@ -94,9 +94,9 @@ class Bench:
 
 
 def example(name, folder, url):
-    """A copy of an example with this gateway's address. docs/clients.md shows the original, but for C."""
+    """A copy of an example with this gateway's address. docs/guides/python-and-c.md shows the original, but for C."""
     text = (ROOT / "Examples" / name).read_text()
-    assert name.endswith(".c") or text in (ROOT / "docs/clients.md").read_text(), f"docs/clients.md shows another {name}"
+    assert name.endswith(".c") or text in (ROOT / "docs/guides/python-and-c.md").read_text(), f"docs/guides/python-and-c.md shows another {name}"
     assert "http://127.0.0.1:8787" in text, name
     copy = Path(folder) / Path(name).name
     copy.write_text(text.replace("http://127.0.0.1:8787", url))

@@ -313,7 +313,7 @@ export class Tokens {
 }
 
 /**
- * A provider's problem. The codes are in docs/error-codes.md.
+ * A provider's problem. The codes are in docs/reference/error-codes.md.
  * @param {string} code
  */
 const problemOf = (code) => ({ code, reason: '' });

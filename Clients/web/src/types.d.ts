@@ -5,7 +5,7 @@ export interface Problem { code: string; reason: string }
 
 /** A server's result for a token. */
 export interface Verdict {
-  /** A code from docs/error-codes.md. */
+  /** A code from docs/reference/error-codes.md. */
   code: number;
   /** The same as a word, such as `EXPIRED`. */
   reason: string;
@@ -54,7 +54,7 @@ export interface Receipt {
 
 /** A token that a server did not accept, or that could not be obtained. */
 export interface AuthenticationFailure {
-  /** A code from docs/error-codes.md. */
+  /** A code from docs/reference/error-codes.md. */
   code: number;
   /** The code's name, such as `EXPIRED`; for a fault of provider or app a word such as `token_unchanged`. */
   reason: string;

@@ -1,4 +1,4 @@
-// Values of all types in the properties of an event (docs/value-types.md).
+// Values of all types in the properties of an event (docs/reference/value-types.md).
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Bench } from './bench.js';

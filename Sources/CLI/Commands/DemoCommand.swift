@@ -131,7 +131,7 @@ enum DemoCommand {
         let work = Task {
             let isRight = try await run.run()
             if run.destination == nil {
-                run.io.say("For your own app: countersign dev (docs/developing.md)")
+                run.io.say("For your own app: countersign dev (docs/start.md)")
                 try await offerDashboard(folder, run.io)
             }
             return isRight

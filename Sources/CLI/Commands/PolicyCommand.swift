@@ -65,7 +65,7 @@ enum PolicyCommand {
         details: """
             Settings that are not given stay as they are. A running gateway has loaded the change when the command ends.
             --preset sets all except the times, and follows the provider's keys in place of other published keys. Other flags
-            override it. docs/identity-providers.md has an example of each.
+            override it. docs/guides/identity-providers.md has an example of each.
             """,
         positionals: [.app],
         flags: [

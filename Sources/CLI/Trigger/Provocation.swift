@@ -14,7 +14,7 @@ enum Provocation: Sendable {
     case endedSession
     case twoUsers
 
-    /// By the resulting code. Other codes cannot be provoked; see `docs/error-codes.md`.
+    /// By the resulting code. Other codes cannot be provoked; see `docs/reference/error-codes.md`.
     static let all: [AuthErrorCode: Provocation] = [
         .missingToken: .noToken,
         .decodingError: .text("not-a-token"),

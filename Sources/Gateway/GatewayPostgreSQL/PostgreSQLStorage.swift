@@ -3,7 +3,7 @@ package import Foundation
 package import GatewayModel
 package import GatewayStorage
 
-/// Storage in a PostgreSQL database, which any number of gateways may share; see `docs/scaling.md`.
+/// Storage in a PostgreSQL database, which any number of gateways may share; see `docs/operating/several-gateways.md`.
 package struct PostgreSQLStorage: Storage {
     /// The maximum number of connections for everything except writing events.
     private static let connections = 16
@@ -149,6 +149,6 @@ package struct PostgreSQLStorage: Storage {
         throw GatewayError(
             .invalid,
             "a database is copied by its own tools, such as pg_dump or pg_basebackup, together with the file of the token "
-                + "key; see docs/scaling.md")
+                + "key; see docs/operating/several-gateways.md")
     }
 }

@@ -358,7 +358,7 @@ struct AdminReadTests {
             #expect(item["title"] as? String == code.summary)
             #expect(item["fix"] as? String == code.fix)
             #expect(item["causes"] as? [String] == code.likelyCauses)
-            #expect((item["docs"] as? String)?.hasPrefix("docs/error-codes.md#\(code.rawValue)-") == true)
+            #expect((item["docs"] as? String)?.hasPrefix("docs/reference/error-codes.md#\(code.rawValue)-") == true)
         }
     }
 

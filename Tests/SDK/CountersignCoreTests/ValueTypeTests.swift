@@ -3,7 +3,7 @@ import Testing
 
 @testable import CountersignCore
 
-/// The column for Swift of docs/value-types.md.
+/// The column for Swift of docs/reference/value-types.md.
 struct ValueTypeTests {
     private struct Item: Encodable {
         var name: String

@@ -84,7 +84,7 @@ private struct LineServer: Destination {
     }
 }
 
-/// The example of docs/delivery-pipeline.md: a client with its own source, content and destination.
+/// The example of docs/internals/delivery-pipeline.md: a client with its own source, content and destination.
 struct DeliveryPipelineTests {
     private let folder = TemporaryFolder()
     private let clock = ManualClock()

@@ -128,7 +128,7 @@ struct PackageTests {
         #expect(setup.contains("minimum_major=6\nminimum_minor=3\n"))
         #expect(try text("packaging/Containerfile").contains("/swift:6.3-"))
         for page in [
-            "README.md", "CONTRIBUTING.md", "docs/install.md",
+            "README.md", "CONTRIBUTING.md", "docs/operating/install.md",
             "Sources/SDK/Countersign/Countersign.docc/InXcode.md",
             "Sources/SDK/Countersign/Countersign.docc/QuickStart.md",
         ] {

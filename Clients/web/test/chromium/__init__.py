@@ -512,8 +512,8 @@ def samples(browser, stand):
 
 
 def documented(browser, stand):
-    """The samples of docs/web.md, with the addresses of this test, each as a page's only script."""
-    samples = [part.split("```")[0] for part in (ROOT / "docs/web.md").read_text().split("```js\n")[1:]]
+    """The samples of docs/guides/web.md, with the addresses of this test, each as a page's only script."""
+    samples = [part.split("```")[0] for part in (ROOT / "docs/guides/web.md").read_text().split("```js\n")[1:]]
     assert len(samples) == 2, len(samples)
     known = f"const currentUser = 'user-1', newToken = null, tokenFromBackend = '{stand.gateway.token('user-1')}';\n"
     for number, sample in enumerate(samples):
@@ -529,7 +529,7 @@ def documented(browser, stand):
         until(lambda: len(stand.stored(f"documented {number}")) == 1, page=page)
         assert stand.events(f"documented {number}")[0]["userId"] == "user-1"
         visit.check()
-    say("the samples of docs/web.md deliver a signed event")
+    say("the samples of docs/guides/web.md deliver a signed event")
 
 
 def served(browser, stand):

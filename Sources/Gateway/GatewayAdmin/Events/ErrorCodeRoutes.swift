@@ -16,5 +16,5 @@ struct ErrorCodeRoutes: Sendable {
     private static let code = AnswerShape<AuthErrorCode>(
         named: "ErrorCode", .init("code", \.rawValue), .init("reason", \.reason), .init("title", \.summary),
         .init("fix", \.fix), .init("causes", \.likelyCauses),
-        .init("docs") { "docs/error-codes.md#\($0.rawValue)-\($0.reason.lowercased())" })
+        .init("docs") { "docs/reference/error-codes.md#\($0.rawValue)-\($0.reason.lowercased())" })
 }

@@ -6,7 +6,7 @@ package import GatewayModel
 ///
 /// Labels come from fixed sets: apps, endpoints, verdicts and codes. Client data never becomes a label. A
 /// single lock is cheaper than shards, because it is held for a fraction of a microsecond
-/// (`docs/metrics.md`).
+/// (`docs/reference/metrics.md`).
 package final class Metrics: GatewayObserver {
     private struct RequestKey: Hashable {
         let appID: String?

@@ -217,7 +217,7 @@ struct SettingReaderTests {
     @Test func namesAreUniqueAndTheReferenceIsCurrent() throws {
         #expect(Set(SettingTable.all.map(\.name)).count == SettingTable.all.count)
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../../../../docs/configuration.md").standardizedFileURL
+            .appendingPathComponent("../../../../docs/reference/settings.md").standardizedFileURL
         if ProcessInfo.processInfo.environment["COUNTERSIGN_ACCEPT"] == "1" {
             try Data(SettingReference.markdown.utf8).write(to: file)
         }

@@ -1,6 +1,6 @@
 @testable import CountersignCLI
 
-/// The Markdown reference of all settings, stored as `docs/configuration.md`.
+/// The Markdown reference of all settings, stored as `docs/reference/settings.md`.
 enum SettingReference {
     static var markdown: String {
         let head = """

@@ -84,7 +84,7 @@ struct DocumentTests {
     }
 
     @Test func theCommandsForOperatorsWorkWhenPasted() async throws {
-        let script = try blocks("sh", of: "docs/operations.md").joined()
+        let script = try blocks("sh", of: "docs/operating/configure.md").joined()
         let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": folder.path + "/data"])
         let result = try await shell.run("set -e\n\(script)")
         #expect(result.status == 0, "\(result.talk)")
@@ -92,9 +92,9 @@ struct DocumentTests {
 
     /// Pages with commands for an app `shop` with a key, `private.pem` and a running gateway.
     @Test(arguments: [
-        "docs/admin-api.md", "docs/backup.md", "docs/error-codes.md", "docs/install.md",
-        "docs/rolling-out-enforcement.md",
-        "docs/rotating-keys.md", "docs/tokens.md", "docs/customer-tokens.md", "docs/identity-providers.md",
+        "docs/reference/admin-api.md", "docs/operating/backup.md", "docs/reference/error-codes.md", "docs/operating/install.md",
+        "docs/guides/roll-out-enforcement.md",
+        "docs/guides/rotate-keys.md", "docs/guides/sign-tokens.md", "docs/guides/customer-tokens.md", "docs/guides/identity-providers.md",
     ])
     func theCommandsOfThePageWorkWhenPasted(page: String) async throws {
         let data = folder.path + "/data"
@@ -143,7 +143,7 @@ struct DocumentTests {
     }
 
     @Test func thePageOfErrorCodesSaysWhatTheCodesSay() throws {
-        let page = try document("docs/error-codes.md")
+        let page = try document("docs/reference/error-codes.md")
         let rows = page.components(separatedBy: "\n").filter { $0.hasPrefix("| [") }
         #expect(
             rows
@@ -171,7 +171,7 @@ struct DocumentTests {
     @Test(arguments: ["packaging/grafana-dashboard.json", "packaging/prometheus/alerts.yml"])
     func everyMetricNamedIsDocumented(file: String) throws {
         let documented = Set(
-            try document("docs/metrics.md").matches(of: /\| `(countersign_[a-z_]+)`/).map { String($0.1) })
+            try document("docs/reference/metrics.md").matches(of: /\| `(countersign_[a-z_]+)`/).map { String($0.1) })
         let named = Set(
             try document(file).matches(of: /countersign_[a-z_]+/).map { match in
                 ["_bucket", "_sum", "_count"].reduce(String(match.0)) { name, suffix in
@@ -196,7 +196,7 @@ struct DocumentTests {
 
     /// Each symptom is a text from the SDK, so that a search for the text finds the page.
     @Test func eachSymptomOfThePageOnTheSDKIsInItsSources() throws {
-        let rows = try document("docs/troubleshooting-sdk.md").split(separator: "\n").filter {
+        let rows = try document("docs/guides/troubleshooting.md").split(separator: "\n").filter {
             $0.hasPrefix("| ")
         }
         let manager = FileManager.default
@@ -219,7 +219,7 @@ struct DocumentTests {
     }
 
     @Test func theTableOfExitCodesIsTheProgramsOwn() throws {
-        let text = try document("docs/operations.md")
+        let text = try document("docs/operating/configure.md")
         for (code, meaning) in ExitCode.table {
             #expect(text.contains("| \(code.rawValue) | \(meaning) |"))
         }

@@ -68,7 +68,7 @@ struct MetricsTests {
         #expect(samples["countersign_connections"] == 1)
         // The document lists exactly these metrics.
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../../../../docs/metrics.md").standardizedFileURL
+            .appendingPathComponent("../../../../docs/reference/metrics.md").standardizedFileURL
         let rows = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
             .filter { $0.hasPrefix("| `countersign_") }
         let documented = rows.map { $0.split(separator: "`")[1] }

@@ -4,7 +4,7 @@ package import GatewayModel
 
 /// The endpoints for clients of Bloomreach Engagement (Exponea).
 ///
-/// An app is a project. `docs/dialects/bloomreach.md` lists the endpoints and the differences from the
+/// An app is a project. `docs/guides/move-from/bloomreach.md` lists the endpoints and the differences from the
 /// vendor.
 package struct BloomreachDialect: Dialect {
     let path: RequestPath
