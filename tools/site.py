@@ -21,16 +21,16 @@ from .common import ROOT, Skipped
 SECTIONS = [
     ("Start", ["README", "start"]),
     ("Guides", [f"guides/{page}" for page in (
-        "python-and-c", "web", "android", "troubleshooting", "sign-tokens", "identity-providers",
-        "customer-tokens", "roll-out-enforcement", "rotate-keys", "export-files",
-        "move-from/braze", "move-from/bloomreach")] + ["consuming-events", "webhooks", "stream"]),
+        "record-events", "python-and-c", "web", "android", "troubleshooting", "sign-tokens", "identity-providers",
+        "roll-out-enforcement", "rotate-keys", "export-files", "dashboard",
+        "move-from/braze", "move-from/bloomreach", "move-from/transistorsoft")] + ["consuming-events", "webhooks", "stream"]),
     ("Operating", [f"operating/{page}" for page in (
-        "README", "install", "configure", "backup", "upgrade", "monitor", "capacity",
-        "several-gateways", "kubernetes", "security")]),
+        "README", "install", "configure", "first-sign-in", "backup", "upgrade", "monitor", "capacity",
+        "several-gateways", "kubernetes", "clock", "security")]),
     ("Reference", [f"reference/{page}" for page in (
         "http-api", "event-format", "value-types", "error-codes", "admin-api", "cli", "settings", "metrics", "limits")]),
-    ("Contribute", ["internals/architecture", "internals/delivery-pipeline", "internals/concurrency", "internals/releasing",
-                    "CONTRIBUTING", "CHANGELOG", "SECURITY"]),
+    ("Contribute", [f"internals/{page}" for page in ("architecture", "delivery-pipeline", "concurrency", "glossary", "releasing")]
+     + ["CONTRIBUTING", "CHANGELOG", "SECURITY"]),
 ]
 NAMES = {"README": "Overview"}
 

@@ -358,7 +358,8 @@ struct AdminReadTests {
             #expect(item["title"] as? String == code.summary)
             #expect(item["fix"] as? String == code.fix)
             #expect(item["causes"] as? [String] == code.likelyCauses)
-            #expect((item["docs"] as? String)?.hasPrefix("docs/reference/error-codes.md#\(code.rawValue)-") == true)
+            let page = "docs/reference/error-codes.md#\(code.rawValue)-"
+            #expect((item["docs"] as? String)?.hasPrefix(page) == true)
         }
     }
 

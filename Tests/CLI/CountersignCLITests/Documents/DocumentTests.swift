@@ -92,9 +92,9 @@ struct DocumentTests {
 
     /// Pages with commands for an app `shop` with a key, `private.pem` and a running gateway.
     @Test(arguments: [
-        "docs/reference/admin-api.md", "docs/operating/backup.md", "docs/reference/error-codes.md", "docs/operating/install.md",
-        "docs/guides/roll-out-enforcement.md",
-        "docs/guides/rotate-keys.md", "docs/guides/sign-tokens.md", "docs/guides/customer-tokens.md", "docs/guides/identity-providers.md",
+        "docs/guides/identity-providers.md", "docs/guides/roll-out-enforcement.md",
+        "docs/guides/rotate-keys.md", "docs/guides/sign-tokens.md", "docs/operating/backup.md",
+        "docs/operating/install.md", "docs/reference/admin-api.md", "docs/reference/error-codes.md",
     ])
     func theCommandsOfThePageWorkWhenPasted(page: String) async throws {
         let data = folder.path + "/data"
@@ -171,7 +171,8 @@ struct DocumentTests {
     @Test(arguments: ["packaging/grafana-dashboard.json", "packaging/prometheus/alerts.yml"])
     func everyMetricNamedIsDocumented(file: String) throws {
         let documented = Set(
-            try document("docs/reference/metrics.md").matches(of: /\| `(countersign_[a-z_]+)`/).map { String($0.1) })
+            try document("docs/reference/metrics.md").matches(of: /\| `(countersign_[a-z_]+)`/)
+                .map { String($0.1) })
         let named = Set(
             try document(file).matches(of: /countersign_[a-z_]+/).map { match in
                 ["_bucket", "_sum", "_count"].reduce(String(match.0)) { name, suffix in
@@ -219,7 +220,7 @@ struct DocumentTests {
     }
 
     @Test func theTableOfExitCodesIsTheProgramsOwn() throws {
-        let text = try document("docs/operating/configure.md")
+        let text = try document("docs/reference/cli.md")
         for (code, meaning) in ExitCode.table {
             #expect(text.contains("| \(code.rawValue) | \(meaning) |"))
         }

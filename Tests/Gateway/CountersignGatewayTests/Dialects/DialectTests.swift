@@ -10,7 +10,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// Custom dialects: the example of docs/internals/architecture.md, and a dialect that declares the rest.
+/// Custom dialects: `ExampleDialect`, and a dialect with all optional declarations.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 final class DialectTests {
     /// Uses every optional declaration of a dialect.
