@@ -1,4 +1,4 @@
-// What an answer means: by its shape, not by its status alone.
+// The meaning of an answer follows from its shape, not from its status alone.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { delay, network } from '../src/retry.js';

@@ -20,7 +20,7 @@ export class ManualClock {
     return () => this.#timers.delete(timer);
   };
 
-  /** Lets time pass, and what waits for it run. */
+  /** Advances the clock and runs due timers. */
   async advance(seconds) {
     const end = this.seconds + seconds;
     await settle();
@@ -57,7 +57,7 @@ function turn() {
 
 let underWay = 0;
 
-/** A store that does I/O, so that `settle` waits for what it is asked. */
+/** A store that does I/O, so that `settle` waits for its answers. */
 export function watched(store) {
   return new Proxy(store, {
     get: (target, name) => (typeof target[name] !== 'function' ? target[name] : async (...given) => {
@@ -146,13 +146,13 @@ export class FaultyStore extends MemoryStore {
 const onDisk = (rows) => rows.map((row) => ({ ...row, sequence: -row.sequence }));
 const inMemory = onDisk;
 
-/** An origin: what its tabs share. */
+/** An origin: the state that its tabs share. */
 export class Bench {
   clock = new ManualClock();
   gateway = new FakeGateway();
   disk = new FaultyStore({ events: 10_000, bytes: 16 << 20 });
   tabs = new Set();
-  /** What a page writes at once, beside the disk. */
+  /** Data that a page writes synchronously (`localStorage`). */
   journal = null;
   warnings = [];
   #locks = new Map();
@@ -161,7 +161,7 @@ export class Bench {
     this.configuration = { endpoint: 'https://gateway.example/', writeKey: 'wk', ...configuration };
   }
 
-  /** What the tab has of a browser. */
+  /** The browser APIs of a tab. */
   platform(tab = {}) {
     return {
       clock: this.clock,
@@ -233,7 +233,7 @@ export class Bench {
   }
 }
 
-/** A token that expires at this second, signed by nobody. */
+/** An unsigned token that expires at this second. */
 export function fakeToken(expiresAt, subject = 'ada') {
   const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
   return `${part({ alg: 'RS256' })}.${part({ sub: subject, exp: expiresAt })}.sig`;

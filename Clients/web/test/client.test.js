@@ -854,7 +854,7 @@ test('partial and lost answers lose nothing and double nothing', async () => {
   for (let flushes = 0; flushes < 2000 && !(await client.flush()).isComplete; flushes += 1);
   const quarantined = new Set((await client.quarantinedEvents()).map((event) => event.messageId));
   for (const { messageId } of receipts) assert.ok(gateway.stored.has(messageId) || quarantined.has(messageId));
-  // By chance one that the server has may look bad now and then, never one that it has not.
+  // An event on the server may be marked as failed by chance. An event that is not on the server never counts as delivered.
   for (const id of quarantined) assert.ok(refused.has(id) || gateway.stored.has(id));
   assert.ok(gateway.duplicates > 0, 'lost answers lead to events that are sent twice');
   const counts = await client.snapshot();
@@ -1005,7 +1005,7 @@ async function signedIn(bench) {
   return tab;
 }
 
-/** Who is asked for, and under which token, by what a new page records. */
+/** The user and token with which a new page sends its events. */
 async function nextPage(bench) {
   const client = bench.client();
   await client.track('next');

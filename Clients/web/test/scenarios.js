@@ -1,7 +1,7 @@
 // Runs the scenarios of Conformance (its README says what they mean) against the client on a bench, in a browser or without.
 import { Bench, settle, start } from './bench.js';
 
-/** What this client calls itself in `clients`. */
+/** The name of this client in `clients`. */
 const name = 'web';
 
 /** Those of the scenarios in this file's text that this client has to pass. */
@@ -11,7 +11,7 @@ export function scenariosOf(text) {
   return scenarios.filter(({ clients }) => !clients || clients.includes(name));
 }
 
-/** Does the steps of a scenario, and lets the client come to rest after each. Rejects where it differs from what is expected. */
+/** Runs the steps of a scenario and lets the client settle after each. Rejects at the first unexpected result. */
 export async function run(scenario, bench = new Bench()) {
   const stage = new Stage(scenario, bench);
   await settle();
@@ -73,7 +73,7 @@ class Server {
     this.overrun = new Promise((_, reject) => {
       this.refuse = () => reject(new Error('requests without end'));
     });
-    // Where nobody waits for it.
+    // Not awaited.
     this.overrun.catch(() => {});
   }
 
@@ -98,7 +98,7 @@ class Server {
     const rule = this.current.find((one) => one.times !== 0 && this.#matches(one.when ?? {}, seen));
     if (rule?.times) rule.times -= 1;
     if (rule?.stores) this.#take(events, {});
-    // The one who waits for this is gone.
+    // Never answers.
     if (rule?.hangs) return (this.#underWay -= 1, new Promise(() => {}));
     this.#underWay -= 1;
     if (rule?.error) throw { code: rule.error === 'cannot_connect' ? 'no_connection' : rule.error, reason: '' };

@@ -1,5 +1,5 @@
-// The sender's decisions, each against a server that behaves in one way, in simulated time. What is pinned here is what
-// SenderTests pins of the Swift client, number for number.
+// The sender's decisions in simulated time, each against a server with one behavior. The numbers are those of
+// SenderTests for the Swift client.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Simulation, accepted, answer, failing, hour, refusedToken, seeded, sequences, status } from './simulation.js';
@@ -271,7 +271,7 @@ test('after one failed replacement the provider is asked at the back-off only', 
   assert.equal(simulation.requests.length, 2);
   assert.equal(simulation.providerCalls, 1);
   simulation.run(24 * hour);
-  // Fifty within three and a half hours, and then one an hour: what a provider returns may change by itself.
+  // Fifty within three and a half hours, then one an hour, because the provider may return a valid token later.
   assert.equal(simulation.requests.length, 70);
   assert.equal(simulation.providerCalls, 69);
 });
@@ -302,7 +302,7 @@ test('a provider that returns while a round ends is not forgotten', () => {
   assert.equal(sender.next(0).do, 'authorize');
   sender.authorizationPending();
   assert.equal(sender.next(0).do, 'claim');
-  // Nobody else's events: the round is over.
+  // No other user has events: the round is over.
   sender.claimed([], 0);
   sender.tokenSought('ada');
   assert.equal(sender.next(0).do, 'finish');

@@ -11,7 +11,7 @@ SCENARIOS = ROOT / "Conformance/scenarios"
 
 
 def outcomes(browser, site):
-    """The outcome of each scenario: `mode`, `name` and `failure`, which is None if it passed."""
+    """The outcome of each scenario: `mode`, `name` and `failure` (None if it passed)."""
     context = browser.new_context()
     page = context.new_page()
     page.goto(f"{site.url}/test/pages/conformance.html")

@@ -3,7 +3,7 @@ import { DiskStore } from '../../src/disk-store.js';
 import { Bench, watched } from '../bench.js';
 import { run, scenariosOf } from '../scenarios.js';
 
-/** What became of the scenarios of a file. */
+/** The results of the scenarios of a file. */
 window.conformance = async (text) => {
   const outcomes = [];
   for (const scenario of scenariosOf(text)) {

@@ -5,7 +5,7 @@ import { Countersign } from '../../src/index.js';
 const query = new URLSearchParams(location.search);
 const [endpoint, writeKey] = [query.get('endpoint'), query.get('key')];
 
-/** What the test is told; both are bindings of it. */
+/** Messages to the test, through its two bindings. */
 const told = (receipt) => window.told?.(receipt);
 const provide = (request) => window.provide(request);
 
