@@ -12,7 +12,9 @@ enum ConsumerCommand {
     private static let hold = Flag(
         "hold-days", .duration(.days, 1...EventConsumerSettings.longestHold),
         help: "how many extra days retention waits for this consumer; none by default")
-    private static let example = "$(countersign consumer create shop billing)"
+    private static let shared = WayCommands(
+        noun: "consumer", path: { ["consumers", $0[name]] }, positionals: [.app, name],
+        example: "shop $(countersign consumer create shop billing)")
 
     private static var columns: KeyValuePairs<String, Column> {
         [
