@@ -23,7 +23,7 @@ actor Listen {
     }
 
     private struct Message {
-        let id = WebhookMessage.newID()
+        let id = DeliveryRequest.newMessageID()
         let body: [UInt8]
         let events: Int
         let first: JSONValue

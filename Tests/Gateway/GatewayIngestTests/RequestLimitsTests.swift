@@ -1,8 +1,4 @@
-import CountersignCore
-import CountersignGateway
 import CountersignGatewayTesting
-import CountersignJOSE
-import Foundation
 import GatewayModel
 import GatewayTestSupport
 import Testing
@@ -55,6 +51,10 @@ struct RequestLimitsTests {
         let count = shape.isSingle ? 1 : 3
         #expect(try post(body(shape, count, bytes: 301), shape).body.contains("at most 300 bytes"))
         #expect(try stored() == count - 1)
+        if !shape.isSingle {
+            let metrics = connection.get("/metrics")?.body
+            #expect(metrics?.contains(#"events_total{app="shop",outcome="rejected"} 1"#) == true)
+        }
         #expect((200...201).contains(try post(body(shape, 1, bytes: 300), shape).status))
         #expect(try stored() == count)
     }

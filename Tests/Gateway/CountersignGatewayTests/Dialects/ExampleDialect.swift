@@ -53,7 +53,7 @@ package struct ExampleDialect: Dialect {
                 events: [event])
             return path.store(batch, for: request, dialect: "example") { result in
                 switch result {
-                case .success(let outcome): .ingested(outcome, rejected: [], warning: warning)
+                case .success(let outcome): .ingested(outcome, warning: warning)
                 case .failure(let failure): failure.response(request)
                 }
             }

@@ -61,15 +61,13 @@ package struct BrazeDialect: Dialect {
         let header = request.header("x-braze-api-key")
         // With an unknown key, the body is not parsed.
         if let header, path.apps.app(writeKey: header) == nil { return .answer(Self.unknownKey(request)) }
-        let contents: BrazeDecoder.Contents
         let decoded = path.parsers.parseEvents(
             request, isolate: { $0.isolateElements(of: ["events", "attributes"], times: ["time"]) }
-        ) { root, faults in
-            BrazeDecoder(limits: path.limits, request: request, faults: faults).decode(root)
-        }
+        ) { root, events throws(RejectedBody) in try BrazeDecoder(root, events) }
+        let contents: BrazeDecoder
         switch decoded {
-        case .refused(let response), .value(.failure(.refused(let response))): return .answer(response)
-        case .value(.success(let read)): contents = read
+        case .refused(let response): return .answer(response)
+        case .value(let read): contents = read
         }
         if let header, let body = contents.apiKey, !header.utf8.elementsEqual(body.utf8) {
             return .answer(
@@ -82,20 +80,16 @@ package struct BrazeDialect: Dialect {
         }
         let admission = AdmissionRequest(
             credential: Credential(.userToken, request.header("x-braze-auth-signature")),
-            userIDs: contents.userIDs.ids,
+            userIDs: contents.events.userIDs.ids,
             deviceTime: contents.deviceTime)
         switch path.admit(admission, app: app, request: request) {
         case .refused(let response): return .answer(response)
         case .rejected(let error): return .answer(error.rejection())
         case .accepted(_, let warning):
-            let batch = EventBatch(
-                appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
-                events: contents.events, customers: contents.profiles.changes)
             let members = members + (contents.wantsTriggers ? #","triggers":[]"# : "")
-            request.context.rejected = contents.rejected.count
-            return path.store(batch, for: request, dialect: "braze") { result in
+            return path.store(contents.events, of: app, dialect: "braze") { result in
                 switch result {
-                case .success: Self.stored(contents, members, warning)
+                case .success: Self.stored(contents.events, members, warning)
                 case .failure(let failure): failure.response(request)
                 }
             }
@@ -111,21 +105,21 @@ package struct BrazeDialect: Dialect {
     /// Sends 201 even if all events are invalid. The clients' reaction to 400 is not documented; a client
     /// that repeats the request for ever would never send other events.
     private static func stored(
-        _ contents: BrazeDecoder.Contents, _ members: String, _ warning: AuthErrorBody?
+        _ events: DecodedEvents, _ members: String, _ warning: AuthErrorBody?
     ) -> HTTPResponse {
         let isFailure =
-            !contents.rejected.isEmpty && contents.events.isEmpty && contents.profiles.changes.isEmpty
+            !events.rejected.isEmpty && events.events.isEmpty && events.profiles.changes.isEmpty
         let verdict =
             isFailure
             ? #""message":"every event was rejected; see errors","code":"all_events_rejected""#
             : #""message":"success""#
         var body = Array(#"{\#(verdict),"errors":["#.utf8)
-        for (position, event) in contents.rejected.enumerated() {
+        for (position, event) in events.rejected.enumerated() {
             if position > 0 { body.append(UInt8(ascii: ",")) }
             event.write(to: &body)
         }
         body.append(UInt8(ascii: "]"))
-        EventWarning.write(contents.warnings, to: &body)
+        EventWarning.write(events.warnings, to: &body)
         body += members.utf8
         warning?.writeMember(to: &body)
         body.append(UInt8(ascii: "}"))

@@ -5,9 +5,10 @@ internal import GatewayModel
 extension HTTPResponse {
     /// The response to a batch, with a reason for each rejected event.
     static func ingested(
-        _ outcome: AppendOutcome, rejected: [RejectedEvent], warnings: [EventWarning] = [],
-        warning: AuthErrorBody?, failsWithoutEvents: Bool = false
+        _ outcome: AppendOutcome, _ events: DecodedEvents? = nil, warning: AuthErrorBody?,
+        failsWithoutEvents: Bool = false
     ) -> HTTPResponse {
+        let rejected = events?.rejected ?? []
         let isFailure = !rejected.isEmpty && outcome.accepted == 0 && outcome.duplicates == 0
         var body: [UInt8] = []
         body.reserveCapacity(128)
@@ -26,7 +27,7 @@ extension HTTPResponse {
             event.write(to: &body)
         }
         body.append(UInt8(ascii: "]"))
-        EventWarning.write(warnings, to: &body)
+        EventWarning.write(events?.warnings ?? [], to: &body)
         warning?.writeMember(to: &body)
         body.append(UInt8(ascii: "}"))
         return .json(isFailure && failsWithoutEvents ? 400 : 200, body)

@@ -26,16 +26,24 @@ extension ParserPool {
         return .success(value)
     }
 
-    /// Parses a body with events and returns the result of `body`, or a 400 response in the native dialect's
-    /// format. `isolate` removes events that are not JSON.
+    /// Parses a body with events and returns the result of `decode`, or the response to a rejected body in the
+    /// native dialect's format. `isolate` removes events that are not JSON.
     func parseEvents<Value>(
-        _ request: HTTPRequest, isolate: (inout BodyRepair) -> Void, _ body: (JSONNode, EventFaults) -> Value
+        _ request: HTTPRequest, isolate: (inout BodyRepair) -> Void,
+        _ decode: (JSONNode, DecodedEvents) throws(RejectedBody) -> Value
     ) -> Parsed<Value> {
-        switch readEvents(request, isolate: isolate, body) {
-        case .success(let value): .value(value)
-        case .failure(let invalid):
-            .refused(.failure(400, code: "invalid_json", reason: invalid.reason, requestID: request.id))
+        let parsed = readEvents(request, isolate: isolate) { root, faults in
+            Result { () throws(RejectedBody) in try decode(root, DecodedEvents(request, limits, faults)) }
         }
+        let rejection: RejectedBody
+        switch parsed {
+        case .success(.success(let value)): return .value(value)
+        case .success(.failure(let rejected)): rejection = rejected
+        case .failure(let invalid): rejection = RejectedBody(code: "invalid_json", reason: invalid.reason)
+        }
+        return .refused(
+            .failure(
+                rejection.status, code: rejection.code, reason: rejection.reason, requestID: request.id))
     }
 
     /// Parses a body with events and returns the result of `body`, or the parser's error.

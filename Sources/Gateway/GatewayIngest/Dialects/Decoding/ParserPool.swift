@@ -15,7 +15,7 @@ package final class ParserPool: Sendable {
     private static let usual = 256 * 1024
 
     private let parsers = Lock(Parsers())
-    private let limits: GatewayLimits
+    let limits: GatewayLimits
     private let maximumNameBytes: Int
 
     /// Creates parsers for bodies with member names of at most `maximumNameBytes`.

@@ -136,6 +136,19 @@ package struct RequestPath: Sendable {
         return .later(start: { storing.start($0) }, poll: { storing.response() })
     }
 
+    /// Stores decoded events. `body` contains them; nil if it is the request's body.
+    func store(
+        _ events: DecodedEvents, of app: AdmittedApp, body: [UInt8]? = nil, dialect: String,
+        finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
+    ) -> HTTPOutcome {
+        let request = events.request
+        request.context.rejected = events.rejected.count
+        let batch = EventBatch(
+            appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: body ?? request.body,
+            events: events.events, customers: events.profiles.changes)
+        return store(batch, for: request, dialect: dialect, finish: finish)
+    }
+
     /// Runs `work` on a queue that may wait for the disk. Returns a deferred outcome, or a response if too
     /// many requests wait.
     func read<Value: Sendable>(

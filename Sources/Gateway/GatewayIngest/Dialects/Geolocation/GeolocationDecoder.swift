@@ -5,44 +5,30 @@ internal import GatewayModel
 
 /// Decodes the uploads of Transistorsoft's SDKs: one record or several, with or without a root property.
 struct GeolocationDecoder {
-    let limits: GatewayLimits
-    let request: HTTPRequest
-    let faults: EventFaults
+    private(set) var events: DecodedEvents
+    /// The records, each as `{"location":…,"params":{…}}`, concatenated.
+    private(set) var body: [UInt8] = []
+    private let user: String?
+    private var derived = DerivedMessageIDs(namespace: "location")
 
-    struct Contents {
-        /// The records, each as `{"location":…,"params":{…}}`, concatenated.
-        var body: [UInt8] = []
-        var events: [EventBatch.Event] = []
-        var rejected: [RejectedEvent] = []
-        var warnings: [EventWarning] = []
-    }
-
-    enum Refusal: Error {
-        case refused(HTTPResponse)
-    }
-
-    func decode(_ root: JSONNode, user: String?) -> Result<Contents, Refusal> {
-        let text = request.body
+    init(_ root: JSONNode, user: String?, _ events: DecodedEvents) throws(RejectedBody) {
+        self.events = events
+        self.user = user
+        let limits = events.limits
+        let text = events.request.body
         guard let (records, parameters) = text.withUnsafeBytes({ records(of: root, in: $0) }) else {
-            return refused(
-                413, "batch_too_large", "a request may have at most \(limits.batchEvents) locations")
+            throw .tooMany("locations", limits)
         }
         guard !records.isEmpty || root.kind == .array else {
-            return refused(400, "invalid_batch", "the body must be a location or an array of locations")
+            throw .invalid("the body must be a location or an array of locations")
         }
         // Each location is stored with the params.
         guard text.count + records.count * parameters.count <= limits.bodyBytes else {
-            return refused(
-                413, "batch_too_large",
+            throw .tooLarge(
                 "the locations, each with the params of the request, may have at most \(limits.bodyBytes) bytes; send fewer "
                     + "locations at a time")
         }
-        var contents = Contents()
-        var derived = DerivedMessageIDs(namespace: "location")
-        for (index, record) in records.enumerated() {
-            add(record.node, record.span, parameters, user: user, index: index, &derived, to: &contents)
-        }
-        return .success(contents)
+        for record in records { add(record.node, record.span, parameters) }
     }
 
     /// The records of a request, and the parameters if the request is an object.
@@ -52,18 +38,18 @@ struct GeolocationDecoder {
     private func records(of root: JSONNode, in text: UnsafeRawBufferPointer) -> Found? {
         switch root.kind {
         case .array:
-            let count = JSONSpans.count(root, upTo: limits.batchEvents)
-            guard count <= limits.batchEvents else { return nil }
+            let count = JSONSpans.count(root, upTo: events.room)
+            guard count <= events.room else { return nil }
             let spans = StrictJSONParser.childSpans(
                 of: text, at: StrictJSONParser.rootOffset(of: text), count: count)
             var all: Found = ([], [])
             for (element, span) in zip(root.elements, spans) {
-                let room = limits.batchEvents - all.records.count
+                let room = events.room - all.records.count
                 guard let found = unwrap(element, span, text, upTo: room) else { return nil }
                 all.records += found.records
             }
             return all
-        case .object: return unwrap(root, JSONSpans.root(of: text), text, upTo: limits.batchEvents)
+        case .object: return unwrap(root, JSONSpans.root(of: text), text, upTo: events.room)
         default: return ([], [])
         }
     }
@@ -109,51 +95,29 @@ struct GeolocationDecoder {
 
     private func isLocation(_ node: JSONNode) -> Bool { node["coords"] != nil }
 
-    private func add(
-        _ node: JSONNode, _ span: Range<Int>, _ parameters: [UInt8], user: String?, index: Int,
-        _ derived: inout DerivedMessageIDs, to contents: inout Contents
-    ) {
-        func reject(_ code: String, _ reason: String) {
-            contents.rejected.append(RejectedEvent(index: index, code: code, reason: reason))
-        }
-        let json = request.body[span]
-        if let reason = faults.reason(for: span) { return reject("invalid_json", reason) }
+    private mutating func add(_ node: JSONNode, _ span: Range<Int>, _ parameters: [UInt8]) {
+        guard events.isIntact(node, at: span, ids: ["uuid"]) else { return }
         guard node.kind == .object || node.kind == .array else {
-            return reject("invalid_event", "a location must be a JSON object, or an array made by a template")
+            return events.reject(
+                "invalid_event", "a location must be a JSON object, or an array made by a template")
         }
-        guard !faults.haveReplaced(["uuid"], of: node, at: span, in: request.body) else {
-            return contents.rejected.append(.replacedID(index, "uuid"))
-        }
+        let json = events.request.body[span]
         let uuid = EventIdentifier(node["uuid"])
-        guard uuid.isValid else { return reject("invalid_event", "uuid must be \(EventIdentifier.shape)") }
-        guard json.count + parameters.count <= limits.eventBytes else {
-            return reject(
-                "event_too_large", "a location and its params may have at most \(limits.eventBytes) bytes")
+        guard uuid.isValid else {
+            return events.reject("invalid_event", "uuid must be \(EventIdentifier.shape)")
         }
-        var timestamp = request.receivedMilliseconds
-        if let time = node["timestamp"], !time.isNull {
-            if let milliseconds = EventTime.milliseconds(time) {
-                timestamp = milliseconds
-            } else {
-                contents.warnings.append(EventTime.warning(index))
-            }
-        } else if faults.hasUnusableTime(span) {
-            contents.warnings.append(EventTime.warning(index))
-        }
-        let start = contents.body.count
-        contents.body.append(contentsOf: #"{"location":"#.utf8)
-        contents.body.append(contentsOf: json)
-        contents.body.append(contentsOf: #","params":{"#.utf8)
-        contents.body.append(contentsOf: parameters)
-        contents.body.append(contentsOf: "}}".utf8)
-        contents.events.append(
+        guard events.fits(json.count + parameters.count, "a location and its params") else { return }
+        let timestamp = events.time(of: node["timestamp"], at: span)
+        let start = body.count
+        body.append(contentsOf: #"{"location":"#.utf8)
+        body.append(contentsOf: json)
+        body.append(contentsOf: #","params":{"#.utf8)
+        body.append(contentsOf: parameters)
+        body.append(contentsOf: "}}".utf8)
+        events.append(
             EventBatch.Event(
                 messageID: uuid.text ?? derived.make(json), kind: .location, userID: user, anonymousID: nil,
                 name: node["event"]?.string, timestampMilliseconds: timestamp,
-                json: start..<contents.body.count))
-    }
-
-    private func refused(_ status: Int, _ code: String, _ reason: String) -> Result<Contents, Refusal> {
-        .failure(.refused(.failure(status, code: code, reason: reason, requestID: request.id)))
+                json: start..<body.count))
     }
 }

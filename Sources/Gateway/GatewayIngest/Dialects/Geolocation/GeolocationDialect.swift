@@ -54,21 +54,16 @@ package struct GeolocationDialect: Dialect {
         case .rejected(let error): return .answer(error.rejection())
         case .accepted(let user, _): subject = user
         }
-        let decoded = path.parsers.parseEvents(request, isolate: { $0.isolateLocations() }) { root, faults in
-            GeolocationDecoder(limits: path.limits, request: request, faults: faults)
-                .decode(root, user: subject)
+        let decoded = path.parsers.parseEvents(request, isolate: { $0.isolateLocations() }) {
+            root, events throws(RejectedBody) in
+            try GeolocationDecoder(root, user: subject, events)
         }
         switch decoded {
-        case .refused(let response), .value(.failure(.refused(let response))): return .answer(response)
-        case .value(.success(let contents)):
-            let batch = EventBatch(
-                appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: contents.body,
-                events: contents.events)
-            return path.store(batch, for: request, dialect: "geolocation") { result in
-                switch result {
-                case .success(let outcome):
-                    .ingested(
-                        outcome, rejected: contents.rejected, warnings: contents.warnings, warning: nil)
+        case .refused(let response): return .answer(response)
+        case .value(let contents):
+            return path.store(contents.events, of: app, body: contents.body, dialect: "geolocation") {
+                switch $0 {
+                case .success(let outcome): .ingested(outcome, contents.events, warning: nil)
                 case .failure(let failure): failure.response(request)
                 }
             }

@@ -105,7 +105,6 @@ package struct NativeDialect: Dialect {
             // With an unknown key, the body is not parsed.
             if named == nil { return .answer(Credentials.unknownWriteKey(request)) }
         }
-        var contents = NativeContents()
         let decoded = path.parsers.parseEvents(
             request,
             isolate: { body in
@@ -115,34 +114,25 @@ package struct NativeDialect: Dialect {
                     body.clearTimes(["timestamp"], at: body.root)
                 }
             }
-        ) { root, faults in
-            NativeDecoder(limits: path.limits, request: request, faults: faults)
-                .decode(root, single: single, to: &contents)
-        }
+        ) { root, events throws(RejectedBody) in try NativeDecoder(root, single: single, events) }
+        let contents: NativeDecoder
         switch decoded {
-        case .refused(let response), .value(let response?): return .answer(response)
-        case .value(nil): break
+        case .refused(let response): return .answer(response)
+        case .value(let read): contents = read
         }
         guard let app = named ?? contents.writeKey.flatMap(path.apps.app(writeKey:)) else {
             return .answer(Credentials.unknownWriteKey(request))
         }
         let admission = AdmissionRequest(
-            credential: credentials.user, userIDs: contents.userIDs.ids, deviceTime: contents.sentAt)
+            credential: credentials.user, userIDs: contents.events.userIDs.ids, deviceTime: contents.sentAt)
         switch path.admit(admission, app: app, request: request) {
         case .refused(let response): return .answer(response)
         case .rejected(let error): return .answer(error.rejection())
         case .accepted(_, let warning):
-            let batch = EventBatch(
-                appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
-                events: contents.events, customers: contents.profiles.changes)
-            let (rejected, warnings) = (contents.rejected, contents.warnings)
-            request.context.rejected = rejected.count
-            return path.store(batch, for: request, dialect: "native") { result in
+            return path.store(contents.events, of: app, dialect: "native") { result in
                 switch result {
                 case .success(let outcome):
-                    .ingested(
-                        outcome, rejected: rejected, warnings: warnings, warning: warning,
-                        failsWithoutEvents: true)
+                    .ingested(outcome, contents.events, warning: warning, failsWithoutEvents: true)
                 case .failure(let failure): failure.response(request)
                 }
             }

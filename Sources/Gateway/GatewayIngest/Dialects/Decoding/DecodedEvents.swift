@@ -1,0 +1,88 @@
+internal import CountersignJSON
+internal import GatewayHTTP
+internal import GatewayModel
+
+/// The events of a request that a dialect has decoded, with the rejected ones.
+struct DecodedEvents {
+    let request: HTTPRequest
+    let limits: GatewayLimits
+    let faults: EventFaults
+    /// The distinct user ids in the body.
+    var userIDs = DistinctIDs()
+    var profiles = Profiles()
+    private(set) var events: [EventBatch.Event] = []
+    private(set) var rejected: [RejectedEvent] = []
+    private(set) var warnings: [EventWarning] = []
+
+    init(_ request: HTTPRequest, _ limits: GatewayLimits, _ faults: EventFaults) {
+        self.request = request
+        self.limits = limits
+        self.faults = faults
+    }
+
+    /// The index of the next event in the request.
+    private var index: Int { events.count + rejected.count }
+
+    /// The maximum number of further events.
+    var room: Int { limits.batchEvents - index }
+
+    mutating func append(_ event: EventBatch.Event) { events.append(event) }
+
+    mutating func reject(_ code: String, _ reason: String) {
+        rejected.append(RejectedEvent(index: index, code: code, reason: reason))
+    }
+
+    /// Returns false and rejects the event if it is not JSON, or has an unpaired surrogate in one of `ids`.
+    mutating func isIntact(_ event: JSONNode, at json: Range<Int>, ids: [StaticString]) -> Bool {
+        if let reason = faults.reason(for: json) {
+            reject("invalid_json", reason)
+        } else if faults.haveReplaced(ids, of: event, at: json, in: request.body) {
+            rejected.append(.replacedID(index, ids.map(\.description).joined(separator: ", ")))
+        } else {
+            return true
+        }
+        return false
+    }
+
+    /// Returns false and rejects the event if it is too long.
+    mutating func fits(_ bytes: Int, _ subject: String = "an event") -> Bool {
+        if bytes <= limits.eventBytes { return true }
+        reject("event_too_large", "\(subject) may have at most \(limits.eventBytes) bytes")
+        return false
+    }
+
+    /// The time of the next event in milliseconds since 1970, which must be after `earliest`. If `node` cannot
+    /// be read, this is the time of receipt, with a warning.
+    mutating func time(
+        of node: JSONNode?, at json: Range<Int>, _ unit: EventTime.Unit = .eitherOne,
+        after earliest: Int64 = .min
+    ) -> Int64 {
+        let node = node.flatMap { $0.isNull ? nil : $0 }
+        if let time = node.flatMap({ EventTime.milliseconds($0, unit) }), time > earliest { return time }
+        if node != nil || faults.hasUnusableTime(json) { warnings.append(EventTime.warning(index)) }
+        return request.receivedMilliseconds
+    }
+
+    /// The ranges of the events in `list`, a member of the body.
+    func spans(of list: JSONNode, in root: JSONNode) throws(RejectedBody) -> [Range<Int>] {
+        guard JSONSpans.count(list, upTo: room) <= room else { throw .tooMany("events", limits) }
+        return request.body.withUnsafeBytes { JSONSpans.elements(of: list, in: root, text: $0) }
+    }
+}
+
+/// Why a body is rejected as a whole.
+struct RejectedBody: Error {
+    var status = 400
+    var code = "invalid_batch"
+    let reason: String
+
+    static func invalid(_ reason: String) -> RejectedBody { RejectedBody(reason: reason) }
+
+    static func tooLarge(_ reason: String) -> RejectedBody {
+        RejectedBody(status: 413, code: "batch_too_large", reason: reason)
+    }
+
+    static func tooMany(_ events: String, _ limits: GatewayLimits) -> RejectedBody {
+        tooLarge("a request may have at most \(limits.batchEvents) \(events); send fewer at a time")
+    }
+}
