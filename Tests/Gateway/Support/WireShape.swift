@@ -68,34 +68,34 @@ package struct WireShape: Sendable, CustomTestStringConvertible {
 
     package func body(_ events: String...) -> [UInt8] { body(events.map { Array($0.utf8) }) }
 
-    /// The header fields with the write key, and with a token if a user is given or only a token is sent.
-    package func headers(_ fixture: GatewayFixture, user: String? = nil) throws -> [String: String] {
+    /// The header fields with the write key and a token.
+    package func headers(_ fixture: GatewayFixture, token: String?) -> [String: String] {
         var headers: [String: String] = [:]
         if let key = dialect.key { headers[key.field] = key.scheme + fixture.writeKey }
-        if user != nil || dialect.key == nil {
-            headers[dialect.token.field] =
-                try dialect.token.scheme
-                + fixture.signingKey.sign(claims: [
-                    "sub": .string(user ?? "user-1"), "aud": .string(fixture.appID), "jti": "t-1",
-                    "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
-                ])
-        }
+        if let token { headers[dialect.token.field] = dialect.token.scheme + token }
         return headers
     }
 
-    /// Sends a body to an endpoint, by default the first.
+    /// Sends a body to an endpoint, by default the first. With a user, or if there is only a token, the request has
+    /// a valid token.
     package func send(
         _ body: [UInt8], to fixture: GatewayFixture, _ client: any TestClient, at path: String? = nil,
         user: String? = nil
     ) throws -> TestAnswer {
-        try #require(
-            client.send(
-                "POST", Self.target(path ?? paths[0], fixture.appID), headers(fixture, user: user), body))
+        var token: String?
+        if user != nil || dialect.key == nil {
+            token = try fixture.signingKey.sign(claims: [
+                "sub": .string(user ?? "user-1"), "aud": .string(fixture.appID), "jti": "t-1",
+                "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
+            ])
+        }
+        return try #require(
+            client.send("POST", Self.target(path ?? paths[0]), headers(fixture, token: token), body))
     }
 
-    /// The path with the app's id as its parameter.
-    package static func target(_ path: String, _ appID: String = "shop") -> String {
-        path.replacing("{token}", with: appID).replacing("{project}", with: appID)
+    /// The path with the id of a fixture's app as its parameter.
+    package static func target(_ path: String) -> String {
+        path.replacing("{token}", with: "shop").replacing("{project}", with: "shop")
     }
 }
 

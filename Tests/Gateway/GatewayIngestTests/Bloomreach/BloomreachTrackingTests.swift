@@ -155,16 +155,6 @@ struct BloomreachTrackingTests {
         #expect(try client.events().count <= 8)
     }
 
-    @Test func aMessageIDThatTheClientGivesIsUsed() throws {
-        let path = "/track/v2/projects/{p}/customers/events"
-        for time in ["1700000000.1", "1700000000.2"] {
-            _ = client.post(
-                path,
-                #"{"message_id":"m-1","customer_ids":{"cookie":"c"},"event_type":"e","timestamp":\#(time)}"#)
-        }
-        #expect(try client.events().count == 1)
-    }
-
     // MARK: Customers
 
     @Test func updatesThatOvertakeEachOtherEndWithTheNewest() throws {

@@ -1,7 +1,5 @@
-import CountersignCore
 import CountersignGateway
 import CountersignGatewayTesting
-import CountersignJOSE
 import CountersignJSON
 import Foundation
 import GatewayModel
@@ -253,8 +251,8 @@ struct UnusualEventsTests {
         connection = try fixture.client()
     }
 
-    private func disableEnforcement() throws {
-        try fixture.apps.setEnforcement(.disabled, for: fixture.appID)
+    private func enforce(_ enforcement: Enforcement) throws {
+        try fixture.apps.setEnforcement(enforcement, for: fixture.appID)
         try fixture.gateway.refreshApps()
     }
 
@@ -302,8 +300,7 @@ struct UnusualEventsTests {
         let foreign = connection.post(batch(event), headers: try signed(number + "1"))
         #expect((foreign?.json["auth_error"] as? [String: Any])?["error_code"] as? Int == 21)
         let customer = #"{"customer_ids":{"registered":\#(number)},"event_type":"e","timestamp":1}"#
-        try fixture.apps.setEnforcement(.optional, for: fixture.appID)
-        try fixture.gateway.refreshApps()
+        try enforce(.optional)
         #expect(
             connection.post(
                 customer, path: "/track/v2/projects/shop/customers/events",
@@ -336,7 +333,7 @@ struct UnusualEventsTests {
         ("\u{2085}", true), ("\u{202E}", true), ("\\u202e", true), ("\u{200D}", true), ("\u{FEFF}", true),
     ])
     func aControlCharacterIsInNoID(text: String, isTaken: Bool) throws {
-        try disableEnforcement()
+        try enforce(.disabled)
         func expect(_ body: [UInt8], _ shape: WireShape, _ path: String) throws {
             let before = try stored()
             _ = try shape.send(body, to: fixture, connection, at: path)
@@ -359,8 +356,7 @@ struct UnusualEventsTests {
     }
 
     @Test func brazesUsersAndCustomersMayBeNumbers() throws {
-        try fixture.apps.setEnforcement(.optional, for: fixture.appID)
-        try fixture.gateway.refreshApps()
+        try enforce(.optional)
         let braze = #"{"device_id":1,"events":[{"name":"e","user_id":42,"message_id":5}]}"#
         let headers = [
             "X-Braze-Api-Key": fixture.writeKey, "X-Braze-Auth-Signature": try fixture.token(for: "42"),
@@ -430,7 +426,7 @@ struct UnusualEventsTests {
 
     @Test(arguments: WireShape.all)
     func aTimeThatCannotBeReadIsReplacedInEveryShape(shape: WireShape) throws {
-        try disableEnforcement()
+        try enforce(.disabled)
         for (number, path) in shape.paths.enumerated() {
             let event = shape.event("m-\(number)", [shape.dialect.time: #""soon""#])
             let answer = try shape.send(shape.body(event), to: fixture, connection, at: path)
@@ -441,7 +437,7 @@ struct UnusualEventsTests {
     }
 
     @Test func aNumberOfSecondsOrMillisecondsIsRead() throws {
-        try disableEnforcement()
+        try enforce(.disabled)
         for shape in [WireShape.events, .tracked] {
             for (number, time) in ["1795249800.25", "1795249800250", #""2026-11-21T08:30:00.250Z""#]
                 .enumerated()
@@ -455,7 +451,7 @@ struct UnusualEventsTests {
 
     /// Replacing an unpaired surrogate does not change the customer or the event's type.
     @Test func bloomreachStoresHalfASurrogatePairOutsideOfIDs() throws {
-        try disableEnforcement()
+        try enforce(.disabled)
         let shape = WireShape.tracked
         func post(_ members: KeyValuePairs<String, String>) throws -> Int {
             try shape.send(shape.body(shape.event("m", members)), to: fixture, connection).status
