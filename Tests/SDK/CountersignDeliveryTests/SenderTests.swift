@@ -142,10 +142,9 @@ struct SenderTests {
 
     // MARK: Queue failures
 
-    @Test func whatCouldNotBeSettledIsNotSentAgain() {
-        var sender = Sender(settings: Sender.Settings())
-        let event = QueuedEvent(sequence: 1, messageID: "m", userID: nil, body: [])
-        sender.stored(20, now: 0)
+    /// Sends an event, which is accepted, up to its settlement.
+    private func deliver(_ event: QueuedEvent, by sender: inout Sender) {
+        sender.flush()
         _ = sender.next(now: 0)
         sender.claimed([event], now: 0)
         _ = sender.next(now: 0)
@@ -155,6 +154,12 @@ struct SenderTests {
             ServerAnswer(.accepted(duplicates: 0, rejected: [], warning: nil), status: 200), now: 0,
             fraction: 1)
         #expect(sender.next(now: 0) == .settle(Settlement(delivered: [event])))
+    }
+
+    @Test func whatCouldNotBeSettledIsNotSentAgain() {
+        var sender = Sender(settings: Sender.Settings())
+        let event = QueuedEvent(sequence: 1, messageID: "m", userID: nil, body: [])
+        deliver(event, by: &sender)
         sender.settleFailed(.init("queue", "disk full"), now: 0, fraction: 1)
         #expect(sender.next(now: 0) == .wait(until: 2))
         #expect(sender.next(now: 2) == .settle(Settlement(delivered: [event])))
@@ -164,23 +169,10 @@ struct SenderTests {
 
     @Test func aWipeEndsTheWaitOfASettlementThatFailed() {
         var sender = Sender(settings: Sender.Settings())
-        func deliver(_ event: QueuedEvent) {
-            sender.flush()
-            _ = sender.next(now: 0)
-            sender.claimed([event], now: 0)
-            _ = sender.next(now: 0)
-            sender.authorized(generation: 0)
-            _ = sender.next(now: 0)
-            _ = sender.answered(
-                ServerAnswer(.accepted(duplicates: 0, rejected: [], warning: nil), status: 200), now: 0,
-                fraction: 1)
-        }
-        deliver(QueuedEvent(sequence: 1, messageID: "m", userID: nil, body: []))
+        deliver(QueuedEvent(sequence: 1, messageID: "m", userID: nil, body: []), by: &sender)
         sender.settleFailed(.init("queue", "disk full"), now: 0, fraction: 1)
         sender.reset()
-        let event = QueuedEvent(sequence: 2, messageID: "n", userID: nil, body: [])
-        deliver(event)
-        #expect(sender.next(now: 0) == .settle(Settlement(delivered: [event])))
+        deliver(QueuedEvent(sequence: 2, messageID: "n", userID: nil, body: []), by: &sender)
         #expect(sender.lastProblem == nil)
     }
 
