@@ -85,6 +85,8 @@ struct AdminAccessTests {
         ("POST /apps/{app}/streams/{name}/pause", .operator),
         ("POST /apps/{app}/streams/{name}/resume", .operator),
         ("POST /apps/{app}/streams/{name}/seek", .operator),
+        ("GET /apps/{app}/files", .viewer), ("POST /apps/{app}/files/pause", .operator),
+        ("POST /apps/{app}/files/resume", .operator),
     ]
 
     /// The test repeats the roles, so that widening a role needs a change here too.
