@@ -6,7 +6,7 @@
                 ...
             batch.ack()                # after it was committed, never before
 
-Copy this file into your project. docs/consuming-events.md says what the gateway promises.
+Copy this file into your project. docs/guides/read-events.md says what the gateway promises.
 """
 
 import base64

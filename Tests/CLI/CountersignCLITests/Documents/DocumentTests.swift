@@ -125,7 +125,7 @@ struct DocumentTests {
         #expect(try await shell.run("countersign app create shop > write.key").status == 0)
         let gateway = GatewayProcess(executable: Program.path, dataDirectory: data) { _ in }
         let port = try #require(try await gateway.start().port)
-        let script = try blocks("sh", of: "docs/consuming-events.md").joined()
+        let script = try blocks("sh", of: "docs/guides/read-events.md").joined()
             .replacingOccurrences(of: ":8787/", with: ":\(port)/")
         let result = try await shell.run(
             """
