@@ -419,7 +419,8 @@ let tests: [Target] = [
     .testTarget(
         name: "GatewayIngestTests",
         dependencies: [
-            "CountersignCore", "CountersignCrypto", "CountersignGateway", "CountersignGatewayTesting", "CountersignSQLite",
+            "CountersignCore", "CountersignCrypto", "CountersignGateway", "CountersignGatewayTesting",
+            "CountersignSQLite",
             "CountersignJOSE", "CountersignJSON", "CountersignTesting", "GatewayDelivery", "GatewayHTTP",
             "GatewayIngest",
             "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayTestSupport",
