@@ -528,7 +528,7 @@ def weaker_policy(visitor):
     page.get_by_label("Issuer (iss)").fill("")
     page.get_by_label("PS256").check()
     visitor.button("Save the policy").click()
-    expect(visitor.dialog).to_contain_text("Tokens of any issuer are accepted, not only those of https://login.example.com.")
+    expect(visitor.dialog).to_contain_text("Tokens of any issuer are accepted, not only of https://login.example.com.")
     expect(visitor.dialog).to_contain_text("Tokens signed with PS256 are accepted.")
     accessible(visitor, "the question before a weaker policy")
     visitor.button("Cancel").click()
