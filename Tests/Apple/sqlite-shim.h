@@ -21,6 +21,9 @@ typedef void (*sqlite3_destructor_type)(void*);
 #define SQLITE_OPEN_NOMUTEX 0x8000
 #define SQLITE_OPEN_EXRESCODE 0x02000000
 #define SQLITE_PREPARE_PERSISTENT 0x01
+#define SQLITE_CONFIG_MEMSTATUS 9
+int sqlite3_config(int, ...);
+static inline int countersign_sqlite_without_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 int sqlite3_open_v2(const char*, sqlite3**, int, const char*);
 int sqlite3_close_v2(sqlite3*) A(8.2);
 int sqlite3_busy_timeout(sqlite3*, int);
@@ -32,7 +35,7 @@ const char *sqlite3_errstr(int) A(8.2); const char *sqlite3_errmsg(sqlite3*); in
 int sqlite3_get_autocommit(sqlite3*); sqlite3_int64 sqlite3_changes64(sqlite3*) A(15.4); int sqlite3_changes(sqlite3*); sqlite3_int64 sqlite3_last_insert_rowid(sqlite3*);
 int sqlite3_finalize(sqlite3_stmt*); int sqlite3_reset(sqlite3_stmt*); int sqlite3_clear_bindings(sqlite3_stmt*); int sqlite3_step(sqlite3_stmt*);
 int sqlite3_bind_null(sqlite3_stmt*, int); int sqlite3_bind_int64(sqlite3_stmt*, int, sqlite3_int64); int sqlite3_bind_double(sqlite3_stmt*, int, double);
-int sqlite3_bind_text(sqlite3_stmt*,int,const char*,int,void(*)(void*)); int sqlite3_bind_blob64(sqlite3_stmt*, int, const void*, sqlite3_uint64, void(*)(void*)) A(9.0); int sqlite3_bind_zeroblob(sqlite3_stmt*, int, int n);
+int sqlite3_bind_text(sqlite3_stmt*,int,const char*,int,void(*)(void*)); int sqlite3_bind_blob64(sqlite3_stmt*, int, const void*, sqlite3_uint64, void(*)(void*)) A(9.0); int sqlite3_bind_blob(sqlite3_stmt*, int, const void*, int, void(*)(void*)); int sqlite3_bind_zeroblob(sqlite3_stmt*, int, int n);
 int sqlite3_column_type(sqlite3_stmt*, int); sqlite3_int64 sqlite3_column_int64(sqlite3_stmt*, int); double sqlite3_column_double(sqlite3_stmt*, int); const unsigned char *sqlite3_column_text(sqlite3_stmt*, int); int sqlite3_column_bytes(sqlite3_stmt*, int); const void *sqlite3_column_blob(sqlite3_stmt*, int);
 #define SQLITE_PERM 3
 #define SQLITE_READONLY 8

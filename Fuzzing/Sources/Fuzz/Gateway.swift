@@ -52,13 +52,13 @@ private func check(_ events: [EventBatch.Event], in body: [UInt8]) {
 private func fuzzNative(_ bytes: [UInt8], isSingle: Bool) {
     let request = request(bytes)
     guard
-        case .value(.contents(let contents)) = parsers.parseEvents(
+        case .value(let decoder) = parsers.parseEvents(
             request, isolate: { if !isSingle { $0.isolateElements(of: ["batch"], times: ["timestamp"]) } },
-            {
-                NativeDecoder(limits: limits, request: request, faults: $1).decode(
-                    $0, single: isSingle ? .track : nil)
+            { root, events throws(RejectedBody) in
+                try NativeDecoder(root, single: isSingle ? .track : nil, events)
             })
     else { return }
+    let contents = decoder.events
     check(contents.events, in: request.body)
     for user in contents.events.compactMap(\.userID) {
         precondition(contents.userIDs.ids.contains { $0.utf8.elementsEqual(user.utf8) }, "not admitted")
@@ -68,10 +68,11 @@ private func fuzzNative(_ bytes: [UInt8], isSingle: Bool) {
 private func fuzzBraze(_ bytes: [UInt8]) {
     let request = request(bytes)
     guard
-        case .value(.success(let contents)) = parsers.parseEvents(
+        case .value(let decoder) = parsers.parseEvents(
             request, isolate: { $0.isolateElements(of: ["events", "attributes"], times: ["time"]) },
-            { BrazeDecoder(limits: limits, request: request, faults: $1).decode($0) })
+            { root, events throws(RejectedBody) in try BrazeDecoder(root, events) })
     else { return }
+    let contents = decoder.events
     check(contents.events, in: request.body)
     for user in contents.events.compactMap(\.userID) {
         precondition(contents.userIDs.ids.contains { $0.utf8.elementsEqual(user.utf8) }, "not admitted")
@@ -81,12 +82,14 @@ private func fuzzBraze(_ bytes: [UInt8]) {
 private func fuzzLocations(_ bytes: [UInt8]) {
     let request = request(bytes)
     guard
-        case .value(.success(let contents)) = parsers.parseEvents(
+        case .value(let decoder) = parsers.parseEvents(
             request, isolate: { $0.isolateLocations() },
-            { GeolocationDecoder(limits: limits, request: request, faults: $1).decode($0, user: "user-1") })
+            { root, events throws(RejectedBody) in
+                try GeolocationDecoder(root, user: "user-1", events)
+            })
     else { return }
-    check(contents.events, in: contents.body)
-    precondition(contents.body.count <= 2 * limits.bodyBytes)
+    check(decoder.events.events, in: decoder.body)
+    precondition(decoder.body.count <= 2 * limits.bodyBytes)
 }
 
 private func fuzzForm(_ bytes: [UInt8]) {
