@@ -26,19 +26,20 @@ import zlib
 __all__ = ["Batch", "Consumer", "ConsumerError", "Page", "WebhookError", "read_events", "verify_webhook"]
 
 WAIT = 30
-"""Seconds that the gateway waits for events before it answers that there are none."""
+"""Seconds that the gateway waits for events before it sends an empty answer."""
 SLACK = 15
 LONGEST_ANSWER = 32 * 1024 * 1024
 FIRST_PAUSE, LONGEST_PAUSE, LONGEST_RETRY_AFTER = 0.5, 30, 3600
 LEAST_WAIT = 1
-"""The least seconds between two polls that found nothing: a gateway that is about to stop lets nobody wait."""
+"""The minimum seconds between two polls without events, because a gateway that stops answers at once."""
 NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,64}\Z")
 
 
 class ConsumerError(Exception):
-    """What another try would not change. `code` is a stable word, such as `forbidden`; `status` the answer's, or None.
+    """An error that a retry does not solve. `code` is a stable word, such as `forbidden`.
 
-    `invalid_configuration` and `unexpected_answer` are this module's; all others are the gateway's.
+    `status` is the status of the answer, or None. The gateway defines the codes, except `invalid_configuration` and
+    `unexpected_answer`.
     """
 
     def __init__(self, code, reason, status=None):
@@ -47,9 +48,9 @@ class ConsumerError(Exception):
 
 
 class WebhookError(Exception):
-    """A delivery that is not to be believed: `signature_missing`, `signature_invalid`, `timestamp_out_of_tolerance`.
+    """A rejected delivery: `signature_missing`, `signature_invalid` or `timestamp_out_of_tolerance`.
 
-    `invalid_configuration` is a secret that is none.
+    `invalid_configuration`: a secret is malformed.
     """
 
     def __init__(self, code, reason):
@@ -58,7 +59,7 @@ class WebhookError(Exception):
 
 
 class Page:
-    """Events that were read by position. Keep `next` with the work, and go on with it."""
+    """Events read by position. Store `next` together with your work, and continue with it."""
 
     def __init__(self, answer):
         self.events = answer["events"]
@@ -67,10 +68,10 @@ class Page:
 
 
 class Batch:
-    """Events that are leased to this worker until they are acknowledged, released, or the lease expires.
+    """Events leased to this worker until they are acknowledged or released, or the lease expires.
 
-    `events` are the gateway's objects, in the order of storing; `partition` says which part of the consumer they are of.
-    Numbers with a fraction in their bodies are `decimal.Decimal` where the consumer was made with `parse_float=Decimal`.
+    `events` are the gateway's objects, in the order of storing. `partition` is the number of the consumer's partition.
+    With `parse_float=Decimal`, numbers with a fraction in their bodies are `decimal.Decimal`.
     """
 
     def __init__(self, consumer, answer):
@@ -84,7 +85,7 @@ class Batch:
     def ack(self, through=None):
         """Confirms the batch, or the part up to the event `through`. Call it after your transaction is committed.
 
-        Tries until the gateway answers. False: the lease had expired, and another worker reads the events again.
+        Retries until the gateway answers. Returns False if the lease had expired: another worker reads the events again.
         """
         body = {"lease": self._lease}
         if through is not None:
@@ -101,7 +102,7 @@ class Batch:
         return True
 
     def release(self):
-        """Gives back what is not confirmed. Nothing is lost if the gateway cannot be reached: the lease expires."""
+        """Releases the unconfirmed events. If the gateway cannot be reached, the lease expires."""
         if not self._is_settled:
             self._is_settled = True
             try:
@@ -113,13 +114,14 @@ class Batch:
 class Consumer:
     """A worker of a named consumer (`countersign consumer create APP NAME`): iterate over it to get batches.
 
-    It waits when there is nothing, and tries again, for ever, when the gateway cannot be reached or answers 429 or 5xx.
-    What another try would not change is raised as `ConsumerError`. A batch that was not acknowledged when the next one is
-    asked for, or when the `with` block ends, is given back. `stop()` ends the iteration, from any thread or signal handler.
-    One object is for one thread; as many as the consumer has partitions can work at the same time.
+    It waits for events. It retries without end when the gateway cannot be reached or answers 429 or 5xx; other errors
+    are raised as `ConsumerError`. The next iteration and the end of the `with` block release a batch that was not
+    acknowledged. `stop()` ends the iteration, from any thread or signal handler. Use an object in one thread only. As
+    many workers as the consumer has partitions can work at the same time.
 
-    `limit` is the most events of a batch (1 to 1000), `lease_seconds` how long the work on one may take (5 to 600), and
-    `parse_float` reads numbers with a fraction in bodies, as in `json.loads`: `decimal.Decimal` keeps their digits.
+    `limit` is the maximum number of events in a batch (1 to 1000). `lease_seconds` is the time for the work on a batch
+    (5 to 600). `parse_float` reads numbers with a fraction in bodies, as in `json.loads`: `decimal.Decimal` keeps their
+    digits.
     """
 
     def __init__(self, endpoint, app, token, name, *, limit=100, lease_seconds=60, wait=WAIT, parse_float=None):
@@ -139,18 +141,18 @@ class Consumer:
         self.close()
 
     def close(self):
-        """Gives back what is not acknowledged, and closes the connection."""
+        """Releases the batch if it is not acknowledged, and closes the connection."""
         self._give_back()
         self._gateway.close()
 
     def stop(self):
-        """Ends the iteration before the next batch. A poll that is under way is waited for."""
+        """Ends the iteration before the next batch. A running poll is completed first."""
         self._stopping.set()
 
     def __iter__(self):
         while True:
             self._give_back()
-            # Whoever lets go of one batch after another would get the same one again at once.
+            # Without a pause, an unacknowledged batch would return at once.
             if self._unworked:
                 self._stopping.wait(_pause(self._unworked))
             answer = self._next()
@@ -183,10 +185,10 @@ class Consumer:
 
 
 def read_events(endpoint, app, token, after=None, *, limit=100, wait=WAIT, parse_float=None, **filters):
-    """Yields a `Page` after another, for ever, for those who remember the position themselves: no named consumer is needed.
+    """Yields each `Page` of events, without end and without a named consumer. Store the position of the last page.
 
-    `after` is the position to go on from; without it the oldest event that is kept comes first. `filters` are `verdict`,
-    `type`, `name` and `user`. With `wait=0` it ends when there is nothing more.
+    Begins after the position `after`, or with the oldest stored event. `filters` are `verdict`, `type`, `name` and
+    `user`. With `wait=0` it ends after the last event.
     """
     unknown = set(filters) - {"verdict", "type", "name", "user"}
     if unknown:
@@ -211,15 +213,15 @@ def read_events(endpoint, app, token, after=None, *, limit=100, wait=WAIT, parse
 
 
 def verify_webhook(secrets, headers, body, now=None, tolerance=300):
-    """The delivery as an object, if it was signed with one of `secrets` (`whsec_…`, one or a list) within the tolerance.
+    """Verifies a delivery and returns it as an object. `secrets` is a secret (`whsec_…`) or a list of them.
 
-    `headers` is any mapping of names to values; `body` the bytes as they came. Raises `WebhookError`. The id of the delivery,
-    the same when it is tried again, is the header field `webhook-id`.
+    `headers` is a mapping of names to values, and `body` the received bytes. Raises `WebhookError`. The header field
+    `webhook-id` is the id of the delivery, and is the same in a retry.
     """
     keys = [_key(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
     fields = {name.lower(): value for name, value in headers.items()}
     id, time_text, signatures = (fields.get("webhook-" + name, "") for name in ("id", "timestamp", "signature"))
-    # Without dots, so that no part of an id or of a body can pass for the time.
+    # An id has no dot, so that a part of it or of the body cannot replace the time.
     if not re.fullmatch(r"[!-\-/-~]{1,256}", id) or not re.fullmatch(r"[0-9]{1,15}", time_text) or not signatures:
         raise WebhookError("signature_missing", "a delivery has webhook-id, webhook-timestamp and webhook-signature")
     if abs((time.time() if now is None else now) - int(time_text)) > tolerance:
@@ -243,7 +245,7 @@ def _key(secret):
 
 
 class _Passing(Exception):
-    """A failure that is worth another try, not before `retry_after` seconds."""
+    """A failure that a retry may solve, after at least `retry_after` seconds."""
 
     def __init__(self, retry_after=0):
         super().__init__()
@@ -256,7 +258,7 @@ def _pause(failures, retry_after=0):
 
 
 def _persistently(ask, stopping=None):
-    """What `ask` returns, however often it has to be tried; None once `stopping` is set."""
+    """Calls `ask` until it succeeds, and returns its result; None once `stopping` is set."""
     failures = 0
     while True:
         try:
@@ -276,7 +278,7 @@ def _check(answer, *names):
 
 
 class _Gateway:
-    """The gateway as a reader of one app's events sees it. Keeps one connection; belongs to one thread."""
+    """One connection to the gateway, for reading one app's events. Belongs to one thread."""
 
     def __init__(self, endpoint, app, token, parse_float):
         parts = urllib.parse.urlsplit(endpoint)
@@ -303,7 +305,7 @@ class _Gateway:
         if self._connection is None:
             kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
             self._connection = kind(self._parts.hostname, self._parts.port)
-        # The socket of a connection that is used again has the last request's.
+        # A reused connection has the timeout of the last request.
         self._connection.timeout = timeout
         if self._connection.sock is not None:
             self._connection.sock.settimeout(timeout)
@@ -319,7 +321,7 @@ class _Gateway:
         except (OSError, http.client.HTTPException):
             raise _Passing() from None
         finally:
-            # What is left of an answer would be read as the next one.
+            # The rest of an answer would be read as the next answer.
             if not is_whole:
                 self.close()
         return self._read(response, content)

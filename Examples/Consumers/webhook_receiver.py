@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS events (
 
 
 def keep(path, delivery):
-    """Keeps the events of a delivery. Those that were there already stay as they are."""
+    """Stores the events of a delivery. Events that are stored already do not change."""
     database = sqlite3.connect(path, timeout=10)
     try:
         with database:

@@ -36,7 +36,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         url = urllib.parse.urlsplit(self.path)
-        # In your backend: the user of your own session. Whoever may choose the user here may be anybody.
+        # In your backend, take the user from your own session. A client that chooses the user can be any user.
         user = urllib.parse.parse_qs(url.query).get("user", [""])[0]
         if url.path == "/token" and user:
             token = signed_token(self.private_key, user)

@@ -1,7 +1,7 @@
 import Countersign
 import Foundation
 
-/// What this machine is doing now.
+/// The current load of this machine.
 struct LoadReading {
     var oneMinute: Double
     var fiveMinutes: Double

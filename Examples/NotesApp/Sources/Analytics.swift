@@ -54,7 +54,7 @@ struct Analytics: Sendable {
             }
             guard let nowhere = URL(string: "https://preview.invalid") else { return nil }
             var configuration = CountersignConfiguration(endpoint: nowhere, writeKey: "preview")
-            // A queue of its own: what waits in the app's is none of a preview's business.
+            // A separate queue, so that a preview does not send the app's events.
             configuration.dataDirectory = FileManager.default.temporaryDirectory.appendingPathComponent(
                 UUID().uuidString)
             guard let client = try? CountersignClient(configuration: configuration, transport: Server())

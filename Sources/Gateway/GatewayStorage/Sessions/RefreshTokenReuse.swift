@@ -1,6 +1,6 @@
 internal import GatewayModel
 
-/// What a presented refresh token of an active session means.
+/// The meaning of a presented refresh token of an active session.
 ///
 /// The client may lose the response to an exchange, or two of its processes may refresh at the same time. So
 /// the parent of the active token returns the active token again, until that one is exchanged or the reuse

@@ -1,4 +1,4 @@
-// What all ways out of the event log show: webhooks, streams, hourly files and consumers. The cards of streams
+// The state that webhooks, streams, hourly files and consumers have in common. The cards of streams
 // and files are hidden without any.
 
 import { h } from "./dom.js";

@@ -5,7 +5,7 @@ internal import GatewayModel
 /// A request whose batch is being stored.
 ///
 /// One object, because every stored event takes this path: closures for the steps would be an allocation each.
-/// Not `HTTPOutcome.waiting`, whose generic code is not specialized here (ADR 33).
+/// `HTTPOutcome.waiting` is generic, and is not specialized here (ADR 33).
 final class StoringRequest: @unchecked Sendable {
     private struct State {
         var result: Result<AppendOutcome, StoreFailure>?
