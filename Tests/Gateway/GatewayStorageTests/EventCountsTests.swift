@@ -200,8 +200,18 @@ struct EventCountsTests {
         var rules = AppRules()
         rules.retentionBytes = 4
         var sweeper = RetentionSweeper()
+        var uses = KeyUseTally()
+        uses.add(appID: "shop", keyID: "key", milliseconds: 5)
+        // Nothing is due, so nothing is counted.
+        var kept = AppRules()
+        kept.retentionDays = 1
+        sweeper.begin(["shop": kept], nowMilliseconds: 5)
+        #expect(!sweeper.isDone)
+        while !sweeper.isDone { _ = try log.sweep(&sweeper, counting: &uses) }
+        #expect(!uses.isEmpty && log.hasUncounted)
         sweeper.begin(["shop": rules], nowMilliseconds: 5)
-        while !sweeper.isDone { _ = try log.sweep(&sweeper, counting: KeyUseTally()) }
+        while !sweeper.isDone { _ = try log.sweep(&sweeper, counting: &uses) }
+        #expect(uses.isEmpty)
         #expect(try usage(path) == ["shop 2 4"])
         #expect(try listedUsers(path) == ["shop ada"])
         #expect(!log.hasUncounted)

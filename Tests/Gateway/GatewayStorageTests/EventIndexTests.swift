@@ -368,7 +368,8 @@ struct EventIndexTests {
         log.close()
         var sweeper = RetentionSweeper()
         sweeper.begin(["shop": rules], nowMilliseconds: 9 * day + 1)
-        while !sweeper.isDone { _ = try log.sweep(&sweeper, counting: KeyUseTally()) }
+        var uses = KeyUseTally()
+        while !sweeper.isDone { _ = try log.sweep(&sweeper, counting: &uses) }
         log.close()
         #expect(try users() == ["ada"])
         #expect(try messages(user: "ada") == ["m-20", "m-21", "m-22", "m-23"])

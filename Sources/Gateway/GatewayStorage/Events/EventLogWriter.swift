@@ -118,6 +118,9 @@ final class EventLogWriter {
 
     func close() { index.stop() }
 
+    /// Whether counts must be written now, because the list of new users is full.
+    var mustCount: Bool { unlisted.count >= Self.mostUnlistedUsers }
+
     /// Whether counts are not yet written.
     var hasUncounted: Bool { !counts.isEmpty }
 
@@ -128,7 +131,6 @@ final class EventLogWriter {
         with changes: [@Sendable (SQLiteConnection) throws -> Void] = []
     ) throws -> [AppendOutcome] {
         try index.makeRoom()
-        let uses = uses ?? (unlisted.count < Self.mostUnlistedUsers ? nil : KeyUseTally())
         staged.removeAll(keepingCapacity: true)
         var commit = Commit(next: next, counts: counts, times: times, keys: keys)
         let outcomes = try connection.transaction {
@@ -160,10 +162,15 @@ final class EventLogWriter {
         return outcomes
     }
 
-    /// Performs a step of a sweep. Writes the counts of apps and keys first, because deleted events must have
-    /// been counted. Returns the consumers whose held events were deleted.
-    func sweep(_ sweeper: inout RetentionSweeper, counting uses: KeyUseTally) throws -> [EventConsumerID] {
+    /// Performs a step of a sweep. If it deletes events, writes the counts of apps and keys and resets `uses`
+    /// first, because deleted events must have been counted. Returns the consumers whose held events were
+    /// deleted.
+    func sweep(
+        _ sweeper: inout RetentionSweeper, counting uses: inout KeyUseTally
+    ) throws -> [EventConsumerID] {
         var counts = counts
+        var isCounted = false
+        let pending = uses
         let events = RetentionSweeper.Events(newest: next - 1) { [counts = self.counts] appID in
             counts.bytes(of: appID)
         } ofApp: { appID, sequence, limit in
@@ -172,12 +179,16 @@ final class EventLogWriter {
             try self.hasEvents(userID, in: appID, after: sequence)
         }
         let passed = try sweeper.step(connection, events) {
-            try counts.write(uses, listing: unlisted, to: connection)
+            try counts.write(pending, listing: unlisted, to: connection)
+            isCounted = true
         } forgotten: { appID, userID in
             knownUsers.remove(hasher.hash(of: .user(userID), in: appID))
         }
-        self.counts = counts
-        if counts.isEmpty { unlisted = [] }
+        if isCounted {
+            self.counts = counts
+            unlisted = []
+            uses = KeyUseTally()
+        }
         guard sweeper.isDone else { return passed }
         let first = try connection.first("SELECT min(seq) FROM event") { $0.optionalInt64(0) } ?? nil
         try EventTimes.remove(before: first ?? next, connection)

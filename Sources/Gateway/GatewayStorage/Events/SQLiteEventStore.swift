@@ -166,7 +166,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             let next = queue.next(after: lastBatches) { wakeTime(hasKeyUses: $0) }
             let jobs = next ?? []
             let hasUncounted = hasUncounted(queue.hasKeyUses)
-            let isCountDue = nextCount.map { DispatchTime.now() >= $0 } ?? !jobs.isEmpty
+            let isCountDue =
+                log?.mustCount == true || (nextCount.map { DispatchTime.now() >= $0 } ?? !jobs.isEmpty)
             let counts = next == nil ? hasUncounted : isCountDue && (!jobs.isEmpty || hasUncounted)
             let erasure = queue.withLock { DispatchTime.now() >= nextErasure ? erasures.first : nil }
             if next != nil { sweep() }
@@ -288,16 +289,16 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
                 : Self.pause(after: began, times: isLate ? 1 : Self.restShare)
         }
         guard !sweeper.isDone else { return }
-        let uses = queue.takeKeyUses()
+        var uses = queue.takeKeyUses()
+        defer { queue.putBack(uses) }
         do {
-            let passed = try openLog().sweep(&sweeper, counting: uses)
+            let passed = try openLog().sweep(&sweeper, counting: &uses)
             guard files.areInPlace else { throw loseFiles() }
             for consumer in passed {
                 observer?.eventsMissed(
                     by: consumer.name, ofKind: consumer.kind.rawValue, appID: consumer.appID)
             }
         } catch {
-            queue.putBack(uses)
             sweeper = RetentionSweeper()
             if StoreFailure(error).reason != .full { closeLog() }
         }
