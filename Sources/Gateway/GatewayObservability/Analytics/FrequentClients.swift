@@ -36,7 +36,9 @@ struct FrequentClients {
         } else {
             // Decrements every count. Amortized over the earlier increments, this is one step for each
             // request.
-            counts = counts.compactMapValues { $0 > times ? $0 - times : nil }
+            let least = min(times, counts.values.min() ?? 0)
+            counts = counts.compactMapValues { $0 > least ? $0 - least : nil }
+            if times > least { counts[client] = times - least }
         }
     }
 

@@ -72,7 +72,7 @@ package final class Metrics: GatewayObserver {
         let key = RequestKey(
             appID: record.context.appID, route: record.context.route, statusClass: statusClass)
         if state.requests[key] == nil { state.requests[key] = RequestSeries() }
-        let index = state.requests.index(forKey: key) ?? state.requests.startIndex
+        guard let index = state.requests.index(forKey: key) else { preconditionFailure("it was added above") }
         state.last = (key, index)
         return index
     }
@@ -90,7 +90,7 @@ package final class Metrics: GatewayObserver {
             appID: record.context.appID, enforcement: record.context.enforcement, verdict: verdict,
             code: record.context.authCode)
         if state.auth[key] == nil { state.auth[key] = 0 }
-        let index = state.auth.index(forKey: key) ?? state.auth.startIndex
+        guard let index = state.auth.index(forKey: key) else { preconditionFailure("it was added above") }
         state.lastAuth = (key, index)
         return index
     }
