@@ -53,6 +53,23 @@ struct CustomerTokenVerifierTests {
         #expect(!ring.verify(token, userID: "jane", at: now).isAccepted)
     }
 
+    @Test func theUserClaimOfThePolicyDoesNotChangeTheIDs() throws {
+        var policy = ring.policy
+        policy.userClaim = "oid"
+        let verifier = CustomerTokenVerifier(
+            secrets: [CustomerTokenVerifier.Secret(id: "key-1", bytes: secret)],
+            ring: TokenVerifier(keys: ring.keys, policy: policy))
+        let own = token(#"{"sub":{"registered":"jane"},"exp":1800000600}"#)
+        let signed = try signingKey.sign(claims: [
+            "sub": ["registered": "jane"], "exp": .integer(Int64(now) + 600),
+        ])
+        for token in [own, signed] {
+            let result = verifier.verify(token, at: now)
+            #expect(result.report.isAccepted, "\(result.report.faults)")
+            #expect(result.identifiers.map(\.value) == ["jane"])
+        }
+    }
+
     @Test func theRingNeverTakesTheSymmetricAlgorithm() {
         let signed = token(#"{"sub":"jane","exp":1800000600}"#, header: #"{"alg":"HS256","kid":"ring"}"#)
         #expect(ring.verify(signed, userID: "jane", at: now).code == .incorrectAlgorithm)

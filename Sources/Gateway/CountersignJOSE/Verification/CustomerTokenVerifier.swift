@@ -50,7 +50,8 @@ package struct CustomerTokenVerifier: Sendable {
         guard report.matchedKeyID != nil else { return (report, [], nil) }
         let identifiers = Self.subject(of: jws)
         let issuedAt = try? Self.parser().parse(bytes: jws.payload) { $0["iat"]?.double }
-        report.faults.removeAll { $0.code == .invalidPayload && $0.detail == Claims.isNoString("sub") }
+        let expected = Claims.isNoString(ring.policy.userClaim)
+        report.faults.removeAll { $0.code == .invalidPayload && $0.detail == expected }
         report.claims = nil
         if identifiers.isEmpty {
             report.add(.invalidPayload, "sub is not an object of the customer's ids")
