@@ -72,15 +72,15 @@ struct RestrictionRoutes: Sendable {
             }
             seconds = try lifetime(of: app, call)
         }
-        let now = call.nowMilliseconds
+        // First: a session could otherwise get a new token after the time from which tokens are accepted.
+        if action == .revoke { _ = try sessions.revokeAll(of: target, in: app.id) }
+        let now = Milliseconds(call.directory.restrictions.now()).count
         let restriction = UserRestriction(
             key: "measure_" + Base64URL.encode(.random(count: 9)), subject: subject, id: target,
             action: action, requestsPerMinute: action == .limit ? rate : nil,
             reason: body.value("reason") ?? "", sinceMilliseconds: now,
             untilMilliseconds: seconds.map { now + $0 * 1_000 })
         try call.directory.restrictions.put(restriction, in: app.id)
-        // Otherwise a session would get a new access token.
-        if action == .revoke { _ = try sessions.revokeAll(of: target, in: app.id) }
         return call.answer(Self.json(restriction, target), status: 201)
     }
 

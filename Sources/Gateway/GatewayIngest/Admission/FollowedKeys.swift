@@ -49,15 +49,17 @@ package final class FollowedKeys: Sendable {
         self.hasOthers = hasOthers
     }
 
-    /// The most keys of a source that verify tokens.
+    /// The maximum number of keys of a source that verify tokens.
     private static let mostKeys = 16
 
     /// The keys of several sources for a ring. A key of several OpenID providers verifies the tokens of each.
     static func entries(of sources: [FollowedKeys]) -> [KeyRing.Entry] {
         var entries: [KeyRing.Entry] = []
+        // Otherwise the keys of the last sources would not fit into the ring.
+        let most = min(mostKeys, KeyRing.maximumPublished / max(1, sources.count))
         for source in sources {
             let issuers = source.source.issuer.map { [$0] } ?? []
-            for key in source.keys.prefix(mostKeys) {
+            for key in source.keys.prefix(most) {
                 guard let known = entries.firstIndex(where: { $0.id == key.thumbprint }) else {
                     entries.append(KeyRing.Entry(id: key.thumbprint, key: key, issuers: issuers))
                     continue

@@ -16,7 +16,7 @@ package final class UserRestrictions: Sendable {
         var revoked: (before: Int64, until: Int64)?
     }
 
-    /// Text of a client that is longer is not hashed, because that may take long.
+    /// The maximum length of an id in bytes. Hashing a longer text may take long.
     private static let longestID = 1_024
 
     package let all: [UserRestriction]
@@ -55,7 +55,7 @@ package final class UserRestrictions: Sendable {
         return found
     }
 
-    /// Whether a token of the user is worthless. A token without `iat` counts as issued before.
+    /// Whether a revocation rejects a token of the user. A token without `iat` counts as issued before.
     package func revokes(_ user: String, issuedAt: Double?, at instant: Double) -> Bool {
         guard user.utf8.count <= Self.longestID, let revoked = users[user]?.revoked,
             Milliseconds(seconds: instant).count < revoked.until
@@ -63,7 +63,7 @@ package final class UserRestrictions: Sendable {
         return issuedAt.map { $0 < Milliseconds(revoked.before).seconds } ?? true
     }
 
-    /// Why a request of these users is rejected; nil if it is not. Counts the request.
+    /// The rejection of a request of these users; nil if it is allowed. Counts the request.
     package func rejection(ofUsers ids: [String], at milliseconds: Int64) -> Rejection? {
         rejection(ids, users, .user, milliseconds)
     }
@@ -96,9 +96,10 @@ package final class UserRestrictions: Sendable {
         let key = BytewiseText(name)
         return buckets.withLock { buckets in
             // A clock that was put back must not keep a bucket empty.
-            let fullAt = min(buckets[key] ?? now, now + 60_000)
+            let depth = max(60_000, cost)
+            let fullAt = min(buckets[key] ?? now, now + depth)
             let full = max(fullAt, now) + cost
-            if full - now > max(60_000, cost) { return max(1, Int((full - now - 60_000 + 999) / 1_000)) }
+            if full - now > depth { return max(1, Int((full - now - depth + 999) / 1_000)) }
             if buckets.count > 2 * all.count { buckets = buckets.filter { $0.value > now } }
             buckets[key] = full
             return 0

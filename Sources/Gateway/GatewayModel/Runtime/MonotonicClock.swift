@@ -4,7 +4,7 @@
     internal import Glibc
 #endif
 
-/// The monotonic clock, in nanoseconds. It stands while the machine sleeps; ``Uptime`` does not.
+/// The monotonic clock, in nanoseconds. It stops while the machine sleeps; ``Uptime`` continues.
 package enum MonotonicClock {
     package static let second: UInt64 = 1_000_000_000
 

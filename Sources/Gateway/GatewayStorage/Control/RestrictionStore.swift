@@ -13,20 +13,27 @@ package struct RestrictionStore: ControlStore {
     /// Revocations of an app whose tokens have no maximum lifetime never end, so their number is limited.
     package static let most = 10_000
 
-    /// Adds a measure, in place of the same one against the same user or device. Deletes measures that have
-    /// ended. Throws `conflict` if the app has too many, `notFound`, `storage`.
+    /// How long ended measures are stored. A revocation that was deleted while the clock was ahead would not
+    /// apply after the correction.
+    private static let storedMilliseconds: Int64 = 30 * 86_400_000
+
+    /// Adds a measure, in place of the same one against the same user or device. Throws `conflict` if the app has too many, `notFound`, `storage`.
     package func put(_ restriction: UserRestriction, in appID: String) throws(GatewayError) {
         try write { connection in
             try Self.checkApp(appID, connection)
             try connection.run(
-                "DELETE FROM user_restriction WHERE until_ms <= ?1", .integer(nowMilliseconds))
+                "DELETE FROM user_restriction WHERE until_ms <= ?1",
+                .integer(nowMilliseconds - Self.storedMilliseconds))
             let replaced = try Self.all(of: appID, connection).first {
                 $0.subject == restriction.subject && $0.id == restriction.id
                     && $0.action == restriction.action
             }
             if let replaced { try Self.delete(replaced.key, connection) }
             let count = try connection.first(
-                "SELECT count(*) FROM user_restriction WHERE app_id = ?1", .text(appID)
+                """
+                SELECT count(*) FROM user_restriction
+                WHERE app_id = ?1 AND (until_ms IS NULL OR until_ms > ?2)
+                """, .text(appID), .integer(nowMilliseconds)
             ) { $0.int(0) }
             guard count ?? 0 < Self.most else {
                 throw GatewayError(

@@ -5,6 +5,7 @@ import CountersignGatewayTesting
 import CountersignJOSE
 import Foundation
 import GatewayModel
+import GatewayStorage
 import GatewayTestSupport
 import Testing
 
@@ -66,6 +67,25 @@ struct BloomreachInboxTests {
             readPath,
             #"{"customer_ids":\#(ids ?? jane),"message_ids":[\#(list)],"sync_token":"1.1.1.0..x"}"#,
             authorization: authorization)
+    }
+
+    @Test func blockedCustomerWithAValidTokenIsRejected() throws {
+        _ = try turnOn()
+        let token = try client.fixture.signingKey.sign(claims: [
+            "sub": ["registered": "jane"], "exp": .integer(Int64(Date().timeIntervalSince1970) + 600),
+        ])
+        try client.edit {
+            try $0.restrictions.put(
+                UserRestriction(
+                    key: "block", subject: .user, id: "jane", action: .block, requestsPerMinute: nil,
+                    reason: "", sinceMilliseconds: 0, untilMilliseconds: nil), in: "shop")
+        }
+        let refused = try fetch(authorization: "Bearer " + token)
+        #expect(refused.status == 503 && refused.headers["retry-after"] == "3600")
+        let metrics = try #require(client.connection.get("/metrics"))
+        #expect(!metrics.body.contains(#"result="accepted""#))
+        try client.edit { try $0.restrictions.remove("block", from: "shop") }
+        #expect(try fetch(authorization: "Bearer " + token).status == 200)
     }
 
     // MARK: Fetching

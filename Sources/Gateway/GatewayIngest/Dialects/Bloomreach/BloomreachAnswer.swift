@@ -45,16 +45,20 @@ enum BloomreachAnswer {
             .with("Retry-After", String(failure.retryAfterSeconds))
     }
 
-    /// The app or a user is over its request limit, or a user is blocked. Sends 503 for a limit, because
-    /// clients count a 429 as a failed try of an event.
+    /// Clients ask about a blocked customer again after these seconds.
+    private static let blockedSeconds = 3_600
+
+    /// The app or a user is over its request limit, or a user is blocked. Sends 503, because clients count a
+    /// 429 as a failed try of an event, and delete an event after 403.
     static func overLimit(_ refusal: HTTPResponse, _ request: HTTPRequest) -> HTTPResponse {
-        var response =
-            refusal.status == 403
-            ? failure(403, "an operator of this project has blocked this customer", request)
-            : failure(503, "too many requests for this project; nothing was stored, send it again", request)
+        let isBlocked = refusal.status == 403
+        let why =
+            isBlocked
+            ? "an operator of this project has blocked this customer" : "too many requests for this project"
+        var response = failure(503, why + "; nothing was stored, send it again", request)
         response.code = refusal.code
         response.headers += refusal.headers.filter { $0.name != "Content-Type" }
-        return response
+        return isBlocked ? response.with("Retry-After", String(blockedSeconds)) : response
     }
 
     /// The response if customers cannot be read.

@@ -48,7 +48,10 @@ struct BloomreachInbox {
         let batch = EventBatch(
             appID: call.app.id, receivedMilliseconds: request.receivedMilliseconds, body: [], events: [],
             customers: change.map { [$0] } ?? [])
-        return call.path.store(batch, for: request, dialect: "bloomreach") { result in
+        return call.path.store(
+            batch, for: request, dialect: "bloomreach",
+            restricted: { BloomreachAnswer.overLimit($0, request) }
+        ) { result in
             switch result {
             case .success: BloomreachAnswer.success()
             case .failure(let failure): BloomreachAnswer.failure(failure, request)

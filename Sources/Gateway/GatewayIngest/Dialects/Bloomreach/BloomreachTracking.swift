@@ -59,7 +59,10 @@ struct BloomreachTracking {
         let batch = EventBatch(
             appID: call.app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
             events: [event], customers: change.map { [$0] } ?? [])
-        return call.path.store(batch, for: request, dialect: "bloomreach") { result in
+        return call.path.store(
+            batch, for: request, dialect: "bloomreach",
+            restricted: { BloomreachAnswer.overLimit($0, request) }
+        ) { result in
             switch result {
             case .success(let outcome): Self.success(outcome, contents.warnings, caller.warning)
             case .failure(let failure): BloomreachAnswer.failure(failure, request)

@@ -78,7 +78,7 @@ package struct RequestPath: Sendable {
         return .accepted(user: request.context.userID, warning: nil)
     }
 
-    /// The response if one of these users is blocked or over its limit; otherwise nil.
+    /// The response if any of these users is blocked or over its limit; otherwise nil.
     func restricted(
         _ restrictions: UserRestrictions, users: [String], app: AdmittedApp, _ request: HTTPRequest,
         at instant: Double
@@ -86,7 +86,10 @@ package struct RequestPath: Sendable {
         request.context.restrictions = restrictions
         let rejection = restrictions.rejection(
             ofUsers: users, at: Milliseconds(seconds: instant).count)
-        if rejection != nil { request.context.appID = app.id }
+        if rejection != nil {
+            request.context.appID = app.id
+            request.context.verdict = nil
+        }
         return rejection?.response(request)
     }
 
@@ -115,9 +118,10 @@ package struct RequestPath: Sendable {
     }
 
     /// Stores a batch with the result of admission. `finish` creates the response after the write has
-    /// succeeded or failed.
+    /// succeeded or failed, `restricted` the response for a blocked or limited device.
     func store(
         _ batch: EventBatch, for request: HTTPRequest, dialect: String,
+        restricted: (HTTPResponse) -> HTTPResponse = { $0 },
         finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
     ) -> HTTPOutcome {
         guard !batch.isEmpty else { return .answer(finish(.success(AppendOutcome()))) }
@@ -127,7 +131,8 @@ package struct RequestPath: Sendable {
             let rejection = restrictions.rejection(ofDevices: devices.ids, at: Milliseconds(now()).count)
             if let rejection {
                 request.context.verdict = nil
-                return .answer(rejection.response(request))
+                request.context.rejected = 0
+                return .answer(restricted(rejection.response(request)))
             }
         }
         let storing = StoringRequest(

@@ -12,8 +12,7 @@ final class StoringRequest: @unchecked Sendable {
         var endedAt: UInt64?
     }
 
-    // The loop's thread uses `request` and `finish`. The store's thread uses the lock and `resume`, which is set
-    // before the store has the batch.
+    // `start` runs before the store has the batch, and `response` after `end`. So only `state` needs the lock.
     private let request: HTTPRequest
     private let batch: EventBatch
     private let store: any EventStore
