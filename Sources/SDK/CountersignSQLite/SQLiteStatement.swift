@@ -112,7 +112,7 @@ package final class SQLiteStatement {
         guard code == SQLITE_OK else { throw error() }
     }
 
-    /// Binds a blob that stays valid until ``rewind()`` or ``reset()``. At most 8 KiB of texts and blobs.
+    /// Binds a blob that stays valid until ``rewind()`` or ``reset()``. SQLite copies it if the buffer is full.
     package func bind(blob: UnsafeRawBufferPointer, at index: Int32) throws(SQLiteError) {
         guard let place = keep(blob) else { return try bind(.blob(Array(blob)), at: index) }
         guard sqlite3_bind_blob(handle, index, place.baseAddress, Int32(place.count), nil) == SQLITE_OK else {
