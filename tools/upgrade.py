@@ -48,12 +48,11 @@ def poll(gateway, bearer, limit=500):
 
 def upgrade(gateway, bearer, receiver, read, stored):
     """Kills the new release while it starts, then compares where everything continues."""
-    kills = random.randrange(1, 4)
+    before, kills = len(receiver.all), random.randrange(1, 4)
     for _ in range(kills):
         gateway.launch()
         time.sleep(random.random() * 0.4)
         gateway.kill()
-    before = len(receiver.all)
     gateway.start()
     found = []
     while not found or found[-1] < stored[-1]:
