@@ -11,7 +11,7 @@ from .common import ROOT
 
 POSTGRESQL = "COUNTERSIGN_TEST_STORAGE=postgresql scripts/test.sh"
 # The tests whose results depend on the storage.
-ESSENTIAL = ("NativeDialect|ForgedIdentity|EventProof|StoredEvent|EventFiles|KeyRing|Analytics|Following|SinkRelay|AppSetting|AppDeletion|"
+ESSENTIAL = ("NativeDialect|ForgedIdentity|EventProof|StoredEvent|EventFiles|KeyRing|Analytics|Following|StreamWay|StreamRunner|DeliveryConformance|AppSetting|AppDeletion|"
              "CustomerStore|BloomreachInbox|SessionTable|WebhookRunner")
 TOOL = "python3 -B -m tools "
 PROGRAM = "swift build --product countersign-cli && " + TOOL
