@@ -269,9 +269,9 @@ def away(options, folder, batch=5, pace=20):
                   f"{statistics.median(took):.1f} ms; the other webhook {statistics.median(delays or [0]):.0f} ms after receipt; "
                   f"the silent one tried {tries[0]} times", flush=True)
         check("memory is flat after the first twelfth", max(memory[1:]) - memory[0] < 15, memory)
-        sink = show(gateway)
-        check("the stream shows its failure and its lag", (sink["state"], sink["error"], sink["lag_events"])
-              == ("failing", "cannot_connect", gateway.count - batch), sink)
+        stream = show(gateway)
+        check("the stream shows its failure and its lag", (stream["state"], stream["error"], stream["lag_events"])
+              == ("failing", "cannot_connect", gateway.count - batch), stream)
         server.start()
         took = until("everything in the stream", lambda: server.count() >= gateway.count, 600)
         same(f"the stream {took:.1f} s after its server is back", gateway, server)

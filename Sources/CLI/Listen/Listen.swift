@@ -43,7 +43,7 @@ actor Listen {
     /// Whether the gateway has answered.
     private(set) var isConnected = false
     /// Whether retention deleted events, and no accepted delivery has reported this.
-    private var hasMissed = false
+    private var isAfterGap = false
     /// The maximum number of events in a delivery, reduced after 413.
     private var limit: Int
     private var (delivered, requests, failed) = (0, 0, 0)
@@ -137,7 +137,7 @@ actor Listen {
             throw CommandError(
                 .failed, "the answer has no position", hint: "is this the URL of a Countersign gateway?")
         }
-        if field("x-countersign-events-missed") == "true" { hasMissed = true }
+        if field("x-countersign-events-missed") == "true" { isAfterGap = true }
         return Page(
             events: lines.withLock { $0.events }, next: next,
             hasMore: field("x-countersign-has-more") == "true")
@@ -158,7 +158,7 @@ actor Listen {
             guard result.error != nil else {
                 delivered += message.events
                 position = message.last["position"].text ?? position
-                hasMissed = false
+                isAfterGap = false
                 return message.events
             }
             failed += 1
@@ -175,7 +175,7 @@ actor Listen {
     }
 
     private func message(_ events: ArraySlice<[UInt8]>) throws -> Message {
-        var body = WebhookBody(appID: options.app, hasMissed: hasMissed)
+        var body = WebhookBody(appID: options.app, isAfterGap: isAfterGap)
         for event in events.prefix(limit) { guard body.append(event) else { break } }
         let count = body.events
         func event(_ offset: Int) throws -> JSONValue {

@@ -118,7 +118,7 @@ package protocol WayKind: Sendable {
     func open(_ route: DeliveryRoute) throws -> any Way
     /// Passes changed settings to an open way.
     func change(_ way: any Way, to route: DeliveryRoute)
-    /// Progress stored by an earlier version, by the name of the way.
+    /// Progress stored by an earlier version, by the id of the way.
     func earlierProgress() throws -> [EventConsumerID: DeliveryProgress]
     /// Stores an automatic pause, and sends an alert.
     func pause(

@@ -52,7 +52,7 @@ struct Stores: Sendable {
         }
     }
 
-    /// The maximum number of webhooks, or of streams, in the metrics. Each has a label.
+    /// The maximum number of ways of one kind in the metrics. Each has a label.
     private static let mostLags = 1_000
 
     /// The lag of all ways; empty if it cannot be read.

@@ -8,10 +8,10 @@ package struct WebhookBody: Sendable {
     package private(set) var events = 0
     private var text = Array(#"{"type":"events","app":"#.utf8)
 
-    package init(appID: String, isReplay: Bool = false, hasMissed: Bool) {
+    package init(appID: String, isReplay: Bool = false, isAfterGap: Bool) {
         JSONValue.string(appID).write(to: &text)
         if isReplay { text.append(contentsOf: #","replay":true"#.utf8) }
-        if hasMissed { text.append(contentsOf: #","events_missed":true"#.utf8) }
+        if isAfterGap { text.append(contentsOf: #","events_missed":true"#.utf8) }
         text.append(contentsOf: #","events":["#.utf8)
     }
 

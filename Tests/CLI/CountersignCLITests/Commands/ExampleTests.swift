@@ -46,7 +46,7 @@ struct ExampleTests {
             [
                 "send", "tail", "listen", "trigger", "doctor", "self-check", "event list", "event export",
                 "enforcement preview",
-            ].contains(command) || command.hasPrefix("consumer") || command.hasPrefix("sink")
+            ].contains(command) || command.hasPrefix("consumer")
         if needsGateway { _ = try await gateway.start() }
         try await prepare(command)
         let commandLine = try await withRealID(command, commandLine, shell)

@@ -121,7 +121,7 @@ struct DeliveryConformanceTests {
 
     /// Retention never waits for files.
     @Test(arguments: WayCase.allCases, [true, false])
-    func retentionWaitsUpToTheHoldAndThenSaysWhoHasMissedEvents(_ way: WayCase, holds: Bool) throws {
+    func retentionWaitsUpToTheHoldAndThenReportsTheGap(_ way: WayCase, holds: Bool) throws {
         guard way != .file || !holds else { return }
         let bench = try DeliveryBench(way)
         try bench.create(holdDays: holds ? 3 : nil)

@@ -91,8 +91,8 @@ struct FollowingTests {
         #expect(throws: GatewayError.self) {
             try apps.projects.putInboxMessage(id: name, type: "push", content: "{}", in: "shop")
         }
-        let sink = StreamSettings(name: name, appID: "shop", createdMilliseconds: 0, startSequence: 0)
-        #expect { try sink.check() } throws: { "\($0)".contains("name") }
+        let stream = StreamSettings(name: name, appID: "shop", createdMilliseconds: 0, startSequence: 0)
+        #expect { try stream.check() } throws: { "\($0)".contains("name") }
     }
 
     @Test func eventsAreReadPageByPageWithTheirBytes() throws {

@@ -39,7 +39,7 @@ final class MemoryStream: @unchecked Sendable {
     var mostUnderWay = 0
     /// The number of messages that requested an acknowledgement.
     var asked = 0
-    /// The relay's clock in milliseconds. A wait that times out advances it.
+    /// The publisher's clock in milliseconds. A wait that times out advances it.
     let clock = Lock<Int64>(1_000)
 
     func connect() throws(StreamError) -> any StreamConnection {
@@ -154,7 +154,7 @@ final class MemoryStream: @unchecked Sendable {
     }
 }
 
-/// Stored events, an in-memory stream, and relays between them.
+/// Stored events, an in-memory stream, and publishers between them.
 final class StreamBench {
     let place: TestPlace
     let storage: any Storage
@@ -239,7 +239,7 @@ final class StreamBench {
         func open(_ route: DeliveryRoute) throws -> any Way { try streams.open(route) }
     }
 
-    func relay(_ settings: StreamSettings, _ progress: DeliveryProgress? = nil) throws -> Publisher {
+    func publisher(_ settings: StreamSettings, _ progress: DeliveryProgress? = nil) throws -> Publisher {
         try Publisher(self, settings, progress)
     }
 

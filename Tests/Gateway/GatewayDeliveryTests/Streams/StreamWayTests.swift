@@ -27,8 +27,8 @@ struct StreamWayTests {
     @Test func everyEventIsPublishedOnceInOrderAsItCame() throws {
         try bench.store(1_300)
         let settings = try bench.create()
-        let relay = try bench.relay(settings)
-        try bench.run(relay)
+        let publisher = try bench.publisher(settings)
+        try bench.run(publisher)
         #expect(bench.stream.positions == bench.stored)
         #expect(bench.stream.mostUnderWay <= PublishWindow.mostMessages)
         let message = try #require(bench.stream.messages.last)
@@ -40,100 +40,101 @@ struct StreamWayTests {
         let position = try #require(message.headers["Countersign-Position"])
         let positions = try bench.storage.log.positions()
         #expect(try bench.isAtEnd(positions.sequence(of: position, in: "shop")))
-        #expect(try bench.isAtEnd(relay.progress.committed) && relay.progress.receiverSequence == 1_300)
+        #expect(
+            try bench.isAtEnd(publisher.progress.committed) && publisher.progress.receiverSequence == 1_300)
         try bench.store(3)
-        try bench.run(relay)
+        try bench.run(publisher)
         #expect(bench.stream.positions == bench.stored)
     }
 
     @Test func whatIsAnsweredLateOrNeverComesOnce() throws {
         try bench.store(900)
-        let relay = try bench.relay(try bench.create())
+        let publisher = try bench.publisher(try bench.create())
         bench.stream.unanswered = 40
         bench.stream.lost = 0
-        try bench.run(relay)
+        try bench.run(publisher)
         #expect(bench.stream.positions == bench.stored)
         try bench.store(900)
         bench.stream.lost = 7
-        try bench.run(relay)
+        try bench.run(publisher)
         #expect(bench.stream.positions == bench.stored)
         // All messages are lost, so only the time-out detects the loss.
         try bench.store(5)
         bench.stream.lost = 5
-        try bench.run(relay)
+        try bench.run(publisher)
         #expect(bench.stream.positions == bench.stored)
     }
 
     @Test func oneOfAPageAsksAndARefusalIsStillSaid() throws {
         try bench.store(2)
-        let relay = try bench.relay(try bench.create())
-        try bench.run(relay)
+        let publisher = try bench.publisher(try bench.create())
+        try bench.run(publisher)
         try bench.store(2_000)
         bench.stream.asked = 0
-        try bench.run(relay)
+        try bench.run(publisher)
         #expect(bench.stream.positions == bench.stored && bench.stream.asked < 20)
         #expect(bench.stream.mostUnderWay <= PublishWindow.mostMessages)
         // In the middle of a page, where messages first request no acknowledgement.
         (bench.stream.refusal, bench.stream.refused) = ("message size exceeds maximum", "m-2100")
         try bench.store(200)
         #expect {
-            try bench.run(relay)
+            try bench.run(publisher)
         } throws: { ($0 as? StreamError)?.reason.contains("message size exceeds maximum") == true }
         #expect(bench.stream.positions == Array(bench.stored.prefix(2_100)))
         bench.stream.refusal = nil
-        try bench.run(relay)
+        try bench.run(publisher)
         #expect(bench.stream.positions == bench.stored)
     }
 
     @Test func aStreamThatDoesNotAnswerHoldsNoMoreThanAWindow() throws {
         try bench.store(2_000)
-        let relay = try bench.relay(try bench.create())
+        let publisher = try bench.publisher(try bench.create())
         bench.stream.isSilent = true
         // Reads the stream's state, then publishes once.
-        for _ in 0..<2 { relay.step() }
+        for _ in 0..<2 { publisher.step() }
         #expect(bench.stream.messages.count == PublishWindow.mostMessages)
         bench.stream.isSilent = false
-        try bench.run(relay)
+        try bench.run(publisher)
         #expect(bench.stream.positions == bench.stored)
     }
 
     @Test func aTailThatTheStreamLosesIsFedAgain() throws {
         try bench.store(700)
-        let relay = try bench.relay(try bench.create())
-        try bench.run(relay)
+        let publisher = try bench.publisher(try bench.create())
+        try bench.run(publisher)
         bench.stream.loseTail(500)
         try bench.store(10)
-        try bench.run(relay)
+        try bench.run(publisher)
         #expect(bench.stream.positions == bench.stored)
         // Deleting single messages does not change the stream's last sequence. No new event follows.
         bench.stream.messages.removeLast(30)
         bench.pass(10_000)
-        try bench.run(relay)
-        try bench.run(relay)
+        try bench.run(publisher)
+        try bench.run(publisher)
         #expect(bench.stream.positions == bench.stored)
     }
 
     @Test func whatWasPurgedIsNotFedAgainAndAnotherStreamIsFilled() throws {
         try bench.store(20)
         let settings = try bench.create()
-        var relay = try bench.relay(settings)
-        try bench.run(relay)
+        var publisher = try bench.publisher(settings)
+        try bench.run(publisher)
         bench.stream.messages = []
         try bench.store(3)
-        relay = try bench.relay(settings, try relay.progress)
-        try bench.run(relay)
+        publisher = try bench.publisher(settings, try publisher.progress)
+        try bench.run(publisher)
         #expect(bench.stream.positions == Array(bench.stored.suffix(3)))
         // A deleted stream is created again and filled from the stream's start.
         (bench.stream.messages, bench.stream.last, bench.stream.config) = ([], 0, nil)
         try bench.store(1)
-        try bench.run(relay)
+        try bench.run(publisher)
         #expect(bench.stream.positions == bench.stored)
     }
 
     @Test func rivalsPublishEachEventOnce() throws {
         try bench.store(1_500)
         let settings = try bench.create()
-        let rivals = [try bench.relay(settings), try bench.relay(settings)]
+        let rivals = [try bench.publisher(settings), try bench.publisher(settings)]
         for _ in 0..<40 {
             for rival in rivals { rival.step() }
         }
@@ -141,25 +142,25 @@ struct StreamWayTests {
         #expect(bench.stream.positions == bench.stored)
     }
 
-    @Test func aMarkCountsInItsEpochAndItsLogOnly() throws {
+    @Test func aCheckpointCountsOnlyInItsEpochAndLog() throws {
         try bench.store(10)
         let first = try bench.create()
-        let relay = try bench.relay(first)
-        try bench.run(relay)
+        let publisher = try bench.publisher(first)
+        try bench.run(publisher)
         // After a seek the checkpoint in the stream belongs to the earlier epoch.
         let middle = try bench.storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 5).events[4]
         try bench.directory.streams.seek("out", of: "shop", after: middle.sequence, at: 5)
         let moved = try bench.directory.streams.stream("out", of: "shop")
         #expect(moved.epoch == first.epoch + 1)
-        try bench.run(try bench.relay(moved, try relay.progress))
+        try bench.run(try bench.publisher(moved, try publisher.progress))
         #expect(bench.stream.positions == bench.stored + Array(bench.stored.suffix(5)))
         // A gateway restored to an earlier epoch must not publish to the stream.
-        #expect(code { try bench.run(try bench.relay(first, try relay.progress)) } == .markUnusable)
+        #expect(code { try bench.run(try bench.publisher(first, try publisher.progress)) } == .markUnusable)
         // A gateway with another log must not publish either.
         bench.stream.messages[bench.stream.messages.count - 1].headers["Countersign-Position"] = "AAAA"
-        #expect(code { try bench.run(try bench.relay(moved)) } == .markUnusable)
+        #expect(code { try bench.run(try bench.publisher(moved)) } == .markUnusable)
         bench.stream.messages[bench.stream.messages.count - 1].headers = [:]
-        let later = try bench.relay(moved, nil)
+        let later = try bench.publisher(moved, nil)
         try bench.run(later)
         #expect(
             code {
@@ -173,7 +174,7 @@ struct StreamWayTests {
     @Test func aStreamIsMadeOrCheckedAndNeverChanged() throws {
         try bench.store(1)
         let settings = try bench.create(["replicas": 3, "subject": "a.{type}.{app}"])
-        try bench.run(try bench.relay(settings))
+        try bench.run(try bench.publisher(settings))
         let made = try #require(bench.stream.config)
         #expect(made["subjects"] == ["a.*.shop"] && made["num_replicas"] == 3 && made["storage"] == "file")
         let unfit: [(String, JSONValue)] = [
@@ -183,26 +184,27 @@ struct StreamWayTests {
         for (name, value) in unfit {
             bench.stream.config = made.merging([name: value]) { $1 }
             let before = bench.stream.config
-            #expect(code { try bench.run(try bench.relay(settings)) } == .streamDiffers, "\(name) \(value)")
+            #expect(
+                code { try bench.run(try bench.publisher(settings)) } == .streamDiffers, "\(name) \(value)")
             #expect(bench.stream.config == before)
         }
         for subjects: JSONValue in [["a.>"], ["x", "a.*.*"], [">"], ["*.track.shop", "a.*.shop"]] {
             bench.stream.config = made.merging(["subjects": subjects]) { $1 }
-            #expect(code { try bench.run(try bench.relay(settings)) } == nil, "\(subjects)")
+            #expect(code { try bench.run(try bench.publisher(settings)) } == nil, "\(subjects)")
         }
         bench.stream.config = made
         bench.stream.refusal = "maximum messages exceeded"
         try bench.store(1)
-        #expect(code { try bench.run(try bench.relay(settings)) } == .streamRefuses)
+        #expect(code { try bench.run(try bench.publisher(settings)) } == .streamRefuses)
     }
 
     @Test func aStreamThatOnlySaysItHasAnEventIsNotAskedForEver() throws {
         try bench.store(1)
         let settings = try bench.create()
         bench.stream.saysDuplicate = true
-        #expect(code { try bench.run(try bench.relay(settings)) } == .streamRefuses)
+        #expect(code { try bench.run(try bench.publisher(settings)) } == .streamRefuses)
         bench.stream.saysDuplicate = false
-        try bench.run(try bench.relay(settings))
+        try bench.run(try bench.publisher(settings))
         #expect(bench.stream.positions == bench.stored)
     }
 
@@ -215,10 +217,10 @@ struct StreamWayTests {
     {
         try bench.store(2)
         let settings = try bench.create()
-        try bench.run(bench.relay(settings))
+        try bench.run(bench.publisher(settings))
         bench.stream.messages = []
         bench.stream.last = last
-        #expect(code { try bench.run(try bench.relay(settings)) } == error)
+        #expect(code { try bench.run(try bench.publisher(settings)) } == error)
         #expect(bench.stream.positions == positions)
     }
 

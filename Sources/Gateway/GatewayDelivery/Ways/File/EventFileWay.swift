@@ -9,7 +9,7 @@ internal import GatewayStorage
 /// which is deleted and written again.
 final class EventFileWay: Way {
     private static let hour: Int64 = 3_600_000
-    /// The free space and the end of the way are checked after so many events.
+    /// The number of events between checks of the free space and of ``close()``.
     private static let checkEvery = 500
 
     private struct State {
@@ -48,15 +48,15 @@ final class EventFileWay: Way {
     private func write(_ batch: DeliveryBatch) throws -> DeliveryAnswer {
         guard !isClosed, let positions = batch.positions else { return .notTried }
         var manifest = try EventFileManifest(folder: output.folder + "/" + appID)
-        let place = try place(in: manifest, positions)
+        let checkpoint = try checkpoint(in: manifest, positions)
         let isKnown = state.withLock { state in
-            defer { state.known = place }
-            return state.known == place
+            defer { state.known = checkpoint }
+            return state.known == checkpoint
         }
         let committed = batch.progress.committed
         // The position may be ahead over events that do not match, but never behind: that would repeat events.
-        guard place == committed || isKnown && place < committed else {
-            return .moved(to: place, receiver: 0)
+        guard checkpoint == committed || isKnown && checkpoint < committed else {
+            return .moved(to: checkpoint, receiver: 0)
         }
         guard let first = batch.events.first else { return .delivered(through: committed) }
         let now = Milliseconds(output.now()).count
@@ -89,7 +89,7 @@ final class EventFileWay: Way {
     }
 
     /// The sequence number of the last exported event; 0 before the first.
-    private func place(
+    private func checkpoint(
         in manifest: EventFileManifest, _ positions: EventPositions
     ) throws(GatewayError) -> Int64 {
         guard let last = manifest.last else { return 0 }

@@ -19,7 +19,7 @@ package struct WebhookBatch: Sendable {
             return
         }
         var content = WebhookBody(
-            appID: batch.appID, isReplay: batch.kind == .replay, hasMissed: batch.gap.isOpen)
+            appID: batch.appID, isReplay: batch.kind == .replay, isAfterGap: batch.gap.isOpen)
         let positions = batch.positions?.of(batch.appID)
         for event in batch.events {
             var text: [UInt8] = []
