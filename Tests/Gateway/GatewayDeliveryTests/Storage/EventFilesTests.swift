@@ -268,6 +268,29 @@ struct EventFilesTests {
         #expect(bench.said.withLock { $0.last } == .recovered)
     }
 
+    @Test(arguments: [false, true])
+    func failureOfAnIdleAppEndsWithItsProbeOrItsDeletion(isDeleted: Bool) throws {
+        _ = try bench.directory.createApp(id: "kiosk")
+        bench.store(1...3, minute: 5)
+        bench.clock.advance(by: 3_600)
+        // A file blocks the folder's path.
+        let folder = bench.folder + "/files"
+        try Data().write(to: URL(fileURLWithPath: folder))
+        let files = try bench.files()
+        files.finish()
+        #expect(files.runner.counts.map(\.isFailing) == [true, true])
+        if isDeleted {
+            _ = try bench.directory.deleteApp(id: "kiosk")
+            files.finish()
+        }
+        try FileManager.default.removeItem(atPath: folder)
+        bench.clock.advance(by: 10)
+        files.finish()
+        #expect(try bench.ids() == ["m1", "m2", "m3"])
+        let said = bench.said.withLock { $0 }
+        #expect(said.count == 2 && said.last == .recovered, "\(said)")
+    }
+
     /// An earlier version stored no position outside the manifest.
     @Test(arguments: ["no position", "an old position"])
     func theManifestDecidesWhereFilesContinue(_ row: String) throws {

@@ -27,17 +27,22 @@ final class EventFileWay: Way {
         self.output = output
     }
 
-    func close() { state.withLock { $0.isClosed = true } }
+    func close() {
+        state.withLock { $0.isClosed = true }
+        output.closed(appID)
+    }
 
     func accept(_ batch: DeliveryBatch, _ done: @escaping @Sendable (DeliveryAnswer) -> Void) {
         output.run { [self] in
             do {
                 let answer = try write(batch)
-                if case .delivered = answer, !batch.events.isEmpty { output.succeeded(appID) }
+                if case .delivered = answer { output.succeeded(appID) }
                 done(answer)
             } catch {
                 let reason = FileProblem.text(error)
                 output.failed(appID, reason)
+                // The way may have been closed during the write.
+                if isClosed { output.closed(appID) }
                 done(.retry(DeliveryFailure("storage", reason)))
             }
         }

@@ -24,6 +24,9 @@ struct FileOutput: Sendable {
     func succeeded(_ appID: String) {
         let isLast = failing.withLock { $0.remove(appID) != nil && $0.isEmpty }
         if isLast { report(.recovered) }
+    /// Removes an app without a report.
+    func closed(_ appID: String) { failing.withLock { _ = $0.remove(appID) } }
+
     }
 
     func failed(_ appID: String, _ reason: String) {
