@@ -291,6 +291,32 @@ struct EventFilesTests {
         #expect(said.count == 2 && said.last == .recovered, "\(said)")
     }
 
+    @Test func closingWhileEventsAreReadLeavesNoFile() throws {
+        bench.store(1...1, minute: 5)
+        bench.clock.advance(by: 3_600)
+        try bench.home.settle()
+        let way = EventFileWay(
+            of: "shop",
+            FileOutput(
+                folder: bench.folder + "/files", longestFile: EventFiles.longestFile, freeBytes: 0,
+                now: { [clock = bench.clock] in clock.now }, run: { $0() }, report: { _ in }))
+        var batch = DeliveryBatch(appID: "shop", progress: DeliveryProgress(committed: 0)) { _, _ in "" }
+        batch.events = try bench.storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 1).events
+        batch.positions = try bench.storage.log.positions()
+        batch.hasMore = true
+        batch.follow = {
+            way.close()
+            return EventStretch(reached: $0)
+        }
+        let answer = Lock<DeliveryAnswer?>(nil)
+        way.accept(batch) { given in answer.withLock { $0 = given } }
+        guard case .notTried = answer.withLock({ $0 }) else {
+            Issue.record("\(String(describing: answer.withLock { $0 }))")
+            return
+        }
+        #expect(try bench.entries().isEmpty && bench.names().isEmpty)
+    }
+
     /// An earlier version stored no position outside the manifest.
     @Test(arguments: ["no position", "an old position"])
     func theManifestDecidesWhereFilesContinue(_ row: String) throws {

@@ -74,6 +74,8 @@ final class EventFileWay: Way {
         guard let part = try fill(file, from: &pages, until: hour + Self.hour, before: end, positions) else {
             return .notTried
         }
+        // After ``close()``, another gateway may write to the folder.
+        guard !isClosed else { return .notTried }
         let sum = try file.finish()
         let gap = manifest.last == nil ? .none : pages.gap
         try manifest.add(
