@@ -195,10 +195,10 @@ package struct Follower: Sendable {
             progress.failures = 0
             progress.failingSinceMilliseconds = nil
             progress.nextMilliseconds = 0
+            nextProbe = 0
         }
         // Changed filters may match events that the previous ones skipped.
         mayHaveMore = true
-        nextProbe = 0
         progress.revision = route.revision
     }
 }

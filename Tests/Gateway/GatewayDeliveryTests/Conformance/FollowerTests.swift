@@ -107,6 +107,25 @@ struct FollowerTests {
         #expect(try work(machine.next(atMilliseconds: start + 20 * day)).attempt == 1)
     }
 
+    @Test func anUnrelatedChangeNeitherProbesNorClearsAFailure() throws {
+        var machine = Follower(
+            DeliveryRoute(id), DeliveryProgress(committed: 0), retry: retry, probeMilliseconds: day)
+        #expect(try work(machine.next(atMilliseconds: start)).isProbe)
+        _ = machine.ended(
+            .answer(.delivered(through: 0), events: 0), atMilliseconds: start, fraction: longest)
+        #expect(try !work(machine.next(atMilliseconds: start)).isProbe)
+        _ = machine.ended(failed(), atMilliseconds: start, fraction: longest)
+        machine.take(over: DeliveryRoute(id))
+        let again = try work(machine.next(atMilliseconds: start + 5_000))
+        #expect(!again.isProbe && again.attempt == 2)
+        _ = machine.ended(failed(), atMilliseconds: start + 5_000, fraction: longest)
+        // A change of the way itself attempts at once, beginning with a probe.
+        var changed = DeliveryRoute(id)
+        changed.revision += 1
+        machine.take(over: changed)
+        #expect(try work(machine.next(atMilliseconds: start + 5_000)).isProbe)
+    }
+
     @Test func goneIsTakenAtItsWord() throws {
         var machine = machine()
         _ = try work(machine.next(atMilliseconds: start))
