@@ -226,7 +226,7 @@ package final class DeliveryRunner: Sendable {
         let earlier = isFirst ? try kind.earlierProgress() : [:]
         for route in routes {
             var progress = kept[route.id]
-            if let before = earlier[route.id],
+            if let before = earlier[route.id], before.epoch == route.epoch,
                 progress.map({ $0.epoch == before.epoch && $0.committed < before.committed }) ?? true
             {
                 progress = before

@@ -282,8 +282,8 @@ struct DeliveryConformanceTests {
         try bench.create()
         bench.log.add(9)
         let webhook = try bench.directory.webhooks.all().first?.id ?? ""
-        let epoch = try bench.directory.streams.all().first?.epoch ?? 0
-        func store(_ sequence: Int64) throws {
+        let current = try bench.directory.streams.all().first?.epoch ?? 0
+        func store(_ sequence: Int64, epoch: Int64? = nil, last: Int64 = 4) throws {
             switch way {
             case .webhook:
                 try bench.place.connection(to: "webhooks").execute(
@@ -303,9 +303,9 @@ struct DeliveryConformanceTests {
                     """
                     DELETE FROM sink_state;
                     INSERT INTO sink_state (sink, epoch, mark_seq, stream_seq)
-                    VALUES ('shop/out', \(epoch), \(sequence), 4)
+                    VALUES ('shop/out', \(epoch ?? current), \(sequence), \(last))
                     """)
-                bench.receiver.stream.last = 4
+                bench.receiver.stream.last = last
             }
         }
         try store(4)
@@ -319,10 +319,23 @@ struct DeliveryConformanceTests {
         }
         bench.look(after: 60_000)
         #expect(bench.received == numbers(5...9))
-        // A gateway of the earlier version has delivered less than this one.
-        try store(2)
+        // A gateway of the earlier version has delivered less than this one, then more.
+        try store(2, last: bench.receiver.stream.last)
         bench = try DeliveryBench(after: bench)
         bench.look(after: 60_000)
         #expect(try bench.received == numbers(5...9) && bench.progress()?.committed == 9)
+        if way == .stream {
+            try store(4, epoch: current + 1, last: 0)
+            bench = try DeliveryBench(after: bench)
+            bench.runner.look()
+            let own = try #require(try bench.progress())
+            #expect(own.committed == 0 && own.epoch == current, "the position is of another epoch")
+            try bench.consumers.delete(try bench.id)
+        }
     }
 }
+        bench.log.add(3)
+        try store(11, last: bench.receiver.stream.last)
+        bench = try DeliveryBench(after: bench)
+        bench.runner.look()
+        #expect(try bench.progress()?.committed == 11)
