@@ -366,6 +366,8 @@ package final class DeliveryRunner: Sendable {
         }
         batch.attempt = work.attempt
         batch.limit = work.limit
+        // The position after which the first gap begins.
+        let gapStart = Lock<Int64?>(nil)
         do {
             if work.isProbe {
                 batch.kind = .probe
@@ -377,10 +379,13 @@ package final class DeliveryRunner: Sendable {
                 batch.reached = page.reached
                 batch.hasMore = page.hasMore
                 batch.positions = positions
-                batch.follow = { [self] in
-                    try read(route, after: $0, through: nil, limit: work.limit).page
+                batch.follow = { [self] sequence in
+                    let page = try read(route, after: sequence, through: nil, limit: work.limit).page
+                    if page.gap.isOpen { gapStart.withLock { $0 = $0 ?? sequence } }
+                    return page
                 }
                 batch.gap = page.gap.joined(with: progress.gap)
+                if batch.gap.isOpen { gapStart.withLock { $0 = work.after } }
                 guard !page.events.isEmpty else {
                     if !page.hasMore { sleep(id, ticket) }
                     return end(
@@ -393,9 +398,11 @@ package final class DeliveryRunner: Sendable {
             note("events not delivered", id, error)
             return end(id, way, .answer(.notTried, events: 0))
         }
-        let (count, gap) = (batch.events.count, batch.gap)
+        let count = batch.events.count
         way.accept(batch) { [self] answer in
-            if gap.isOpen, case .delivered = answer {
+            if case .delivered(let through, _) = answer, let start = gapStart.withLock({ $0 }),
+                through > start
+            {
                 environment.log.note(.error, "delivery missed events", Self.labels(id))
             }
             environment.pool { self.end(id, way, .answer(answer, events: count)) }

@@ -21,8 +21,6 @@ extension EventFiles {
             switch report {
             case .failed(let detail): log.note(.error, "event files not written", [("detail", detail)])
             case .recovered: log.note(.info, "event files written again")
-            case .missed(let app, let file):
-                log.note(.error, "event files miss events", [("app", app), ("file", file)])
             }
         }
     }

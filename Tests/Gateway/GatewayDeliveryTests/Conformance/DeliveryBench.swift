@@ -31,6 +31,7 @@ final class BenchReceiver: Sendable {
     let webhooks = Lock<[String]>([])
     /// The id and the body of each webhook, accepted or not.
     let messages = Lock<[(id: String, body: String)]>([])
+    let logged = Lock("")
     /// The file of the sample, or the folder of the hourly files.
     let path = Lock("")
 }
@@ -44,6 +45,7 @@ final class DeliveryBench {
     let consumers: any EventConsumers
     let store: any EventStore
     let log: ListedLog
+    let gatewayLog: GatewayLog
     let receiver: BenchReceiver
     let now: Lock<Int64>
     let pool = ManualPool()
@@ -80,9 +82,12 @@ final class DeliveryBench {
         let path = self.place.folder + (way == .file ? "/files" : "/lines.txt")
         receiver.path.withLock { $0 = path }
         self.route = route ?? Lock(file)
+        gatewayLog = GatewayLog(
+            level: .error,
+            write: { text in receiver.logged.withLock { $0 += String(decoding: text, as: UTF8.self) } })
         runner = try Self.makeRunner(
             way, path, self.route, receiver: receiver, storage, directory, consumers, store.arrivals, log,
-            pool,
+            gatewayLog, pool,
             hasDuty: { [hasDuty] in hasDuty.withLock { $0 } }, now: { now.withLock { $0 } })
     }
 
@@ -90,13 +95,13 @@ final class DeliveryBench {
     func rival(hasDuty: @escaping @Sendable () -> Bool) throws -> DeliveryRunner {
         try Self.makeRunner(
             way, receiver.path.withLock { $0 }, route, receiver: receiver, storage, directory, consumers,
-            store.arrivals, log, pool, hasDuty: hasDuty, now: { [now] in now.withLock { $0 } })
+            store.arrivals, log, gatewayLog, pool, hasDuty: hasDuty, now: { [now] in now.withLock { $0 } })
     }
 
     private static func makeRunner(
         _ way: WayCase, _ path: String, _ route: Lock<DeliveryRoute?>, receiver: BenchReceiver,
         _ storage: any Storage, _ directory: AppDirectory, _ consumers: any EventConsumers,
-        _ arrivals: EventArrivals, _ log: ListedLog, _ pool: ManualPool,
+        _ arrivals: EventArrivals, _ log: ListedLog, _ gatewayLog: GatewayLog, _ pool: ManualPool,
         hasDuty: @escaping @Sendable () -> Bool, now: @escaping @Sendable () -> Int64
     ) throws -> DeliveryRunner {
         let date: @Sendable () -> Date = { Date(timeIntervalSince1970: Double(now()) / 1_000) }
@@ -128,11 +133,20 @@ final class DeliveryBench {
             [kind],
             DeliveryRunner.Environment(
                 directory: try storage.openControl(as: .schedule), events: log, consumers: consumers,
-                arrivals: arrivals, log: GatewayLog(level: .off),
+                arrivals: arrivals, log: gatewayLog,
                 pool: { work in pool.add(work) }, now: date, fraction: { 1 }))
     }
 
-    deinit { store.close() }
+    deinit {
+        store.close()
+        gatewayLog.close()
+    }
+
+    /// The logged lines with this message. Nothing is logged afterwards.
+    func logged(_ message: String) -> [Substring] {
+        gatewayLog.close()
+        return receiver.logged.withLock { $0.split(separator: "\n").filter { $0.contains(message) } }
+    }
 
     // MARK: Settings
 

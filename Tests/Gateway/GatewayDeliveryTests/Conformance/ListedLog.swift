@@ -9,6 +9,8 @@ final class ListedLog: EventLog {
         var isBroken = false
         /// The sequence number of the last event that retention has deleted.
         var floor: Int64 = 0
+        /// The floor after the next read; nil leaves it.
+        var nextFloor: Int64?
         /// Sequence numbers of events that filters exclude.
         var leftOut: Set<Int64> = []
     }
@@ -41,7 +43,10 @@ final class ListedLog: EventLog {
     func follow(
         _ following: EventFollowing, after sequence: Int64, limit: Int
     ) throws(GatewayError) -> EventStretch {
-        let state = state.withLock { $0 }
+        let state = state.withLock { state in
+            defer { (state.floor, state.nextFloor) = (state.nextFloor ?? state.floor, nil) }
+            return state
+        }
         if state.isBroken { throw GatewayError(.storage, "planned") }
         let wanted = state.events.dropFirst(Int(sequence)).filter {
             $0.sequence > state.floor && !state.leftOut.contains($0.sequence)

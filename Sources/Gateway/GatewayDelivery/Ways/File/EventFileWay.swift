@@ -84,7 +84,6 @@ final class EventFileWay: Way {
                 last: positions.text(after: part.last, in: appID), events: part.events, bytes: file.bytes,
                 sha256: sum.hexadecimal, isAfterGap: gap.isOpen))
         state.withLock { $0.known = part.last }
-        if gap.isOpen { output.report(.missed(app: appID, file: name)) }
         return .delivered(through: part.last)
     }
 

@@ -6,8 +6,6 @@ package enum EventFileReport: Sendable, Equatable {
     case failed(String)
     /// Writing works again.
     case recovered
-    /// Retention deleted events before the file's first event, and they were not exported.
-    case missed(app: String, file: String)
 }
 
 /// The folder, limits and clock of all files.
@@ -24,10 +22,10 @@ struct FileOutput: Sendable {
     func succeeded(_ appID: String) {
         let isLast = failing.withLock { $0.remove(appID) != nil && $0.isEmpty }
         if isLast { report(.recovered) }
+    }
+
     /// Removes an app without a report.
     func closed(_ appID: String) { failing.withLock { _ = $0.remove(appID) } }
-
-    }
 
     func failed(_ appID: String, _ reason: String) {
         let isFirst = failing.withLock { failing in
