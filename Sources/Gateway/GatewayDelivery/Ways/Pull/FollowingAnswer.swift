@@ -14,10 +14,10 @@ enum FollowingAnswer {
 
     /// Events as one object or as JSON lines, with the next position.
     static func events(
-        _ stretch: EventStretch, isFirst: Bool, _ positions: EventPositions, for call: FollowingCall
+        _ stretch: EventStretch, _ positions: EventPositions, for call: FollowingCall
     ) -> HTTPResponse {
         let next = positions.text(after: stretch.reached, in: call.appID)
-        let isAfterGap = stretch.gap.isOpen && !isFirst
+        let isAfterGap = stretch.gap.isOpen
         if call.takesLines {
             var body: [UInt8] = []
             reserve(stretch.events, in: &body)

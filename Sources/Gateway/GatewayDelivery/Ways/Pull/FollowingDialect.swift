@@ -195,12 +195,14 @@ package struct FollowingDialect: Dialect {
             let from =
                 try reached.withLock { $0 }
                 ?? after.map { try positions.sequence(of: $0, in: call.appID) } ?? 0
-            let stretch = try log.follow(following, after: from, limit: limit)
+            var stretch = try log.follow(following, after: from, limit: limit)
+            // A reader without a position starts with the oldest event, which misses nothing. A reader at
+            // position 0 has read an empty log before, so it can miss events.
+            if after == nil { stretch.gap = .none }
             reached.withLock { $0 = stretch.reached }
-            let answer = FollowingAnswer.events(
-                stretch, isFirst: after == nil, try log.positions(), for: call)
+            let answer = FollowingAnswer.events(stretch, try log.positions(), for: call)
             // Missed events are reported only once.
-            let isNew = !stretch.events.isEmpty || stretch.hasMore || stretch.gap.isOpen && after != nil
+            let isNew = !stretch.events.isEmpty || stretch.hasMore || stretch.gap.isOpen
             return isNew ? .answer(answer) : .nothing(answer, againAfter: nil)
         }
     }
