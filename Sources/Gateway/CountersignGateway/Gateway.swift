@@ -189,6 +189,10 @@ public final class Gateway: Sendable {
 
     private func startWork() throws(GatewayError) {
         try stores.prove(observability.log)
+        // In a cluster, another gateway may write files.
+        if configuration.eventFilesFolder == nil, folder.storage.cluster == nil {
+            stores.deleteFilePositions(observability.log)
+        }
         try membership.start(
             duties: Set(
                 ClusterDuty.allCases.filter { $0 != .eventFiles || configuration.eventFilesFolder != nil }),

@@ -38,19 +38,13 @@ struct Delivery: Sendable {
             },
             send: Self.send(queue, membership.sharedTime))
         // One line for each kind of way.
-        let files = EventFiles(configuration, directory, membership: membership, log: log)
         let kinds: [(any WayKind)?] = [
-            webhooks, files,
+            webhooks, EventFiles(configuration, directory, membership: membership, log: log),
             Streams(
                 directory, earlier: try storage.openEarlierStreams(), hasDuty: { membership.has(.streams) },
                 connect: Self.connect),
         ]
         webhookCounts = webhooks.counts
-        if files == nil, storage.cluster == nil {
-            // Files of an earlier start are not written any more, so they are not late.
-            let kept = (try? stores.consumers.progress(.file)) ?? [:]
-            for id in kept.keys { try? stores.consumers.delete(id) }
-        }
         runner = DeliveryRunner(
             kinds.compactMap(\.self),
             DeliveryRunner.Environment(

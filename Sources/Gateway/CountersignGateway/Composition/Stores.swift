@@ -52,6 +52,15 @@ struct Stores: Sendable {
         }
     }
 
+    /// Deletes the positions of files that an earlier start has written, so that they do not count as late.
+    func deleteFilePositions(_ log: GatewayLog) {
+        do {
+            for id in try consumers.progress(.file).keys { try consumers.delete(id) }
+        } catch {
+            log.note(.error, "positions of event files not deleted", [("detail", "\(error)")])
+        }
+    }
+
     /// The maximum number of ways of one kind in the metrics. Each has a label.
     private static let mostLags = 1_000
 
