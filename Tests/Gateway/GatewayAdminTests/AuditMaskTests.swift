@@ -81,6 +81,7 @@ struct AuditMaskTests {
         let hook = try #require(try bench.apps.webhooks.all(of: "shop").first)
         try send("PATCH", "webhooks/\(hook.id)", #"{"url":"https://hooks.example/s3cr3t-three"}"#)
         try send("POST", "webhooks/\(hook.id)/pause", "{}")
+        try send("POST", "files/pause", "{}")
         #expect(try bench.ask("DELETE", "apps/shop/webhooks/\(hook.id)", nil, any).status == 204)
         let entries = try bench.apps.auditLog.entries(limit: 500)
         let values = entries.flatMap { [$0.before, $0.after] }.compactMap(\.self).joined(separator: "\n")

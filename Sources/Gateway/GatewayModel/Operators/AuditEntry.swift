@@ -63,9 +63,9 @@ package struct AuditEntry: Sendable {
 
     /// The first words of the known actions.
     private static let knownNouns: BytewiseSet = [
-        "app", "audit", "backup", "client", "consumer", "customer", "enforcement", "event", "key",
-        "key_source",
-        "policy", "project", "rules", "sample", "second_factor", "session", "setup", "sign_in_rules",
+        "app", "audit", "backup", "client", "consumer", "customer", "enforcement", "event", "files", "key",
+        "key_source", "policy", "project", "rules", "sample", "second_factor", "session", "setup",
+        "sign_in_rules",
         "signing_key", "sink", "stream", "token", "tokens", "user", "webhook", "write_key",
     ]
 
