@@ -101,10 +101,14 @@ package struct ConsumerRows {
         return isDeleted
     }
 
-    /// Records that a client has acknowledged events.
+    /// Records that a client has acknowledged events, and closes a gap that the position is not before.
     package func noteAccepted(_ id: EventConsumerID, atMilliseconds now: Int64) throws {
-        try run("UPDATE event_consumer SET delivered_ms = ?4 WHERE \(Self.isIt)", id, .integer(now))
-        try noteCaughtUp(id)
+        try run(
+            """
+            UPDATE event_consumer SET delivered_ms = ?4,
+                missed_ms = CASE WHEN missed_ms IS NULL OR \(Self.hasCaughtUp) THEN NULL ELSE missed_ms END
+            WHERE \(Self.isIt)
+            """, id, .integer(now))
     }
 
     /// Records a gap before the position. The next leased event reports it.
