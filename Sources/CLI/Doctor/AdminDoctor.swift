@@ -139,9 +139,10 @@ struct AdminDoctor: Sendable {
         }
         // An earlier gateway does not show its files.
         let files = try await ifThere { try await admin.get("apps", app, "files").body } ?? .null
+        guard files["enabled"].isTrue else { return found }
         found += problems(of: files, "files", nil, of: app)
         let oldest = files["oldest_unread_ms"].integer ?? .max
-        if files["enabled"].isTrue, files["state"].text == "active",
+        if files["state"].text == "active",
             Milliseconds(now()).count - oldest > Self.lateFiles
         {
             found.append(

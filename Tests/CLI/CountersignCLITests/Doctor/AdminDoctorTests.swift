@@ -148,7 +148,7 @@ struct AdminDoctorTests {
                 "countersign consumer seek shop c"
             ),
             (
-                "files", ["state": "failing", "reason": "the disk is full"],
+                "files", ["state": "failing", "enabled": true, "reason": "the disk is full"],
                 "the hourly event files fail: the disk is full", "countersign files show shop"
             ),
             (
@@ -169,6 +169,11 @@ struct AdminDoctorTests {
             #expect(only.detail.hasPrefix(detail), "\(only.detail)")
             #expect(try #require(only.remedy).hasPrefix(remedy), "\(only.remedy ?? "")")
         }
+        let unused: JSONValue = ["state": "paused", "enabled": false, "events_missed": true]
+        let healthy = try await AdminDoctor(
+            admin: Answers(answers: ["/apps": Self.shop, "/apps/shop/files": unused])
+        ).apps()
+        #expect(healthy.map(\.outcome) == [.ok])
         let source: JSONValue = ["sources": [["url": "https://keys.example/", "problem": "404"]]]
         let found = try await AdminDoctor(
             admin: Answers(answers: ["/apps": Self.shop, "/apps/shop/key-source": source])
