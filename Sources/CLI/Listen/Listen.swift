@@ -32,6 +32,8 @@ actor Listen {
 
     /// The time limit of a delivery, as a webhook's.
     private static let deliverySeconds = 20
+    /// The maximum number of attempts to delete the temporary consumer.
+    private static let deletions = 4
 
     private let options: Options
     private let admin: RemoteAdmin
@@ -97,14 +99,36 @@ actor Listen {
         body["name"] = .string(name)
         let path = ["apps", options.app, "consumers"]
         let create = AdminRequest(method: "POST", path: path, body: .object(body), root: "/v1")
-        let delete = AdminRequest(method: "DELETE", path: path + [name], root: "/v1")
-        let consumer = try await Task { [admin] in
+        let consumer = try await Task {
             let created = try await admin.send(create).body
-            _ = try await admin.send(delete)
+            try await delete(consumer: name)
             return created
         }.value
         isConnected = true
         return consumer["partitions"].elements.first?["position"].text
+    }
+
+    /// Deletes the temporary consumer. Retries while the gateway is unavailable.
+    private func delete(consumer name: String) async throws {
+        let request = AdminRequest(
+            method: "DELETE", path: ["apps", options.app, "consumers", name], root: "/v1")
+        for attempt in 1... {
+            do {
+                _ = try await admin.send(request)
+                return
+            } catch let error as CommandError where error.code == .notFound && attempt > 1 {
+                // The response of an earlier attempt was lost.
+                return
+            } catch let error as CommandError {
+                let reason = "the temporary consumer \(name) was not deleted: \(error.reason)"
+                guard error.code == .unavailable, attempt < Self.deletions else {
+                    throw CommandError(
+                        error.code, reason,
+                        hint: "`countersign consumer delete \(options.app) \(name)` deletes it")
+                }
+                try await wait(afterFailure: attempt, reason)
+            }
+        }
     }
 
     /// Reads the next page. Retries while a gateway that has answered before is unavailable.

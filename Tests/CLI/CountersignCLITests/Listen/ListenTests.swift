@@ -37,13 +37,13 @@ struct ListenTests {
     /// Runs `listen` until it has printed a line for each of `count` requests.
     private func listen(
         from start: JSONObject = ["from": "start"], batchSize: Int = 100, printsJSON: Bool = false,
-        until count: Int, whileRunning work: () async throws -> Void = {}
+        by reader: RemoteAdmin? = nil, until count: Int, whileRunning work: () async throws -> Void = {}
     ) async throws -> Listen {
         let listen = Listen(
             .init(
                 app: "shop", webhook: receiver.webhook, start: start, batchSize: batchSize,
                 printsJSON: printsJSON),
-            admin: reader, io: io.io, pause: { _ in })
+            admin: reader ?? self.reader, io: io.io, pause: { _ in })
         let running = Task { try await listen.run() }
         defer { running.cancel() }
         try await io.talkText.wait { $0.contains("Waiting for events of shop") }
@@ -114,6 +114,53 @@ struct ListenTests {
         #expect(io.talk.contains("start the receiver, or correct --forward-to; trying again in "))
     }
 
+    @Test func listeningContinuesAfterARestartOfTheGateway() async throws {
+        try store("m-1")
+        let restarted = Lock<Gateway?>(nil)
+        defer { restarted.withLock { $0?.stop() } }
+        _ = try await listen(until: 2) {
+            try await io.outputText.wait { $0.contains("track A m-1") }
+            var configuration = fixture.place.configuration
+            configuration.port = fixture.gateway.port
+            fixture.gateway.stop()
+            try await io.talkText.wait { $0.contains("trying again in") }
+            let gateway = try Gateway(configuration: configuration)
+            try gateway.start()
+            restarted.withLock { $0 = gateway }
+            try store("m-2")
+        }
+        #expect(receiver.deliveries.map { $0.events.map(\.messageID) } == [["m-1"], ["m-2"]])
+    }
+
+    @Test func missedEventsAreReportedInTheFirstAcceptedBodyOnly() async throws {
+        receiver.answers.withLock { $0 = [500] }
+        let gateway = try ScriptedGateway(events: 2)
+        _ = try await listen(batchSize: 1, by: gateway.reader, until: 3)
+        let reports = receiver.deliveries.map {
+            String(decoding: $0.body, as: UTF8.self).contains(#""events_missed":true"#)
+        }
+        #expect(reports == [true, true, false])
+        #expect(receiver.deliveries.map { $0.events.map(\.messageID) } == [["m-1"], ["m-1"], ["m-2"]])
+    }
+
+    @Test func deletionOfTheTemporaryConsumerIsRetried() async throws {
+        let gateway = try ScriptedGateway(events: 1, deletions: [503, 503, 204])
+        _ = try await listen(from: [:], by: gateway.reader, until: 1)
+        #expect(io.talk.contains("the temporary consumer listen-"), "\(io.talk)")
+        #expect(gateway.deletions.withLock { $0 }.isEmpty)
+        let down = try ScriptedGateway(events: 1, deletions: Array(repeating: 503, count: 9))
+        let listen = Listen(
+            .init(app: "shop", webhook: receiver.webhook), admin: down.reader, io: io.io, pause: { _ in })
+        await #expect {
+            try await listen.run()
+        } throws: { error in
+            let error = error as? CommandError
+            return error?.code == .unavailable && error?.reason.contains("consumer listen-") == true
+                && error?.hint?.contains("`countersign consumer delete shop listen-") == true
+        }
+        #expect(down.deletions.withLock { $0.count } == 5)
+    }
+
     @Test func aTokenWithoutTheScopeReaderIsRejectedWithAdvice() async throws {
         let token = try fixture.apps.apiTokens.create(name: "t", scopes: ["admin"]).text
         let io = RecordedIO(environment: ["COUNTERSIGN_TOKEN": token])
@@ -158,6 +205,53 @@ struct ListenTests {
         #expect(result.output.contains(#/\nwhsec_\S{44}\n/#), "\(result.output)")
         #expect(try fixture.apps.apiTokens.all().allSatisfy { $0.name != "listen" })
     }
+}
+
+/// A server with the parts of the gateway's API that `listen` reads. Its first page reports missed events.
+private final class ScriptedGateway: Sendable {
+    let reader: RemoteAdmin
+    /// The statuses of the next deletions of a consumer.
+    let deletions: Lock<[Int]>
+    private let server: HTTPServer
+
+    init(events: Int, deletions statuses: [Int] = []) throws {
+        let (deletions, isFirst) = (Lock(statuses), Lock(true))
+        self.deletions = deletions
+        server = try HTTPServer(limits: GatewayLimits(), observer: ObserverGroup(members: [])) { request in
+            switch request.method {
+            case "POST":
+                let body: JSONValue = ["partitions": [["position": "p0"]]]
+                return .answer(HTTPResponse(status: 201, body: body.bytes))
+            case "DELETE":
+                let status = deletions.withLock { $0.isEmpty ? 204 : $0.removeFirst() }
+                return .answer(HTTPResponse(status: status, body: []))
+            default:
+                let isFirst = isFirst.withLock { isFirst in
+                    defer { isFirst = false }
+                    return isFirst
+                }
+                let lines = (0..<events).map { Self.event($0 + 1) + "\n" }.joined()
+                let headers: [(name: String, value: String)] = [
+                    ("X-Countersign-Next", "p9"), ("X-Countersign-Events-Missed", String(isFirst)),
+                ]
+                return .answer(
+                    HTTPResponse(status: 200, headers: headers, body: isFirst ? Array(lines.utf8) : []))
+            }
+        }
+        let port = try server.start(host: "127.0.0.1", port: 0)
+        reader = try RemoteAdmin(.init(url: "http://127.0.0.1:\(port)"), token: "csa_t")
+    }
+
+    private static func event(_ sequence: Int) -> String {
+        #"""
+        {"body":{"type":"track"},"anonymous_id":"a","code":null,"dialect":"native","enforcement":"optional",\#
+        "key_id":null,"message_id":"m-\#(sequence)","name":"A","position":"p\#(sequence)","received_ms":1500,\#
+        "request_id":null,"seq":\#(sequence),"timestamp_ms":1000,"token_id":null,"type":"track","user_id":null,\#
+        "verdict":"anonymous"}
+        """#
+    }
+
+    deinit { server.stop(graceSeconds: 0) }
 }
 
 /// A server that verifies deliveries with the SDK and answers with the given statuses, then 200.
