@@ -36,10 +36,12 @@ struct AdminAnswer: Sendable {
     /// Null for an empty body.
     let body: JSONValue
 
-    /// Throws the error of an unsuccessful response, with the matching exit code.
-    init(status: Int, tag: String?, bytes: [UInt8]) throws(CommandError) {
+    /// Throws the error of an unsuccessful response, with the matching exit code. `root` is that of the request.
+    init(status: Int, tag: String?, bytes: [UInt8], root: String = "") throws(CommandError) {
         let body = bytes.isEmpty ? .null : JSONValue(parsing: bytes, maximumDepth: 1_024)
-        guard (200..<300).contains(status) else { throw CommandError(status: status, problem: body ?? .null) }
+        guard (200..<300).contains(status) else {
+            throw CommandError(status: status, problem: body ?? .null, root: root)
+        }
         guard let body else {
             throw CommandError(
                 .failed, "the answer is not JSON", hint: "is this the URL of a Countersign gateway?")
@@ -134,7 +136,7 @@ extension AdminClient {
 extension CommandError {
     /// Converts an error response of the admin API (RFC 9457), or of the API for reading events, with the
     /// matching exit code.
-    init(status: Int, problem: JSONValue) {
+    init(status: Int, problem: JSONValue, root: String) {
         let detail = problem["detail"].text ?? problem["reason"].text
         let reason = detail.map { TerminalText.safe($0) } ?? "the server answered \(status)"
         switch status {
@@ -145,7 +147,11 @@ extension CommandError {
         case 403:
             self.init(.notAuthorized, reason, hint: "`countersign profile show` says what the token may do")
         case 404 where detail == nil:
-            self.init(.notFound, reason, hint: "is this the URL of a Countersign gateway's admin listener?")
+            self.init(
+                .notFound, reason,
+                hint: root == "/v1"
+                    ? "is this the gateway's URL for clients?"
+                    : "is this the URL of a Countersign gateway's admin listener?")
         case 404:
             let hint: String? =
                 if reason.hasPrefix("there is no app ") {

@@ -97,7 +97,8 @@ struct RemoteAdmin: AdminClient {
                 "\(sent.method) \(sent.url): \(response.status) in \(Int(milliseconds)) ms, request id \(id)")
             if response.isTruncated { throw HTTPTransportError(.responseTooLarge, "the answer is too long") }
             return try AdminAnswer(
-                status: response.status, tag: response.header("ETag"), bytes: response.body)
+                status: response.status, tag: response.header("ETag"), bytes: response.body,
+                root: request.root)
         } catch let error as HTTPTransportError {
             throw unavailable(error)
         }
@@ -114,10 +115,10 @@ struct RemoteAdmin: AdminClient {
         _ request: AdminRequest, accept: String, lastEventID: String? = nil, timeout: TimeInterval = 86_400,
         _ take: @escaping @Sendable ([UInt8]) throws -> Void
     ) async throws -> [(name: String, value: String)] {
-        let request = try self.request(request, accept: accept, timeout: timeout, lastEventID: lastEventID)
+        let sent = try self.request(request, accept: accept, timeout: timeout, lastEventID: lastEventID)
         let failure = Lock<(any Error)?>(nil)
         do {
-            let response = try await transport.stream(request) { bytes in
+            let response = try await transport.stream(sent) { bytes in
                 do {
                     try take(bytes)
                     return true
@@ -128,7 +129,8 @@ struct RemoteAdmin: AdminClient {
             }
             if let error = failure.withLock({ $0 }) { throw error }
             guard response.status == 200 else {
-                _ = try AdminAnswer(status: response.status, tag: nil, bytes: response.body)
+                _ = try AdminAnswer(
+                    status: response.status, tag: nil, bytes: response.body, root: request.root)
                 return response.headers
             }
             return response.headers

@@ -161,6 +161,17 @@ struct ListenTests {
         #expect(down.deletions.withLock { $0.count } == 5)
     }
 
+    @Test func aServerWithoutTheAPIForClientsIsReportedAsAWrongURL() async throws {
+        let gateway = try ScriptedGateway(events: 0, created: 404)
+        let listen = Listen(
+            .init(app: "shop", webhook: receiver.webhook), admin: gateway.reader, io: io.io, pause: { _ in })
+        await #expect {
+            try await listen.run()
+        } throws: { error in
+            (error as? CommandError)?.hint == "is this the gateway's URL for clients?"
+        }
+    }
+
     @Test func aTokenWithoutTheScopeReaderIsRejectedWithAdvice() async throws {
         let token = try fixture.apps.apiTokens.create(name: "t", scopes: ["admin"]).text
         let io = RecordedIO(environment: ["COUNTERSIGN_TOKEN": token])
@@ -214,14 +225,14 @@ private final class ScriptedGateway: Sendable {
     let deletions: Lock<[Int]>
     private let server: HTTPServer
 
-    init(events: Int, deletions statuses: [Int] = []) throws {
+    init(events: Int, created: Int = 201, deletions statuses: [Int] = []) throws {
         let (deletions, isFirst) = (Lock(statuses), Lock(true))
         self.deletions = deletions
         server = try HTTPServer(limits: GatewayLimits(), observer: ObserverGroup(members: [])) { request in
             switch request.method {
             case "POST":
                 let body: JSONValue = ["partitions": [["position": "p0"]]]
-                return .answer(HTTPResponse(status: 201, body: body.bytes))
+                return .answer(HTTPResponse(status: created, body: created == 201 ? body.bytes : []))
             case "DELETE":
                 let status = deletions.withLock { $0.isEmpty ? 204 : $0.removeFirst() }
                 return .answer(HTTPResponse(status: status, body: []))
