@@ -62,10 +62,13 @@ extension PostgreSQLTests {
                     try notes.execute(
                         "SELECT pg_advisory_xact_lock(\(PostgreSQLSchema.lockClass), \(PostgreSQLSchema.AdvisoryLock.notes))"
                     )
-                    store = try database.openEvents { ["shop": Self.rules(days: 3)] }
-                    store.close()
+                    // On a busy machine, the time of a first round may end before its deletions.
+                    for _ in 0..<10 where try database.log.count() > 0 {
+                        store = try database.openEvents { ["shop": Self.rules(days: 3)] }
+                        store.close()
+                    }
+                    #expect(try database.log.count() == 0)
                 }
-                #expect(try database.log.count() == 0)
             }
         }
 
