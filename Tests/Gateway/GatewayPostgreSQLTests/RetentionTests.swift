@@ -57,6 +57,8 @@ extension PostgreSQLTests {
                 var store = try database.openEvents()
                 _ = store.store(.of(["old"], received: Self.now - 10 * Self.day))
                 store.close()
+                // Retention reads no event before the transactions of other tests have ended.
+                try database.settle()
                 let notes = try database.connect()
                 try notes.transaction {
                     try notes.execute(
