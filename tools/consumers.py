@@ -13,7 +13,7 @@ from .common import ROOT, output, parse, until
 from .gateway import Gateway
 
 EXAMPLES = ROOT / "Examples/Consumers"
-EVENTS, USERS, DEATHS = 3_000, 12, 5
+USERS = 12
 
 
 def store(gateway, first, count):
@@ -32,8 +32,8 @@ def booked(database):
     return [tuple(row) for row in database.execute("SELECT seq, user_id, message_id, verdict FROM bookings ORDER BY seq")]
 
 
-def kill_workers(gateway, bearer, path):
-    """Books with two workers. Kills both between their poll and their commit, several times."""
+def kill_workers(gateway, bearer, path, events, rounds):
+    """Books with two workers. Kills both between their poll and their commit, `rounds` times."""
     sys.path.insert(0, str(EXAMPLES))
     import worker
     from countersign_consumer import Consumer
@@ -53,8 +53,8 @@ def kill_workers(gateway, bearer, path):
 
     workers = start(gateway, token, path)
     try:
-        for number in range(100, EVENTS, 100):
-            dies = number % (EVENTS // (DEATHS + 1)) == 0
+        for number in range(100, events, 100):
+            dies = number % (events // (rounds + 1)) == 0
             if dies:
                 # No worker can commit: all wait between the poll and their own commit.
                 database.execute("BEGIN IMMEDIATE")
@@ -67,7 +67,7 @@ def kill_workers(gateway, bearer, path):
                     one.wait()
                 database.execute("COMMIT")
                 workers = start(gateway, token, path)
-        until(f"{EVENTS} booked events", lambda: len(booked(database)) >= EVENTS or any(one.poll() is not None for one in workers), pause=0.1)
+        until(f"{events} booked events", lambda: len(booked(database)) >= events or any(one.poll() is not None for one in workers), pause=0.1)
     finally:
         for one in workers:
             one.terminate()
@@ -79,14 +79,14 @@ def kill_workers(gateway, bearer, path):
     return found
 
 
-def compare(gateway, bearer, found):
+def compare(gateway, bearer, found, events):
     from countersign_consumer import ConsumerError, read_events
 
     token = bearer["Authorization"].split()[1]
     read = [(event["seq"], event["user_id"], event["message_id"], event["verdict"])
             for page in read_events(gateway.url, "shop", token, limit=1_000, wait=0) for event in page.events]
     stored = gateway.rows("SELECT seq, user_id, message_id FROM event ORDER BY seq")
-    assert [row[:3] for row in found] == stored and found == read and len(stored) == EVENTS, \
+    assert [row[:3] for row in found] == stored and found == read and len(stored) == events, \
         f"{len(stored)} stored, {len(read)} read by position, {len(found)} booked"
     try:
         next(read_events(gateway.url, "shop", token + "x"))
@@ -95,13 +95,14 @@ def compare(gateway, bearer, found):
 
 
 def main(arguments):
-    program = parse(arguments, "consumers", __doc__).countersign
+    options = parse(arguments, "consumers", __doc__, rounds=5)
+    events = 500 * (options.rounds + 1)
     output(sys.executable, "-B", "-W", "error::ResourceWarning", "-m", "unittest", cwd=EXAMPLES)
-    with Gateway(program) as gateway, tempfile.TemporaryDirectory() as folder:
+    with Gateway(options.countersign) as gateway, tempfile.TemporaryDirectory() as folder:
         gateway.app()
         bearer = gateway.bearer("test", "reader", "shop")
         gateway.start()
         gateway.run("consumer", "create", "shop", "books", "--partitions", 2)
-        compare(gateway, bearer, kill_workers(gateway, bearer, str(Path(folder) / "books.sqlite")))
-    print(f"consumers: the unit tests pass; {EVENTS} events were each booked once by two workers, which were killed {DEATHS} times before "
+        compare(gateway, bearer, kill_workers(gateway, bearer, str(Path(folder) / "books.sqlite"), events, options.rounds), events)
+    print(f"consumers: the unit tests pass; {events} events were each booked once by two workers, which were killed {options.rounds} times before "
           "their commit and once after it")
