@@ -131,6 +131,9 @@ class Gateway:
         found = re.search(rf"^{name}:\s+(\d+)", Path(f"/proc/{self.process.pid}/status").read_text(), re.M)
         return int(found[1]) / 1000
 
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/task"))
+
     # MARK: The command line
 
     def run(self, *arguments, through=()):

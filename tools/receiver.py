@@ -8,6 +8,7 @@ class Receiver(http.server.ThreadingHTTPServer):
     """Answers POST with what `take(path, body, headers)` returns: a status, or a status with headers and a body."""
 
     daemon_threads = True
+    request_queue_size = 1024  # Many webhooks connect at once; a full queue delays each by seconds.
 
     def __init__(self, take):
         class Handler(http.server.BaseHTTPRequestHandler):

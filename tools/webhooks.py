@@ -3,6 +3,7 @@ middle of them: each event is delivered at least once and in order."""
 
 import json
 import random
+import socket
 import threading
 import time
 
@@ -121,9 +122,54 @@ def kills(gateway, rounds):
     check(f"{rounds} kills: {len(stored)} events at least once and in order, {again} of them twice", not receiver.wrong, receiver.wrong)
 
 
+def crowd(program, count):
+    """Delivers to `count` webhooks, and again beside one whose receiver never answers. Prints latency, threads and memory."""
+    lags, arrived = [], threading.Condition()
+
+    def take(path, body, _):
+        with arrived:
+            lags.extend(time.time() - event["body"]["properties"]["sent"] for event in json.loads(body).get("events", []))
+            arrived.notify_all()
+        return 204
+
+    receiver, silent = Receiver(take).start(), socket.create_server(("127.0.0.1", 0))
+    with Gateway(program) as gateway, silent:
+        keys = [gateway.app(f"shop{number}") for number in range(-(-count // 100))]
+        bearer = gateway.bearer()
+        gateway.start()
+
+        def add(number, url):
+            status, answer = gateway.ask("POST", f"/admin/api/apps/shop{number // 100}/webhooks", {"url": url, "allow_private": True}, bearer)
+            assert status in (200, 201), answer
+
+        def measure(rounds=20):
+            lags.clear()
+            for number in range(rounds):
+                for key in keys:
+                    event = {"type": "track", "event": "Order", "userId": "ada", "messageId": f"{key}-{time.time_ns()}",
+                             "properties": {"sent": time.time()}}
+                    assert gateway.batch([event], key)[0] == 200
+                with arrived:
+                    assert arrived.wait_for(lambda: len(lags) >= count * (number + 1), 120), f"{len(lags)} deliveries in round {number}"
+            lags.sort()
+            return lags[len(lags) * 99 // 100]
+
+        for number in range(count):
+            add(number, receiver.url + f"/{number}")
+        measure(2)
+        healthy, threads, memory = measure(), gateway.threads(), gateway.memory()
+        add(0, f"http://127.0.0.1:{silent.getsockname()[1]}/silent")
+        beside = measure()
+        print(f"{count} webhooks: p99 {healthy * 1000:.0f} ms, {threads} threads, {memory:.0f} MB; beside a silent receiver "
+              f"{beside * 1000:.0f} ms, {gateway.threads()} threads, {gateway.memory():.0f} MB")
+        # Four workers and a timer serve all ways out (docs/internals/concurrency.md).
+        check("a silent receiver needs no thread and delays no other webhook", gateway.threads() <= threads + 5 and beside < 2 * healthy + 1)
+
+
 def main(arguments):
-    options = parse(arguments, "webhooks", __doc__, rounds=10)
+    options = parse(arguments, "webhooks", __doc__, rounds=10, webhooks=20)
     with Gateway(options.countersign) as gateway:
         gateway.app()
         signatures(gateway)
         kills(gateway, options.rounds)
+    crowd(options.countersign, options.webhooks)
