@@ -67,7 +67,8 @@ def kill_workers(gateway, bearer, path, events, rounds):
                     one.wait()
                 database.execute("COMMIT")
                 workers = start(gateway, token, path)
-        until(f"{events} booked events", lambda: len(booked(database)) >= events or any(one.poll() is not None for one in workers), pause=0.1)
+        until(f"{events} booked events", lambda: len(booked(database)) >= events or any(one.poll() is not None for one in workers),
+              max(60, events / 100), pause=0.1)
     finally:
         for one in workers:
             one.terminate()
@@ -96,7 +97,7 @@ def compare(gateway, bearer, found, events):
 
 def main(arguments):
     options = parse(arguments, "consumers", __doc__, rounds=5)
-    events = 500 * (options.rounds + 1)
+    events = 100 * max(30, options.rounds + 1)
     output(sys.executable, "-B", "-W", "error::ResourceWarning", "-m", "unittest", cwd=EXAMPLES)
     with Gateway(options.countersign) as gateway, tempfile.TemporaryDirectory() as folder:
         gateway.app()
