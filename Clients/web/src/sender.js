@@ -1,6 +1,6 @@
-import { Lanes } from './lanes.js';
+import { Lanes } from './user-backoffs.js';
 import { configuration, delay, longestServerDelay, network } from './retry.js';
-import { Suspicion } from './suspicion.js';
+import { Suspicion } from './poison-events.js';
 
 /**
  * @typedef {import('./types.js').Row} Row
@@ -9,7 +9,7 @@ import { Suspicion } from './suspicion.js';
  * @typedef {import('./types.js').Settlement} Settlement
  * @typedef {import('./types.js').ClaimRequest} ClaimRequest
  * @typedef {import('./types.js').FlushBatch} FlushBatch
- * @typedef {import('./suspicion.js').Cause} Cause
+ * @typedef {import('./poison-events.js').Cause} Cause
  *
  * @typedef {{ do: 'wait', until: number | null } | { do: 'claim', request: ClaimRequest }
  *   | { do: 'authorize', user: string, rejected: number | null } | { do: 'send', events: Row[] }
