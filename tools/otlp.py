@@ -128,7 +128,7 @@ def check_traces(traces, port):
     check("the time of the spans is now", abs(server.start_time_unix_nano / 1e9 - time.time()) < 300, True)
     roots = [span for span in traces if span.kind == trace_pb2.Span.SPAN_KIND_SERVER and not span.parent_span_id]
     refused = [span for span in roots if attributes(span).get("error.type") == "EXPIRED"]
-    check("the refused request", [(attributes(span)["http.response.status_code"], span.status.code) for span in refused],
+    check("the rejected request", [(attributes(span)["http.response.status_code"], span.status.code) for span in refused],
           [(401, trace_pb2.Status.STATUS_CODE_UNSET)])
     check("an unknown path", [span.name for span in roots if attributes(span).get("error.type") == "not_found"], ["GET"])
     check("traces whose caller does not record them", [span.name for span in traces if span.trace_id == bytes.fromhex("11" * 16)], [])
@@ -142,7 +142,7 @@ def check_metrics(metrics, text):
     check("the temporality", requests.aggregation_temporality, metrics_pb2.AGGREGATION_TEMPORALITY_CUMULATIVE)
     check("a counter only grows", requests.is_monotonic, True)
     counts = {(attributes(point)["route"], attributes(point)["status"]): point.as_int for point in requests.data_points}
-    check("the good and the refused requests", (counts["/v1/batch", "2xx"], counts["/v1/batch", "4xx"]), (1, 1))
+    check("the good and the rejected requests", (counts["/v1/batch", "2xx"], counts["/v1/batch", "4xx"]), (1, 1))
     check("each counter has a beginning", all(0 < point.start_time_unix_nano < point.time_unix_nano for point in requests.data_points), True)
     durations = by_name["countersign_request_duration_seconds"]
     point = next(point for point in durations.histogram.data_points if attributes(point)["route"] == "/v1/batch")
@@ -180,7 +180,7 @@ def exported(gateway):
     while not collector.kept.empty():
         kept.append(collector.kept.get())
     check("what OpenTelemetry does not read", [(path, str(found)) for path, found, _ in kept if isinstance(found, Exception)], [])
-    check("refused requests", collector.refused, 1)
+    check("rejected requests", collector.refused, 1)
     traces, metrics = gather(kept, "/v1/traces"), gather(kept, "/v1/metrics")
     check_traces(traces, gateway.port)
     check_metrics(metrics, text)

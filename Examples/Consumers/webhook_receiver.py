@@ -46,7 +46,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         try:
             delivery = verify_webhook(self.server.secrets, self.headers, body)
         except WebhookError as error:
-            print(f"refused: {error}", file=sys.stderr, flush=True)
+            print(f"rejected: {error}", file=sys.stderr, flush=True)
             return self.answer(401)
         try:
             keep(self.server.path, delivery)

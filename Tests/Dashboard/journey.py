@@ -34,7 +34,7 @@ def add_key(visitor, gateway):
     expect(visitor.dialog.get_by_text("verifies your token")).to_be_visible()
     visitor.dialog.get_by_role("button", name="Add public key").click()
     expect(visitor.page.locator(".key-description").first).to_have_text(MARKUP)
-    say("a private key was refused, a public one added after its preview and a test with a token")
+    say("a private key was rejected, a public one added after its preview and a test with a token")
 
 
 def measure(visitor):

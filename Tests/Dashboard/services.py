@@ -195,7 +195,7 @@ def last_key(visitor, gateway):
     """The deletion of the last key of an app names the consequences for its users."""
     gateway.run("app", "create", "lone")
     gateway.run("key", "add", "lone", gateway.path("good", "public.pem"))
-    for state, said in (("disabled", None), ("optional", "gets a warning"), ("required", "is refused")):
+    for state, said in (("disabled", None), ("optional", "gets a warning"), ("required", "is rejected")):
         gateway.run("enforcement", "set", "lone", state, "--yes")
         visitor.open("apps/lone/keys")
         visitor.button("Manage").click()

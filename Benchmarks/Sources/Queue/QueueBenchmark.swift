@@ -57,7 +57,7 @@ struct QueueBenchmark {
                 + "rss \(residentMegabytes()) MB")
     }
 
-    /// Two events of each user. The server refuses all requests of the first flush for want of a token.
+    /// Two events of each user. The server rejects all requests of the first flush for want of a token.
     private static func measureUsers(_ count: Int) async throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
             "countersign-bench-\(UUID().uuidString)")

@@ -112,7 +112,7 @@ export class Countersign {
         this.#post({ type: 'token', user, token, isBack });
       },
       changed: (user, generation) => this.#engine.tell((sender) => sender.tokenChanged(user, generation, clock.uptime())),
-      sought: (user) => this.#engine.tell((sender) => sender.tokenSought(user)),
+      resolved: (user) => this.#engine.tell((sender) => sender.tokenResolved(user)),
       failed: (failure) => this.#engine.report(failure),
     });
     this.#engine = new Engine({
@@ -153,13 +153,13 @@ export class Countersign {
     await this.#tokens.load(this.#userId);
     // Log-outs that the previous page did not complete. An earlier version stored one user.
     /** @type {string[]} */
-    const leaving = [(await this.#queue.meta('leaving').catch(() => null)) ?? []].flat();
-    for (const user of leaving) {
-      if (user !== this.#userId) this.#tokens.leaving.add(user);
+    const signingOut = [(await this.#queue.meta('leaving').catch(() => null)) ?? []].flat();
+    for (const user of signingOut) {
+      if (user !== this.#userId) this.#tokens.signingOut.add(user);
       await this.#tokens.load(user);
     }
     this.#campaign(name);
-    for (const user of leaving) this.#leave(user);
+    for (const user of signingOut) this.#leave(user);
   }
 
   /**
@@ -271,9 +271,9 @@ export class Countersign {
       const user = this.#userId;
       if (this.#isClosed) return user;
       this.#userId = '';
-      if (user) this.#tokens.leaving.add(user);
+      if (user) this.#tokens.signingOut.add(user);
       // The page may be gone before the rest is done; the next one does it.
-      this.#queue.setMeta({ leaving: [...this.#tokens.leaving], userId: null });
+      this.#queue.setMeta({ leaving: [...this.#tokens.signingOut], userId: null });
       this.startSession();
       return user;
     });
@@ -286,7 +286,7 @@ export class Countersign {
     // The user may have signed in again meanwhile. Then `left` keeps the new token.
     if (user && !this.#isClosed) {
       this.#tokens.left(user, result.isComplete);
-      this.#queue.setMeta({ leaving: [...this.#tokens.leaving] });
+      this.#queue.setMeta({ leaving: [...this.#tokens.signingOut] });
     }
     return result;
   }

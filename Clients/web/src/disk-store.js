@@ -147,7 +147,7 @@ export class DiskStore {
     return claimed;
   }
 
-  /** @param {import('./types.js').Settlement} settlement @returns {Promise<void>} */
+  /** @param {import('./types.js').DeliveryOutcome} outcome @returns {Promise<void>} */
   settle({ delivered, quarantined, duplicates }) {
     return this.#run('readwrite', (stores) => {
       const changes = { ...noCounts(), duplicates };

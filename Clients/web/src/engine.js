@@ -155,7 +155,7 @@ export class Engine {
    * @param {string} user
    */
   maySend(user) {
-    return (this.#sender.retryAt ?? 0) <= this.#now && !this.#sender.lanes.isBlocked(user);
+    return (this.#sender.retryAt ?? 0) <= this.#now && !this.#sender.backoffs.isBlocked(user);
   }
 
   /** @param {AuthenticationFailure} failure @param {string} [hint] How to put it right, if the server says so. */
@@ -180,11 +180,11 @@ export class Engine {
 
   /** The part of a snapshot that only the sending tab has. */
   async describe() {
-    const { lanes, configurationProblem, lastProblem, retryAt } = this.#sender;
+    const { backoffs, configurationProblem, lastProblem, retryAt } = this.#sender;
     const secondsTo = (/** @type {number | null} */ instant) => (instant === null ? null : Math.max(0, instant - this.#now));
     return {
-      parked: [...lanes.blocked].map((user) => {
-        const { problem, failures, state, until } = lanes.lane(user);
+      parked: [...backoffs.blocked].map((user) => {
+        const { problem, failures, state, until } = backoffs.backoff(user);
         return {
           userId: user || null, reason: problem?.code ?? '', failures, isPaused: state === 'paused', nextAttemptIn: secondsTo(until),
         };
@@ -238,14 +238,14 @@ export class Engine {
       case 'send':
         return this.#send(action.events);
       case 'settle':
-        await queue.settle(action.settlement);
+        await queue.settle(action.outcome);
         sender.settled();
-        this.options.settled(eventsOf(action.settlement).map((row) => row.messageId));
+        this.options.settled(eventsOf(action.outcome).map((row) => row.messageId));
         return;
       case 'finish': {
         if (!this.#flushes.length) return;
         const queued = (await queue.counts().catch(() => null))?.queued ?? 0;
-        const ending = action.ending === 'drained' && queued && sender.lanes.blocked.size ? 'parked' : action.ending;
+        const ending = action.ending === 'drained' && queued && sender.backoffs.blocked.size ? 'parked' : action.ending;
         this.#finish({ batches: this.#batches, ending, queued, isComplete: !queued && ending === 'drained' });
       }
     }

@@ -49,7 +49,7 @@ export class MemoryStore {
     return select(this.rows, request);
   }
 
-  /** @param {import('./types.js').Settlement} settlement */
+  /** @param {import('./types.js').DeliveryOutcome} outcome */
   async settle({ delivered, quarantined, duplicates }) {
     add(this.#counts, { duplicates });
     for (const { sequence, bytes } of delivered) {

@@ -10,14 +10,14 @@ import { delay, longestServerDelay, network } from './retry.js';
 /** Seconds that a server counts as flaky after it accepted events on which it had failed. */
 const flakyDuration = 86_400;
 /** Consecutive rejected events, without an accepted one, after which the events are not at fault. */
-const maximumRefusals = 3;
+const maximumRejections = 3;
 
 /**
  * An event that failed alone. Accepted requests with other events show whether the event or the server is at
  * fault. The event is quarantined after it failed alone twice, with an accepted request of others in between.
  * While the server is flaky, it must fail three times, with five accepted requests in between.
  */
-class Suspect {
+class PoisonEvent {
   /** Not tried before this, as long as nothing else is accepted. */
   retryAt = -Infinity;
   /** How often it was sent alone. */
@@ -54,17 +54,17 @@ class Suspect {
 }
 
 /** Finds the events at fault when the server rejects requests. */
-export class Suspicion {
+export class PoisonEventSearch {
   /**
    * The bisection of a failed request: at most log2(n) + 1 requests.
    * @type {{ cause: Cause, among: Row[] } | null}
    */
   #search = null;
   #flakyUntil = -Infinity;
-  #refusalsInARow = 0;
+  #rejectionsInARow = 0;
   /**
    * Events that failed alone, in the order of their last try. They stay in the queue and are passed over.
-   * @type {Suspect[]}
+   * @type {PoisonEvent[]}
    */
   suspects = [];
 
@@ -83,7 +83,7 @@ export class Suspicion {
   }
 
   get isOfEverything() {
-    return this.#refusalsInARow >= maximumRefusals;
+    return this.#rejectionsInARow >= maximumRejections;
   }
 
   endSearch() {
@@ -95,8 +95,8 @@ export class Suspicion {
     this.suspects = [];
   }
 
-  forgiveRefusals() {
-    this.#refusalsInARow = 0;
+  resetRejections() {
+    this.#rejectionsInARow = 0;
   }
 
   /** Lets all suspects be retried now. */
@@ -118,11 +118,11 @@ export class Suspicion {
       }
     }
     // Accepted suspects were not at fault.
-    const isCleared = (/** @type {Suspect} */ suspect) => sent.has(suspect.event.sequence);
+    const isCleared = (/** @type {PoisonEvent} */ suspect) => sent.has(suspect.event.sequence);
     if (this.suspects.some((one) => one.cause === 'serverFault' && isCleared(one))) this.#flakyUntil = now + flakyDuration;
     this.suspects = this.suspects.filter((one) => !isCleared(one));
     for (const suspect of this.suspects) suspect.successes += 1;
-    this.#refusalsInARow = 0;
+    this.#rejectionsInARow = 0;
   }
 
   /**
@@ -143,13 +143,13 @@ export class Suspicion {
    * @param {Row} event @param {Cause} cause @param {number} now @param {number} fraction
    */
   failedAlone(event, cause, now, fraction) {
-    let found = new Suspect(event, cause);
+    let found = new PoisonEvent(event, cause);
     const known = this.suspects.find((one) => one.event.sequence === event.sequence);
     if (known) {
       this.suspects.splice(this.suspects.indexOf(known), 1);
       if (known.cause === cause) found = known;
     } else {
-      this.#refusalsInARow += 1;
+      this.#rejectionsInARow += 1;
     }
     // Two events at fault at a time are rare, so a second suspect points to the server.
     const isFlaky = now < this.#flakyUntil || this.suspects.some((one) => one.cause === 'serverFault');

@@ -3,7 +3,7 @@ import { MemoryStore, add } from './memory-store.js';
 /**
  * @typedef {import('./types.js').Store} Store
  * @typedef {import('./types.js').NewRow} NewRow
- * @typedef {import('./types.js').Settlement} Settlement
+ * @typedef {import('./types.js').DeliveryOutcome} DeliveryOutcome
  */
 
 /** Limits of the events in memory. The oldest are evicted, and counted. */
@@ -12,7 +12,7 @@ const memoryLimits = { events: 1000, bytes: 1 << 20 };
 const timeLimit = 5;
 /** Seconds without any transaction after a time limit was passed. */
 const pause = 30;
-/** Seconds before a failed write of users, tokens or settlements is retried. */
+/** Seconds before a failed write of users, tokens or outcomes is retried. */
 const retryInterval = 5;
 
 /** Queued events: on disk, or in memory if the disk cannot be written. */
@@ -31,12 +31,12 @@ export class Queue {
    */
   #unwritten = new Map();
   /**
-   * Settlements that are not on disk yet. Their events are not claimed again.
-   * @type {Set<Settlement>}
+   * DeliveryOutcomes that are not on disk yet. Their events are not claimed again.
+   * @type {Set<DeliveryOutcome>}
    */
   #unsettled = new Set();
   /** @type {Promise<void> | null} */
-  #settling = null;
+  #pendingOutcomes = null;
   /** @type {(() => void) | null} */
   #retry = null;
   #isLogged = false;
@@ -115,7 +115,7 @@ export class Queue {
     /** @type {any} */
     let failure;
     const excluded = new Set(request.excluded);
-    for (const settlement of this.#unsettled) for (const { sequence } of eventsOf(settlement)) excluded.add(sequence);
+    for (const outcome of this.#unsettled) for (const { sequence } of eventsOf(outcome)) excluded.add(sequence);
     const rows = this.disk
       ? await this.#run((disk) => disk.claim({ ...request, excluded })).catch((error) => void (failure = error)) : null;
     if (rows?.length) return rows;
@@ -125,12 +125,12 @@ export class Queue {
   }
 
   /**
-   * Removes events that the server has. They are all on disk or all in memory. A settlement that cannot be written is retried.
-   * @param {Settlement} settlement
+   * Removes events that the server has. They are all on disk or all in memory. A outcome that cannot be written is retried.
+   * @param {DeliveryOutcome} outcome
    */
-  async settle(settlement) {
-    if (eventsOf(settlement)[0].sequence < 0) return this.memory.settle(settlement);
-    this.#unsettled.add(settlement);
+  async settle(outcome) {
+    if (eventsOf(outcome)[0].sequence < 0) return this.memory.settle(outcome);
+    this.#unsettled.add(outcome);
     await this.write();
   }
 
@@ -171,7 +171,7 @@ export class Queue {
   }
 
   /**
-   * Writes all values and settlements that are not on disk yet.
+   * Writes all values and outcomes that are not on disk yet.
    * @param {boolean} [isLast] Whether there is no further try.
    */
   async write(isLast) {
@@ -183,7 +183,7 @@ export class Queue {
       if (values.length) await this.#run((disk) => disk.setMeta(values.map(([key, { value }]) => [key, value])));
       for (const [key, entry] of values) if (this.#unwritten.get(key) === entry) this.#unwritten.delete(key);
       this.#log();
-      await (this.#settling ??= this.#settleAll().finally(() => (this.#settling = null)));
+      await (this.#pendingOutcomes ??= this.#settleAll().finally(() => (this.#pendingOutcomes = null)));
     } catch (error) {
       this.#note(error);
       if (isLast || this.#retry) return;
@@ -195,9 +195,9 @@ export class Queue {
   }
 
   async #settleAll() {
-    for (const settlement of this.#unsettled) {
-      await this.#run((disk) => disk.settle(settlement));
-      this.#unsettled.delete(settlement);
+    for (const outcome of this.#unsettled) {
+      await this.#run((disk) => disk.settle(outcome));
+      this.#unsettled.delete(outcome);
     }
   }
 
@@ -228,5 +228,5 @@ export class Queue {
   }
 }
 
-/** @param {Settlement} settlement */
+/** @param {DeliveryOutcome} outcome */
 export const eventsOf = ({ delivered, quarantined }) => [...delivered, ...quarantined.map(({ event }) => event)];

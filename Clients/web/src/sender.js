@@ -1,19 +1,19 @@
-import { Lanes } from './user-backoffs.js';
+import { UserBackoffs } from './user-backoffs.js';
 import { configuration, delay, longestServerDelay, network } from './retry.js';
-import { Suspicion } from './poison-events.js';
+import { PoisonEventSearch } from './poison-events.js';
 
 /**
  * @typedef {import('./types.js').Row} Row
  * @typedef {import('./types.js').Problem} Problem
  * @typedef {import('./types.js').Verdict} Verdict
- * @typedef {import('./types.js').Settlement} Settlement
+ * @typedef {import('./types.js').DeliveryOutcome} DeliveryOutcome
  * @typedef {import('./types.js').ClaimRequest} ClaimRequest
  * @typedef {import('./types.js').FlushBatch} FlushBatch
  * @typedef {import('./poison-events.js').Cause} Cause
  *
  * @typedef {{ do: 'wait', until: number | null } | { do: 'claim', request: ClaimRequest }
  *   | { do: 'authorize', user: string, rejected: number | null } | { do: 'send', events: Row[] }
- *   | { do: 'settle', settlement: Settlement } | { do: 'finish', ending: string }} Action
+ *   | { do: 'settle', outcome: DeliveryOutcome } | { do: 'finish', ending: string }} Action
  *   `wait`: nothing to do before `until`; null: before something happens. `claim`: read events, then `claimed` or
  *   `claimFailed`. `authorize`: find a token, another one than the rejected generation, then `authorized`,
  *   `authorizationPending` or `authorizationFailed`. `send`: then `answered` or `failed`. `settle`: tell the queue, then
@@ -24,7 +24,7 @@ import { Suspicion } from './poison-events.js';
  * @property {Verdict} [failure] A rejected token, or a warning about the token of an accepted request.
  * @property {boolean} [isOptional]
  *
- * @typedef {{ events: Row[], user: string, generation: number | null, providerProblem: Problem | null }} Parcel
+ * @typedef {{ events: Row[], user: string, generation: number | null, providerProblem: Problem | null }} UserBatch
  */
 
 /** Events that wait before they are sent, and the seconds that the first of them waits at most. */
@@ -43,15 +43,15 @@ export class Sender {
   #round = null;
   /**
    * The events in flight.
-   * @type {Parcel | null}
+   * @type {UserBatch | null}
    */
   #current = null;
   /**
    * Accepted and rejected events that are not removed from the queue yet.
-   * @type {Settlement | null}
+   * @type {DeliveryOutcome | null}
    */
-  #settling = null;
-  #suspicion = new Suspicion();
+  #pendingOutcomes = null;
+  #poisonEvents = new PoisonEventSearch();
   /** Reduced batch limits after a server rejected a request as too large. */
   #narrowed = { events: Infinity, bytes: Infinity };
   /** Events stored since the last claim. */
@@ -59,7 +59,7 @@ export class Sender {
   #failures = 0;
   #configurationFailures = 0;
 
-  lanes = new Lanes();
+  backoffs = new UserBackoffs();
   /**
    * No request before this.
    * @type {number | null}
@@ -86,7 +86,7 @@ export class Sender {
 
   /** @param {number} now @returns {Action} */
   next(now) {
-    if (this.#settling) return { do: 'settle', settlement: this.#settling };
+    if (this.#pendingOutcomes) return { do: 'settle', outcome: this.#pendingOutcomes };
     if (!this.#round) {
       if (!this.#wantsRound(now)) return wait(this.#nextInstant);
       this.retryAt = null;
@@ -101,28 +101,28 @@ export class Sender {
     }
     // Clear the flag only here. Clearing it earlier would lose a request made after the round's last claim.
     this.#backlog.isUrgent = false;
-    const probe = this.#suspicion.probe;
-    if (!this.#current && probe) this.#current = parcel(probe);
-    const suspect = this.#suspicion.suspects.find((one) => one.isRipe && this.#canTry(one.event));
-    if (!this.#current && suspect) this.#current = parcel([suspect.event]);
+    const probe = this.#poisonEvents.probe;
+    if (!this.#current && probe) this.#current = batch(probe);
+    const suspect = this.#poisonEvents.suspects.find((one) => one.isRipe && this.#canTry(one.event));
+    if (!this.#current && suspect) this.#current = batch([suspect.event]);
     if (!this.#current) return this.#claim(now);
     const { user, generation, events } = this.#current;
     if (generation !== null) return { do: 'send', events };
-    return { do: 'authorize', user, rejected: this.lanes.all.get(user)?.refused ?? null };
+    return { do: 'authorize', user, rejected: this.backoffs.all.get(user)?.refused ?? null };
   }
 
   /** @param {number} now @returns {Action} */
   #claim(now) {
     if (this.#round) this.#round.isStale = false;
     this.#backlog.events = 0;
-    this.lanes.lapse(now);
+    this.backoffs.lapse(now);
     return {
       do: 'claim',
       request: {
         events: Math.min(this.batch.events, this.#narrowed.events),
         bytes: Math.min(this.batch.bytes, this.#narrowed.bytes),
-        blocked: this.lanes.blocked,
-        excluded: new Set(this.#suspicion.suspects.map((one) => one.event.sequence)),
+        blocked: this.backoffs.blocked,
+        excluded: new Set(this.#poisonEvents.suspects.map((one) => one.event.sequence)),
       },
     };
   }
@@ -135,8 +135,8 @@ export class Sender {
     const round = this.#round;
     if (this.#current || !round?.isAsking || round.ending) return null;
     const patience = round.patience ?? Infinity;
-    if (!this.lanes.awaitTokens || patience <= now) {
-      round.ending = this.lanes.awaitTokens ? 'waiting_for_token_provider' : 'drained';
+    if (!this.backoffs.awaitTokens || patience <= now) {
+      round.ending = this.backoffs.awaitTokens ? 'waiting_for_token_provider' : 'drained';
       return null;
     }
     // Work that is due earlier ends the wait.
@@ -168,9 +168,9 @@ export class Sender {
 
   get #nextInstant() {
     if (this.retryAt !== null) return this.retryAt;
-    const tries = this.#suspicion.suspects.filter((one) => this.#canTry(one.event)).map((one) => one.retryAt);
+    const tries = this.#poisonEvents.suspects.filter((one) => this.#canTry(one.event)).map((one) => one.retryAt);
     const due = this.#backlog.events ? this.#backlog.since + flushInterval : Infinity;
-    return Math.min(...tries, this.lanes.nextInstant, due);
+    return Math.min(...tries, this.backoffs.nextInstant, due);
   }
 
   /**
@@ -178,7 +178,7 @@ export class Sender {
    * @param {Row} event
    */
   #canTry(event) {
-    return !this.lanes.isBlocked(event.userId);
+    return !this.backoffs.isBlocked(event.userId);
   }
 
   // External events
@@ -201,15 +201,15 @@ export class Sender {
   flush(patience = null) {
     this.#resume();
     const before = this.#round?.patience;
-    this.#begin(true, this.lanes.awaitTokens ? patience ?? before : before);
+    this.#begin(true, this.backoffs.awaitTokens ? patience ?? before : before);
   }
 
   /** Resumes paused users and resets failure counts for a new session. */
   sessionStarted() {
     this.#resume();
-    for (const lane of this.lanes.all.values()) lane.forgive();
+    for (const backoff of this.backoffs.all.values()) backoff.forgive();
     this.#failures = this.#configurationFailures = 0;
-    this.#suspicion.forgiveRefusals();
+    this.#poisonEvents.resetRejections();
     this.#widen();
     this.sendSoon();
   }
@@ -220,9 +220,9 @@ export class Sender {
   }
 
   #resume() {
-    this.#suspicion.resume();
+    this.#poisonEvents.resume();
     this.retryAt = this.configurationProblem = null;
-    for (const lane of this.lanes.all.values()) lane.unblock();
+    for (const backoff of this.backoffs.all.values()) backoff.unblock();
   }
 
   #widen() {
@@ -234,24 +234,24 @@ export class Sender {
    * @param {string} user @param {number} generation @param {number} now
    */
   tokenChanged(user, generation, now) {
-    if (this.lanes.tokenChanged(user, generation, now)) this.sendSoon();
+    if (this.backoffs.tokenChanged(user, generation, now)) this.sendSoon();
   }
 
   /**
    * The token provider has returned, with a token or without one, or its time is up.
    * @param {string} user
    */
-  tokenSought(user) {
-    if (!this.lanes.tokenSought(user)) return;
+  tokenResolved(user) {
+    if (!this.backoffs.tokenResolved(user)) return;
     this.#readAgain();
     this.sendSoon();
   }
 
   /** The queue was emptied. */
   reset() {
-    this.#current = this.#settling = null;
-    this.#suspicion.reset();
-    this.lanes.all.clear();
+    this.#current = this.#pendingOutcomes = null;
+    this.#poisonEvents.reset();
+    this.backoffs.all.clear();
   }
 
   // How actions went: the queue
@@ -259,14 +259,14 @@ export class Sender {
   /** @param {Row[]} events @param {number} now */
   claimed(events, now) {
     // Without another event a bad event cannot be distinguished from a failing server.
-    const suspect = this.#suspicion.suspects.find((one) => this.#canTry(one.event) && one.retryAt <= now);
+    const suspect = this.#poisonEvents.suspects.find((one) => this.#canTry(one.event) && one.retryAt <= now);
     const claimed = events.length || !suspect ? events : [suspect.event];
     const round = this.#round;
     if (claimed.length) {
-      this.#current = parcel(claimed);
+      this.#current = batch(claimed);
     } else if (round && !round.ending && !round.isStale) {
-      if (round.isFlush && this.lanes.awaitTokens) round.isAsking = true;
-      else this.#end(this.#suspicion.suspects.length ? 'interrupted' : 'drained');
+      if (round.isFlush && this.backoffs.awaitTokens) round.isAsking = true;
+      else this.#end(this.#poisonEvents.suspects.length ? 'interrupted' : 'drained');
     }
   }
 
@@ -276,12 +276,12 @@ export class Sender {
   }
 
   settled() {
-    this.#settling = null;
+    this.#pendingOutcomes = null;
   }
 
-  /** @param {Partial<Settlement>} settlement */
-  #settle(settlement) {
-    this.#settling = { delivered: [], quarantined: [], duplicates: 0, ...settlement };
+  /** @param {Partial<DeliveryOutcome>} outcome */
+  #settle(outcome) {
+    this.#pendingOutcomes = { delivered: [], quarantined: [], duplicates: 0, ...outcome };
   }
 
   // How actions went: tokens
@@ -290,13 +290,13 @@ export class Sender {
   authorized(generation) {
     if (!this.#current) return;
     this.#current.generation = generation;
-    this.lanes.authorized(this.#current.user, generation, true);
+    this.backoffs.authorized(this.#current.user, generation, true);
   }
 
-  /** The token provider was called; `tokenSought` follows. Other users' events are sent meanwhile. */
+  /** The token provider was called; `tokenResolved` follows. Other users' events are sent meanwhile. */
   authorizationPending() {
     if (!this.#current) return;
-    this.lanes.lane(this.#current.user).state = 'asking';
+    this.backoffs.backoff(this.#current.user).state = 'asking';
     this.#setAside();
   }
 
@@ -311,16 +311,16 @@ export class Sender {
   authorizationFailed(problem, generation, now, fraction) {
     const current = this.#current;
     if (!current) return null;
-    const lane = this.lanes.all.get(current.user);
-    if (generation === null || (lane?.refused === generation && !lane.mayResend)) {
-      const parked = this.lanes.lane(current.user);
+    const backoff = this.backoffs.all.get(current.user);
+    if (generation === null || (backoff?.refused === generation && !backoff.mayResend)) {
+      const parked = this.backoffs.backoff(current.user);
       if (this.hasTokenProvider) parked.parkForProvider(problem, null, now, fraction);
       // Only the app can provide another token.
       else parked.hold(null, problem);
       this.#setAside(problem);
       return { batch: result(current, 'token_problem', problem.code) };
     }
-    this.lanes.authorized(current.user, generation, false);
+    this.backoffs.authorized(current.user, generation, false);
     Object.assign(current, { generation, providerProblem: problem });
     return null;
   }
@@ -346,7 +346,7 @@ export class Sender {
       case 'accepted':
         return this.#accept(current, meaning, now, fraction);
       case 'token':
-        return this.#refuseToken(current, meaning.verdict, retryAfter, now, fraction);
+        return this.#rejectToken(current, meaning.verdict, retryAfter, now, fraction);
       case 'tooLarge': {
         if (current.events.length > 1) {
           const bytes = current.events.reduce((sum, event) => sum + event.bytes, 0);
@@ -368,12 +368,12 @@ export class Sender {
 
   /**
    * Splits the request. Backs off after a server fault or with `Retry-After` (RFC 9110, section 15.5.14).
-   * @param {Parcel} current @param {Cause} cause @param {Problem} problem @param {number | null} serverDelay @param {number} now @param {number} fraction
+   * @param {UserBatch} current @param {Cause} cause @param {Problem} problem @param {number | null} serverDelay @param {number} now @param {number} fraction
    * @returns {Consequence}
    */
   #narrowLater(current, cause, problem, serverDelay, now, fraction) {
     const consequence = this.#narrow(current, cause, problem, now, fraction);
-    if (!this.#settling && (cause === 'serverFault' || serverDelay !== null)) {
+    if (!this.#pendingOutcomes && (cause === 'serverFault' || serverDelay !== null)) {
       const stoppedUntil = this.retryAt ?? now;
       this.#backOff(problem, serverDelay, now, fraction);
       this.retryAt = Math.max(stoppedUntil, this.retryAt ?? now);
@@ -409,11 +409,11 @@ export class Sender {
    */
   #setAside(problem) {
     if (problem) this.lastProblem = problem;
-    this.#suspicion.endSearch();
+    this.#poisonEvents.endSearch();
     this.#current = null;
   }
 
-  /** @param {Parcel} current @param {Extract<import('./types.js').Meaning, { kind: 'accepted' }>} meaning @param {number} now @param {number} fraction @returns {Consequence} */
+  /** @param {UserBatch} current @param {Extract<import('./types.js').Meaning, { kind: 'accepted' }>} meaning @param {number} now @param {number} fraction @returns {Consequence} */
   #accept(current, { duplicates, rejected, warning }, now, fraction) {
     const { events } = current;
     if (rejected.size === events.length) {
@@ -422,77 +422,77 @@ export class Sender {
       const condemned = events.flatMap((event, index) => {
         const problem = /** @type {Problem} */ (rejected.get(index));
         this.lastProblem = problem;
-        return this.#suspicion.failedAlone(event, 'refused', now, fraction) ? [{ event, problem }] : [];
+        return this.#poisonEvents.failedAlone(event, 'refused', now, fraction) ? [{ event, problem }] : [];
       });
       return this.#conclude(current, condemned, now, fraction);
     }
-    /** @type {Settlement} */
-    const settlement = { delivered: [], quarantined: [], duplicates };
+    /** @type {DeliveryOutcome} */
+    const outcome = { delivered: [], quarantined: [], duplicates };
     events.forEach((event, index) => {
       const problem = rejected.get(index);
-      if (problem) settlement.quarantined.push({ event, problem });
-      else settlement.delivered.push(event);
+      if (problem) outcome.quarantined.push({ event, problem });
+      else outcome.delivered.push(event);
     });
-    this.#settle(settlement);
-    this.#suspicion.accepted(events, now);
-    this.lanes.accepted(current.user);
+    this.#settle(outcome);
+    this.#poisonEvents.accepted(events, now);
+    this.backoffs.accepted(current.user);
     this.#failures = this.#configurationFailures = 0;
     this.#current = this.retryAt = this.configurationProblem = this.lastProblem = null;
-    const batch = { ...result(current, 'delivered', ''), deliveredCount: settlement.delivered.length };
+    const batch = { ...result(current, 'delivered', ''), deliveredCount: outcome.delivered.length };
     return warning ? { batch, failure: warning, isOptional: true } : { batch };
   }
 
   /**
    * Splits the request until it finds an event that cannot be delivered.
-   * @param {Parcel} current @param {Cause} cause @param {Problem} problem @param {number} now @param {number} fraction @returns {Consequence}
+   * @param {UserBatch} current @param {Cause} cause @param {Problem} problem @param {number} now @param {number} fraction @returns {Consequence}
    */
   #narrow(current, cause, problem, now, fraction) {
     this.#current = null;
     this.lastProblem = problem;
-    const event = this.#suspicion.narrow(current.events, cause, now);
+    const event = this.#poisonEvents.narrow(current.events, cause, now);
     if (!event) return { batch: result(current, cause === 'serverFault' ? 'retry_later' : 'refused', problem.code) };
     if (cause === 'tooLarge') this.#widen();
-    const isCondemned = this.#suspicion.failedAlone(event, cause, now, fraction);
+    const isCondemned = this.#poisonEvents.failedAlone(event, cause, now, fraction);
     return this.#conclude(current, isCondemned ? [{ event, problem }] : [], now, fraction);
   }
 
-  /** @param {Parcel} current @param {Settlement['quarantined']} condemned @param {number} now @param {number} fraction @returns {Consequence} */
+  /** @param {UserBatch} current @param {DeliveryOutcome['quarantined']} condemned @param {number} now @param {number} fraction @returns {Consequence} */
   #conclude(current, condemned, now, fraction) {
     const { code, reason } = /** @type {Problem} */ (this.lastProblem);
     if (condemned.length) {
       this.#settle({ quarantined: condemned });
       return { batch: result(current, 'quarantined', code) };
     }
-    const { isFault, isOfEverything } = this.#suspicion;
+    const { isFault, isOfEverything } = this.#poisonEvents;
     if (!isFault && isOfEverything) {
-      this.#stop({ code, reason: `all refused: ${reason}` }, longestServerDelay, now, fraction);
+      this.#stop({ code, reason: `all rejected: ${reason}` }, longestServerDelay, now, fraction);
     }
     return { batch: result(current, isFault ? 'retry_later' : 'refused', code) };
   }
 
-  /** @param {Parcel} current @param {Verdict} verdict @param {number | null} serverDelay @param {number} now @param {number} fraction @returns {Consequence} */
-  #refuseToken(current, verdict, serverDelay, now, fraction) {
+  /** @param {UserBatch} current @param {Verdict} verdict @param {number | null} serverDelay @param {number} now @param {number} fraction @returns {Consequence} */
+  #rejectToken(current, verdict, serverDelay, now, fraction) {
     const batch = result(current, 'token_problem', verdict.reason);
     const generation = /** @type {number} */ (current.generation);
-    if (this.lanes.isOutdated(generation, current.user)) {
+    if (this.backoffs.isOutdated(generation, current.user)) {
       // A late response about a replaced token does not apply to the new token.
       this.#setAside();
       return { batch };
     }
-    const lane = this.lanes.lane(current.user);
-    lane.tokenRefused(generation);
+    const backoff = this.backoffs.backoff(current.user);
+    backoff.tokenRejected(generation);
     const problem = current.providerProblem ?? { code: verdict.reason, reason: '' };
     if (current.providerProblem) {
-      lane.parkForProvider(problem, serverDelay, now, fraction);
-    } else if (this.hasTokenProvider && lane.failures === 0) {
+      backoff.parkForProvider(problem, serverDelay, now, fraction);
+    } else if (this.hasTokenProvider && backoff.failures === 0) {
       // The first replacement is sent without a wait. Later ones wait, or a server's constant 401 would loop.
-      lane.failures = 1;
-      lane.problem = problem;
+      backoff.failures = 1;
+      backoff.problem = problem;
       this.#setAside();
       return { batch, failure: verdict };
     } else {
       // With a provider never pause: its tokens change, and without a new session it would never be called.
-      lane.park(problem, !this.hasTokenProvider, serverDelay, now, fraction);
+      backoff.park(problem, !this.hasTokenProvider, serverDelay, now, fraction);
     }
     this.#setAside(problem);
     return { batch, failure: verdict };
@@ -504,14 +504,14 @@ function wait(until) {
   return { do: 'wait', until: until === Infinity ? null : until };
 }
 
-/** @param {Row[]} events @returns {Parcel} */
-function parcel(events) {
+/** @param {Row[]} events @returns {UserBatch} */
+function batch(events) {
   return { events, user: events[0].userId, generation: null, providerProblem: null };
 }
 
 /**
  * The result of a request, for reports.
- * @param {Parcel} current @param {string} outcome @param {string} code @returns {FlushBatch}
+ * @param {UserBatch} current @param {string} outcome @param {string} code @returns {FlushBatch}
  */
 function result({ user, events }, outcome, code) {
   return { userId: user || null, eventCount: events.length, deliveredCount: 0, outcome, code };

@@ -46,11 +46,11 @@ class Entry {
   search = null;
   /** A new generation that is expired by the device clock. It is sent, because the clock may be wrong. */
   doubtful = 0;
-  forgettings = 0;
+  clearCount = 0;
 
   /** If this changes during a call of the provider, the returned token is out of date. */
   get baseline() {
-    return `${this.generation} ${this.forgettings}`;
+    return `${this.generation} ${this.clearCount}`;
   }
 }
 
@@ -60,7 +60,7 @@ export class Tokens {
   #entries = new Map();
   #lastGeneration = 0;
   /** Users who are signing out and have not set a token since. */
-  leaving = new Set();
+  signingOut = new Set();
   /**
    * `offset`: server clock minus device clock. `base`: device clock minus uptime then. Milliseconds.
    * @type {{ offset: number, base: number } | null}
@@ -76,7 +76,7 @@ export class Tokens {
    * @param {(user: string, token: string | null, isBack?: boolean) => void} options.save Stores a token for
    *   the next start and sends it to the other tabs, which `take` or `forget` it.
    * @param {(user: string, generation: number) => void} options.changed There is another token.
-   * @param {(user: string) => void} options.sought The provider has returned or timed out.
+   * @param {(user: string) => void} options.resolved The provider has returned or timed out.
    * @param {(failure: AuthenticationFailure) => void} options.failed
    */
   constructor(options) {
@@ -132,7 +132,7 @@ export class Tokens {
   take(user, token, isOwn = true, isBack = true) {
     if (!isToken(token)) return this.#fail(decodingError, 'token_malformed', user, null, 'app');
     const entry = this.#entry(user);
-    if (isBack) this.leaving.delete(user);
+    if (isBack) this.signingOut.delete(user);
     // Save an unchanged token too: in another tab the user may be signing out.
     if (isOwn) this.options.save(user, token, isBack);
     if (!this.#set(entry, token)) {
@@ -150,7 +150,7 @@ export class Tokens {
    * @param {string} user @param {boolean} isComplete Whether the flush sent all events.
    */
   left(user, isComplete) {
-    if (!this.leaving.delete(user)) return;
+    if (!this.signingOut.delete(user)) return;
     const token = !isComplete && (this.options.provider || this.token(user) !== null) ? '' : null;
     this.forget(user, token);
     this.options.save(user, token);
@@ -160,11 +160,11 @@ export class Tokens {
   forget(user, token) {
     const entry = this.#entry(user);
     Object.assign(entry, { token, generation: 0, verdict: null, standing: null, isLoaded: true, doubtful: 0 });
-    entry.forgettings += 1;
+    entry.clearCount += 1;
   }
 
   forgetAll() {
-    this.leaving.clear();
+    this.signingOut.clear();
     for (const user of this.#entries.keys()) this.forget(user, null);
   }
 
@@ -193,7 +193,7 @@ export class Tokens {
   // Finding
 
   /**
-   * The credential for a request, after `load`; `pending` during a call of the provider, before `sought`.
+   * The credential for a request, after `load`; `pending` during a call of the provider, before `resolved`.
    * @param {string} user @param {number | null} rejected The generation that the server has refused.
    * @returns {Credential | 'pending'}
    */
@@ -249,7 +249,7 @@ export class Tokens {
         entry.standing = { failures, retryAt, problem, code };
         this.#fail(code, problem.code, user, entry.token || null, 'provider', requestTime);
       }
-      this.options.sought(user);
+      this.options.resolved(user);
     };
     const cancel = clock.at(clock.uptime() + providerTimeout, () => {
       search.isLate = true;

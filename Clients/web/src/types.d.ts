@@ -149,13 +149,13 @@ export interface Row extends NewRow { /** Its place in the queue; never used twi
 
 export interface ClaimRequest { events: number; bytes: number; blocked: Set<string>; excluded: Set<number> }
 
-export interface Settlement { delivered: Row[]; quarantined: { event: Row; problem: Problem }[]; duplicates: number }
+export interface DeliveryOutcome { delivered: Row[]; quarantined: { event: Row; problem: Problem }[]; duplicates: number }
 
 /** A store of events. Every method is one transaction; a rejected promise means that nothing changed. */
 export interface Store {
   add(rows: NewRow[]): Promise<void>;
   claim(request: ClaimRequest): Promise<Row[]>;
-  settle(settlement: Settlement): Promise<void>;
+  settle(outcome: DeliveryOutcome): Promise<void>;
   counts(): Promise<Counts>;
   quarantined(): Promise<QuarantinedEvent[]>;
   /** The value under `key`. If missing, `initial` is stored first. */

@@ -3,7 +3,7 @@ import { authentication, delay, longestServerDelay, network } from './retry.js';
 /** @typedef {import('./types.js').Problem} Problem */
 
 /** The back-off state of one user's events. */
-class Lane {
+class UserBackoff {
   /**
    * `waiting`: no request before `until`. `paused`: only a new token, a session or a flush helps. `asking`: the token
    * provider is asked, and no request goes before `until` either, if there is one.
@@ -48,13 +48,13 @@ class Lane {
   }
 
   /** @param {number} generation */
-  tokenRefused(generation) {
+  tokenRejected(generation) {
     this.refused = generation;
     this.mayResend = false;
   }
 
   /**
-   * @param {Problem} problem @param {boolean} pauses Whether too many refusals end the retries.
+   * @param {Problem} problem @param {boolean} pauses Whether too many rejections end the retries.
    * @param {number | null} serverDelay @param {number} now @param {number} fraction
    */
   park(problem, pauses, serverDelay, now, fraction) {
@@ -79,8 +79,8 @@ const credits = 5;
 const creditInterval = 60;
 
 /** Back-off states of users with token problems, and the newest token generation of each user. */
-export class Lanes {
-  /** @type {Map<string, Lane>} */
+export class UserBackoffs {
+  /** @type {Map<string, UserBackoff>} */
   all = new Map();
   /** @type {Map<string, number>} */
   #generations = new Map();
@@ -88,10 +88,10 @@ export class Lanes {
   #creditsAt = -Infinity;
 
   /** @param {string} user */
-  lane(user) {
-    let lane = this.all.get(user);
-    if (!lane) this.all.set(user, (lane = new Lane()));
-    return lane;
+  backoff(user) {
+    let backoff = this.all.get(user);
+    if (!backoff) this.all.set(user, (backoff = new UserBackoff()));
+    return backoff;
   }
 
   /** @param {string} user */
@@ -105,16 +105,16 @@ export class Lanes {
 
   /** Whether a call of the token provider is pending for a user. */
   get awaitTokens() {
-    return [...this.all.values()].some((lane) => lane.state === 'asking');
+    return [...this.all.values()].some((backoff) => backoff.state === 'asking');
   }
 
   get nextInstant() {
-    return Math.min(...[...this.all.values()].map((lane) => lane.until ?? Infinity));
+    return Math.min(...[...this.all.values()].map((backoff) => backoff.until ?? Infinity));
   }
 
   /** @param {number} now */
   lapse(now) {
-    for (const lane of this.all.values()) if (lane.until !== null && lane.until <= now) lane.unblock();
+    for (const backoff of this.all.values()) if (backoff.until !== null && backoff.until <= now) backoff.unblock();
   }
 
   /**
@@ -132,25 +132,25 @@ export class Lanes {
    */
   tokenChanged(user, generation, now) {
     this.#generations.set(user, generation);
-    const lane = this.all.get(user);
-    if (!lane) return false;
+    const backoff = this.all.get(user);
+    if (!backoff) return false;
     // Credits stop a loop of rejected and replaced tokens.
     this.#credits = Math.min(credits, this.#credits + (now - this.#creditsAt) / creditInterval) - 1;
     this.#creditsAt = now;
-    lane.forgive();
-    lane.until = this.#credits >= 0 ? null : now - this.#credits * creditInterval;
-    lane.state = lane.until === null ? 'open' : 'waiting';
-    return lane.until === null;
+    backoff.forgive();
+    backoff.until = this.#credits >= 0 ? null : now - this.#credits * creditInterval;
+    backoff.state = backoff.until === null ? 'open' : 'waiting';
+    return backoff.until === null;
   }
 
   /**
    * Returns true if the token provider was asked for this user.
    * @param {string} user
    */
-  tokenSought(user) {
-    const lane = this.all.get(user);
-    if (lane?.state !== 'asking') return false;
-    lane.state = lane.until === null ? 'open' : 'waiting';
+  tokenResolved(user) {
+    const backoff = this.all.get(user);
+    if (backoff?.state !== 'asking') return false;
+    backoff.state = backoff.until === null ? 'open' : 'waiting';
     return true;
   }
 
@@ -160,8 +160,8 @@ export class Lanes {
    */
   authorized(user, generation, isProvided) {
     this.#generations.set(user, generation);
-    const lane = this.all.get(user);
-    if (lane && isProvided) lane.providerFailures = 0;
+    const backoff = this.all.get(user);
+    if (backoff && isProvided) backoff.providerFailures = 0;
   }
 
   /**

@@ -122,10 +122,10 @@ export class FaultyStore extends MemoryStore {
     const excluded = new Set([...request.excluded].map((sequence) => -sequence));
     return onDisk(await this.#check(() => super.claim({ ...request, excluded })));
   }
-  async settle(settlement) {
-    const { delivered, quarantined } = settlement;
+  async settle(outcome) {
+    const { delivered, quarantined } = outcome;
     return this.#check(() => super.settle({
-      ...settlement, delivered: inMemory(delivered),
+      ...outcome, delivered: inMemory(delivered),
       quarantined: quarantined.map(({ event, problem }) => ({ event: inMemory([event])[0], problem })),
     }));
   }

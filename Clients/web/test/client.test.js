@@ -116,7 +116,7 @@ for (const [name, record, code] of [
 for (const [name, change] of [
   ['an endpoint without a host', { endpoint: 'gateway.example' }], ['a write key with a space', { writeKey: 'w k' }],
 ]) {
-  test(`${name} is refused at once`, () => {
+  test(`${name} is rejected at once`, () => {
     assert.throws(() => new Bench(change).client(), { code: 'invalid_configuration' });
   });
 }
@@ -492,7 +492,7 @@ test('an answer that comes after a wipe brings nothing back', async () => {
   assert.deepEqual([counts.sent, counts.wiped], [0, 2]);
 });
 
-test('a wipe that the disk refuses is an error, and can be called again', async () => {
+test('a wipe that the disk rejects is an error, and can be called again', async () => {
   const bench = new Bench();
   const client = bench.client();
   await client.track('one');
@@ -516,7 +516,7 @@ test('the provider is asked first when there is no token', async () => {
   assert.deepEqual(bench.gateway.tokens, ['a.a.a']);
 });
 
-test('a refused token is replaced once and the same events go out again', async () => {
+test('a rejected token is replaced once and the same events go out again', async () => {
   const bench = new Bench();
   const asked = [];
   bench.gateway.judge = ({ token }) => (token === 'a.a.a' ? refuse() : null);
@@ -596,10 +596,10 @@ for (const [name, provider] of [
 }
 
 for (const [name, provider, reason] of [
-  ['the refused token', () => 'a.a.a', 'token_unchanged'], ['no token', () => 'not a token', 'token_malformed'],
+  ['the rejected token', () => 'a.a.a', 'token_unchanged'], ['no token', () => 'not a token', 'token_malformed'],
   ['nothing', () => null, 'no_token'], ['an error', () => { throw new Error('offline'); }, 'provider_failed'],
 ]) {
-  test(`a provider that returns ${name} is told, and a refused token is not sent again for it`, async () => {
+  test(`a provider that returns ${name} is told, and a rejected token is not sent again for it`, async () => {
     const bench = new Bench();
     bench.gateway.judge = () => refuse();
     const told = [];
@@ -713,7 +713,7 @@ test('when the operator stops requiring tokens what was parked arrives', async (
 
 // Failures
 
-test('a refusal is told once, with everything about it', async () => {
+test('a rejection is told once, with everything about it', async () => {
   const bench = new Bench();
   bench.gateway.judge = () => refuse(27, 'NO_MATCHING_PUBLIC_KEYS');
   const told = [];
@@ -750,7 +750,7 @@ test('a failure that stands is told again at each session, and after five minute
   assert.equal(told.length, before + 1);
 });
 
-test('another token or code is news, and the refused token again is told as such', async () => {
+test('another token or code is news, and the rejected token again is told as such', async () => {
   const bench = new Bench();
   bench.gateway.judge = ({ token }) => (token === 'c.c.c' ? refuse(21, 'SUBJECT_MISMATCH') : refuse());
   const told = [];
@@ -785,7 +785,7 @@ test('who listens late hears the last one until it is solved', async () => {
   assert.deepEqual(told, [22]);
 });
 
-test('the refusal of a token that was sent for want of a better one is not told beside the provider', async () => {
+test('the rejection of a token that was sent for want of a better one is not told beside the provider', async () => {
   const bench = new Bench();
   bench.gateway.judge = () => refuse();
   const told = [];
@@ -1284,7 +1284,7 @@ test('a flush says that events wait for a token', async () => {
   assert.equal((await client.flush()).ending, 'drained');
 });
 
-test('a token that was only warned of and is refused later is told again', async () => {
+test('a token that was only warned of and is rejected later is told again', async () => {
   const bench = new Bench();
   bench.gateway.judge = (received) => {
     const answer = bench.gateway.store(received);

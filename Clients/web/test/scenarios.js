@@ -242,8 +242,8 @@ class Stage {
       ...snapshot, ...observed,
       quarantined: quarantined.map(({ body }) => JSON.parse(body).event ?? JSON.parse(body).type),
       quarantine_codes: quarantined.map(({ code }) => code),
-      parked: snapshot.parked.map((lane) => ({
-        user: lane.userId, reason: lane.reason, failures: lane.failures, is_paused: lane.isPaused, next_attempt_in: lane.nextAttemptIn,
+      parked: snapshot.parked.map((backoff) => ({
+        user: backoff.userId, reason: backoff.reason, failures: backoff.failures, is_paused: backoff.isPaused, next_attempt_in: backoff.nextAttemptIn,
       })),
       is_stopped: snapshot.configurationProblem !== null, is_failing: snapshot.lastError !== null,
       next_attempt_in: snapshot.nextAttemptIn, authentication_failures: snapshot.authenticationFailures,

@@ -2,7 +2,7 @@
 // SenderTests for the Swift client.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Simulation, accepted, answer, failing, hour, refusedToken, seeded, sequences, status } from './simulation.js';
+import { Simulation, accepted, answer, failing, hour, rejectedToken, seeded, sequences, status } from './simulation.js';
 
 /** Counts as the dialect does: how often a sequence was sent. */
 const poisoned = (code, ...bad) => (request) =>
@@ -82,7 +82,7 @@ test('a server that is down for an hour gets everything within three minutes aft
   assert.ok(simulation.requests.length < 60);
 });
 
-test('a server that refuses everything stops after three events and takes none', () => {
+test('a server that rejects everything stops after three events and takes none', () => {
   const simulation = new Simulation(status(400));
   simulation.record(1000);
   simulation.run(30 * 60);
@@ -204,7 +204,7 @@ test('several poison events are all found', () => {
   assert.equal(simulation.delivered.length, 296);
 });
 
-test('refused ones of a batch are set aside alone without another request', () => {
+test('rejected ones of a batch are set aside alone without another request', () => {
   const simulation = new Simulation(({ events }) => answer(200, {
     success: true, accepted: events.length - 1, rejected: [{ index: 2, code: 'invalid_event', reason: 'no name' }],
   }, events.length));
@@ -244,8 +244,8 @@ for (const [name, act, more] of [
   ['a flush', (simulation) => simulation.sender.flush(), 1],
 ]) {
   for (const recovers of [false, true]) {
-    test(`fifty refusals pause until ${name}${recovers ? ', and all goes out when the server takes it' : ''}`, () => {
-      const simulation = new Simulation(refusedToken(27, 'NO_MATCHING_PUBLIC_KEYS'));
+    test(`fifty rejections pause until ${name}${recovers ? ', and all goes out when the server takes it' : ''}`, () => {
+      const simulation = new Simulation(rejectedToken(27, 'NO_MATCHING_PUBLIC_KEYS'));
       simulation.generations.ada = 1;
       simulation.record(100, 'ada');
       simulation.run(24 * hour);
@@ -264,7 +264,7 @@ for (const [name, act, more] of [
 
 test('after one failed replacement the provider is asked at the back-off only', () => {
   let serial = 1;
-  const simulation = new Simulation(refusedToken(), { provider: () => (serial += 1) });
+  const simulation = new Simulation(rejectedToken(), { provider: () => (serial += 1) });
   simulation.generations.ada = 1;
   simulation.record(20, 'ada');
   simulation.run(0);
@@ -284,7 +284,7 @@ test('a provider without a token leaves the decision to the server', () => {
 });
 
 test('a provider without a token is like a network that is down', () => {
-  const simulation = new Simulation(refusedToken(26, 'MISSING_TOKEN'), { provider: () => null });
+  const simulation = new Simulation(rejectedToken(26, 'MISSING_TOKEN'), { provider: () => null });
   simulation.record(20, 'ada');
   simulation.run(24 * hour);
   assert.equal(simulation.requests.length, 486);
@@ -304,13 +304,13 @@ test('a provider that returns while a round ends is not forgotten', () => {
   assert.equal(sender.next(0).do, 'claim');
   // No other user has events: the round is over.
   sender.claimed([], 0);
-  sender.tokenSought('ada');
+  sender.tokenResolved('ada');
   assert.equal(sender.next(0).do, 'finish');
   assert.equal(sender.next(0).do, 'claim');
 });
 
-test('a refused token is not sent again at once when the provider fails', () => {
-  const simulation = new Simulation(refusedToken(), { provider: () => null });
+test('a rejected token is not sent again at once when the provider fails', () => {
+  const simulation = new Simulation(rejectedToken(), { provider: () => null });
   simulation.generations.ada = 1;
   simulation.record(20, 'ada');
   simulation.run(0);
@@ -319,9 +319,9 @@ test('a refused token is not sent again at once when the provider fails', () => 
   assert.equal(simulation.requests.length, 2, 'after a wait the server may have changed its mind');
 });
 
-test('a fresh token that is refused is tried once an hour after fifty', () => {
+test('a fresh token that is rejected is tried once an hour after fifty', () => {
   let serial = 1;
-  const simulation = new Simulation(refusedToken(27), { provider: () => (serial += 1) });
+  const simulation = new Simulation(rejectedToken(27), { provider: () => (serial += 1) });
   simulation.generations.ada = 1;
   simulation.record(20, 'ada');
   simulation.run(100 * hour);
@@ -349,7 +349,7 @@ for (const code of [302, 401, 403, 404]) {
 }
 
 test("one user's token problem does not hold the others", () => {
-  const simulation = new Simulation((request) => (request.events[0].userId === 'ada' ? refusedToken()() : accepted(request)));
+  const simulation = new Simulation((request) => (request.events[0].userId === 'ada' ? rejectedToken()() : accepted(request)));
   simulation.record(5, 'ada');
   simulation.record(5);
   simulation.record(10, 'bob');
@@ -358,8 +358,8 @@ test("one user's token problem does not hold the others", () => {
   assert.equal(simulation.requests.length, 3);
 });
 
-test('a late refusal does not hurt the token that came meanwhile', () => {
-  const simulation = new Simulation((request) => (request.generation === 1 ? refusedToken()() : accepted(request)));
+test('a late rejection does not hurt the token that came meanwhile', () => {
+  const simulation = new Simulation((request) => (request.generation === 1 ? rejectedToken()() : accepted(request)));
   const { sender } = simulation;
   simulation.generations.ada = 1;
   simulation.record(20, 'ada');
@@ -368,19 +368,19 @@ test('a late refusal does not hurt the token that came meanwhile', () => {
   sender.next(0);
   sender.authorized(1);
   newToken(simulation);
-  assert.equal(sender.answered(refusedToken()(), 0, 1).failure, undefined);
+  assert.equal(sender.answered(rejectedToken()(), 0, 1).failure, undefined);
   simulation.run(0);
   assert.equal(simulation.queue.length, 0);
 });
 
-test('an app that answers each refusal with a new token is slowed down', () => {
-  const simulation = new Simulation(refusedToken(27));
+test('an app that answers each rejection with a new token is slowed down', () => {
+  const simulation = new Simulation(rejectedToken(27));
   simulation.generations.ada = 1;
   simulation.record(20, 'ada');
   while (simulation.now < hour) {
-    const refusals = simulation.failures.length;
+    const rejections = simulation.failures.length;
     simulation.run(simulation.now + 1);
-    if (simulation.failures.length > refusals) newToken(simulation);
+    if (simulation.failures.length > rejections) newToken(simulation);
   }
   assert.ok(simulation.requests.length <= 5 + 60 + 1, `${simulation.requests.length}`);
   assert.ok(simulation.requests.length >= 60, `${simulation.requests.length}`);
@@ -406,15 +406,15 @@ function deliver(sender, event) {
 }
 
 const event = (sequence) => ({ sequence, messageId: `m${sequence}`, userId: '', body: '', bytes: 1 });
-const settlement = (row) => ({ do: 'settle', settlement: { delivered: [row], quarantined: [], duplicates: 0 } });
+const outcome = (row) => ({ do: 'settle', outcome: { delivered: [row], quarantined: [], duplicates: 0 } });
 
-test('a wipe ends a settlement that is under way', () => {
+test('a wipe ends a outcome that is under way', () => {
   const { sender } = new Simulation(accepted);
   deliver(sender, event(1));
-  assert.deepEqual(sender.next(0), settlement(event(1)));
+  assert.deepEqual(sender.next(0), outcome(event(1)));
   sender.reset();
   deliver(sender, event(2));
-  assert.deepEqual(sender.next(0), settlement(event(2)));
+  assert.deepEqual(sender.next(0), outcome(event(2)));
   assert.equal(sender.lastProblem, null);
 });
 
@@ -446,7 +446,7 @@ test('only a flush waits for the provider, and no longer than its patience', () 
   assert.deepEqual(ask(null, false).next(0), { do: 'finish', ending: 'drained' });
   const endless = ask(null, true);
   assert.deepEqual(endless.next(0), { do: 'wait', until: null }, 'a provider that the flush itself asked is waited for');
-  endless.tokenSought('ada');
+  endless.tokenResolved('ada');
   assert.equal(endless.next(0).do, 'claim');
   const patient = ask(10, true);
   assert.deepEqual(patient.next(0), { do: 'wait', until: 10 });

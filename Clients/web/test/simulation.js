@@ -13,7 +13,7 @@ export function answer(status, body = {}, count = 1, headers = {}) {
 export const accepted = (request, more = {}) =>
   answer(200, { success: true, accepted: request.events.length, duplicates: 0, ...more }, request.events.length);
 export const status = (code, retryAfter) => () => answer(code, {}, 1, retryAfter ? { 'Retry-After': String(retryAfter) } : {});
-export const refusedToken = (error_code = 22, reason = 'EXPIRED') => () => answer(401, { auth_error: { error_code, reason } });
+export const rejectedToken = (error_code = 22, reason = 'EXPIRED') => () => answer(401, { auth_error: { error_code, reason } });
 export const failing = (code) => () => ({ error: { code, reason: '' } });
 
 /** Drives a `Sender` against a scripted server in simulated time: hours take milliseconds, and every request is counted. */
@@ -66,7 +66,7 @@ export class Simulation {
           this.#send(action.events);
           break;
         case 'settle':
-          this.#settle(action.settlement);
+          this.#settle(action.outcome);
           break;
         case 'finish':
           this.endings.push(action.ending);

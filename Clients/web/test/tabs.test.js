@@ -170,7 +170,7 @@ test('what a page that is left may carry is bounded, and nothing goes that has t
   await tab.client.flush();
   const before = bench.gateway.requests.length;
   tab.page('leave');
-  assert.equal(bench.gateway.requests.length, before, 'the token was refused just now');
+  assert.equal(bench.gateway.requests.length, before, 'the token was rejected just now');
 });
 
 for (const [name, token, tokenProvider, isSent] of [

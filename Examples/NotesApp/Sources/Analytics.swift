@@ -21,7 +21,7 @@ struct Analytics: Sendable {
         client = try CountersignClient(configuration: configuration)
         // For your error reporting. The token itself is never in it.
         client.onAuthenticationFailure { failure in
-            print("token refused:", failure.code.rawValue, failure.reason, "times:", failure.occurrences)
+            print("token rejected:", failure.code.rawValue, failure.reason, "times:", failure.occurrences)
         }
     }
 

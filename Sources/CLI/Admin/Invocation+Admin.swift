@@ -55,13 +55,13 @@ extension Invocation {
     }
 
     /// A remote gateway given by a flag, the environment or the profile in use.
-    private enum Elsewhere {
+    private enum RemoteGateway {
         case server(String)
         case profile(Profile)
     }
 
     /// Nil if the command works on a local data directory or a database.
-    private func elsewhere() throws -> Elsewhere? {
+    private func elsewhere() throws -> RemoteGateway? {
         func variable(_ name: String) -> String? { io.environment[name].flatMap { $0.isEmpty ? nil : $0 } }
         let places: [(server: String?, profile: String?, hasData: Bool)] = [
             (

@@ -86,14 +86,14 @@ extension Invocation {
     /// The local storage to use. Throws `notFound` for a database without data unless `makes` is set, and
     /// `conflict` for one with the schema of another version, because a command must not migrate a database
     /// in use.
-    func storagePlace(makingData makes: Bool = false) throws(CommandError) -> StoragePlace {
+    func storagePlace(makingData makes: Bool = false) throws(CommandError) -> StorageLocation {
         guard let address = try database() else { return .folder(try dataDirectory()) }
         try checkSchema(of: address, making: makes)
         return .database(address)
     }
 
     /// Like ``storagePlace(makingData:)``. Also throws `notFound` for a folder without data.
-    func placeWithData(makingData makes: Bool = false) throws(CommandError) -> StoragePlace {
+    func placeWithData(makingData makes: Bool = false) throws(CommandError) -> StorageLocation {
         let place = try storagePlace(makingData: makes)
         // A mistyped folder must not look like a healthy one.
         if case .folder(let directory) = place, !makes,
@@ -138,7 +138,7 @@ extension Invocation {
     }
 }
 
-extension StoragePlace {
+extension StorageLocation {
     /// A gateway that runs on the storage, the oldest of several; nil without one. Throws `storage`.
     func runningGateway() throws -> RunningGateway? {
         switch self {

@@ -13,7 +13,7 @@ struct LocalAdmin: AdminClient {
     }
 
     /// `warn` receives a message if a running gateway has not loaded a change in time.
-    init(_ place: StoragePlace, warn: @escaping @Sendable (String) -> Void = { _ in }) throws {
+    init(_ place: StorageLocation, warn: @escaping @Sendable (String) -> Void = { _ in }) throws {
         self.place = place.description
         var backups: String?
         if case .folder(let path) = place { backups = path + "/backups" }

@@ -114,7 +114,7 @@ enum AdminCommand {
     }
 
     private static let deleteToken = Command(
-        "admin token delete", summary: "Delete an admin API token; it is refused from then on",
+        "admin token delete", summary: "Delete an admin API token; it is rejected from then on",
         positionals: [tokenID], flags: Flag.place,
         examples: [
             "One that `admin token list` shows": "countersign admin token delete 4f1d9c02ab73"

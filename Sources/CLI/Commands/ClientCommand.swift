@@ -55,7 +55,7 @@ enum ClientCommand {
     }
 
     private static let delete = Command(
-        "client delete", summary: "Delete a client; its tokens are refused from then on",
+        "client delete", summary: "Delete a client; its tokens are rejected from then on",
         positionals: [.app, id], flags: Flag.place,
         examples: [
             "Undo an addition":

@@ -11,7 +11,7 @@ extension CommandError {
             case .cannotBind: .unavailable
             default: .failed
             }
-        let isUnfinished = error.reason == UnfinishedCopy.refusal.reason
+        let isUnfinished = error.reason == UnfinishedCopy.rejection.reason
         self.init(
             code, error.reason, hint: isUnfinished ? "`countersign copy` again, as before" : error.hint)
     }

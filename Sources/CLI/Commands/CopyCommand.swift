@@ -65,7 +65,7 @@ enum CopyCommand {
         invocation.io.say("Done. Start gateways on the target only.")
     }
 
-    private static func place(_ flag: Flag, _ invocation: Invocation) throws -> StoragePlace {
+    private static func place(_ flag: Flag, _ invocation: Invocation) throws -> StorageLocation {
         guard let text = try invocation.value(of: flag) else {
             throw CommandError(.usage, "--\(flag.name) is missing: give a folder or a database")
         }
@@ -92,6 +92,6 @@ enum CopyCommand {
     }
 }
 
-extension CopySum {
+extension CopyChecksum {
     fileprivate var json: JSONValue { ["rows": .integer(Int64(rows)), "sha256_sum": .string(hash)] }
 }

@@ -14,7 +14,7 @@ enum EnforcementCommand {
         details:
             "The first line is the state, followed by the percentage of users if it does not apply to all.",
         positionals: [.app], flags: [.json] + Flag.place,
-        examples: ["Are bad tokens refused?": "countersign enforcement show shop"]
+        examples: ["Are bad tokens rejected?": "countersign enforcement show shop"]
     ) { invocation in
         let plan = try await invocation.admin()
             .get("apps", invocation.app, "enforcement").body
@@ -108,25 +108,25 @@ enum EnforcementCommand {
         details: """
             disabled  tokens are not checked
             optional  tokens of identified users are verified; a bad one is reported and the events are stored
-            required  tokens of identified users are verified; a bad one is refused with its error code
+            required  tokens of identified users are verified; a bad one is rejected with its error code
             A running gateway has applied the change when the command ends. Options that are not given keep their values: the
             percentage while the state stays required, a scheduled switch, and the --return-above rule. Each is printed before
             and after. A change that rejects requests of more users, now or later, must be confirmed.
 
             --return-above trades protection for delivery: once it has acted, forged events are stored as well. It needs at
-            least 100 users, and only counts those whose own token used to be accepted and is now refused, because it has
+            least 100 users, and only counts those whose own token used to be accepted and is now rejected, because it has
             expired (22) or lost its key (27). Requests without a token, or with a made-up one, cannot trigger it; somebody who
             owns that many accounts can. With or without it, the app's alert webhook is told, at most once an hour, when 5 %
-            of the requests in five minutes (or the share given with --return-above) are refused.
+            of the requests in five minutes (or the share given with --return-above) are rejected.
             """,
         positionals: [.app, state], flags: [percent, time, returnAbove, .yes] + Flag.place,
         examples: [
             "First look, then enforce": "countersign enforcement set shop optional",
-            "Refuse bad tokens from some users, and back off if too many fail":
+            "Reject bad tokens from some users, and back off if too many fail":
                 "countersign enforcement set shop required --percent 10 --return-above 5 --yes",
-            "Refuse bad tokens from everyone":
+            "Reject bad tokens from everyone":
                 "countersign enforcement set shop required --percent 100 --yes",
-            "Refuse them from a date on":
+            "Reject them from a date on":
                 "countersign enforcement set shop required --at 2030-01-31T08:00:00Z --percent 100 --yes",
             "Drop the scheduled switch": "countersign enforcement set shop optional --at none",
         ]
@@ -160,7 +160,7 @@ enum EnforcementCommand {
             try await admin.get("apps", invocation.app).body["keys"] == 0
         {
             invocation.io.say(
-                "It has no key, so every token will be refused: countersign key add \(invocation.app) public.pem"
+                "It has no key, so every token will be rejected: countersign key add \(invocation.app) public.pem"
             )
         }
     }

@@ -82,7 +82,7 @@ enum KeyCommand {
         if keys == [id], state != "disabled",
             try await admin.get("apps", invocation.app, "key-source").body["sources"].elements.isEmpty
         {
-            let then = state == "required" ? "every user's events are refused" : "every token fails"
+            let then = state == "required" ? "every user's events are rejected" : "every token fails"
             try invocation.confirm(
                 to:
                     "delete the last key of \(invocation.app), whose tokens are \(state): \(then) from then on"

@@ -11,7 +11,7 @@ enum MigrateCommand {
         "migrate", summary: "Bring the database's schema to this version's",
         details: """
             `countersign serve` does the same at start; even if several start at once, each step is done once. A schema
-            written by a newer version is refused. Gateways of the previous version may keep running. A data directory needs
+            written by a newer version is rejected. Gateways of the previous version may keep running. A data directory needs
             no migration: it is brought up to date when it is opened.
             """,
         flags: [check, .json] + Flag.local,

@@ -181,7 +181,8 @@ enum ProjectCommand {
     }
 
     private static let deleteKey = Command(
-        "project key delete", summary: "Delete a private key; tokens signed with it are refused from then on",
+        "project key delete",
+        summary: "Delete a private key; tokens signed with it are rejected from then on",
         positionals: [.app, keyID], flags: Flag.place,
         examples: ["A key that is no longer used": "countersign project key delete shop old"]
     ) { invocation in

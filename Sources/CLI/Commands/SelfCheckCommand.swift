@@ -6,7 +6,7 @@ enum SelfCheckCommand {
         "self-check", summary: "Check a deployment from outside, as its clients see it",
         details: """
             Checks that the gateway at an address answers and is ready, that its certificate is trusted and its clock right,
-            that refusals pass through the proxy unchanged, that its issuer is this address, and that operator endpoints are
+            that rejections pass through the proxy unchanged, that its issuer is this address, and that operator endpoints are
             closed. It needs no account and stores nothing. Exit 1 if something is broken, 7 if nothing answers; notes do
             not affect the exit status. `countersign doctor` checks the data directory instead.
             """,

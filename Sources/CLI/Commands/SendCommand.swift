@@ -45,7 +45,7 @@ enum SendCommand {
     /// Swift 6.3.
     private struct Plan {
         let input: SendInput
-        let place: SendPlace
+        let place: SendCheckpoint
         let start: Int
         let bar: ProgressLine
         let run: SendRun
@@ -81,7 +81,7 @@ enum SendCommand {
             let (url, profile) = try invocation.destination()
             if let profile { io.say("To \(url.absoluteString), the profile \(profile.name).") }
             let writeKey = try SendCommand.writeKey(invocation)
-            let place = SendPlace(
+            let place = SendCheckpoint(
                 name: isPipe ? "-" : name, bytes: bytes, url: url, writeKey: writeKey,
                 environment: io.environment)
             let start = min(place.done, input.events.count)
@@ -127,7 +127,7 @@ enum SendCommand {
             bar.end()
             place.finish()
             for problem in outcome.rejected.prefix(20) {
-                io.say("line \(problem.line) was refused: \(TerminalText.safe(problem.reason))")
+                io.say("line \(problem.line) was rejected: \(TerminalText.safe(problem.reason))")
             }
             if invocation.printsJSON {
                 try io.print([
@@ -140,7 +140,7 @@ enum SendCommand {
             } else {
                 try io.print(
                     "stored \(outcome.accepted), already there \(outcome.duplicates), "
-                        + "refused \(outcome.rejected.count), unreadable \(input.problems.count)"
+                        + "rejected \(outcome.rejected.count), unreadable \(input.problems.count)"
                 )
             }
             guard outcome.rejected.isEmpty, input.problems.isEmpty else { throw ExitCode.failed }
@@ -159,7 +159,7 @@ enum SendCommand {
 }
 
 /// The number of sent events of a file, stored in the account's state folder until the file is done.
-struct SendPlace: Sendable {
+struct SendCheckpoint: Sendable {
     private let path: String?
 
     /// Without a stored position for `-`, because a pipe cannot be read again.

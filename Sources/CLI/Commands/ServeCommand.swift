@@ -70,7 +70,7 @@ enum ServeCommand {
         #endif
     }
 
-    private static func flag(for place: StoragePlace) -> String {
+    private static func flag(for place: StorageLocation) -> String {
         switch place {
         case .folder(let path): "--data '\(path)'"
         case .database(let address): "--database '\(address)'"
@@ -80,7 +80,7 @@ enum ServeCommand {
     private static func announce(
         _ url: String, _ gateway: Gateway, _ configuration: GatewayConfiguration, _ io: CommandIO
     ) throws {
-        let place = StoragePlace(configuration)
+        let place = StorageLocation(configuration)
         let apps = try gateway.apps()
         try io.print(url)
         io.say("Data:  \(place)")

@@ -6,7 +6,7 @@ enum SigningKeyCommand {
     static let commands = [list, rotate]
 
     private static let now = Flag(
-        "compromised", help: "sign with it at once, and refuse every token signed with the old keys")
+        "compromised", help: "sign with it at once, and reject every token signed with the old keys")
 
     private static let list = Command(
         "signing-key list", summary: "List the gateway's own keys, which sign access tokens",

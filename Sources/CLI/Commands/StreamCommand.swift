@@ -18,7 +18,7 @@ enum StreamCommand {
     )
     private static let replicas = Flag(
         "replicas", .integer("N", 1...5), default: "1",
-        help: "how many servers keep the stream: 1, 3 or 5; an existing stream with fewer is refused")
+        help: "how many servers keep the stream: 1, 3 or 5; an existing stream with fewer is rejected")
     private static let authority = Flag(
         "stream-ca-file", .text("FILE"),
         help: "CA certificates for the servers; default: the system's")

@@ -62,7 +62,7 @@ enum TailCommand {
 
     /// Connects to the gateway that runs on `place`, with a token for this connection.
     static func connection(
-        to place: StoragePlace, certificateAuthorityFile: String? = nil
+        to place: StorageLocation, certificateAuthorityFile: String? = nil
     ) -> @Sendable () async throws -> Tail.Connection {
         {
             try await Tail.Connection(
@@ -80,7 +80,7 @@ extension Tail.Connection {
     /// Connects to a running gateway with a new token, which is deleted on close. With `app`, the token reads
     /// the events of the app, at the URL for clients.
     init(
-        toGatewayOn place: StoragePlace, certificateAuthorityFile authority: String?, tokenName: String,
+        toGatewayOn place: StorageLocation, certificateAuthorityFile authority: String?, tokenName: String,
         scope: String, app: String? = nil
     ) async throws {
         guard let running = try place.runningGateway() else {

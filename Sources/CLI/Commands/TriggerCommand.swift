@@ -59,12 +59,12 @@ enum TriggerCommand {
             var data: String?
             switch place {
             case .folder(let path): data = path
-            case .database: try refuseKeep(invocation)
+            case .database: try rejectKeep(invocation)
             }
             let apps = TriggerApps(try LocalAdmin(place), keptIn: invocation.isSet(keep) ? data : nil)
             return (Trigger(apps, url: try Invocation.gatewayURL(url)), apps)
         }
-        try refuseKeep(invocation)
+        try rejectKeep(invocation)
         // The command must be able to delete the apps that it creates.
         guard try await remote.get("session").body["user"]["role"].text == "owner" else {
             throw CommandError(
@@ -76,7 +76,7 @@ enum TriggerCommand {
         return (Trigger(apps, url: url), apps)
     }
 
-    private static func refuseKeep(_ invocation: Invocation) throws(CommandError) {
+    private static func rejectKeep(_ invocation: Invocation) throws(CommandError) {
         guard invocation.isSet(keep) else { return }
         throw CommandError(
             .usage, "--keep is for a data directory", hint: "it keeps the secrets of the app there")

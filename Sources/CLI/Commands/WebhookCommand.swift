@@ -228,7 +228,7 @@ enum WebhookCommand {
     private static let setAlerts = Command(
         "webhook alerts set", summary: "Send an app's alerts to an address",
         details: """
-            An app has one alert webhook. It receives no events, but is told when many requests are refused, when
+            An app has one alert webhook. It receives no events, but is told when many requests are rejected, when
             enforcement has reverted to optional, when a webhook was paused, when a stream is too far behind, and when events
             were deleted that a consumer had not confirmed. Requests are signed like a webhook's. The secret is made when
             there is no alert webhook yet, and shown only once; changing the address keeps it. For a new secret, delete

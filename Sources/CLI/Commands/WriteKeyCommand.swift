@@ -49,7 +49,7 @@ enum WriteKeyCommand {
     }
 
     private static let delete = Command(
-        "write-key delete", summary: "Delete a write key; requests with it are refused from then on",
+        "write-key delete", summary: "Delete a write key; requests with it are rejected from then on",
         details: """
             Deleting the app's last write key, or one that was used within 30 days, must be confirmed. On a data directory, so
             must deleting one without a stored use.

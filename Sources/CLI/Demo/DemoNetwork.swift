@@ -13,7 +13,7 @@ final class DemoNetwork: HTTPTransport {
         /// Requests that failed because the network was cut.
         var cut = 0
         /// Rejected requests, by code and reason, such as `22 EXPIRED`.
-        var refusals: [String: Int] = [:]
+        var rejections: [String: Int] = [:]
     }
 
     private struct State {
@@ -100,7 +100,7 @@ final class DemoNetwork: HTTPTransport {
                 state.tally.duplicates += answer?.duplicates ?? 0
             } else {
                 let code = answer?.authError.map { "\($0.errorCode) \($0.reason)" } ?? answer?.code
-                state.tally.refusals[code ?? String(response.status), default: 0] += 1
+                state.tally.rejections[code ?? String(response.status), default: 0] += 1
             }
         }
     }

@@ -22,12 +22,12 @@ struct DemoProgress: Sendable {
         let recorded = devices.reduce(0) { $0 + $1.recorded }
         let tallies = devices.map(\.network.tally)
         let delivered = tallies.reduce(0) { $0 + $1.delivered }
-        let refused = tallies.reduce(0) { $0 + $1.refusals.values.reduce(0, +) }
+        let rejected = tallies.reduce(0) { $0 + $1.rejections.values.reduce(0, +) }
         let delays = devices.compactMap { device in
             device.network.delay.map { "\(device.plan.name) \($0)" }
         }
         return String(format: "%5.1f s", seconds)
-            + "  recorded \(recorded) of \(total) events, delivered \(delivered), refused requests \(refused)"
+            + "  recorded \(recorded) of \(total) events, delivered \(delivered), rejected requests \(rejected)"
             + delays.map { "; \($0)" }.joined()
     }
 }

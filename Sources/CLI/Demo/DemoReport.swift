@@ -19,11 +19,11 @@ struct DemoReport: Sendable {
         table.add("DEVICE", "RECORDED", "DELIVERED", "REFRESHED", "QUEUED", "REFUSED", "NOTE")
         for device in devices {
             let identified = device.identified.values.reduce(0, +)
-            let refusals = device.tally.refusals.sorted { $0.key < $1.key }
+            let rejections = device.tally.rejections.sorted { $0.key < $1.key }
                 .map { "\($0.key) x\($0.value)" }.joined(separator: ", ")
             table.add(
                 device.plan.name, String(device.recorded + identified), String(device.tally.delivered),
-                String(device.refreshed), String(device.queued), refusals.isEmpty ? "-" : refusals,
+                String(device.refreshed), String(device.queued), rejections.isEmpty ? "-" : rejections,
                 note(on: device))
         }
         return table.lines

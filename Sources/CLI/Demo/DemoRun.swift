@@ -142,9 +142,9 @@ struct DemoRun: Sendable {
                 check.forged == 0
             ),
             (
-                "the gateway refused an expired token of each honest device, which got a fresh one",
+                "the gateway rejected an expired token of each honest device, which got a fresh one",
                 honest.allSatisfy {
-                    $0.tally.refusals.keys.contains { $0.hasPrefix("22 ") } && $0.refreshed > 0
+                    $0.tally.rejections.keys.contains { $0.hasPrefix("22 ") } && $0.refreshed > 0
                 }
             ),
             ("the gateway stopped cleanly", gatewayStatus == 0),

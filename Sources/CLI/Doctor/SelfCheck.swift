@@ -36,7 +36,7 @@ struct SelfCheck: Sendable {
         do throws(HTTPTransportError) {
             found.append(readiness(try await get("readyz")))
             found.append(version(try await get("openapi.json")))
-            found += refusal(
+            found += rejection(
                 try await send(
                     "POST", "v1/batch",
                     headers: [("X-Request-Id", Self.requestID), ("X-Write-Key", "self-check")]))
@@ -106,7 +106,7 @@ struct SelfCheck: Sendable {
     }
 
     /// A request with an unknown write key must reach the gateway, and the error must arrive unchanged.
-    private func refusal(_ answer: TransportResponse) -> [Finding] {
+    private func rejection(_ answer: TransportResponse) -> [Finding] {
         guard answer.status == 401, JSONValue(parsing: answer.body)?["code"].text == "invalid_write_key"
         else {
             return [
@@ -118,13 +118,13 @@ struct SelfCheck: Sendable {
         }
         guard answer.header("X-Request-Id") == Self.requestID else {
             return [
-                .ok("answers", "refusals come back with their code"),
+                .ok("answers", "rejections come back with their code"),
                 .warning(
                     "request id", "X-Request-Id does not come back as it was sent",
                     "pass it through, so that the proxy's and the gateway's logs share request ids"),
             ]
         }
-        return [.ok("answers", "refusals come back with their code and X-Request-Id")]
+        return [.ok("answers", "rejections come back with their code and X-Request-Id")]
     }
 
     private func issuer(_ answer: TransportResponse) -> Finding {

@@ -1,7 +1,7 @@
 /// Generates completion scripts for command words, flags and choices.
 enum CompletionScript {
     /// A position in a command line: the preceding words and possible continuations.
-    private struct Place {
+    private struct Position {
         let words: String
         /// The possible next words with their summaries, which are empty for groups.
         let next: [(word: String, summary: String)]
@@ -11,7 +11,7 @@ enum CompletionScript {
         var path: String { words.replacing(" ", with: ".") }
     }
 
-    private static func places(_ commands: [Command]) -> [Place] {
+    private static func places(_ commands: [Command]) -> [Position] {
         var prefixes: [[String]] = [[]]
         for command in commands {
             for count in 1...command.path.count {
@@ -29,7 +29,7 @@ enum CompletionScript {
                 next.append(
                     (word, isLeaf ? command.summary : "\((prefix + [word]).joined(separator: " ")) …"))
             }
-            return Place(
+            return Position(
                 words: prefix.joined(separator: " "), next: next,
                 command: commands.first { $0.path == prefix })
         }
@@ -44,7 +44,7 @@ enum CompletionScript {
     /// The cases for bash and zsh: the values of flags by position and flag, then the continuations by
     /// position.
     private static func cases(
-        _ places: [Place], values: (_ words: String) -> String, next: (Place) -> String
+        _ places: [Position], values: (_ words: String) -> String, next: (Position) -> String
     ) -> [String] {
         let flags = places.flatMap { place in
             (place.command.map(choices) ?? []).map { flag, words in
@@ -55,18 +55,18 @@ enum CompletionScript {
             + places.map { "        \"\($0.path)\") \(next($0)) ;;" }
     }
 
-    private static func known(_ places: [Place]) -> String {
+    private static func known(_ places: [Position]) -> String {
         "_countersign_paths=\"\(places.map(\.path).filter { !$0.isEmpty }.joined(separator: " "))\""
     }
 
-    private static func words(_ place: Place) -> String {
+    private static func words(_ place: Position) -> String {
         (place.next.map(\.word) + (place.command?.positionals.first?.choices ?? [])
             + (place.command?.flags.map { "--\($0.name)" } ?? []) + ["--help"]).joined(separator: " ")
     }
 
     /// The kinds of ids that `countersign complete` provides after a command: apps, then keys or users of the
     /// app.
-    private static func ids(_ place: Place) -> [String] {
+    private static func ids(_ place: Position) -> [String] {
         guard let words = place.command?.positionals, words.first == .app else { return [] }
         switch (place.command?.path.first, words.dropFirst().first?.name) {
         case ("key", "KEY"): return ["apps", "keys"]
@@ -78,7 +78,7 @@ enum CompletionScript {
     /// The cases that complete ids of apps or keys. In bash and zsh, a case consists of the number of further
     /// words and the command's words in `path`. `app` is the word after the command.
     private static func idCases(
-        _ places: [Place], previous: String, app: String, take: (String) -> String
+        _ places: [Position], previous: String, app: String, take: (String) -> String
     ) -> [String] {
         func second(_ kind: String) -> String {
             places.filter { ids($0).last == kind }.map { "\"1 \($0.path)\"" }.joined(separator: "|") + ") "

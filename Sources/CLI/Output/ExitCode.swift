@@ -23,7 +23,7 @@ struct ExitCode: RawRepresentable, Hashable, Error {
         (.failed, "Failed: the message says why."),
         (.usage, "Usage: the command line was not understood; nothing was done."),
         (.verificationFailed, "Verification failed: a token, a key or a check did not hold."),
-        (.notAuthorized, "Not authorized: the credential is missing or was refused."),
+        (.notAuthorized, "Not authorized: the credential is missing or was rejected."),
         (.notFound, "Not found: no such app, key or file."),
         (.conflict, "Conflict: it exists already, or a rule forbids it."),
         (.unavailable, "Unavailable: the server or the address cannot be used now; try again."),

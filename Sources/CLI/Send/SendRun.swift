@@ -77,8 +77,8 @@ struct SendRun: Sendable {
             case 401, 403:
                 throw CommandError(
                     .notAuthorized,
-                    "the gateway refused line \(batch.first?.line ?? 0): \(Self.reason(answer))")
-            case 400 where Self.refusesEach(answer, of: batch):
+                    "the gateway rejected line \(batch.first?.line ?? 0): \(Self.reason(answer))")
+            case 400 where Self.rejectsEach(answer, of: batch):
                 try note(answer, batch, &outcome)
                 index += batch.count
                 tries = 0
@@ -146,7 +146,7 @@ struct SendRun: Sendable {
     }
 
     /// Whether the response has a reason for each event, so that sending can continue after them.
-    private static func refusesEach(_ answer: TransportResponse, of batch: ArraySlice<SendEvent>) -> Bool {
+    private static func rejectsEach(_ answer: TransportResponse, of batch: ArraySlice<SendEvent>) -> Bool {
         JSONValue(parsing: answer.body)?["rejected"].elements.count == batch.count
     }
 

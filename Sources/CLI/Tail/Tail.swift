@@ -24,7 +24,7 @@ final class Tail: Sendable {
         var close: @Sendable () async -> Void = {}
     }
 
-    private struct Enough: Error {}
+    private struct LimitReached: Error {}
 
     private struct State {
         var parser = ServerSentEvents()
@@ -71,7 +71,7 @@ final class Tail: Sendable {
                     throw error
                 }
                 await connection.close()
-            } catch is Enough {
+            } catch is LimitReached {
                 return
             } catch let error as CommandError where error.code == .unavailable && hasBeenConnected {
                 io.say("\(error.reason).")
@@ -212,7 +212,7 @@ final class Tail: Sendable {
             state.shown += 1
             return state.shown == options.count
         }
-        if isEnough { throw Enough() }
+        if isEnough { throw LimitReached() }
     }
 
     private func print(_ verdict: JSONValue) throws {

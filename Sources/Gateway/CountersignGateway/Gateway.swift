@@ -28,7 +28,7 @@ public final class Gateway: Sendable {
     private let tokens: TokenService
     private let stores: Stores
     /// Verifies stored samples again.
-    package let sampleJudge: SampleJudge
+    package let sampleJudge: SampleVerifier
     private let delivery: DeliveryRunner
     private let admin: Administration
     private let servers: Servers
@@ -95,9 +95,9 @@ public final class Gateway: Sendable {
             alerts: ConsumerAlerts(directory: background, log: observability.log, now: now), now: now)
         let exchange = GatewayExchange(
             membership.channel, gateways: gateways, observability.recorder.live,
-            SampleJudge(recorder: observability.recorder, apps: registry, now: now), storage.analytics)
+            SampleVerifier(recorder: observability.recorder, apps: registry, now: now), storage.analytics)
         self.exchange = exchange
-        sampleJudge = SampleJudge(
+        sampleJudge = SampleVerifier(
             recorder: observability.recorder, apps: registry, now: now, elsewhere: exchange.ask)
         let ways = try Delivery(
             configuration, in: storage, stores: stores, membership: membership, log: observability.log)

@@ -28,7 +28,7 @@ public final class GatewayFixture: Sendable {
     /// The gateway's data directory.
     public let dataDirectory: String
 
-    package let place: TestPlace
+    package let place: TestStorage
     /// The connection to the gateway.
     private let transport: TestTransport
 
@@ -53,7 +53,7 @@ public final class GatewayFixture: Sendable {
         now: @escaping @Sendable () -> Date = { Date() }
     ) throws {
         self.transport = transport
-        place = try TestPlace(.app)
+        place = try TestStorage(.app)
         dataDirectory = place.folder
         apps = try place.openControl()
         writeKey = place.writeKey ?? ""

@@ -29,7 +29,7 @@ package enum TestEngine: String, Sendable {
 
 /// The location of a test gateway's data: a folder, and with PostgreSQL also a database. Both are deleted
 /// with this object.
-package final class TestPlace: Sendable {
+package final class TestStorage: Sendable {
     /// Holds SQLite's files, or the token key with PostgreSQL.
     package let folder: String
     #if POSTGRESQL
@@ -52,7 +52,7 @@ package final class TestPlace: Sendable {
                 try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
                 let configuration = Self.configuration(
                     of: folder, address: Self.address(of: database, folder))
-                let storage = try StoragePlace(configuration).open()
+                let storage = try StorageLocation(configuration).open()
                 writeKey = try content.fill(storage)
                 self.storage = storage
                 return
@@ -104,7 +104,7 @@ package final class TestPlace: Sendable {
         #if POSTGRESQL
             if let storage { return storage }
         #endif
-        return try StoragePlace(configuration).open()
+        return try StorageLocation(configuration).open()
     }
 
     /// The apps, with changes audited under `actor`.

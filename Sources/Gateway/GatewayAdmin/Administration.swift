@@ -26,7 +26,7 @@ package final class Administration: Sendable {
         registry: AppRegistry, refresh: @escaping @Sendable () throws(GatewayError) -> Void,
         sessions: RefreshHealth,
         store: any EventStore, consumers: any EventConsumers, deliveries: DeliveryStore,
-        analytics: AnalyticsStore, recorder: AnalyticsRecorder, judge: SampleJudge,
+        analytics: AnalyticsStore, recorder: AnalyticsRecorder, judge: SampleVerifier,
         log: GatewayLog, now: @escaping @Sendable () -> Date,
         sharedTime: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
@@ -123,7 +123,7 @@ package final class Administration: Sendable {
         storage: any Storage, directory: AppDirectory, consumers: any EventConsumers,
         deliveries: @escaping @Sendable () throws(GatewayError) -> DeliveryStore,
         backupFolder: String?, diskFloorBytes: Int = 0, registry: AppRegistry,
-        writeKeyUses: (@Sendable () -> BytewiseDictionary<Int64>)?, judge: SampleJudge,
+        writeKeyUses: (@Sendable () -> BytewiseDictionary<Int64>)?, judge: SampleVerifier,
         passwordCost: Scrypt.Cost, flush: @escaping @Sendable () -> Void,
         flushForReport: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) -> [AdminRoute] {

@@ -19,7 +19,7 @@ struct BackupRoutes: Sendable {
                     at: { PageCursor($0.createdMilliseconds, $0.name) }, json: Self.backup.json)
             },
             AdminRoute(
-                "POST", "/backups", .owner, "Create a backup now", lane: .backup,
+                "POST", "/backups", .owner, "Create a backup now", queueClass: .backup,
                 .json(Self.backup.shape, status: 201)
             ) { call in
                 let backup = try storage.backUp(in: try folder(), floorBytes: diskFloorBytes)
@@ -27,7 +27,8 @@ struct BackupRoutes: Sendable {
                 return call.answer(Self.backup.json(backup), status: 201)
             },
             AdminRoute(
-                "POST", "/backups/{name}/verify", .owner, "Check that a backup is intact", lane: .backup,
+                "POST", "/backups/{name}/verify", .owner, "Check that a backup is intact",
+                queueClass: .backup,
                 .json(Self.backup.shape.with([.must("ok", .bool), .must("problem", .nullable(.string))])),
                 answer: verify),
         ]

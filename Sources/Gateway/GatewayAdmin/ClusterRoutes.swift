@@ -12,7 +12,7 @@ struct ClusterRoutes: Sendable {
             AdminRoute(
                 "GET", "/cluster", .viewer,
                 "List the gateways that share the database, and the state of the database",
-                refusals: [404], .json(Self.status.shape)
+                rejections: [404], .json(Self.status.shape)
             ) { call in
                 guard let cluster else {
                     throw AdminProblem.notFound("the gateway keeps everything in a data directory of its own")

@@ -46,7 +46,7 @@ package final class LocalAdministration: Sendable {
                 consumers: storage.openConsumers(with: nil, now: { Milliseconds(now()).count }),
                 deliveries: { () throws(GatewayError) in try storage.openDeliveries() },
                 backupFolder: backupFolder, registry: registry, writeKeyUses: nil,
-                judge: SampleJudge(recorder: AnalyticsRecorder(), apps: registry, now: now),
+                judge: SampleVerifier(recorder: AnalyticsRecorder(), apps: registry, now: now),
                 passwordCost: .password, flush: {}, flushForReport: {}, now: now))
     }
 
@@ -70,7 +70,7 @@ package final class LocalAdministration: Sendable {
                             try route.respond(request, identity, directory, at: milliseconds)
                         })
                 }
-            }, refusals: [AdminAPI.refusal])
+            }, rejections: [AdminAPI.rejection])
         let request = HTTPRequest(
             method: method, path: AdminOperation.prefix + path, query: query,
             receivedMilliseconds: milliseconds, body: body)

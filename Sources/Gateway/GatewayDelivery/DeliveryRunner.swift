@@ -338,7 +338,7 @@ package final class DeliveryRunner: Sendable {
 
     private func read(
         _ route: DeliveryRoute, after sequence: Int64, through: Int64?, limit: Int
-    ) throws -> (page: EventStretch, positions: EventPositions) {
+    ) throws -> (page: EventRange, positions: EventPositions) {
         var page = try environment.events.follow(
             EventFollowing(appID: route.id.appID, filter: route.filter), after: sequence, limit: limit)
         // Read again, because the log may have grown.

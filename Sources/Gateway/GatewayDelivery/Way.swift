@@ -44,7 +44,7 @@ package struct DeliveryBatch: Sendable {
     /// Whether more events may follow the batch now.
     package var hasMore = false
     /// Reads the next events after a sequence number, for a way that delivers more than one batch at once.
-    package var follow: @Sendable (_ after: Int64) throws -> EventStretch = { EventStretch(reached: $0) }
+    package var follow: @Sendable (_ after: Int64) throws -> EventRange = { EventRange(reached: $0) }
     /// The maximum number of events; lower after ``DeliveryAnswer/split(afterSeconds:)``.
     package var limit = 1
     /// Stores that a message with this digest is about to be sent, with events up to a sequence number.

@@ -23,7 +23,7 @@ package final class NATSConnection: StreamConnection {
     /// waking that thread costs more than publishing, so messages are freed in batches.
     private var written: [OpaquePointer] = []
 
-    /// Connects to the first responding address and authenticates. Throws `cannotConnect`, `refused`, `tls`.
+    /// Connects to the first responding address and authenticates. Throws `cannotConnect`, `rejected`, `tls`.
     package convenience init(to settings: StreamSettings) throws(StreamError) {
         var failure = StreamError(.cannotConnect, "the stream has no address")
         var made: OpaquePointer?
@@ -69,7 +69,7 @@ package final class NATSConnection: StreamConnection {
         let status = natsConnection_Connect(&made, options)
         // The library reads these files at this point and has no separate status for unreadable ones.
         let hasFiles = settings.credentialsFile != nil || settings.seedFile != nil
-        try check(status, status == NATS_ERR && hasFiles ? .refused : .connection)
+        try check(status, status == NATS_ERR && hasFiles ? .rejected : .connection)
         guard let made else { throw StreamError(.cannotConnect, "no connection was made") }
         return made
     }
@@ -99,10 +99,10 @@ package final class NATSConnection: StreamConnection {
                 try check(natsOptions_LoadCATrustedCertificates(options, file), .tls)
             }
             if let file = settings.credentialsFile {
-                try check(natsOptions_SetUserCredentialsFromFiles(options, file, nil), .refused)
+                try check(natsOptions_SetUserCredentialsFromFiles(options, file, nil), .rejected)
             }
             if let nkey = settings.nkey, let file = settings.seedFile {
-                try check(natsOptions_SetNKeyFromSeed(options, nkey, file), .refused)
+                try check(natsOptions_SetNKeyFromSeed(options, nkey, file), .rejected)
             }
             return options
         } catch {
@@ -213,16 +213,16 @@ package final class NATSConnection: StreamConnection {
             StreamError(.cannotConnect, "no server answers at the stream's addresses: \(text)")
         case NATS_NOT_PERMITTED:
             StreamError(
-                .refused,
+                .rejected,
                 "the stream's user lacks permissions: it must be allowed to publish under the stream's subjects and $JS.API.>, and to subscribe to _INBOX.>"
             )
         case NATS_CONNECTION_AUTH_FAILED:
-            StreamError(.refused, "the servers do not take the stream's credentials: \(text)")
+            StreamError(.rejected, "the servers do not take the stream's credentials: \(text)")
         case NATS_SSL_ERROR, NATS_SECURE_CONNECTION_WANTED, NATS_SECURE_CONNECTION_REQUIRED:
             StreamError(.tls, "no TLS with the servers: \(text); check tls:// and the CA file")
         default:
             switch code {
-            case .refused: StreamError(.refused, "the file of the credentials cannot be used: \(text)")
+            case .rejected: StreamError(.rejected, "the file of the credentials cannot be used: \(text)")
             case .tls: StreamError(.tls, "the CA file cannot be used: \(text)")
             default: StreamError(.connection, "the connection to NATS failed: \(text)")
             }

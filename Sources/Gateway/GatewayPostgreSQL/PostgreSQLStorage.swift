@@ -26,7 +26,7 @@ package struct PostgreSQLStorage: Storage {
         let tokenKeyFile = address.tokenKeyFile
         let connection = try GatewayError.storing {
             let connection = try PostgreSQLSchema.migrate(settings)
-            try CopyMark.check(connection)
+            try CopyMarker.check(connection)
             return connection
         }
         self.settings = settings

@@ -8,7 +8,7 @@ package import Foundation
 ///
 /// Code written for it needs only another import. Listeners are called on the main thread, in order, until
 /// they are cancelled or `removeListeners()` is called. Releasing a subscription does not end it.
-public final class BGGeo: SettingsHolder, Sendable {
+public final class BGGeo: MutableSettings, Sendable {
     /// The shared instance.
     public static let shared = BGGeo()
 

@@ -1,7 +1,7 @@
 internal import CountersignLocations
 
 /// An object with settings that can be changed.
-protocol SettingsHolder: AnyObject {
+protocol MutableSettings: AnyObject {
     var configuration: LocationConfiguration { get }
 
     func change(_ change: (inout LocationConfiguration) -> Void)
@@ -10,14 +10,14 @@ protocol SettingsHolder: AnyObject {
 /// Access to settings, in a draft or in a running instance.
 final class Settings {
     private var draft: LocationConfiguration
-    private let holder: (any SettingsHolder)?
+    private let holder: (any MutableSettings)?
 
     init(_ draft: LocationConfiguration = LocationConfiguration()) {
         self.draft = draft
         holder = nil
     }
 
-    init(of holder: any SettingsHolder) {
+    init(of holder: any MutableSettings) {
         draft = LocationConfiguration()
         self.holder = holder
     }

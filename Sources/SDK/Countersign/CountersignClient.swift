@@ -162,7 +162,7 @@ public final class CountersignClient: Sendable {
 
     private func set(_ token: SignedToken?, for userID: String, at revision: Int) {
         pipeline.engine.post { [tokens] in
-            guard let token else { return await tokens.refuseMalformed(for: UserKey(userID)) }
+            guard let token else { return await tokens.rejectMalformed(for: UserKey(userID)) }
             return await tokens.take(token, for: UserKey(userID), at: revision)
         }
     }

@@ -69,7 +69,7 @@ extension CountersignError {
         if !isForPresentCustomer {
             return error(
                 .customerChanged,
-                "the server refused a customer token for ids that are no longer the customer's")
+                "the server rejected a customer token for ids that are no longer the customer's")
         }
         guard isOfAnotherCustomer || authCode == .subjectMismatch else { return self }
         return error(

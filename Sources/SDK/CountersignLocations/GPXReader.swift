@@ -103,18 +103,18 @@ package final class GPXReader: NSObject, XMLParserDelegate {
     private func finish(_ draft: Draft) {
         guard let latitude = draft.latitude, let longitude = draft.longitude, (-90...90).contains(latitude),
             (-180...180).contains(longitude)
-        else { return refuse(draft, "the point has no latitude and longitude within their limits") }
+        else { return reject(draft, "the point has no latitude and longitude within their limits") }
         var elevation: Double?
         if let text = draft.elevation {
             guard let number = Double(text), number.isFinite else {
-                return refuse(draft, "the elevation is not a number")
+                return reject(draft, "the elevation is not a number")
             }
             elevation = number
         }
         var milliseconds: Int64?
         if let text = draft.time {
             guard let time = RFC3339.milliseconds(text, isLenient: true) else {
-                return refuse(draft, "the time is not like 2010-10-03T13:15:19Z")
+                return reject(draft, "the time is not like 2010-10-03T13:15:19Z")
             }
             milliseconds = time
         }
@@ -124,7 +124,7 @@ package final class GPXReader: NSObject, XMLParserDelegate {
                 elevation: elevation, milliseconds: milliseconds))
     }
 
-    private func refuse(_ draft: Draft, _ reason: String) {
+    private func reject(_ draft: Draft, _ reason: String) {
         document.problems.append(Problem(line: draft.line, reason: reason))
     }
 }

@@ -44,7 +44,7 @@ extension LocationClient {
             changing.lock()
             defer { changing.unlock() }
             guard let http = ServerCommand.apply(command.argument, to: self.configuration.http) else {
-                configuration.log?(.warning, "a server's setConfig was refused", [:])
+                configuration.log?(.warning, "a server's setConfig was rejected", [:])
                 return
             }
             // Nothing else: another token may have come meanwhile.

@@ -59,7 +59,7 @@ public final class LocationClient: Sendable {
     }
 
     /// Callbacks that are set once the pipeline exists.
-    private struct Made {
+    private struct Callbacks {
         var announce: (@Sendable (Int) -> Void)?
         var observe: (@Sendable (Result<TransportResponse, HTTPTransportError>) -> Void)?
     }
@@ -102,10 +102,10 @@ public final class LocationClient: Sendable {
         self.state = state
         destination = LocationDestination(settings: configuration.destinationSettings)
         // The pipeline is made after the tokens, which tell it of changes.
-        let made = Lock(Made())
+        let made = Lock(Callbacks())
         tokens = AccessTokens(
             configuration: configuration.authorization, isSparse: keepsTokens,
-            surroundings: AccessTokens.Surroundings(
+            dependencies: AccessTokens.Dependencies(
                 store: folder.makeTokenStore(configuration.tokenStore, log: configuration.log),
                 lockFile: folder.directory.appendingPathComponent("tokens.lock"),
                 // A refresh does not wait for an upload.
@@ -237,7 +237,7 @@ public final class LocationClient: Sendable {
     /// time.
     ///
     /// - Parameter rejected: A token that a server has rejected, or nil.
-    /// - Returns: A token that was not refused; refreshed if need be. It is a credential: never log it.
+    /// - Returns: A token that was not rejected; refreshed if need be. It is a credential: never log it.
     /// - Throws: `CountersignError` with `notAuthorized`. `authorizationState` says whether to try again.
     public func accessToken(replacing rejected: String? = nil) async throws(CountersignError) -> String {
         await handover()

@@ -100,10 +100,10 @@ final class LocationDestination: Destination {
         if response.status == 401 || settings.refreshStatuses.contains(response.status) {
             let date = ServerAnswer.serverTime(in: response)
             var answer = ServerAnswer(
-                Self.refusal(response, body: body), status: response.status,
+                Self.rejection(response, body: body), status: response.status,
                 retryAfter: ServerAnswer.retryAfter(in: response, serverTime: date))
             if answer.retryAfter == nil { answer.retryDate = ServerAnswer.retryDate(in: response) }
-            // Without a verdict it may be a proxy that refuses, with its own clock.
+            // Without a verdict it may be a proxy that rejects, with its own clock.
             if body.verdict != nil { answer.serverTime = body.serverTime ?? date }
             return answer
         }
@@ -111,7 +111,7 @@ final class LocationDestination: Destination {
             // Not in RFC 9110; where servers use them, they are about a session.
             return ServerAnswer(
                 .configurationProblem(
-                    .init("http_\(response.status)", "list it in refreshStatuses if it refuses a token")),
+                    .init("http_\(response.status)", "list it in refreshStatuses if it rejects a token")),
                 status: response.status)
         }
         let answer = body.answer(to: response, eventCount: events.count) { body in
@@ -137,9 +137,10 @@ final class LocationDestination: Destination {
         return answer
     }
 
-    /// A refused token, unless the server says that no other one would help (RFC 6750, section 3.1; RFC 9449,
+    /// A rejected token, unless the server says that no other one would help (RFC 6750, section 3.1; RFC 9449,
     /// section 9).
-    private static func refusal(_ response: TransportResponse, body: ServerAnswerBody) -> ServerAnswer.Meaning
+    private static func rejection(_ response: TransportResponse, body: ServerAnswerBody)
+        -> ServerAnswer.Meaning
     {
         let challenge = response.header("WWW-Authenticate")?.lowercased() ?? ""
         for code in ["insufficient_scope", "use_dpop_nonce"] where challenge.contains(code) {

@@ -30,7 +30,7 @@ struct ServerCommand: Equatable {
         argument = parts.count > 1 ? parts[1] : nil
     }
 
-    /// The settings that `setConfig` may change; it is refused as a whole when it names any other. Returns
+    /// The settings that `setConfig` may change; it is rejected as a whole when it names any other. Returns
     /// nil if it does.
     static func apply(_ argument: JSONValue?, to http: LocationConfiguration.HTTP) -> LocationConfiguration
         .HTTP?

@@ -4,7 +4,7 @@
     /// HTTP through `URLSession`, in its own session without cookies, cache or stored credentials.
     public final class URLSessionTransport: HTTPTransport {
         private let session: URLSession
-        private let refusal = RedirectRefusal()
+        private let rejection = RedirectBlocker()
 
         /// Makes a transport.
         ///
@@ -59,7 +59,7 @@
             wire.httpMethod = request.method
             wire.httpBody = Data(request.body)
             for field in request.headers { wire.addValue(field.value, forHTTPHeaderField: field.name) }
-            let (bytes, answer) = try await session.bytes(for: wire, delegate: refusal)
+            let (bytes, answer) = try await session.bytes(for: wire, delegate: rejection)
             guard let answer = answer as? HTTPURLResponse else {
                 throw HTTPTransportError(.other, "the answer is not HTTP")
             }
@@ -113,7 +113,7 @@
     }
 
     /// Answers every redirect with "do not follow".
-    private final class RedirectRefusal: NSObject, URLSessionTaskDelegate {
+    private final class RedirectBlocker: NSObject, URLSessionTaskDelegate {
         func urlSession(
             _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
             newRequest request: URLRequest

@@ -33,7 +33,7 @@ extension Exponea {
         flushingMode: FlushingMode? = nil
     ) {
         configure(
-            Surroundings(
+            ConfigureArguments(
                 appGroup: appGroup, inAppContentBlocksPlaceholders: inAppContentBlocksPlaceholders,
                 manualSessionAutoClose: manualSessionAutoClose, applicationID: applicationID),
             projectToken: projectToken, projectMapping: projectMapping, authorization: authorization,
@@ -43,7 +43,7 @@ extension Exponea {
     }
 
     func configure(
-        _ surroundings: Surroundings, projectToken: String,
+        _ arguments: ConfigureArguments, projectToken: String,
         projectMapping: [EventType: [ExponeaProject]]?, authorization: Authorization, baseUrl: String?,
         defaultProperties: [String: any JSONConvertible]?, allowDefaultCustomerProperties: Bool?,
         advancedAuthEnabled: Bool?, flushingMode: FlushingMode?
@@ -59,7 +59,7 @@ extension Exponea {
             configuration.advancedAuthEnabled = advancedAuthEnabled ?? false
             configuration.authorizationProvider = settings.provider
             configuration.flushPolicy = settings.flushingMode.policy
-            surroundings.apply(to: &configuration)
+            arguments.apply(to: &configuration)
             return configuration
         }
     }

@@ -114,7 +114,7 @@ extension Exponea {
         manualSessionAutoClose: Bool = true, applicationID: String? = nil
     ) {
         configure(
-            Surroundings(
+            ConfigureArguments(
                 appGroup: pushNotificationTracking.appGroup,
                 inAppContentBlocksPlaceholders: inAppContentBlocksPlaceholders,
                 pushTokenFrequency: pushNotificationTracking.frequency,
@@ -128,7 +128,7 @@ extension Exponea {
     }
 
     /// Further arguments of the `configure` methods.
-    struct Surroundings {
+    struct ConfigureArguments {
         var appGroup: String?
         var inAppContentBlocksPlaceholders: [String]?
         var pushTokenFrequency = TokenTrackFrequency.onTokenChange

@@ -65,7 +65,7 @@ public final class Exponea: Sendable {
         set { _ = change { $0.provider = newValue } }
     }
 
-    package func setTestSurroundings(
+    package func setTestDependencies(
         dataDirectory: URL?, transport: (any HTTPTransport)? = nil, clock: any ClientClock = SystemClock()
     ) {
         _ = change {

@@ -151,7 +151,7 @@ struct AnalyticsTests {
 
     /// A store on a clock of its own.
     private struct Bench {
-        let place: TestPlace
+        let place: TestStorage
         let recorder = AnalyticsRecorder()
         let now = Lock<Int64>(1_800_000_000_000)
         let reports = Lock<[String]>([])
@@ -159,7 +159,7 @@ struct AnalyticsTests {
         let reader: any AnalyticsLog
 
         init() throws {
-            place = try TestPlace()
+            place = try TestStorage()
             let storage = try place.open()
             reader = storage.analytics
             store = try storage.openAnalytics(
@@ -307,7 +307,7 @@ struct AnalyticsTests {
                 == .init(required: 8, rejected: 1, accepted: 7, events: 0))
         #expect(recorder.recent(since: 9_999).required == 1)
         #expect(recorder.recent(of: "other", since: 0) == .init())
-        // Users beyond a ramp are refused nothing, so they do not hide that all others are.
+        // Users beyond a ramp are rejected nothing, so they do not hide that all others are.
         for code in [nil, AuthErrorCode.expired] {
             note(recorder, at: 9_999, code: code, enforcement: .optional)
         }
@@ -366,7 +366,7 @@ struct AnalyticsTests {
     }
 
     @Test func nothingIsHeldOfAppsThatAreDeleted() throws {
-        let place = try TestPlace()
+        let place = try TestStorage()
         let storage = try place.open()
         let apps = try storage.openControl(as: .account)
         let recorder = AnalyticsRecorder()

@@ -106,10 +106,10 @@ struct BackupTests {
         ] {
             try Data(content.utf8).write(to: URL(fileURLWithPath: target + "/" + name))
         }
-        let refusal = #expect(throws: GatewayError.self) {
+        let rejection = #expect(throws: GatewayError.self) {
             try Gateway(configuration: GatewayConfiguration(dataDirectory: target))
         }
-        #expect(refusal?.code == .conflict && refusal?.reason.contains("restore it again") == true)
+        #expect(rejection?.code == .conflict && rejection?.reason.contains("restore it again") == true)
         _ = try Backup.restore(backup.path, to: target)
         #expect(!FileManager.default.fileExists(atPath: target + "/unfinished-restore"))
         _ = try Gateway(configuration: GatewayConfiguration(dataDirectory: target))

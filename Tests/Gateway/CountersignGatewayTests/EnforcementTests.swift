@@ -15,9 +15,9 @@ import Testing
 /// Automatic enforcement: a ramp by share of users, a scheduled switch, and the return to optional.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct EnforcementTests {
-    private let place: TestPlace
+    private let place: TestStorage
 
-    init() throws { place = try TestPlace() }
+    init() throws { place = try TestStorage() }
 
     private let minute: Int64 = 60_000
     private let start: Int64 = 1_800_000_000_000
@@ -34,7 +34,7 @@ struct EnforcementTests {
         let outcome = Lock(WebhookOutcome.delivered)
         let changes = Lock(0)
 
-        init(_ place: TestPlace, at milliseconds: Int64, watched: AppDirectory? = nil) throws {
+        init(_ place: TestStorage, at milliseconds: Int64, watched: AppDirectory? = nil) throws {
             let now = Lock(milliseconds)
             self.now = now
             directory = try place.openControl(as: .schedule)
@@ -161,7 +161,7 @@ struct EnforcementTests {
         bench.look(after: 60 * minute)
         #expect(bench.sent.withLock { $0.count } == 2)
         // Setting the clock back suppresses neither the alert nor its retry.
-        bench.outcome.withLock { $0 = .refused("it answered 500") }
+        bench.outcome.withLock { $0 = .rejected("it answered 500") }
         bench.look(after: -24 * 60 * minute)
         #expect(bench.sent.withLock { $0.count } == 3)
         bench.look(after: -24 * 60 * minute)
@@ -333,7 +333,7 @@ struct EnforcementTests {
         let bench = try bench(required(10, minimum: 1))
         _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
         bench.see(users: 10, lost: 10)
-        bench.outcome.withLock { $0 = .refused("it answered 500") }
+        bench.outcome.withLock { $0 = .rejected("it answered 500") }
         bench.look()
         let first = try #require(bench.sent.withLock { $0 }.first)
         let body = try #require(
@@ -344,7 +344,7 @@ struct EnforcementTests {
         #expect(bench.sent.withLock { $0.count } == 1)
 
         let second = try Bench(place, at: start + 30_000)
-        second.outcome.withLock { $0 = .refused("it answered 500") }
+        second.outcome.withLock { $0 = .rejected("it answered 500") }
         second.look()
         let again = try #require(second.sent.withLock { $0 }.first)
         #expect(again.id == first.id && again.body == first.body && again.attempt == 2)
@@ -361,7 +361,7 @@ struct EnforcementTests {
         _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
         bench.see(users: 10, lost: 10)
         let attempts = isDelivered ? 1 : 6
-        if !isDelivered { bench.outcome.withLock { $0 = .refused("it answered 500") } }
+        if !isDelivered { bench.outcome.withLock { $0 = .rejected("it answered 500") } }
         let connection = try place.connection(to: "control")
         try connection.run(
             "CREATE TRIGGER kept BEFORE DELETE ON alert BEGIN SELECT RAISE(ABORT, 'kept'); END")
@@ -377,7 +377,7 @@ struct EnforcementTests {
         let bench = try bench(required(10, minimum: 1))
         _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
         bench.see(users: 10, lost: 10)
-        bench.outcome.withLock { $0 = .refused("it answered 500") }
+        bench.outcome.withLock { $0 = .rejected("it answered 500") }
         for _ in 0..<20 { bench.look(after: 6 * 60 * minute) }
         #expect(bench.sent.withLock { $0.map(\.attempt) } == [1, 2, 3, 4, 5, 6])
     }
@@ -442,7 +442,7 @@ struct EnforcementTests {
     @Test func aRampJudgesTheSameUsersAndOnlyAddsMore() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .required)
         let connection = try fixture.client()
-        func refused(at percent: Int) throws -> Set<Int> {
+        func rejected(at percent: Int) throws -> Set<Int> {
             var plan = EnforcementPlan()
             plan.state = .required
             plan.rampPercent = percent
@@ -455,11 +455,11 @@ struct EnforcementTests {
                     return answer?.status == 401
                 })
         }
-        let few = try refused(at: 20)
-        let more = try refused(at: 60)
+        let few = try rejected(at: 20)
+        let more = try rejected(at: 60)
         #expect((20...65).contains(few.count) && (95...145).contains(more.count))
         #expect(few.isSubset(of: more))
-        #expect(try refused(at: 20) == few)
-        #expect(try refused(at: 100).count == 200)
+        #expect(try rejected(at: 20) == few)
+        #expect(try rejected(at: 100).count == 200)
     }
 }

@@ -32,12 +32,12 @@ struct GatewayExchangeTests {
 
     /// Otherwise the feed would miss the other gateways' verdicts until the next poll.
     @Test func theOthersAreToldAtOnceThatSomebodyWatches() throws {
-        let place = try TestPlace()
+        let place = try TestStorage()
         let storage = try place.open()
         let registry = AppRegistry(
             directory: try storage.openControl(as: .account), now: { Date(timeIntervalSince1970: 1_000) })
         let (channel, feed) = (Channel(), LiveFeed())
-        let judge = SampleJudge(
+        let judge = SampleVerifier(
             recorder: AnalyticsRecorder(), apps: registry, now: { Date(timeIntervalSince1970: 1_000) })
         let exchange = GatewayExchange(channel, gateways: { 2 }, feed, judge, storage.analytics)
         exchange.start()

@@ -16,8 +16,8 @@ struct LargeRequestsTests {
     private func answers(_ body: [UInt8], _ headers: [String: String]) throws -> [Int?] {
         let began = DispatchSemaphore(value: 0)
         let passed = DispatchSemaphore(value: 0)
-        let heard = HeardRequests()
-        let server = try HTTPServer(limits: GatewayLimits(), observer: heard) { request in
+        let reply = HeardRequests()
+        let server = try HTTPServer(limits: GatewayLimits(), observer: reply) { request in
             guard request.path == "/large" else {
                 passed.signal()
                 return .answer(.text(200, ""))
@@ -37,7 +37,7 @@ struct LargeRequestsTests {
         _ = began.wait(timeout: .now() + 15)
         let other = small.get("/small")?.status
         let answers = [other, large.answer()?.status]
-        let records = [heard.next(), heard.next()]
+        let records = [reply.next(), reply.next()]
         // The observer sees the context that the handler of the large request has set.
         #expect(records.contains { $0?.context.route == "own copy" })
         return answers
@@ -59,9 +59,9 @@ struct LargeRequestsTests {
     @Test func moreLargeRequestsThanMayWaitAreRefusedUntilOneIsDone() throws {
         let large = LargeRequests(places: 2)
         var starts: [(@escaping @Sendable () -> Void) -> Void] = []
-        func refusal() -> HTTPResponse? {
+        func rejection() -> HTTPResponse? {
             let request = HTTPRequest(method: "POST", path: "/", receivedMilliseconds: 1, body: [1])
-            let held = HeldMemory(BodyMemory(limit: 1))
+            let held = MemoryReservation(BodyMemory(limit: 1))
             switch large.outcome(of: request, holding: held, { _ in .answer(.text(200, "")) }) {
             case .answer(let response): return response
             case .later(let start, _):
@@ -69,17 +69,17 @@ struct LargeRequestsTests {
                 return nil
             }
         }
-        #expect(refusal() == nil)
-        #expect(refusal() == nil)
-        let refused = try #require(refusal())
-        #expect(refused.status == 503)
-        #expect(refused.headers.contains { $0 == ("Retry-After", "1") })
+        #expect(rejection() == nil)
+        #expect(rejection() == nil)
+        let rejected = try #require(rejection())
+        #expect(rejected.status == 503)
+        #expect(rejected.headers.contains { $0 == ("Retry-After", "1") })
         // The second is done only when the first has given its place back.
         let isDone = DispatchSemaphore(value: 0)
         for start in starts { start { isDone.signal() } }
         try isDone.waitForSignal()
         try isDone.waitForSignal()
-        #expect(refusal() == nil)
+        #expect(rejection() == nil)
     }
 
     @Test func aBodyCountsForAsLongAsSomebodyReadsIt() throws {
@@ -91,7 +91,7 @@ struct LargeRequestsTests {
             let request = HTTPRequest(
                 method: "POST", path: "/", receivedMilliseconds: 1,
                 body: [UInt8](repeating: 0x20, count: bytes))
-            let held = HeldMemory(memory)
+            let held = MemoryReservation(memory)
             #expect(held.take(bytes))
             let outcome = large.outcome(of: request, holding: held) { request in
                 began.signal()
@@ -103,7 +103,7 @@ struct LargeRequestsTests {
         }
         begin(900)
         try began.waitForSignal()
-        #expect(!HeldMemory(memory).take(200))
+        #expect(!MemoryReservation(memory).take(200))
         goesOn.signal()
         // Requests run one after another. Once the next but one begins, the first has finished.
         begin(10)
@@ -112,14 +112,14 @@ struct LargeRequestsTests {
         begin(10)
         goesOn.signal()
         try began.waitForSignal()
-        #expect(HeldMemory(memory).take(900))
+        #expect(MemoryReservation(memory).take(900))
     }
 
     @Test func aBodyIsUnpackedBesideTheOthers() throws {
         let began = DispatchSemaphore(value: 0)
         let goesOn = DispatchSemaphore(value: 0)
-        let heard = HeardRequests()
-        let server = try HTTPServer(limits: GatewayLimits(), observer: heard) { request in
+        let reply = HeardRequests()
+        let server = try HTTPServer(limits: GatewayLimits(), observer: reply) { request in
             if request.path == "/large" {
                 began.signal()
                 _ = goesOn.wait(timeout: .now() + 60)
@@ -135,7 +135,7 @@ struct LargeRequestsTests {
             Array("POST /large HTTP/1.1\r\nHost: a\r\nContent-Length: \(count)\r\n\r\n".utf8)
                 + [UInt8](repeating: 0x20, count: count))
         try began.waitForSignal()
-        // It is refused while it is unpacked, so no handler sees it.
+        // It is rejected while it is unpacked, so no handler sees it.
         let bomb = try RawConnection(port: port)
         let packed = try gzip([UInt8](repeating: 0x20, count: 3_000_000))
         bomb.send(
@@ -147,7 +147,7 @@ struct LargeRequestsTests {
         goesOn.signal()
         #expect(large.answer()?.status == 200)
         #expect(bomb.answer()?.status == 413)
-        let statuses = (0..<22).map { _ in heard.next()?.status }
+        let statuses = (0..<22).map { _ in reply.next()?.status }
         // The bomb is last, because decompression waits for the large request. Small requests do not wait.
         #expect(statuses == Array(repeating: 200, count: 21) + [413])
     }

@@ -257,7 +257,7 @@ struct AdminAccessTests {
         let bench = try AdminBench()
         let token = try bench.token("admin")
         let large = #"{"id":"big","name":""# + String(repeating: "x", count: 1 << 20) + #""}"#
-        let refusals: [(String, String, String?, Int, String)] = [
+        let rejections: [(String, String, String?, Int, String)] = [
             ("GET", "nothing", nil, 404, "not_found"), ("PUT", "apps", "{}", 405, "method_not_allowed"),
             ("POST", "apps", #"{"id":"#, 400, "invalid_json"),
             ("POST", "apps", #"{"id":"a","id":"b"}"#, 400, "invalid_json"),
@@ -268,7 +268,7 @@ struct AdminAccessTests {
             ("GET", "apps/shop/events?user=%FF", nil, 422, "invalid"),
             ("GET", "apps/none", nil, 404, "not_found"), ("POST", "apps", #"{"id":"shop"}"#, 409, "conflict"),
         ]
-        for (method, path, body, status, code) in refusals {
+        for (method, path, body, status, code) in rejections {
             let answer = try bench.ask(method, path, body, token)
             let what = "\(method) \(path): \(answer.body.prefix(300))"
             #expect(answer.status == status, "\(what)")

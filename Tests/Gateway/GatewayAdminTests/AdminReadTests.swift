@@ -296,10 +296,10 @@ struct AdminReadTests {
             "sub": .string(user), "exp": .integer(Int64(bench.clock.now.timeIntervalSince1970) - 600),
             "iss": "shop-backend", "email": "alice@home.example", "profile": ["name": "alice"],
         ])
-        let refused = try bench.client().post(
+        let rejected = try bench.client().post(
             batch(trackEvent("m1", user: user)),
             headers: ["X-Write-Key": bench.writeKey, "Authorization": "Bearer \(token)"])
-        #expect(refused?.status == 401)
+        #expect(rejected?.status == 401)
         let viewer = try bench.token("read")
         let list = try bench.ask("GET", "apps/shop/samples", nil, viewer)
         let sample = try #require((list.json["items"] as? [[String: Any]])?.first)

@@ -28,8 +28,8 @@ struct DashboardTests {
             #expect(plain.headers["vary"] == "Accept-Encoding")
             let packed = try bench.ask("GET", path, nil, ["Accept-Encoding": "br, gzip"])
             #expect(packed.headers["content-encoding"] == "gzip")
-            let refused = try bench.ask("GET", path, nil, ["Accept-Encoding": "gzip;q=0.000"])
-            #expect(refused.headers["content-encoding"] == nil && refused.body == plain.body)
+            let rejected = try bench.ask("GET", path, nil, ["Accept-Encoding": "gzip;q=0.000"])
+            #expect(rejected.headers["content-encoding"] == nil && rejected.body == plain.body)
             let known = try bench.ask("GET", path, nil, ["If-None-Match": plain.headers["etag"] ?? ""])
             #expect(known.status == 304)
             // A page loaded before an update requests a name that no longer exists.

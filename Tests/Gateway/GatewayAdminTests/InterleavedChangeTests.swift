@@ -47,14 +47,14 @@ struct InterleavedChangeTests {
         func version() throws(GatewayError) -> Int64 { try database.version() }
     }
 
-    private let place: TestPlace
+    private let place: TestStorage
     private let apps: AppDirectory
     private let database: Interrupted
     private let first: LocalAdministration
     private let second: LocalAdministration
 
     init() throws {
-        place = try TestPlace()
+        place = try TestStorage()
         apps = try place.openControl()
         database = Interrupted(try place.openControl().database)
         _ = try apps.createApp(id: "shop", name: "The shop")
@@ -137,8 +137,8 @@ struct InterleavedChangeTests {
             #expect(done.status == 200, "\(String(decoding: done.body, as: UTF8.self))")
         }
         let entries = try apps.auditLog.entries(limit: 500).count
-        let refused = first.answer(method, path, query: nil, ifMatch: current, body: Array(mine.utf8))
-        #expect(refused.status == 412, "\(text(refused))")
+        let rejected = first.answer(method, path, query: nil, ifMatch: current, body: Array(mine.utf8))
+        #expect(rejected.status == 412, "\(text(rejected))")
         #expect(try apps.auditLog.entries(limit: 500).count == entries + 1)
         let kept = second.answer("GET", path, query: nil, ifMatch: nil, body: [])
         #expect(kept.status == 200)
@@ -150,8 +150,8 @@ struct InterleavedChangeTests {
     @Test func aChangeOfSeveralSettingsIsMadeWholeOrNotAtAll() throws {
         let read = first.answer("GET", "/apps/shop", query: nil, ifMatch: nil, body: [])
         let body = Array(#"{"retention_days":30,"name":""}"#.utf8)
-        let refused = first.answer("PATCH", "/apps/shop", query: nil, ifMatch: tag(of: read), body: body)
-        #expect(refused.status == 422, "\(text(refused))")
+        let rejected = first.answer("PATCH", "/apps/shop", query: nil, ifMatch: tag(of: read), body: body)
+        #expect(rejected.status == 422, "\(text(rejected))")
         #expect(try apps.rules(of: "shop").retentionDays == nil)
     }
 

@@ -219,10 +219,10 @@ struct SecondFactorTests {
 
         for visitor in [member, AdminBench.visitor(try bench.signIn("bob"))] {
             for (method, path) in [("GET", "apps"), ("GET", "audit"), ("POST", "apps")] {
-                let refused = try bench.ask(
+                let rejected = try bench.ask(
                     method, path, method == "POST" ? #"{"id":"x"}"# : nil, visitor.headers)
-                #expect(refused.status == 403)
-                #expect(refused.json["code"] as? String == "second_factor_setup_required")
+                #expect(rejected.status == 403)
+                #expect(rejected.json["code"] as? String == "second_factor_setup_required")
             }
             let who = try bench.ask("GET", "session", nil, ["Cookie": visitor.cookie]).json
             #expect((who["second_factor"] as? [String: Any])?["setup_required"] as? Bool == true)
@@ -273,9 +273,9 @@ struct SecondFactorTests {
                 #"{"current_password":"\#(AdminBench.password)","password":"qwerty123456"}"#
             ),
         ] {
-            let refused = try bench.ask(method, path, body, any)
-            #expect(refused.status == 422, "\(path)")
-            let errors = refused.json["errors"] as? [[String: Any]]
+            let rejected = try bench.ask(method, path, body, any)
+            #expect(rejected.status == 422, "\(path)")
+            let errors = rejected.json["errors"] as? [[String: Any]]
             #expect(errors?.first?["pointer"] as? String == "/password")
         }
     }

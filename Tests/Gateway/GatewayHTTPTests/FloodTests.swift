@@ -324,7 +324,7 @@ struct FloodTests {
     }
 
     @Test func signInsThatWaitLeaveTheOtherRequestsTheirPlaces() {
-        let places = AdminPlaces()
+        let places = RequestPermits()
         let waiting = (0..<100).filter { places.take(.password, of: "192.0.2.\($0)") }.count
         #expect(waiting == 16)
         #expect(places.take(.common, of: "192.0.2.200"))
@@ -333,7 +333,7 @@ struct FloodTests {
     }
 
     @Test func noAddressTakesAllPlacesOfALane() {
-        let places = AdminPlaces()
+        let places = RequestPermits()
         let ofOne = (0..<100).filter { places.take(.password, of: "2001:db8::\($0)") }.count
         #expect(ofOne == 4)
         #expect(places.take(.password, of: "2001:db8:1::1"))

@@ -54,7 +54,7 @@ struct OutboundRequestTests {
                     switch outcome {
                     case .delivered: outcomes.delivered += 1
                     case .overloaded: outcomes.overloaded += 1
-                    case .refused: break
+                    case .rejected: break
                     }
                 }
             }

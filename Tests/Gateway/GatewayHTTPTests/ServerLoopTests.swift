@@ -154,11 +154,11 @@ struct ServerLoopTests {
     /// A flood does not cost a search for each piece.
     @Test func afterAFruitlessSearchForMemoryThereIsNoneForAMoment() throws {
         let table = ConnectionTable(limits: GatewayLimits())
-        let holders = MemoryHolders(limit: 20_000, connections: table)
+        let holders = EvictionQueue(limit: 20_000, connections: table)
         let sender = try PeerSocket(in: table, .receiving)
         let now = MonotonicClock.now + 2 * MonotonicClock.second
         #expect(!holders.makeRoom(at: now))
-        let held = HeldMemory(BodyMemory(limit: 20_000))
+        let held = MemoryReservation(BodyMemory(limit: 20_000))
         #expect(held.take(15_000))
         holders.add(held, of: sender.peer)
         #expect(!holders.makeRoom(at: now + MonotonicClock.second / 10 - 1))
@@ -169,10 +169,10 @@ struct ServerLoopTests {
     @Test func theLoopsShareTheMemoryOfBodies() throws {
         let table = ConnectionTable(limits: GatewayLimits())
         let memory = BodyMemory(limit: 20_000)
-        let holders = MemoryHolders(limit: 20_000, connections: table)
+        let holders = EvictionQueue(limit: 20_000, connections: table)
         let now = MonotonicClock.now
         let slow = try PeerSocket(in: table, .receiving, at: now)
-        let (first, second) = (HeldMemory(memory), HeldMemory(memory))
+        let (first, second) = (MemoryReservation(memory), MemoryReservation(memory))
         #expect(first.take(15_000))
         holders.add(first, of: slow.peer)
         #expect(!second.take(10_000))
@@ -184,6 +184,6 @@ struct ServerLoopTests {
         #expect(!slow.isOpen)
         // Its memory is not returned twice.
         first.give(15_000)
-        #expect(!HeldMemory(memory).take(11_000))
+        #expect(!MemoryReservation(memory).take(11_000))
     }
 }

@@ -14,7 +14,7 @@ import Testing
 /// The apps in memory after changes in storage.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AppRegistryTests {
-    private let place: TestPlace
+    private let place: TestStorage
     /// Changes storage as a command or another gateway would.
     private let apps: AppDirectory
     private let cache = VerifiedTokenCache()
@@ -22,7 +22,7 @@ struct AppRegistryTests {
     private let token: String
 
     init() throws {
-        place = try TestPlace(.app)
+        place = try TestStorage(.app)
         apps = try place.openControl()
         registry = AppRegistry(
             directory: try place.open().openControl(as: .schedule), cache: cache,

@@ -67,10 +67,10 @@ struct BrazeWebClientTests {
         let event =
             #"{"name":"ce","time":1795249800.1,"data":{"n":"Order Placed","p":{"total":12.5}},"user_id":"user-1","#
             + #""session_id":"0c3e1d9e-5d3f-4a57-8f57-3c7d4b5a9f10"}"#
-        let refused = post(body(event, user: "user-1"))
-        #expect(refused?.status == 401)
-        #expect(refused?.headers["access-control-allow-origin"] == Self.origin)
-        #expect(refused?.authErrorCode == 26)
+        let failed = post(body(event, user: "user-1"))
+        #expect(failed?.status == 401)
+        #expect(failed?.headers["access-control-allow-origin"] == Self.origin)
+        #expect(failed?.authErrorCode == 26)
         #expect(post(body(event, user: "user-1"), token: try fixture.token(for: "user-1"))?.status == 201)
         #expect(try stored() == [["user-1", "5f1c44be-30f0-4d50-9a3e-0d6f5f0c1a11", "Order Placed"]])
     }

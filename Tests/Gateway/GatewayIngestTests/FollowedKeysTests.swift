@@ -154,7 +154,7 @@ struct FollowedKeysTests {
     }
 
     @Test func theLastGoodSetHoldsOverARestart() throws {
-        let place = try TestPlace()
+        let place = try TestStorage()
         let directory = try place.openControl()
         let writeKey = try directory.createApp(id: "shop").writeKey
         try directory.setKeySource(url: "https://keys.example/jwks.json", of: "shop")
@@ -230,7 +230,7 @@ struct FollowedKeysTests {
     }
 
     @Test func aTokenOfAPublishedKeyIsAcceptedByARunningRegistry() throws {
-        let place = try TestPlace()
+        let place = try TestStorage()
         let directory = try place.openControl()
         let writeKey = try directory.createApp(id: "shop").writeKey
         for bad in ["http://keys.example/", "https://user@keys.example/", "keys.example", "https://"] {
@@ -261,7 +261,7 @@ struct FollowedKeysTests {
     /// The key may have been published since, for either kind of token.
     @Test(arguments: [Credential.Scheme.userToken, .accessToken])
     func aTokenOfAnUnknownKeyHasTheSetAskedForAgain(scheme: Credential.Scheme) throws {
-        let place = try TestPlace()
+        let place = try TestStorage()
         let storage = try place.open()
         let directory = try storage.openControl(as: .account)
         let writeKey = try directory.createApp(id: "shop").writeKey

@@ -36,10 +36,10 @@ struct KeyRingTests {
         #expect(try status(next) == 200)
         #expect(try status(fixture.signingKey) == 200)
         let old = try #require(try slots().first)
-        let refusal = #expect(throws: GatewayError.self) {
+        let rejection = #expect(throws: GatewayError.self) {
             try fixture.apps.deleteKey(keyID: old, of: "shop")
         }
-        #expect(refusal?.code == .conflict)
+        #expect(rejection?.code == .conflict)
         try fixture.apps.makePrimary(keyID: added.id, of: "shop")
         #expect(try slots() == [added.id, old])
         try fixture.apps.deleteKey(keyID: old, of: "shop")

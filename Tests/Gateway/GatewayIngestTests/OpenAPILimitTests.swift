@@ -30,7 +30,7 @@ struct OpenAPILimitTests {
         _ path: String, _ location: SourceLocation = #_sourceLocation, isTaken: (Int) throws -> Bool
     ) throws {
         let limit = try limit(path)
-        #expect(try isTaken(limit), "\(path): \(limit) is refused", sourceLocation: location)
+        #expect(try isTaken(limit), "\(path): \(limit) is rejected", sourceLocation: location)
         #expect(try !isTaken(limit + 1), "\(path): \(limit + 1) is taken", sourceLocation: location)
     }
 

@@ -13,10 +13,10 @@ import Testing
 /// The periodic work of the token service.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct TokenServiceTests {
-    private let place: TestPlace
+    private let place: TestStorage
     private let seconds: Int64 = 10_000_000
 
-    init() throws { place = try TestPlace(.app) }
+    init() throws { place = try TestStorage(.app) }
 
     private func service(
         log: GatewayLog = GatewayLog(level: .off), health: RefreshHealth = RefreshHealth()

@@ -107,7 +107,7 @@ struct ExportScheduleTests {
     @Test func whatIsRefusedIsNotSentAgain() {
         _ = schedule.add(request, at: 0)
         #expect(traces(at: 5) == 1)
-        schedule.ended(.refused, at: 5, jitter: 1)
+        schedule.ended(.rejected, at: 5, jitter: 1)
         #expect(schedule.droppedSpans == request.spanCount)
         #expect(traces(at: 5) == nil)
     }
@@ -168,8 +168,9 @@ struct ExportScheduleTests {
     }
 
     @Test(arguments: [
-        (200, ExportSchedule.Outcome.taken), (202, .taken), (400, .refused), (401, .refused), (404, .refused),
-        (413, .refused), (500, .refused), (429, .failed(retryAfter: 7)), (502, .failed(retryAfter: 7)),
+        (200, ExportSchedule.Outcome.taken), (202, .taken), (400, .rejected), (401, .rejected),
+        (404, .rejected),
+        (413, .rejected), (500, .rejected), (429, .failed(retryAfter: 7)), (502, .failed(retryAfter: 7)),
         (503, .failed(retryAfter: 7)), (504, .failed(retryAfter: 7)),
     ])
     func anAnswerSaysWhatBecameOfIt(status: Int, expected: ExportSchedule.Outcome) {

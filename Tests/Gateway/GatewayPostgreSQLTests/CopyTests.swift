@@ -208,7 +208,7 @@ extension PostgreSQLTests {
                 try StorageCopy(from: source, to: target, tables: source.tables).copy()
                 let table = try #require(source.tables.last)
                 #expect(table.name == CopyTable.events)
-                for place in [source as any CopyPlace, target] {
+                for place in [source as any CopyEndpoint, target] {
                     func groups(_ most: CopyGroup) throws -> [Int] {
                         var (sizes, reached): ([Int], [SQLValue]) = ([], [])
                         let key = place.key(of: table).map { table.place(of: $0) }
@@ -238,7 +238,7 @@ extension PostgreSQLTests {
                     try copy(first.path, to: database, keys, report)
                 } meanwhile: {
                     let error = #expect(throws: GatewayError.self) { try keys.storage(database) }
-                    #expect(error?.reason == UnfinishedCopy.refusal.reason)
+                    #expect(error?.reason == UnfinishedCopy.rejection.reason)
                 }
                 #expect(times > 5)
                 #expect(there.filter { !$0.isSame }.map(\.table) == [])
@@ -264,7 +264,7 @@ extension PostgreSQLTests {
                     let error = #expect(throws: GatewayError.self) {
                         try SQLiteStorage(dataDirectory: second.path)
                     }
-                    #expect(error?.reason == UnfinishedCopy.refusal.reason)
+                    #expect(error?.reason == UnfinishedCopy.rejection.reason)
                 }
                 #expect(timesBack > 5)
                 #expect(back.filter { !$0.isSame }.map(\.table) == [])

@@ -33,7 +33,7 @@ extension PostgreSQLTests {
                 address.tokenKeyFile =
                     FileManager.default.temporaryDirectory.appendingPathComponent(database.name).path
                 keyFile = address.tokenKeyFile
-                storage = try StoragePlace.database(address).open()
+                storage = try StorageLocation.database(address).open()
                 directory = try storage.openControl(as: .account)
                 writeKey = try directory.createApp(id: "shop").writeKey
                 let (key, other) = (try SharedKeys.app(), try otherKey.get())
@@ -163,11 +163,11 @@ extension PostgreSQLTests {
                 try database.cutOff()
                 // Without the database, the gateway cannot store events, and its keys may be out of date.
                 while try bench.ask(0, "GET", "/readyz").body != Self.cutOff {}
-                let refused = try bench.ask(
+                let rejected = try bench.ask(
                     0, "POST", "/v1/batch", #"{"batch":[]}"#,
                     headers: ["X-Write-Key": bench.writeKey, "Authorization": "Bearer \(bench.token)"])
-                #expect(refused.status == 503)
-                #expect(refused.headers["retry-after"] != nil)
+                #expect(rejected.status == 503)
+                #expect(rejected.headers["retry-after"] != nil)
                 #expect(try #require(try bench.metric(0, "cluster_heartbeat_age_seconds")) >= 5)
                 #expect(try #require(try bench.metric(0, lost)) >= 1)
                 #expect(try bench.ask(0, "GET", "/livez").status == 200)
@@ -211,9 +211,9 @@ extension PostgreSQLTests {
 
         @Test func aRefusalUnderAKeyIsPutRightAtAnother() throws {
             try use(2) { bench, _ in
-                let refused = try bench.make(0, key: "a", #"{"description":1}"#)
+                let rejected = try bench.make(0, key: "a", #"{"description":1}"#)
                 let made = try bench.make(1, key: "a")
-                #expect(refused.status == 422 && made.status == 201)
+                #expect(rejected.status == 422 && made.status == 201)
             }
         }
 

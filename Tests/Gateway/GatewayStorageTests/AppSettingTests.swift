@@ -11,11 +11,11 @@ import Testing
 /// Settings of an app and their entries in the audit log.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AppSettingTests {
-    private let place: TestPlace
+    private let place: TestStorage
     private let apps: AppDirectory
 
     init() throws {
-        place = try TestPlace()
+        place = try TestStorage()
         apps = try place.openControl()
         _ = try apps.createApp(id: "shop")
     }

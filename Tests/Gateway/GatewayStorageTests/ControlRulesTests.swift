@@ -11,11 +11,11 @@ import Testing
 /// Validation in the stores of operators' settings, which applies to every caller.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct ControlRulesTests {
-    private let place: TestPlace
+    private let place: TestStorage
     private let apps: AppDirectory
 
     init() throws {
-        place = try TestPlace()
+        place = try TestStorage()
         apps = try place.openControl()
         _ = try apps.createApp(id: "shop")
     }

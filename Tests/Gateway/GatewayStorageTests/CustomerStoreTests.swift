@@ -11,12 +11,12 @@ import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 final class CustomerStoreTests {
-    private let place: TestPlace
+    private let place: TestStorage
     private let events: any EventStore
     private let customers: any CustomerStore
 
     init() throws {
-        place = try TestPlace()
+        place = try TestStorage()
         let storage = try place.open()
         events = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         customers = try storage.openCustomers()

@@ -7,11 +7,11 @@ import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct ProjectDirectoryTests {
-    private let place: TestPlace
+    private let place: TestStorage
     private let directory: AppDirectory
 
     init() throws {
-        place = try TestPlace()
+        place = try TestStorage()
         directory = try place.openControl()
         _ = try directory.createApp(id: "shop")
         _ = try directory.createApp(id: "cafe")

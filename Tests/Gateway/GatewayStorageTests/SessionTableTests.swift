@@ -11,10 +11,10 @@ import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SessionTableTests {
-    private let place: TestPlace
+    private let place: TestStorage
     private let key = [UInt8](repeating: 7, count: 32)
 
-    init() throws { place = try TestPlace() }
+    init() throws { place = try TestStorage() }
 
     private func store() throws -> SessionStore {
         try place.open().openSessions(refreshKey: key)
@@ -47,14 +47,14 @@ struct SessionTableTests {
 
     private func granted(_ exchange: SessionTable.Exchange) throws -> RefreshToken {
         guard case .granted(_, let token) = exchange else {
-            Issue.record("refused: \(exchange)")
+            Issue.record("rejected: \(exchange)")
             throw CancellationError()
         }
         return token
     }
 
-    private func refusal(_ exchange: SessionTable.Exchange) -> SessionTable.Refusal? {
-        if case .refused(let refusal) = exchange { refusal } else { nil }
+    private func rejection(_ exchange: SessionTable.Exchange) -> SessionTable.Rejection? {
+        if case .rejected(let rejection) = exchange { rejection } else { nil }
     }
 
     @Test func aLeapOfTheClockForgetsNothing() throws {
@@ -188,7 +188,7 @@ struct SessionTableTests {
     }
 
     private func isReused(_ exchange: SessionTable.Exchange) -> Bool {
-        if case .refused(.reused) = exchange { true } else { false }
+        if case .rejected(.reused) = exchange { true } else { false }
     }
 
     /// Genuine tokens that are missing in the database, as after restoring a backup, do not count as reuse.
@@ -198,9 +198,9 @@ struct SessionTableTests {
         let second = try granted(exchange(first, store))
         let other = first.child(nonce: [UInt8](repeating: 1, count: 32), key: key)
         #expect(other.generation == second.generation)
-        #expect(refusal(try exchange(other, store)) == .unknown)
+        #expect(rejection(try exchange(other, store)) == .unknown)
         let later = second.child(nonce: [UInt8](repeating: 1, count: 32), key: key)
-        #expect(refusal(try exchange(later, store)) == .unknown)
+        #expect(rejection(try exchange(later, store)) == .unknown)
         #expect(try granted(exchange(second, store)).generation == 2)
     }
 
@@ -208,10 +208,10 @@ struct SessionTableTests {
         let store = try store()
         let (begun, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let done = DispatchSemaphore(value: 0)
-        let refusals = Lock<[StoreFailure.Reason]>([])
+        let rejections = Lock<[StoreFailure.Reason]>([])
         func submit(_ work: @escaping @Sendable () -> Void = {}) {
             store.submit({ _ in work() }) { result in
-                if case .failure(let failure) = result { refusals.withLock { $0.append(failure.reason) } }
+                if case .failure(let failure) = result { rejections.withLock { $0.append(failure.reason) } }
                 done.signal()
             }
         }
@@ -221,14 +221,14 @@ struct SessionTableTests {
         }
         try begun.waitForSignal()
         for _ in 0..<SessionStore.capacity { submit() }
-        #expect(refusals.withLock { $0 } == [])
+        #expect(rejections.withLock { $0 } == [])
         submit()
-        #expect(refusals.withLock { $0 } == [.overloaded])
+        #expect(rejections.withLock { $0 } == [.overloaded])
         goOn.signal()
         for _ in 0..<SessionStore.capacity + 2 { try done.waitForSignal() }
         submit()
         try done.waitForSignal()
-        #expect(refusals.withLock { $0 } == [.overloaded])
+        #expect(rejections.withLock { $0 } == [.overloaded])
     }
 
     /// A public client names its app and nothing else.
@@ -241,7 +241,7 @@ struct SessionTableTests {
             }
         }
         for (client, publicClient) in [(nil, "blog"), ("c", nil), ("c", "shop")] as [(String?, String?)] {
-            guard case .refused(.otherClient) = try revoke(client: client, publicClient: publicClient) else {
+            guard case .rejected(.otherClient) = try revoke(client: client, publicClient: publicClient) else {
                 Issue.record("\(client ?? "none"), \(publicClient ?? "none")")
                 continue
             }
@@ -257,7 +257,7 @@ struct SessionTableTests {
         let first = try open(store)
         let second = try granted(exchange(first, store, at: 10))
         #expect(isReused(try exchange(first, store, at: 70)))
-        #expect(refusal(try exchange(second, store, at: 70)) == .revoked)
+        #expect(rejection(try exchange(second, store, at: 70)) == .revoked)
         let session = try store.perform {
             try $0.session(id: first.sessionID)
         }
@@ -300,7 +300,7 @@ struct SessionTableTests {
             try $0.connection.first("SELECT count(*) FROM refresh_token") { $0.int(0) }
         }
         #expect(try #require(rows) < 8)
-        guard case .reused = refusal(try exchange(first, store, at: 2_001)) else {
+        guard case .reused = rejection(try exchange(first, store, at: 2_001)) else {
             Issue.record("not noticed")
             return
         }
@@ -309,12 +309,12 @@ struct SessionTableTests {
     @Test func aSessionThatIsNotUsedExpires() throws {
         let store = try store()
         let token = try open(store, lifetime: 100)
-        #expect(refusal(try exchange(token, store, at: 100)) == .expired)
+        #expect(rejection(try exchange(token, store, at: 100)) == .expired)
         var short = TokenRules()
         short.refreshSeconds = 50
         let next = try granted(exchange(token, store, at: 99, rules: short))
-        #expect(refusal(try exchange(next, store, at: 149, rules: short)) == .expired)
-        #expect(refusal(try exchange(next, store, at: 148, rules: short)) == nil)
+        #expect(rejection(try exchange(next, store, at: 149, rules: short)) == .expired)
+        #expect(rejection(try exchange(next, store, at: 148, rules: short)) == nil)
     }
 
     @Test func aSessionThatIsUsedEndsWithItsAbsoluteLifetime() throws {
@@ -328,8 +328,8 @@ struct SessionTableTests {
         let id = token.sessionID
         let session = try store.perform { try $0.session(id: id) }
         #expect(session?.expiresMilliseconds == 1_000_000)
-        #expect(refusal(try exchange(token, store, at: 999, rules: rules)) == nil)
-        #expect(refusal(try exchange(token, store, at: 1_000, rules: rules)) == .expired)
+        #expect(rejection(try exchange(token, store, at: 999, rules: rules)) == nil)
+        #expect(rejection(try exchange(token, store, at: 1_000, rules: rules)) == .expired)
     }
 
     @Test func aShorterAbsoluteLifetimeHoldsForSessionsThatExist() throws {
@@ -337,8 +337,8 @@ struct SessionTableTests {
         let token = try open(store)
         var rules = TokenRules()
         rules.absoluteSeconds = 1_000
-        #expect(refusal(try exchange(token, store, at: 1_000, rules: rules)) == .expired)
-        #expect(refusal(try exchange(token, store, at: 999, rules: rules)) == nil)
+        #expect(rejection(try exchange(token, store, at: 1_000, rules: rules)) == .expired)
+        #expect(rejection(try exchange(token, store, at: 999, rules: rules)) == nil)
     }
 
     // The ages of sessions are from before there was an absolute lifetime.
@@ -364,16 +364,16 @@ struct SessionTableTests {
         let now = Int64(Date().timeIntervalSince1970)
         #expect(abs(upgrade / 1000 - now) < 600)
         let next = try granted(exchange(token, store, at: now))
-        #expect(refusal(try exchange(next, store, at: upgrade / 1000 + 90 * 86_400)) == .expired)
+        #expect(rejection(try exchange(next, store, at: upgrade / 1000 + 90 * 86_400)) == .expired)
     }
 
     @Test func aSessionBelongsToItsClientAndItsApp() throws {
         let store = try store()
         let token = try open(store, client: "client_1")
-        #expect(refusal(try exchange(token, store)) == .otherClient)
-        #expect(refusal(try exchange(token, store, client: "client_2")) == .otherClient)
-        #expect(refusal(try exchange(token, store, client: "client_1", rules: nil)) == .unknown)
-        #expect(refusal(try exchange(token, store, client: "client_1", scope: "admin")) == .scope)
+        #expect(rejection(try exchange(token, store)) == .otherClient)
+        #expect(rejection(try exchange(token, store, client: "client_2")) == .otherClient)
+        #expect(rejection(try exchange(token, store, client: "client_1", rules: nil)) == .unknown)
+        #expect(rejection(try exchange(token, store, client: "client_1", scope: "admin")) == .scope)
         #expect(
             try granted(exchange(token, store, client: "client_1", scope: TokenScope.all)).generation == 1)
     }

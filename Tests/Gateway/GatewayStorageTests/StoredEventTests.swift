@@ -51,7 +51,7 @@ struct StoredEventTests {
     /// Pages join although two apps store events alternately and some events are deleted.
     @Test(arguments: [1, 2, 7, 300, 1_000])
     func pagesJoinWhereverTheyEnd(limit: Int) throws {
-        let place = try TestPlace()
+        let place = try TestStorage()
         let storage = try place.open()
         let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 24))
         defer { store.close() }

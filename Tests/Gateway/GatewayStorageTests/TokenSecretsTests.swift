@@ -10,10 +10,10 @@ import Testing
 @testable import GatewayStorage
 
 @Suite(.ownThreads) struct TokenSecretsTests {
-    private let place: TestPlace
+    private let place: TestStorage
     private let day: Int64 = 86_400_000
 
-    init() throws { place = try TestPlace() }
+    init() throws { place = try TestStorage() }
 
     private func secrets() throws -> TokenSecrets {
         try place.open().openSecrets()
@@ -27,7 +27,7 @@ import Testing
     @Test func keysSurviveARestartAndAreReadableByTheirOwnerOnly() throws {
         let before = try secrets()
         let signer = try before.signer(at: 0)
-        let after = try StoragePlace(place.configuration).open().openSecrets()
+        let after = try StorageLocation(place.configuration).open().openSecrets()
         #expect(try after.signer(at: 1).id == signer.id)
         #expect(try after.refreshKey() == before.refreshKey())
         #expect(try before.refreshKey().count == 32)

@@ -26,7 +26,7 @@ package final class AdminBench: Sendable {
     package static let passwordHash = PasswordHash(password, cost: passwordCost)
     private static let passwordCost = Scrypt.Cost(n: 16, r: 8, p: 1)
 
-    package let place: TestPlace
+    package let place: TestStorage
     package let clock = ManualClock(now: Date())
     package let apps: AppDirectory
     package let writeKey: String
@@ -39,14 +39,14 @@ package final class AdminBench: Sendable {
         _ transport: TestTransport = .standard, configure: (inout GatewayConfiguration) -> Void = { _ in }
     ) throws {
         self.transport = transport
-        place = try TestPlace(.issuingKey)
+        place = try TestStorage(.issuingKey)
         apps = try place.openControl()
         writeKey = try apps.createApp(id: "shop", name: "The shop").writeKey
         gateway = try Self.start(place, clock, transport, configure)
     }
 
     package static func start(
-        _ place: TestPlace, _ clock: ManualClock, _ transport: TestTransport = .standard,
+        _ place: TestStorage, _ clock: ManualClock, _ transport: TestTransport = .standard,
         _ configure: (inout GatewayConfiguration) -> Void = { _ in }
     ) throws -> Gateway {
         var configuration = place.configuration

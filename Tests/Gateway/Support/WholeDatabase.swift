@@ -16,7 +16,7 @@ package struct WholeDatabase {
 
     /// Everything that a gateway stores except its token keys: SQLite files or one PostgreSQL database.
     package static func all(
-        of place: TestPlace, files: [String] = ["control", "events", "analytics", "tokens"]
+        of place: TestStorage, files: [String] = ["control", "events", "analytics", "tokens"]
     ) throws -> [WholeDatabase] {
         try (TestEngine.standard == .sqlite ? files : ["database"]).map {
             WholeDatabase(name: $0, connection: try place.connection(to: $0))

@@ -17,7 +17,7 @@ struct SessionTests {
     /// The platform's transport, with a count of rejections.
     private struct WatchedTransport: HTTPTransport {
         private let base = makeDefaultTransport()
-        let refusals: Handshake
+        let rejections: Handshake
         let count = Lock(0)
 
         func send(
@@ -26,7 +26,7 @@ struct SessionTests {
             let response = try await base.send(request)
             if response.status == 401 {
                 count.withLock { $0 += 1 }
-                refusals.signal()
+                rejections.signal()
             }
             return response
         }
@@ -53,7 +53,7 @@ struct SessionTests {
     @Test func fiftyRefusalsPauseUntilTheNextSessionStart() async throws {
         let fixture = try GatewayFixture(enforcement: .required)
         let clock = ManualClock(now: Date())
-        let transport = WatchedTransport(refusals: Handshake())
+        let transport = WatchedTransport(rejections: Handshake())
         let configuration = configuration(fixture)
         configuration.transport = transport
         configuration.clock = clock
@@ -66,9 +66,9 @@ struct SessionTests {
             userId: "userId",
             sdkAuthSignature: try fixture.token(for: "userId", key: SharedKeys.stranger()))
         braze.logCustomEvent(name: "event")
-        for refusal in 1...50 {
-            await transport.refusals.wait(count: refusal)
-            if refusal < 50 { clock.advance(to: await clock.waitForSleeper()) }
+        for rejection in 1...50 {
+            await transport.rejections.wait(count: rejection)
+            if rejection < 50 { clock.advance(to: await clock.waitForSleeper()) }
         }
         await client.pipeline.engine.idle()
         let parked = try #require(await client.snapshot().parked.first)

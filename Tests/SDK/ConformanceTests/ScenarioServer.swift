@@ -109,8 +109,8 @@ final class ScenarioServer: HTTPTransport {
         if let offset = rule["date"]?.double { headers.append(("Date", date(offset))) }
         if let seconds = rule["retry_date"]?.double { headers.append(("Retry-After", date(seconds))) }
         let answer: TransportResponse
-        if let refusal = rule["refuse"] {
-            let body = JSONValue.object(["success": false, "auth_error": refusal])
+        if let rejection = rule["refuse"] {
+            let body = JSONValue.object(["success": false, "auth_error": rejection])
             answer = TransportResponse(status: 401, body: body.bytes)
         } else if let status = rule["status"]?.double {
             let body = rule["text"]?.string.map { Array($0.utf8) } ?? (rule["body"] ?? [:]).bytes

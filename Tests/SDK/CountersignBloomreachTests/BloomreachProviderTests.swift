@@ -47,7 +47,7 @@ struct BloomreachProviderTests {
 
     // MARK: Discovery
 
-    private func refusal(
+    private func rejection(
         _ provider: CustomerTokenProvider?, _ wording: AuthorizationProviderDiscovery.Wording
     ) throws -> (thrown: String, logged: [String]) {
         let lines = Lock<[String]>([])
@@ -94,9 +94,9 @@ struct BloomreachProviderTests {
                 "Registered CountersignBloomreachTests.NotAProvider class has to implement com.exponea.sdk.services.AuthorizationProvider"
             ),
         ] as [(AuthorizationProviderDiscovery.Wording, CustomerTokenProvider?, String)] {
-            let refusal = try refusal(provider, wording)
-            #expect(refusal.thrown == line)
-            #expect(refusal.logged == [line])
+            let rejection = try rejection(provider, wording)
+            #expect(rejection.thrown == line)
+            #expect(rejection.logged == [line])
         }
     }
 

@@ -155,7 +155,7 @@ struct EventConsumerTests {
         let transport = GatewayScript.transport(
             polls: GatewayScript.batch(GatewayScript.event(1)),
             GatewayScript.batch(GatewayScript.event(1), lease: "l-2"), clock: clock,
-            other: GatewayScript.refusal(409, "lease_expired"))
+            other: GatewayScript.rejection(409, "lease_expired"))
         var worker = try GatewayScript.consumer(transport, clock).makeAsyncIterator()
         #expect(try await worker.next()?.acknowledge() == false)
         #expect(try await worker.next() != nil)
@@ -176,8 +176,8 @@ struct EventConsumerTests {
 
     @Test func aBusyGatewayIsLeftAloneAsLongAsItSays() async throws {
         let transport = GatewayScript.transport(
-            polls: GatewayScript.refusal(503, "draining", headers: [("Retry-After", "7")]),
-            GatewayScript.refusal(429, "too_many_readers"), GatewayScript.batch(GatewayScript.event(1)),
+            polls: GatewayScript.rejection(503, "draining", headers: [("Retry-After", "7")]),
+            GatewayScript.rejection(429, "too_many_readers"), GatewayScript.batch(GatewayScript.event(1)),
             clock: clock)
         let consumer = try GatewayScript.consumer(transport, clock, fraction: 1)
         let worker = Task {
@@ -206,7 +206,7 @@ struct EventConsumerTests {
 
     @Test func anAcknowledgementIsTriedUntilItIsAnswered() async throws {
         let clock = clock
-        let answers = Answers([GatewayScript.refusal(503, "storage_unavailable"), GatewayScript.done])
+        let answers = Answers([GatewayScript.rejection(503, "storage_unavailable"), GatewayScript.done])
         let transport = ScriptedTransport { request in
             if request.url.lastPathComponent == "poll" { return GatewayScript.batch(GatewayScript.event(1)) }
             return answers.next() ?? GatewayScript.done
@@ -237,9 +237,9 @@ struct EventConsumerTests {
 
     @Test(
         arguments: [
-            (GatewayScript.refusal(401, "unauthenticated"), "unauthenticated"),
-            (GatewayScript.refusal(403, "forbidden"), "forbidden"),
-            (GatewayScript.refusal(404, "consumer_not_found"), "consumer_not_found"),
+            (GatewayScript.rejection(401, "unauthenticated"), "unauthenticated"),
+            (GatewayScript.rejection(403, "forbidden"), "forbidden"),
+            (GatewayScript.rejection(404, "consumer_not_found"), "consumer_not_found"),
             (TransportResponse(status: 404), "unexpected_answer"),
             (TransportResponse(status: 301), "unexpected_answer"),
             (GatewayScript.ok("<html>"), "unexpected_answer"),

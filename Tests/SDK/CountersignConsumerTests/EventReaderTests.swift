@@ -58,7 +58,7 @@ struct EventReaderTests {
 
     @Test func aPositionOfAnotherLogIsThrown() async throws {
         let transport = GatewayScript.transport(
-            polls: GatewayScript.refusal(422, "position_of_another_log"), clock: clock)
+            polls: GatewayScript.rejection(422, "position_of_another_log"), clock: clock)
         var pages = try reader(transport, after: "p1").makeAsyncIterator()
         do throws(ConsumerError) {
             _ = try await pages.next()

@@ -35,7 +35,7 @@ enum GatewayScript {
         TransportResponse(status: 200, body: Array(body.utf8))
     }
 
-    static func refusal(
+    static func rejection(
         _ status: Int, _ code: String, headers: [(name: String, value: String)] = []
     ) -> TransportResponse {
         TransportResponse(

@@ -32,16 +32,16 @@ struct ClaimCostTests {
         return queue
     }
 
-    /// The highest number of operations of 300 claims while most users are blocked. Meanwhile users get tokens, which are refused again.
+    /// The highest number of operations of 300 claims while most users are blocked. Meanwhile users get tokens, which are rejected again.
     private func mostSteps(users: Int, newestFirst: Bool) throws -> Int {
         let queue = try queue(users: users)
-        var lanes = Lanes()
+        var backoffs = UserBackoffs()
         var most = 0
         var claimed: [String] = []
         func claim() throws -> UserKey? {
-            lanes.lapse(at: 0)
+            backoffs.lapse(at: 0)
             var request = ClaimRequest(maximumEvents: 100, maximumBytes: 400_000)
-            request.blockedUsers = lanes.blocked
+            request.blockedUsers = backoffs.blocked
             request.newestFirst = newestFirst
             let before = queue.connection.virtualMachineSteps
             let events = try queue.claim(request)
@@ -50,14 +50,14 @@ struct ClaimCostTests {
             #expect(events.count <= 2)
             let user = events.first.map { UserKey($0.userID) }
             if claimed.count % 3 == 0, let user {
-                try queue.settle(Settlement(delivered: events), at: clock.now)
-                lanes.accepted(user)
+                try queue.settle(DeliveryOutcome(delivered: events), at: clock.now)
+                backoffs.accepted(user)
             }
             return user
         }
         // Most users are blocked already. The first claim reads past them, once.
         for number in 0..<users - 400 {
-            lanes.change(UserKey("user \(newestFirst ? users - 1 - number : number)")) {
+            backoffs.change(UserKey("user \(newestFirst ? users - 1 - number : number)")) {
                 $0.hold(until: nil, .init("no_token", ""))
             }
         }
@@ -66,11 +66,11 @@ struct ClaimCostTests {
         most = 0
         for round in 0..<300 {
             guard let user = try claim() else { break }
-            lanes.change(user) { $0.hold(until: nil, .init("no_token", "")) }
+            backoffs.change(user) { $0.hold(until: nil, .init("no_token", "")) }
             blocked.append(user)
             if round % 10 == 9 {
                 let user = blocked[round / 2]
-                _ = lanes.tokenChanged(for: user, generation: round, now: Double(round) * 100)
+                _ = backoffs.tokenChanged(for: user, generation: round, now: Double(round) * 100)
             }
         }
         return most
@@ -90,12 +90,12 @@ struct ClaimCostTests {
         var steps: [Int] = []
         for users in [500, 4_000, 20_000] {
             let queue = try queue(users: users)
-            var lanes = Lanes()
+            var backoffs = UserBackoffs()
             for number in 0..<users {
-                lanes.change(UserKey("user \(number)")) { $0.hold(until: nil, .init("no_token", "")) }
+                backoffs.change(UserKey("user \(number)")) { $0.hold(until: nil, .init("no_token", "")) }
             }
             var request = ClaimRequest(maximumEvents: 100, maximumBytes: 400_000)
-            request.blockedUsers = lanes.blocked
+            request.blockedUsers = backoffs.blocked
             #expect(try queue.claim(request).isEmpty)
             let before = queue.connection.virtualMachineSteps
             #expect(try queue.claim(request).isEmpty)
@@ -151,7 +151,7 @@ struct ClaimCostTests {
             let events = try queue.claim(request)
             #expect(try events.map(\.sequence) == expected(queue, request), "step \(step)")
             if Int.random(in: 0..<3, using: &random) == 0 {
-                try queue.settle(Settlement(delivered: events), at: clock.now)
+                try queue.settle(DeliveryOutcome(delivered: events), at: clock.now)
             }
         }
     }

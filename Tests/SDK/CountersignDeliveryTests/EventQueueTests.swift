@@ -122,7 +122,8 @@ struct EventQueueTests {
         try queue.append(rows(0..<5, user: "ada"), clock: clock)
         let events = try queue.claim(ClaimRequest(maximumEvents: 5, maximumBytes: .max))
         try queue.settle(
-            Settlement(quarantined: events.map { ($0, .init(code: "bad", reason: "it is")) }), at: clock.now)
+            DeliveryOutcome(quarantined: events.map { ($0, .init(code: "bad", reason: "it is")) }),
+            at: clock.now)
         #expect(try queue.quarantined().map(\.messageID) == ["m2", "m3", "m4"])
         #expect(try queue.value(of: .evictedFromQuarantine) == 2)
         try expectBalance(queue)
@@ -210,7 +211,7 @@ struct EventQueueTests {
         try queue.append(rows(1...3), clock: clock)
         let events = try queue.claim(ClaimRequest(maximumEvents: 3, maximumBytes: .max))
         try queue.wipe(("none", 0, 0), forgettingDevice: true)
-        try queue.settle(Settlement(delivered: events), at: clock.now)
+        try queue.settle(DeliveryOutcome(delivered: events), at: clock.now)
         #expect(try queue.value(of: .sent) == 0)
         try expectBalance(queue)
     }
@@ -228,9 +229,9 @@ struct EventQueueTests {
     @Test func leaseIsForOneUntilItLapsesOrItsHolderIsGone() throws {
         let first = try open()
         let second = try open()
-        let holder = LeaseHolder()
-        let other = LeaseHolder()
-        func acquire(_ queue: EventQueue, _ holder: LeaseHolder, _ uptime: TimeInterval) throws
+        let holder = LeaseOwner()
+        let other = LeaseOwner()
+        func acquire(_ queue: EventQueue, _ holder: LeaseOwner, _ uptime: TimeInterval) throws
             -> TimeInterval?
         {
             try queue.acquireLease(for: holder, uptime: uptime, request: 30)
@@ -258,8 +259,8 @@ struct EventQueueTests {
     @Test func leaseOutlastsTheRequestThatItIsTakenFor() throws {
         let first = try open()
         let second = try open()
-        let holder = LeaseHolder()
-        let other = LeaseHolder()
+        let holder = LeaseOwner()
+        let other = LeaseOwner()
         for timeout: TimeInterval in [1, 30, 60, 600] {
             #expect(try first.acquireLease(for: holder, uptime: 1_000, request: timeout) == nil)
             // A token took its time; then the request does.
@@ -271,8 +272,8 @@ struct EventQueueTests {
     }
 
     @Test func onAFullDiskOneClientSendsWithoutALease() {
-        let holder = LeaseHolder()
-        let other = LeaseHolder()
+        let holder = LeaseOwner()
+        let other = LeaseOwner()
         #expect(holder.acquire(path, uptime: 100, duration: 60) == nil)
         #expect(other.acquire(path, uptime: 101, duration: 60) == 160)
         #expect(other.acquire(path + "2", uptime: 101, duration: 60) == nil)
@@ -293,7 +294,7 @@ struct EventQueueTests {
                 PRAGMA max_page_count = 1;
                 """)
         }
-        let (holder, other) = (LeaseHolder(), LeaseHolder())
+        let (holder, other) = (LeaseOwner(), LeaseOwner())
         #expect(try first.acquireLease(for: holder, uptime: 1_000, request: 30) == nil)
         #expect(try second.acquireLease(for: other, uptime: 1_001, request: 30) != nil)
         try first.releaseLease(of: holder)
@@ -317,7 +318,7 @@ struct EventQueueTests {
         try queue.append(rows(51...60), clock: clock)
         #expect(try ids(queue) == (1...60).map { "m\($0)" })
         try queue.settle(
-            Settlement(delivered: try queue.claim(ClaimRequest(maximumEvents: 60, maximumBytes: .max))),
+            DeliveryOutcome(delivered: try queue.claim(ClaimRequest(maximumEvents: 60, maximumBytes: .max))),
             at: clock.now)
         try expectBalance(queue)
         #expect(

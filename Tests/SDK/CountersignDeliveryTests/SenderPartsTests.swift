@@ -52,7 +52,7 @@ struct SenderPartsTests {
     }
 
     @Test func aPauseGrowsAndItsReasonStaysUntilSomebodyResumes() {
-        var pause = Pause()
+        var pause = CircuitBreaker()
         for expected in [2.0, 4, 8] {
             pause.backOff(retry, serverDelay: nil, now: 0, fraction: 1)
             #expect(pause.state == .until(expected))
@@ -82,16 +82,16 @@ struct SenderPartsTests {
     }
 
     @Test func aSettlementThatFailedWaitsLongerEachTimeAndNotAfterAWipe() {
-        let settlement = Settlement(delivered: [event(1)])
-        var settling = Settling()
-        settling.settle(settlement)
-        settling.failed(retry, now: 0, fraction: 1)
-        #expect(settling.state == .waiting(settlement, until: 2, failures: 1))
-        settling.failed(retry, now: 2, fraction: 1)
-        #expect(settling.state == .waiting(settlement, until: 6, failures: 2))
-        settling.settled()
-        settling.failed(retry, now: 2, fraction: 1)
-        #expect(settling.state == .none)
+        let outcome = DeliveryOutcome(delivered: [event(1)])
+        var pendingOutcomes = PendingOutcomes()
+        pendingOutcomes.settle(outcome)
+        pendingOutcomes.failed(retry, now: 0, fraction: 1)
+        #expect(pendingOutcomes.state == .waiting(outcome, until: 2, failures: 1))
+        pendingOutcomes.failed(retry, now: 2, fraction: 1)
+        #expect(pendingOutcomes.state == .waiting(outcome, until: 6, failures: 2))
+        pendingOutcomes.settled()
+        pendingOutcomes.failed(retry, now: 2, fraction: 1)
+        #expect(pendingOutcomes.state == .none)
     }
 
     @Test func batchesAreHalvedAndOneEventIsNot() {
@@ -109,69 +109,69 @@ struct SenderPartsTests {
 
     @Test func aLanePausesForGoodOnlyWhereNoTokenChangesByItself() {
         for pauses in [true, false] {
-            var lane = Lane()
-            lane.tokenRefused(1)
-            lane.park(problem, retry: retry, pauses: pauses, serverDelay: nil, now: 0, fraction: 1)
-            #expect(lane.state == .waiting(until: 2))
-            #expect(lane.mustNotResend(1))
-            lane.lapse(at: 2)
-            #expect(lane.state == .open)
-            #expect(!lane.mustNotResend(1))
-            lane.park(problem, retry: retry, pauses: pauses, serverDelay: nil, now: 2, fraction: 1)
-            #expect(lane.state == (pauses ? .paused : .waiting(until: 3_602)))
-            lane.lapse(at: 4_000)
-            #expect(lane.isPaused == pauses)
-            lane.unblock()
-            #expect(lane.state == .open)
-            #expect(lane.failures == 2)
+            var backoff = UserBackoff()
+            backoff.tokenRefused(1)
+            backoff.park(problem, retry: retry, pauses: pauses, serverDelay: nil, now: 0, fraction: 1)
+            #expect(backoff.state == .waiting(until: 2))
+            #expect(backoff.mustNotResend(1))
+            backoff.lapse(at: 2)
+            #expect(backoff.state == .open)
+            #expect(!backoff.mustNotResend(1))
+            backoff.park(problem, retry: retry, pauses: pauses, serverDelay: nil, now: 2, fraction: 1)
+            #expect(backoff.state == (pauses ? .paused : .waiting(until: 3_602)))
+            backoff.lapse(at: 4_000)
+            #expect(backoff.isPaused == pauses)
+            backoff.unblock()
+            #expect(backoff.state == .open)
+            #expect(backoff.failures == 2)
         }
     }
 
     @Test func aLaneThatWaitsStillDoesWhenTheProviderReturns() {
-        var lanes = Lanes()
+        var backoffs = UserBackoffs()
         let ada = UserKey("ada")
-        lanes.change(ada) { $0.hold(until: 5, problem) }
-        lanes.change(ada) { $0.tokenPending() }
-        #expect(lanes.awaitTokens)
-        let wasAsked = (0..<2).map { _ in lanes.tokenResolved(for: ada) }
+        backoffs.change(ada) { $0.hold(until: 5, problem) }
+        backoffs.change(ada) { $0.tokenPending() }
+        #expect(backoffs.awaitTokens)
+        let wasAsked = (0..<2).map { _ in backoffs.tokenResolved(for: ada) }
         #expect(wasAsked == [true, false])
-        #expect(lanes[ada]?.state == .waiting(until: 5))
-        lanes.lapse(at: 5)
-        #expect(lanes.blocked.isEmpty)
+        #expect(backoffs[ada]?.state == .waiting(until: 5))
+        backoffs.lapse(at: 5)
+        #expect(backoffs.blocked.isEmpty)
     }
 
     @Test func newTokensResumeAtOnceFiveTimesUntilSomethingIsAccepted() {
-        var lanes = Lanes()
+        var backoffs = UserBackoffs()
         let ada = UserKey("ada")
         var generation = 0
         func resumptions(_ count: Int) -> [Bool] {
             (0..<count).map { _ in
                 generation += 1
-                lanes.change(ada) { $0.tokenRefused(generation) }
-                return lanes.tokenChanged(for: ada, generation: generation, now: 0)
+                backoffs.change(ada) { $0.tokenRefused(generation) }
+                return backoffs.tokenChanged(for: ada, generation: generation, now: 0)
             }
         }
         #expect(resumptions(6) == [true, true, true, true, true, false])
-        lanes.accepted(ada)
+        backoffs.accepted(ada)
         #expect(resumptions(2) == [true, true])
     }
 
     @Test func onlyATokenOfTheProviderEndsItsFailures() {
-        var lanes = Lanes()
+        var backoffs = UserBackoffs()
         let ada = UserKey("ada")
-        lanes.change(ada) { [retry, problem] in
+        backoffs.change(ada) { [retry, problem] in
             $0.parkForProvider(problem, retry: retry, serverDelay: nil, now: 0, fraction: 1)
         }
-        lanes.authorized(ada, generation: 1, provided: false)
-        #expect(lanes[ada]?.providerFailures == 1)
-        lanes.authorized(ada, generation: 1, provided: true)
-        #expect(lanes[ada]?.providerFailures == 0)
+        backoffs.authorized(ada, generation: 1, provided: false)
+        #expect(backoffs[ada]?.providerFailures == 1)
+        backoffs.authorized(ada, generation: 1, provided: true)
+        #expect(backoffs[ada]?.providerFailures == 0)
     }
 
     @Test func ofTheLastTwoTheSecondIsTriedUnlessTheServerSaysWhoIsRefused() {
         let events = [event(1), event(2)]
-        for (cause, expected) in [(Isolation.Cause.serverFault, 1), (.tooLarge, 1), (.refused, 0)] {
-            #expect(Isolation(cause: cause, suspects: events).probe == [events[expected]])
+        for (cause, expected) in [(BatchBisection.Cause.serverFault, 1), (.tooLarge, 1), (.refused, 0)] {
+            #expect(BatchBisection(cause: cause, suspects: events).probe == [events[expected]])
         }
     }
 }

@@ -142,7 +142,7 @@ struct SenderTests {
 
     // MARK: Queue failures
 
-    /// Sends an event, which is accepted, up to its settlement.
+    /// Sends an event, which is accepted, up to its outcome.
     private func deliver(_ event: QueuedEvent, by sender: inout Sender) {
         sender.flush()
         _ = sender.next(now: 0)
@@ -153,7 +153,7 @@ struct SenderTests {
         _ = sender.answered(
             ServerAnswer(.accepted(duplicates: 0, rejected: [], warning: nil), status: 200), now: 0,
             fraction: 1)
-        #expect(sender.next(now: 0) == .settle(Settlement(delivered: [event])))
+        #expect(sender.next(now: 0) == .settle(DeliveryOutcome(delivered: [event])))
     }
 
     @Test func whatCouldNotBeSettledIsNotSentAgain() {
@@ -162,9 +162,9 @@ struct SenderTests {
         deliver(event, by: &sender)
         sender.settleFailed(.init("queue", "disk full"), now: 0, fraction: 1)
         #expect(sender.next(now: 0) == .wait(until: 2))
-        #expect(sender.next(now: 2) == .settle(Settlement(delivered: [event])))
+        #expect(sender.next(now: 2) == .settle(DeliveryOutcome(delivered: [event])))
         sender.settled()
-        #expect(sender.next(now: 2) != .settle(Settlement(delivered: [event])))
+        #expect(sender.next(now: 2) != .settle(DeliveryOutcome(delivered: [event])))
     }
 
     @Test func aWipeEndsTheWaitOfASettlementThatFailed() {

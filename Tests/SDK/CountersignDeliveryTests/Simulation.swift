@@ -66,8 +66,8 @@ struct Simulation {
                 sender.authorized(generation: generations[user] ?? 0)
             case .send(let events, let attempt):
                 send(events, attempt: attempt)
-            case .settle(let settlement):
-                settle(settlement)
+            case .settle(let outcome):
+                settle(outcome)
             case .finish:
                 break
             }
@@ -104,11 +104,11 @@ struct Simulation {
         if let verdict = consequence?.failure { failures.append(verdict) }
     }
 
-    private mutating func settle(_ settlement: Settlement) {
+    private mutating func settle(_ outcome: DeliveryOutcome) {
         let gone = Set(
-            settlement.delivered.map(\.sequence) + settlement.quarantined.map(\.event.sequence))
-        delivered += settlement.delivered
-        quarantined += settlement.quarantined.map(\.event)
+            outcome.delivered.map(\.sequence) + outcome.quarantined.map(\.event.sequence))
+        delivered += outcome.delivered
+        quarantined += outcome.quarantined.map(\.event)
         queue.removeAll { gone.contains($0.sequence) }
         sender.settled()
     }

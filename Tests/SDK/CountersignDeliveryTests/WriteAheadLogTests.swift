@@ -8,7 +8,7 @@ import Testing
 /// The log of events by itself, on disks and in directories that are not as they should be.
 struct WriteAheadLogTests {
     private let folder = TemporaryFolder()
-    private let holder = LeaseHolder()
+    private let holder = LeaseOwner()
 
     init() throws {
         try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)

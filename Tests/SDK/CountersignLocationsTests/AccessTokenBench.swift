@@ -71,7 +71,7 @@ final class AccessTokenBench: Sendable {
     ) -> AccessTokens {
         AccessTokens(
             configuration: configuration ?? self.configuration, isSparse: isSparse,
-            surroundings: AccessTokens.Surroundings(
+            dependencies: AccessTokens.Dependencies(
                 store: store ?? self.store, lockFile: directory.appendingPathComponent("lock"),
                 transport: transport ?? self.transport, clock: clock ?? self.clock,
                 random: { [fraction] in fraction.withLock { $0 } },

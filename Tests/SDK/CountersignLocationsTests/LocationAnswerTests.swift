@@ -50,7 +50,7 @@ struct LocationAnswerTests {
         let uuid = try await client.record(here)
         _ = try await client.count()
         let queue = bench.configuration.folder.directory.appendingPathComponent("queue.sqlite")
-        let holder = LeaseHolder()
+        let holder = LeaseOwner()
         let other = try EventQueue(path: queue.path, limits: QueueLimits(), clock: bench.clock)
         #expect(try other.acquireLease(for: holder, uptime: bench.clock.uptime, request: 30) == nil)
         let error = await #expect(throws: CountersignError.self) { try await client.sync() }

@@ -26,7 +26,7 @@ struct LocationClientTests {
         #expect(delivered.count == 1)
         #expect(bench.stored.withLock { $0 } == [uuid])
         #expect(bench.uploads.withLock { $0.map(\.token) } == ["Bearer A0", "Bearer A1"])
-        #expect(bench.http.withLock { $0.map(\.status) } == [401, 200], "the app sees the refusal too")
+        #expect(bench.http.withLock { $0.map(\.status) } == [401, 200], "the app sees the rejection too")
         #expect(bench.authorization.withLock { $0.map(\.isSuccess) } == [true])
         #expect(bench.authorization.withLock { $0[0].response["access_token"] } == "A1")
         #expect(bench.locations.withLock { $0 } == [uuid])

@@ -99,10 +99,10 @@ struct RefreshPartsTests {
         #expect(obstacle.wait == nil)
         let isTooMuch = [0, 99, 100, 101].map { obstacle.isUnusable(at: $0, count: 2, span: 100) }
         #expect(isTooMuch == [false, false, true, false])
-        let isForGood = [0, 100, 101, 102].map { obstacle.isRefusedForGood(at: $0, count: 3, span: 100) }
+        let isForGood = [0, 100, 101, 102].map { obstacle.isRejectedForGood(at: $0, count: 3, span: 100) }
         #expect(isForGood == [false, false, true, true])
         obstacle.forgive()
-        let isStillForGood = obstacle.isRefusedForGood(at: 300, count: 3, span: 100)
+        let isStillForGood = obstacle.isRejectedForGood(at: 300, count: 3, span: 100)
         #expect(!isStillForGood)
     }
 

@@ -26,7 +26,7 @@ struct RefusedTokenTests {
         #expect(retryAt(&machine, 0) == 2)
         #expect(retryAt(&machine, 2) == nil)
         machine.accepted(machine.generation - 1)
-        #expect(retryAt(&machine, 2) == 6, "the row of refusals goes on")
+        #expect(retryAt(&machine, 2) == 6, "the row of rejections goes on")
         machine.accepted(machine.generation)
         #expect(retryAt(&machine, 6) == nil)
         #expect(retryAt(&machine, 6) == 8)

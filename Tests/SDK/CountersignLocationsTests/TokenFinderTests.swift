@@ -75,7 +75,8 @@ struct TokenFinderTests {
                 #"{"access_token":"A","expires_in":3600,"expires_at":1771614000,"refresh_token":"R","user":{"id":"u","last_sign_in_at":"2026-02-20T18:00:00Z"}}"#,
             access: "A", refresh: "R", lifetime: 3_600),
         Vector(
-            name: "13 refusal", json: #"{"error":"invalid_grant"}"#, access: nil, refresh: nil, lifetime: nil),
+            name: "13 rejection", json: #"{"error":"invalid_grant"}"#, access: nil, refresh: nil,
+            lifetime: nil),
         Vector(name: "14 empty", json: "{}", access: nil, refresh: nil, lifetime: nil),
         Vector(
             name: "not tokens",

@@ -28,7 +28,7 @@ struct DeliveryEngineTests {
     private struct Rival: Sendable {
         let path: String
         let clock: ManualClock
-        let holder = LeaseHolder()
+        let holder = LeaseOwner()
 
         init(_ bench: Bench) {
             path = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path

@@ -20,7 +20,7 @@ struct DocumentedTests {
 
         client.identify(userID: "user-1", token: try fixture.token(for: "user-1", lifetime: -600))
         client.track("Order Completed", properties: ["total": 42.5])
-        #expect(await client.flush().delivered == 0)  // refused, and kept
+        #expect(await client.flush().delivered == 0)  // rejected, and kept
 
         client.setToken(try fixture.token(for: "user-1"))
         #expect(await client.flush().delivered == 2)  // identify and track

@@ -29,7 +29,7 @@ struct FailureLogTests {
         return try bench.makeClient()
     }
 
-    private func refusal(_ code: AuthErrorCode, _ reason: String? = nil) -> TransportResponse {
+    private func rejection(_ code: AuthErrorCode, _ reason: String? = nil) -> TransportResponse {
         .json(
             401,
             #"{"success":false,"auth_error":{"error_code":\#(code.rawValue),"reason":"\#(reason ?? code.reason)"}}"#
@@ -37,7 +37,7 @@ struct FailureLogTests {
     }
 
     @Test func aMissingTokenIsAWarningThatNamesTheRemedyOnceForEachUser() async throws {
-        let answer = refusal(.missingToken)
+        let answer = rejection(.missingToken)
         let client = try open { _ in answer }
         for user in ["ada", "bob"] {
             client.identify(userID: user)
@@ -51,7 +51,7 @@ struct FailureLogTests {
 
     @Test func anotherFailureOfTheSameUserIsAnotherWarning() async throws {
         let code = Lock(AuthErrorCode.expired)
-        let client = try open { _ in self.refusal(code.withLock { $0 }) }
+        let client = try open { _ in self.rejection(code.withLock { $0 }) }
         client.identify(userID: "ada", token: "secret.secret.secret")
         await client.flush()
         code.withLock { $0 = .noMatchingPublicKeys }
@@ -64,7 +64,7 @@ struct FailureLogTests {
     }
 
     @Test func aTokenThatCannotBeOneIsAWarning() async throws {
-        let client = try open { _ in self.refusal(.missingToken) }
+        let client = try open { _ in self.rejection(.missingToken) }
         client.identify(userID: "ada", token: "not a token\n")
         await client.flush()
         let text = lines.withLock { $0 }
@@ -74,7 +74,7 @@ struct FailureLogTests {
     }
 
     @Test func aProviderThatFailsIsAWarning() async throws {
-        let client = try open({ _ in self.refusal(.missingToken) }) { $0.tokenProvider = { _ in nil } }
+        let client = try open({ _ in self.rejection(.missingToken) }) { $0.tokenProvider = { _ in nil } }
         client.identify(userID: "ada")
         await client.flush()
         #expect(
@@ -87,7 +87,7 @@ struct FailureLogTests {
     /// Which a server that dumps requests into its answers does.
     @Test func aTokenThatTheServerRepeatsIsNotLogged() async throws {
         let answers = Lock([
-            refusal(.expired, "secret.secret.secret"),
+            rejection(.expired, "secret.secret.secret"),
             .json(503, #"{"code":"busy","reason":"Bearer secret.secret.secret"}"#),
             .json(404, #"{"code":"secret.secret.secret","reason":"secret.secret.secret"}"#),
         ])

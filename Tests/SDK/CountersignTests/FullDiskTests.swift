@@ -118,7 +118,7 @@ import TestSupport
             if isRestarted {
                 await client.close()
                 // The first client is of a process that has ended.
-                let gone = LeaseHolder().id
+                let gone = LeaseOwner().id
                 for name in try FileManager.default.contentsOfDirectory(atPath: directory.path)
                 where name.hasPrefix(WriteAheadLog.prefix) {
                     let number = name.dropLast(WriteAheadLog.suffix.count).last ?? "0"

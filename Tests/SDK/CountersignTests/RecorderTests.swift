@@ -327,7 +327,7 @@ struct RecorderTests {
     @Test func whatIsWrittenAgainIsReadOnce() throws {
         let bench = try Bench()
         let directory = bench.configuration.instanceDirectory
-        let log = WriteAheadLog(directory: directory, holder: LeaseHolder())
+        let log = WriteAheadLog(directory: directory, holder: LeaseOwner())
         func event(_ name: String) -> RenderedEvent {
             RenderedEvent(messageID: name, userID: nil, sessionID: "s", body: Array("{}".utf8))
         }

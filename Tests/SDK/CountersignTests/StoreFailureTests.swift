@@ -168,7 +168,7 @@ struct StoreFailureTests {
         try await fixture.record("own")
         #expect(try await fixture.names() == ["own"])
         let directory = fixture.bench.configuration.instanceDirectory
-        let gone = LeaseHolder()
+        let gone = LeaseOwner()
         let event = RenderedEvent(
             messageID: "m", userID: "ada", sessionID: "s", body: Array(#"{"event":"other"}"#.utf8))
         let log = WriteAheadLog(directory: directory, holder: gone)
@@ -227,7 +227,7 @@ struct StoreFailureTests {
         let bench = try Bench()
         let answers = Lock([false, true, true])
         let log = WriteAheadLog(
-            directory: bench.configuration.instanceDirectory, holder: LeaseHolder(),
+            directory: bench.configuration.instanceDirectory, holder: LeaseOwner(),
             makeDurable: { _ in answers.withLock { $0.removeFirst() } })
         let event = RenderedEvent(messageID: "m", userID: nil, sessionID: "s", body: [])
         try log.append([event])
@@ -246,7 +246,7 @@ struct StoreFailureTests {
         let flushed = Lock([Int32]())
         let meanwhile = Lock<[@Sendable () -> Void]>([])
         let log = WriteAheadLog(
-            directory: bench.configuration.instanceDirectory, holder: LeaseHolder(),
+            directory: bench.configuration.instanceDirectory, holder: LeaseOwner(),
             makeDurable: { descriptor in
                 meanwhile.withLock { $0.popLast() }?()
                 flushed.withLock { $0.append(descriptor) }
@@ -263,7 +263,7 @@ struct StoreFailureTests {
     @Test func aLogThatCouldNotStartOverConfirmsNothing() throws {
         let bench = try Bench()
         let directory = bench.configuration.instanceDirectory
-        let log = WriteAheadLog(directory: directory, holder: LeaseHolder())
+        let log = WriteAheadLog(directory: directory, holder: LeaseOwner())
         let event = RenderedEvent(messageID: "m", userID: nil, sessionID: "s", body: [])
         try log.append([event])
         try FileManager.default.removeItem(at: directory)
@@ -399,7 +399,7 @@ struct StoreFailureTests {
         let fixture = try Fixture()
         let directory = fixture.bench.configuration.instanceDirectory
         let event = RenderedEvent(messageID: "m", userID: "ada", sessionID: "s", body: [])
-        let log = WriteAheadLog(directory: directory, holder: LeaseHolder())
+        let log = WriteAheadLog(directory: directory, holder: LeaseOwner())
         let (before, after) = try await fixture.storage.perform { [clock = fixture.bench.clock] queue in
             try queue.append([event.numbered(1)], from: "log", clock: clock)
             let before = try queue.value(of: .rows)

@@ -12,7 +12,7 @@ import Testing
 /// A server whose responses are partial, cut or lost.
 @Suite(.closing)
 struct UnreliableServerTests {
-    /// Parts of batches are refused, answers are cut or lost after the server has stored the events.
+    /// Parts of batches are rejected, answers are cut or lost after the server has stored the events.
     @Test func partialAndLostAnswersLoseNothingAndDoubleNothing() async throws {
         var bench = try Bench()
         bench.configuration.batchEvents = 10
@@ -25,7 +25,7 @@ struct UnreliableServerTests {
             if dice == 0 { throw HTTPTransportError(.connectionLost, "before the server had it") }
             if dice == 1 { return .json(503, "{}", headers: [("Retry-After", "1")]) }
             if dice == 2 {
-                // A subset is refused, always the same events.
+                // A subset is rejected, always the same events.
                 gateway.judge { received in
                     let bad = received.messages.enumerated().filter {
                         $0.element.event?.hasSuffix("7") == true

@@ -18,7 +18,7 @@ struct ConfigurationTests {
         let customer = folder.appendingPathComponent("exponea/customer.json")
         let clock = ManualClock()
         let exponea = Exponea()
-        exponea.setTestSurroundings(
+        exponea.setTestDependencies(
             dataDirectory: folder, transport: ScriptedTransport { _ in TransportResponse(status: 200) },
             clock: clock)
         let map: [String: Any] = [

@@ -37,7 +37,7 @@ struct ExponeaSampleTests {
             recipient: CustomerIdentifier(name: "registered", value: "ada"), in: fixture.appID)
         try fixture.gateway.refreshApps()
         Exponea.logger = logger
-        Exponea.shared.setTestSurroundings(
+        Exponea.shared.setTestDependencies(
             dataDirectory: URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent("device"))
         Exponea.shared.authorizationProvider = nil
     }

@@ -30,7 +30,7 @@ struct QuickStartTests {
 
     private func start() -> Exponea {
         let exponea = Exponea()
-        exponea.setTestSurroundings(dataDirectory: folder, transport: server)
+        exponea.setTestDependencies(dataDirectory: folder, transport: server)
         return exponea
     }
 

@@ -85,7 +85,7 @@ enum TokenScenario {
         let stored = words.filter { $0[0] == "stored" && $0[1].utf8.count == 36 }.map { String($0[1]) }
         let refreshes = words.count { $0[0] == "refresh" }
         let logins = words.count { $0[0] == "login" }
-        let refusals = words.count { $0[0] == "refused" }
+        let rejections = words.count { $0[0] == "refused" }
         // An answer that is lost has to be asked for again.
         let losses = words.count { $0[0] == "lost" }
         let minimum = tokens + losses
@@ -96,12 +96,12 @@ enum TokenScenario {
         let lost = stored.count { !ids.contains($0) }
         let twice = received.count - ids.count
         let isGood =
-            lost == 0 && twice == 0 && logins == 0 && refusals == 0 && !stored.isEmpty
+            lost == 0 && twice == 0 && logins == 0 && rejections == 0 && !stored.isEmpty
             && Double(refreshes) <= Double(minimum) * 1.1
         print(
             "A3: \(isGood ? "ok" : "FAILED"): \(devices) devices, \(kills) kills, \(stored.count) accepted, "
                 + "\(lost) lost, \(twice) twice, \(refreshes) refreshes for \(tokens) lifetimes and \(losses) lost answers, "
-                + "\(refusals) refused, \(logins) logins needed")
+                + "\(rejections) refused, \(logins) logins needed")
         return isGood
     }
 }

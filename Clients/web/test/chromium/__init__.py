@@ -474,7 +474,7 @@ def facade(browser, stand):
     until(lambda: len(stand.stored("braze order")) == 1, page=page)
     assert run(page, "errors") == [[22, "EXPIRED", "ada", True]]
     visit.check()
-    say("Braze's functions deliver, and a refused signature is replaced by their callback")
+    say("Braze's functions deliver, and a rejected signature is replaced by their callback")
 
 
 def samples(browser, stand):
@@ -508,7 +508,7 @@ def samples(browser, stand):
         assert refused[number:] == [[20, "NEW-USER-ID", signature]], refused
         page.add_script_tag(url="/sample/set-signature.js", type="module")
     visit.check()
-    say("Braze's samples in JavaScript deliver: both of their signatures are refused and replaced by their callback")
+    say("Braze's samples in JavaScript deliver: both of their signatures are rejected and replaced by their callback")
 
 
 def documented(browser, stand):
@@ -562,7 +562,7 @@ def served(browser, stand):
             assert len(stand.stored("served")) == 1
             visit.context.close()
     stand.site.scripts_from = ""
-    say("the gateway's copy is loaded by a page of another origin, and refused where its digest is another")
+    say("the gateway's copy is loaded by a page of another origin, and rejected where its digest is another")
 
 
 def serve(stand):

@@ -28,11 +28,11 @@ package enum DatabaseSchema {
         package static let newest = 0
 
         package static func version(of address: DatabaseAddress) throws(GatewayError) -> Int {
-            throw StoragePlace.notBuilt
+            throw StorageLocation.notBuilt
         }
 
         package static func migrate(_ address: DatabaseAddress) throws(GatewayError) {
-            throw StoragePlace.notBuilt
+            throw StorageLocation.notBuilt
         }
     #endif
 }

@@ -21,7 +21,7 @@ final class GatewayExchange: Sendable {
         var told: UInt64?
         var outgoing: [ClusterMessage] = []
         /// By request; nil without a response.
-        var answers: BytewiseDictionary<SampleJudge.Verdict?> = [:]
+        var answers: BytewiseDictionary<SampleVerifier.Verdict?> = [:]
         var sharedUntil: UInt64 = 0
         var isStopping = false
     }
@@ -29,7 +29,7 @@ final class GatewayExchange: Sendable {
     private let channel: (any ClusterChannel)?
     private let gateways: @Sendable () -> Int
     private let feed: LiveFeed
-    private let judge: SampleJudge
+    private let judge: SampleVerifier
     private let samples: any AnalyticsLog
     private let state = Lock(State())
     private let answered = Condition()
@@ -37,7 +37,7 @@ final class GatewayExchange: Sendable {
     /// `judge` uses only this gateway's memory. `gateways` returns the number of live gateways.
     init(
         _ channel: (any ClusterChannel)?, gateways: @escaping @Sendable () -> Int, _ feed: LiveFeed,
-        _ judge: SampleJudge, _ samples: any AnalyticsLog
+        _ judge: SampleVerifier, _ samples: any AnalyticsLog
     ) {
         self.gateways = gateways
         self.channel = channel
@@ -65,7 +65,7 @@ final class GatewayExchange: Sendable {
     func stop() { channel?.stop() }
 
     /// Asks other gateways to verify a sample. Returns nil without a response. May take some seconds.
-    func ask(_ sample: FailureSample) -> SampleJudge.Verdict? {
+    func ask(_ sample: FailureSample) -> SampleVerifier.Verdict? {
         guard let channel, gateways() > 1 else { return nil }
         let id = UUIDv7.make()
         let isAsked = state.withLock { state in
@@ -141,7 +141,7 @@ final class GatewayExchange: Sendable {
         guard let members = answer.members, let id = members["id"].flatMap({ String(jsonValue: $0) }),
             let checks = members["checks"].flatMap({ [FailureSample.Check](jsonValue: $0) })
         else { return }
-        let verdict = SampleJudge.Verdict(
+        let verdict = SampleVerifier.Verdict(
             checks: checks,
             code: members["code"].flatMap { Int(jsonValue: $0) }.map { AuthErrorCode(rawValue: $0) },
             note: members["note"].flatMap { String(jsonValue: $0) })

@@ -16,7 +16,7 @@ struct LockedDataDirectory: Sendable {
         _ configuration: GatewayConfiguration, log: GatewayLog, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
         guard configuration.database == nil else {
-            storage = try StoragePlace(configuration).open(now: now)
+            storage = try StorageLocation(configuration).open(now: now)
             backups = nil
             lock = Lock(nil)
             self.directory = nil

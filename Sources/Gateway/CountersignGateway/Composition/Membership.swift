@@ -33,7 +33,7 @@ struct Membership: Sendable {
         return ClusterGauges(
             gateways: member.gateways,
             beat: member.lastBeat.map { beat in
-                ClusterGauges.Beat(
+                ClusterGauges.Heartbeat(
                     ageSeconds: Milliseconds(beat.ageMilliseconds).seconds,
                     clockOffsetSeconds: Milliseconds(beat.clockOffsetMilliseconds).seconds,
                     readerLagSeconds: Milliseconds(beat.readerLagMilliseconds).seconds)

@@ -46,7 +46,7 @@ struct Monitoring: Sendable {
             }.described(
                 APIOperation(
                     summary: "Read the metrics in the format of Prometheus",
-                    contentType: "text/plain; version=0.0.4; charset=utf-8", refusals: [403]))
+                    contentType: "text/plain; version=0.0.4; charset=utf-8", rejections: [403]))
         ]
     }
 }

@@ -59,7 +59,7 @@ struct Servers: Sendable {
         let router = Router(
             endpoints + UnsupportedProtocol.endpoints.map(\.forPages) + [description] + admin.appEndpoints
                 + (isApart ? [] : admin.endpoints),
-            refusals: dialects.compactMap(\.refusal) + [AdminAPI.refusal])
+            rejections: dialects.compactMap(\.rejection) + [AdminAPI.rejection])
         let middleware = Middleware(
             router: router,
             addresses: AddressLimiter(
@@ -87,7 +87,7 @@ struct Servers: Sendable {
             return
         }
         let adminMiddleware = Middleware(
-            router: Router(admin.endpoints + admin.appEndpoints, refusals: [AdminAPI.refusal]),
+            router: Router(admin.endpoints + admin.appEndpoints, rejections: [AdminAPI.rejection]),
             addresses: middleware.addresses,
             cors: middleware.cors)
         self.admin = try HTTPServer(

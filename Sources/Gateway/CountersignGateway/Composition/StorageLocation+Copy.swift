@@ -8,7 +8,7 @@ package import GatewayStorage
 extension StorageCopy {
     /// A copy of all data from a data directory to a database or the reverse. Throws `invalid` for other
     /// combinations, and errors of either storage.
-    package init(from source: StoragePlace, to target: StoragePlace) throws(GatewayError) {
+    package init(from source: StorageLocation, to target: StorageLocation) throws(GatewayError) {
         #if POSTGRESQL
             switch (source, target) {
             case (.folder(let path), .database(let address)):
@@ -28,7 +28,7 @@ extension StorageCopy {
                 )
             }
         #else
-            throw StoragePlace.notBuilt
+            throw StorageLocation.notBuilt
         #endif
     }
 

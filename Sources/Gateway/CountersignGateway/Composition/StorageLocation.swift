@@ -7,7 +7,7 @@ package import GatewayStorage
 #endif
 
 /// The location of the data of gateways and commands.
-package enum StoragePlace: Sendable, CustomStringConvertible {
+package enum StorageLocation: Sendable, CustomStringConvertible {
     /// A data directory, used by one gateway at a time.
     case folder(String)
     /// A database, shared by any number of gateways.

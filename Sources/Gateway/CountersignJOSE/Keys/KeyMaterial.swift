@@ -176,7 +176,7 @@ enum KeyMaterial: Sendable {
             OSSL_PARAM_BLD_push_BN(builder, name("n"), n)
             OSSL_PARAM_BLD_push_BN(builder, name("e"), e)
         }
-        guard let key else { throw JOSEError(.unreadableKey, "OpenSSL refuses the numbers of this key") }
+        guard let key else { throw JOSEError(.unreadableKey, "OpenSSL rejects the numbers of this key") }
         return key
     }
 

@@ -38,13 +38,13 @@ public final class VerifiedTokenCache: Sendable {
 
     /// A ring of entries with CLOCK eviction: the hand evicts entries that were not found since its last
     /// pass. So tokens used only once do not displace tokens in use.
-    private struct Circle {
-        struct Place {
+    private struct ClockBuffer {
+        struct Slot {
             var entry: Entry?
             var wasFound = false
         }
 
-        private var places: [Place] = []
+        private var places: [Slot] = []
         private var free: [Int] = []
         private var index: [Key: Int] = [:]
         private var hand = 0
@@ -65,10 +65,10 @@ public final class VerifiedTokenCache: Sendable {
             while bytes + entry.cost > room { turn() }
             bytes += entry.cost
             if let place = free.popLast() {
-                places[place] = Place(entry: entry)
+                places[place] = Slot(entry: entry)
                 index[entry.key] = place
             } else {
-                places.append(Place(entry: entry))
+                places.append(Slot(entry: entry))
                 index[entry.key] = places.count - 1
             }
         }
@@ -84,7 +84,7 @@ public final class VerifiedTokenCache: Sendable {
 
         private mutating func remove(_ place: Int) {
             guard let entry = places[place].entry else { return }
-            places[place] = Place()
+            places[place] = Slot()
             free.append(place)
             index[entry.key] = nil
             bytes -= entry.cost
@@ -93,7 +93,7 @@ public final class VerifiedTokenCache: Sendable {
 
     /// The maximum memory of the entries in bytes. A token takes 0.7 to 1 KB.
     public let maximumBytes: Int
-    private let circle = Lock(Circle())
+    private let circle = Lock(ClockBuffer())
 
     /// Creates an empty cache.
     ///

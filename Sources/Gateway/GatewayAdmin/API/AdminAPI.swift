@@ -7,7 +7,7 @@ internal import GatewayStorage
 
 /// The admin API: authorizes requests and handles them outside the server's thread.
 ///
-/// Each lane has a queue that handles one request at a time. So a change of a setting never waits for a
+/// Each queueClass has a queue that handles one request at a time. So a change of a setting never waits for a
 /// report, a password hash or a backup.
 package final class AdminAPI: Sendable {
     private let directory: AppDirectory
@@ -24,7 +24,7 @@ package final class AdminAPI: Sendable {
     private let passwordQueue = DispatchQueue(label: "admin passwords")
     private let backupQueue = DispatchQueue(label: "admin backups")
     private let otherGatewaysQueue = DispatchQueue(label: "admin other gateways")
-    private let places = AdminPlaces()
+    private let places = RequestPermits()
     private let idempotencyKeys: IdempotencyKeys
 
     init(
@@ -54,7 +54,7 @@ package final class AdminAPI: Sendable {
     package static let credentialHeaders: [StaticString] = ["x-csrf-token"]
 
     /// The format of errors for unknown paths and methods.
-    package static let refusal = Router.Refusal(prefixes: [AdminOperation.prefix]) {
+    package static let rejection = Router.Rejection(prefixes: [AdminOperation.prefix]) {
         status, code, reason, request in
         let reason =
             status == 404 ? "there is no such endpoint; see \(AdminOperation.prefix)/openapi.json" : reason
@@ -72,7 +72,7 @@ package final class AdminAPI: Sendable {
     }
 
     private func answer(_ request: AdminRequest, _ route: AdminRoute) -> HTTPOutcome {
-        guard places.take(route.operation.lane, of: request.clientAddress) else {
+        guard places.take(route.operation.queueClass, of: request.clientAddress) else {
             var problem = AdminProblem(503, "busy", "too many requests are waiting; try again")
             problem.retryAfterSeconds = 1
             return .answer(problem.response(requestID: request.id))
@@ -80,14 +80,14 @@ package final class AdminAPI: Sendable {
         return .waiting({ [self] done in
             queue(of: route).async { [self] in
                 let response = respond(request, route)
-                places.give(route.operation.lane, of: request.clientAddress)
+                places.give(route.operation.queueClass, of: request.clientAddress)
                 done(response)
             }
         }) { $0 }
     }
 
     private func queue(of route: AdminRoute) -> DispatchQueue {
-        switch route.operation.lane {
+        switch route.operation.queueClass {
         case .common: queue
         case .data: dataQueue
         case .sessions: sessionQueue

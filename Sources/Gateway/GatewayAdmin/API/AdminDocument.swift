@@ -61,7 +61,7 @@ struct AdminDocument {
     }
 
     private func responses(_ route: AdminOperation) -> JSONObject {
-        var statuses = [422, 429, 503] + route.refusals
+        var statuses = [422, 429, 503] + route.rejections
         if route.role != nil || !route.isSafe { statuses += [401, 403] }
         if route.path.contains("{") { statuses.append(404) }
         if !route.isSafe { statuses += [400, 404, 409, 413, 415] }
@@ -69,13 +69,13 @@ struct AdminDocument {
         if route.match == .required || route.match == .requiredToReplace { statuses.append(428) }
         var responses: JSONObject = [:]
         for status in statuses {
-            responses[String(status)] = OpenAPI.refusal(
+            responses[String(status)] = OpenAPI.rejection(
                 status, AdminProblem.title(status), "application/problem+json",
                 ["$ref": "#/components/schemas/Problem"])
         }
         // Errors from the layers below the endpoints, such as the size limit, have another format.
         responses["default"] = [
-            "description": "Refused before it reached this endpoint", "content": ["application/json": [:]],
+            "description": "Rejected before it reached this endpoint", "content": ["application/json": [:]],
         ]
         let (status, content): (Int, JSONObject) =
             switch route.returns {

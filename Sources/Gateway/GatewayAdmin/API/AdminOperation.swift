@@ -19,11 +19,11 @@ struct AdminOperation: Sendable {
         case requiredToReplace
     }
 
-    /// The queue of an operation. Operations in a lane wait for each other.
-    enum Lane: Sendable {
+    /// The queue of an operation. Operations in a queueClass wait for each other.
+    enum QueueClass: Sendable {
         /// Settings, keys and enforcement: the content of the control database.
         case common
-        /// Events, counts and deliveries, which are stored elsewhere. Settings do not wait for this lane.
+        /// Events, counts and deliveries, which are stored elsewhere. Settings do not wait for this queueClass.
         case data
         /// The data of the token service.
         case sessions
@@ -103,9 +103,9 @@ struct AdminOperation: Sendable {
     let body: Body?
     let match: Match
     let returns: Returns
-    var lane: Lane
+    var queueClass: QueueClass
     /// Error statuses that do not follow from the method or the path.
-    let refusals: [Int]
+    let rejections: [Int]
 
     /// Whether the operation accepts an `Idempotency-Key`: authenticated requests that create something.
     var takesIdempotencyKey: Bool { method == "POST" && role != nil }

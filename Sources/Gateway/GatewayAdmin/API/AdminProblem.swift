@@ -9,10 +9,10 @@ struct AdminProblem: Error {
     let code: String
     let detail: String
     /// The invalid parts of the request.
-    var errors: [(place: Place, detail: String)] = []
+    var errors: [(place: ParameterLocation, detail: String)] = []
     var retryAfterSeconds: Int?
 
-    enum Place: Sendable {
+    enum ParameterLocation: Sendable {
         /// A JSON pointer into the body (RFC 6901).
         case pointer(String)
         /// A query parameter.

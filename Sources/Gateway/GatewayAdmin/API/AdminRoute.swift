@@ -11,7 +11,8 @@ struct AdminRoute: Sendable {
         _ method: String, _ path: String, _ role: AdminRole?, _ summary: String,
         query: [AdminOperation.Parameter] = [], body: AdminOperation.Body? = nil,
         match: AdminOperation.Match = .no,
-        lane: AdminOperation.Lane = .common, refusals: [Int] = [], _ returns: AdminOperation.Returns,
+        queueClass: AdminOperation.QueueClass = .common, rejections: [Int] = [],
+        _ returns: AdminOperation.Returns,
         answer: @escaping @Sendable (AdminCall) throws -> HTTPResponse
     ) {
         var query = query
@@ -20,14 +21,14 @@ struct AdminRoute: Sendable {
         }
         operation = AdminOperation(
             method: method, path: path, role: role, summary: summary, query: query, body: body, match: match,
-            returns: returns, lane: lane, refusals: refusals)
+            returns: returns, queueClass: queueClass, rejections: rejections)
         self.answer = answer
     }
 
-    /// Returns the route on this lane, unless it already has a lane.
-    func on(_ lane: AdminOperation.Lane) -> AdminRoute {
+    /// Returns the route on this queueClass, unless it already has a queueClass.
+    func on(_ queueClass: AdminOperation.QueueClass) -> AdminRoute {
         var route = self
-        if operation.lane == .common { route.operation.lane = lane }
+        if operation.queueClass == .common { route.operation.queueClass = queueClass }
         return route
     }
 

@@ -16,7 +16,7 @@ struct AppRoutes: Sendable {
                 let activity = activity(nil, call.nowMilliseconds)
                 let rules = try call.directory.settings(AppRules.self)
                 return try call.page(try call.directory.apps(), at: { PageCursor(0, $0.id) }) { app in
-                    Self.app.json(Shown(app, rules[app.id] ?? AppRules(), activity))
+                    Self.app.json(Resource(app, rules[app.id] ?? AppRules(), activity))
                 }
             },
             AdminRoute(
@@ -47,7 +47,7 @@ struct AppRoutes: Sendable {
             ) { call in
                 try call.page(
                     try keys(call), at: { PageCursor($0.createdMilliseconds, $0.id) },
-                    json: { Self.writeKey.json(ShownKey($0, call)) })
+                    json: { Self.writeKey.json(WriteKeyResource($0, call)) })
             },
             AdminRoute(
                 "POST", "/apps/{app}/write-keys", .operator, "Create a write key",
@@ -56,7 +56,7 @@ struct AppRoutes: Sendable {
             ) { call in
                 let (key, _) = try call.directory.createWriteKey(
                     for: call[0], description: try call.body().value("description") ?? "")
-                return call.answer(Self.writeKey.json(ShownKey(key, call)), status: 201)
+                return call.answer(Self.writeKey.json(WriteKeyResource(key, call)), status: 201)
             },
             AdminRoute(
                 "GET", "/apps/{app}/write-keys/{id}", .viewer, "Show a write key",
@@ -65,7 +65,7 @@ struct AppRoutes: Sendable {
                 guard let key = try keys(call).first(where: { $0.id == call[1] }) else {
                     throw AdminProblem.notFound("the app has no such write key")
                 }
-                return call.answer(Self.writeKey.json(ShownKey(key, call)))
+                return call.answer(Self.writeKey.json(WriteKeyResource(key, call)))
             },
             AdminRoute(
                 "DELETE", "/apps/{app}/write-keys/{id}", .operator,
@@ -81,7 +81,7 @@ struct AppRoutes: Sendable {
     // MARK: Shapes
 
     /// An app and its activity.
-    private struct Shown {
+    private struct Resource {
         let app: App
         let rules: AppRules
         /// Nil if the counts cannot be read now.
@@ -95,11 +95,11 @@ struct AppRoutes: Sendable {
     }
 
     /// The fields that only an operator changes.
-    private static let stable = AnswerShape<Shown>(
+    private static let stable = AnswerShape<Resource>(
         first: AppRules.fields.map { $0.of(\.rules) }, .init("id", \.app.id), .init("name", \.app.name),
         .time("created_ms", \.app.createdMilliseconds))
 
-    private static let app = AnswerShape<Shown>(
+    private static let app = AnswerShape<Resource>(
         named: "App", first: stable.fields, .init("enforcement", \.app.enforcement),
         .init("keys", \.app.keys.count), .time("last_request_ms", \.activity?.lastMilliseconds),
         .object("last_24h", activityShape, \.activity))
@@ -115,7 +115,7 @@ struct AppRoutes: Sendable {
         [.may("name", .text(longest: 200))] + AppRules.taken)
 
     /// A write key as one reader may see it. Viewers see only its prefix.
-    private struct ShownKey {
+    private struct WriteKeyResource {
         let key: WriteKey
         let text: String?
 
@@ -125,7 +125,7 @@ struct AppRoutes: Sendable {
         }
     }
 
-    private static let writeKey = AnswerShape<ShownKey>(
+    private static let writeKey = AnswerShape<WriteKeyResource>(
         named: "WriteKey", .init("id", \.key.id), .init("prefix", \.key.prefix), .init("write_key", \.text),
         .init("description", \.key.description), .time("created_ms", \.key.createdMilliseconds),
         .time("last_used_ms", \.key.usedMilliseconds))
@@ -165,10 +165,10 @@ struct AppRoutes: Sendable {
         guard let used = key.usedMilliseconds else {
             // A running or killed gateway may not have stored the first use.
             return writeKeyUses == nil
-                ? "no use of it is stored here: apps that send with it would be refused" : nil
+                ? "no use of it is stored here: apps that send with it would be rejected" : nil
         }
         guard used > now - Self.usedKeyMilliseconds else { return nil }
-        return "it was used at \(RFC3339.text(milliseconds: used)): apps that send with it would be refused"
+        return "it was used at \(RFC3339.text(milliseconds: used)): apps that send with it would be rejected"
     }
 
     private func create(_ call: AdminCall) throws -> HTTPResponse {
@@ -186,7 +186,7 @@ struct AppRoutes: Sendable {
         try call.changing { call in
             let app = try call.app()
             let before = try call.directory.rules(of: app.id)
-            try call.checkMatch(Self.stable.json(Shown(app, before, nil)))
+            try call.checkMatch(Self.stable.json(Resource(app, before, nil)))
             var rules = before
             rules.set(body.members)
             try call.directory.setRules(rules, of: app.id)
@@ -202,8 +202,8 @@ struct AppRoutes: Sendable {
         return call.answer(Self.app.json(shown), tag: Self.stable.json(shown))
     }
 
-    private func shown(_ app: App, _ call: AdminCall) throws -> Shown {
-        Shown(app, try call.directory.rules(of: app.id), activity(app.id, call.nowMilliseconds))
+    private func shown(_ app: App, _ call: AdminCall) throws -> Resource {
+        Resource(app, try call.directory.rules(of: app.id), activity(app.id, call.nowMilliseconds))
     }
 
     /// The write keys of the app, with uses that are not noted in them yet.

@@ -71,7 +71,7 @@ struct KeyRoutes: Sendable {
     private static let text = JSONShape.raw(longest: 65_536)
 
     /// Information about a key. For a text that is not a usable key, only the text is known.
-    private struct Facts {
+    private struct KeyInfo {
         let id: String
         let text: String
         let key: PublicKey?
@@ -79,20 +79,20 @@ struct KeyRoutes: Sendable {
         let warnings: [String]
     }
 
-    private static let factsShape = AnswerShape<Facts>(
+    private static let factsShape = AnswerShape<KeyInfo>(
         .init("id", \.id), .init("kty", \.key?.keyType), .init("alg", \.algorithm),
         .init("bits") { facts in facts.key.flatMap { $0.keyType == "RSA" ? $0.bits : nil } },
         .init("crv", \.key?.curve), .init("pem") { $0.key?.pem ?? $0.text }, .init("warnings", \.warnings))
 
     /// A key of an app and its use.
-    private struct Shown {
+    private struct Resource {
         let kept: AppKey
-        let facts: Facts
+        let facts: KeyInfo
         let use: KeyUse?
         let deleteBlocked: String?
     }
 
-    private static let keyShape = AnswerShape<Shown>(
+    private static let keyShape = AnswerShape<Resource>(
         named: "Key", first: factsShape.fields.map { $0.of(\.facts) },
         .init("slot", .choice(["primary", "secondary", "tertiary"])) { "\($0.kept.slot)" },
         .init("description", \.kept.description), .time("added_ms", \.kept.addedMilliseconds),
@@ -103,7 +103,7 @@ struct KeyRoutes: Sendable {
     /// A key in a pasted text.
     private struct Pasted {
         let item: PastedKeys.Item
-        let facts: Facts
+        let facts: KeyInfo
         /// The ids of the apps with this key.
         let users: [String]
         let isHere: Bool
@@ -229,8 +229,8 @@ struct KeyRoutes: Sendable {
         return app.policy.algorithms.map(\.rawValue).first { $0 == "RS256" || $0 == "PS256" } ?? "RS256"
     }
 
-    private static func facts(_ key: PublicKey, _ app: App, _ warnings: [String]) -> Facts {
-        Facts(
+    private static func facts(_ key: PublicKey, _ app: App, _ warnings: [String]) -> KeyInfo {
+        KeyInfo(
             id: key.thumbprint, text: key.pem, key: key, algorithm: algorithm(of: key, app),
             warnings: warnings)
     }
@@ -240,15 +240,15 @@ struct KeyRoutes: Sendable {
         return "The primary key cannot be deleted while there is another: make another one primary first."
     }
 
-    private func shown(_ app: App) throws -> [Shown] {
+    private func shown(_ app: App) throws -> [Resource] {
         let uses = try log.keyUses(of: app.id)
         return app.keys.map { key in
             let facts =
                 (try? PublicKey(text: key.text)).map { Self.facts($0, app, Self.warnings($0, app)) }
-                ?? Facts(
+                ?? KeyInfo(
                     id: key.id, text: key.text, key: nil, algorithm: nil,
                     warnings: ["The key cannot be read: delete it and add it again."])
-            return Shown(
+            return Resource(
                 kept: key, facts: facts, use: uses.first { $0.keyID == key.id },
                 deleteBlocked: Self.deleteBlocked(key, app))
         }

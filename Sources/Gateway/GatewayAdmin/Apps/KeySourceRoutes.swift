@@ -54,12 +54,12 @@ struct KeySourceRoutes: Sendable {
         ]
     }
 
-    private struct Shown {
+    private struct Resource {
         let source: KeySource
         let published: FollowedKeys?
     }
 
-    private static let source = AnswerShape<Shown>(
+    private static let source = AnswerShape<Resource>(
         named: "KeySource", .init("url", \.source.url),
         .init("allow_private", \.source.allowsPrivateAddresses),
         .init("issuer", \.source.issuer),
@@ -86,7 +86,7 @@ struct KeySourceRoutes: Sendable {
         for index in masked.all.indices { masked.all[index].url = mask.destination(masked.all[index].url) }
         let shown = zip(sources.all, masked.all).map { source, masked in
             // The state of a previous source does not apply.
-            Self.source.json(Shown(source: masked, published: published.first { $0.source == source }))
+            Self.source.json(Resource(source: masked, published: published.first { $0.source == source }))
         }
         // For a viewer, the tag of the URL would confirm a guess of it.
         return call.answer(["sources": .array(shown)], tag: masked.json)

@@ -70,7 +70,8 @@ struct TokenServiceRoutes: Sendable {
                     before: try call.cursor().map { ($0.number, $0.id) }, limit: call.limit + 1)
                 return try call.page(read: found, at: { PageCursor($0.createdMilliseconds, $0.id) }) {
                     Self.session.json(
-                        Shown(session: $0, user: mask.user($0.subject, of: app.id), now: call.nowMilliseconds)
+                        Resource(
+                            session: $0, user: mask.user($0.subject, of: app.id), now: call.nowMilliseconds)
                     )
                 }
             },
@@ -145,7 +146,7 @@ struct TokenServiceRoutes: Sendable {
     private static let user = AdminOperation.Parameter("user", .text(longest: 600))
 
     /// A session for the reader: the user may be a pseudonym.
-    private struct Shown {
+    private struct Resource {
         let session: Session
         let user: String?
         let now: Int64
@@ -156,7 +157,7 @@ struct TokenServiceRoutes: Sendable {
         }
     }
 
-    private static let session = AnswerShape<Shown>(
+    private static let session = AnswerShape<Resource>(
         named: "TokenSession", .init("id", \.session.id), .init("user", .string, \.user),
         .init("client", \.session.clientID), .init("scope", \.session.scope),
         .init("state", .choice(["active", "expired", "revoked"]), \.state),
@@ -197,7 +198,7 @@ struct TokenServiceRoutes: Sendable {
                 "user": .string(opened.session.subject),
                 "client": opened.session.clientID.map { .string($0) } ?? .null,
             ])
-        let shown = Shown(session: opened.session, user: opened.session.subject, now: call.nowMilliseconds)
+        let shown = Resource(session: opened.session, user: opened.session.subject, now: call.nowMilliseconds)
         return call.answer(
             Self.session.json(shown, with: ["refresh_token": .string(opened.refreshToken)]), status: 201)
     }

@@ -158,7 +158,7 @@ final class EnforcementWatch: Sendable {
             milliseconds)
         try directory.alerts.tell(alert, of: appID, at: milliseconds)
         alerted.withLock { $0[appID] = milliseconds }
-        log.note(.warning, "many requests are refused", [("app", appID)])
+        log.note(.warning, "many requests are rejected", [("app", appID)])
     }
 
     /// The start of the window. Requests before the switch to `required` do not count.
@@ -191,7 +191,7 @@ final class EnforcementWatch: Sendable {
 
     private func end(_ alert: Alert, _ outcome: WebhookOutcome) {
         var isOver = true
-        if case .refused(let reason) = outcome {
+        if case .rejected(let reason) = outcome {
             isOver = alert.isLastAttempt
             log.note(
                 .error, isOver ? "alert given up" : "alert not delivered",

@@ -60,7 +60,7 @@ extension AnalyticsRoutes {
         .time("from_ms") { $0.found.fromMilliseconds }, .init("requests") { $0.found.requests },
         .init("not_judged") { $0.found.notJudged }, .init("users") { $0.found.users },
         .init("users_estimated") { _ in true },
-        .object("would_reject", refused) { $0.found }, .list("by_code", codePart) { $0.found.byCode },
+        .object("would_reject", rejected) { $0.found }, .list("by_code", codePart) { $0.found.byCode },
         .list("by_app_version", versionPart) { $0.found.byAppVersion },
         .init("unknown") { preview in
             preview.found.notJudged == 0
@@ -69,6 +69,6 @@ extension AnalyticsRoutes {
                     + "so it is unknown what would happen to them. Set it to optional for a while first."
         })
 
-    private static let refused = AnswerShape<EnforcementPreview>(
+    private static let rejected = AnswerShape<EnforcementPreview>(
         .init("requests", \.failedRequests), .init("users", \.failedUsers))
 }

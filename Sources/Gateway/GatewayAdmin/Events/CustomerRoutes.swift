@@ -22,7 +22,7 @@ struct CustomerRoutes: Sendable {
             AdminRoute(
                 "DELETE", "/apps/{app}/customers/{id}", .operator,
                 "Delete a customer's profile, events, samples, App Inbox messages and sessions",
-                query: [Self.kind], lane: .backup,
+                query: [Self.kind], queueClass: .backup,
                 .json(Self.deletion.shape), answer: delete),
         ]
     }

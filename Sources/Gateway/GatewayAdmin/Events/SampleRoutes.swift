@@ -9,7 +9,7 @@ struct SampleRoutes: Sendable {
     let analytics: any AnalyticsLog
     /// Writes the running gateway's samples to storage.
     let flush: @Sendable () -> Void
-    let judge: SampleJudge
+    let judge: SampleVerifier
 
     var all: [AdminRoute] {
         [
@@ -28,7 +28,7 @@ struct SampleRoutes: Sendable {
                     ]).with(Self.facts.members)), answer: show),
             AdminRoute(
                 "POST", "/apps/{app}/samples/{id}/recheck", .viewer,
-                "Check a sample again with the current keys and policy", lane: .otherGateways,
+                "Check a sample again with the current keys and policy", queueClass: .otherGateways,
                 .json(
                     .all([
                         "checks": [FailureSample.Check].jsonShape, "code": .nullable(.count),
@@ -40,7 +40,7 @@ struct SampleRoutes: Sendable {
     static let code = AdminOperation.Parameter.Value.integer(1...999)
 
     /// A sample for the reader, with masked ids for viewers.
-    private struct Shown {
+    private struct Resource {
         let sample: FailureSample
         let user: String?
         let requestID: String?
@@ -52,7 +52,7 @@ struct SampleRoutes: Sendable {
         }
     }
 
-    private static let facts = AnswerShape<Shown>(
+    private static let facts = AnswerShape<Resource>(
         .init("id", \.sample.id), .time("at_ms", \.sample.atMilliseconds),
         .init("code", code.shape, \.sample.code.rawValue), .init("reason", \.sample.code.reason),
         .init("verdict", .choice(["rejected", "warned"]), \.sample.verdict.rawValue),
@@ -72,7 +72,7 @@ struct SampleRoutes: Sendable {
             before: try call.cursor().map { ($0.number, $0.id) }, limit: call.limit + 1)
         let mask = try call.userMask()
         return try call.page(read: found, at: { PageCursor($0.atMilliseconds, $0.id) }) {
-            Self.facts.json(Shown($0, mask))
+            Self.facts.json(Resource($0, mask))
         }
     }
 
@@ -92,7 +92,7 @@ struct SampleRoutes: Sendable {
             "token_without_signature": mask.clientText(sample.tokenWithoutSignature).jsonValue,
             "fix": .string(sample.code.fix),
         ]
-        return call.answer(Self.facts.json(Shown(sample, mask), with: more))
+        return call.answer(Self.facts.json(Resource(sample, mask), with: more))
     }
 
     private func recheck(_ call: AdminCall) throws -> HTTPResponse {

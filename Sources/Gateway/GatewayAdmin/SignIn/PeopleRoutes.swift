@@ -23,7 +23,7 @@ struct PeopleRoutes: Sendable {
                 body: .object([
                     .must("name", .text(longest: 64)), .must("role", .choice(of: AdminRole.self)),
                     .must("password", SignInRoutes.password),
-                ]), lane: .password, .json(Self.user.shape, status: 201)
+                ]), queueClass: .password, .json(Self.user.shape, status: 201)
             ) { call in
                 let body = try call.body()
                 let name = try body.text("name")
@@ -40,7 +40,7 @@ struct PeopleRoutes: Sendable {
                 "PATCH", "/users/{name}", .owner, "Change a user's role, password or both",
                 body: .object([
                     .may("role", .choice(of: AdminRole.self)), .may("password", SignInRoutes.password),
-                ]), match: .required, lane: .password, .json(Self.user.shape)
+                ]), match: .required, queueClass: .password, .json(Self.user.shape)
             ) { call in
                 let body = try call.body()
                 _ = try Self.user(call, call[0])

@@ -11,7 +11,7 @@ struct SecondFactorRoutes: Sendable {
         [
             AdminRoute(
                 "POST", "/session/second-factor", .viewer, "Start setting up your own second factor",
-                body: Self.password, lane: .password,
+                body: Self.password, queueClass: .password,
                 .json(
                     .all(["secret": .string, "uri": .string, "qr": .list(.string)]), status: 201)
             ) { call in
@@ -45,7 +45,7 @@ struct SecondFactorRoutes: Sendable {
             AdminRoute(
                 "POST", "/session/second-factor/recovery-codes", .viewer,
                 "Create new recovery codes and invalidate the earlier ones", body: Self.password,
-                lane: .password,
+                queueClass: .password,
                 .json(Self.codes)
             ) { call in
                 let name = try signIn.confirmPassword(call)
@@ -53,7 +53,7 @@ struct SecondFactorRoutes: Sendable {
             },
             AdminRoute(
                 "POST", "/session/second-factor/disable", .viewer, "Turn off your own second factor",
-                body: Self.password, lane: .password, .nothing
+                body: Self.password, queueClass: .password, .nothing
             ) { call in
                 try call.directory.admins.disableSecondFactor(of: try signIn.confirmPassword(call))
                 return call.noContent

@@ -31,19 +31,19 @@ struct SignInRoutes: Sendable {
                 body: .object([
                     .must("token", .text(longest: 128)), .must("name", .text(longest: 64)),
                     .must("password", Self.password),
-                ]), lane: .password, .json(Self.session.shape, status: 201), answer: setUp),
+                ]), queueClass: .password, .json(Self.session.shape, status: 201), answer: setUp),
             AdminRoute(
                 "POST", "/session", nil, "Sign in",
                 body: .object([
                     .must("name", .text(longest: 1_024)), .must("password", Self.password),
                     .may("code", .text(longest: 64)),
-                ]), lane: .password, .json(Self.session.shape), answer: signIn),
+                ]), queueClass: .password, .json(Self.session.shape), answer: signIn),
             Self.whoIs,
             AdminRoute(
                 "PUT", "/session/password", .viewer, "Change your own password",
                 body: .object([
                     .must("current_password", Self.password), .must("password", Self.password),
-                ]), lane: .password, .nothing, answer: changePassword),
+                ]), queueClass: .password, .nothing, answer: changePassword),
             AdminRoute("DELETE", "/session", .viewer, "Sign out", .nothing) { call in
                 if let session = call.identity.session {
                     try call.directory.admins.closeSession(session.token)

@@ -58,27 +58,27 @@ struct ConsumerRoutes: Sendable {
         ]
     }
 
-    private struct Shown: Sendable {
+    private struct Resource: Sendable {
         let consumer: EventConsumer
         let positions: EventPositions
         let state: WayState
     }
 
     /// The fields that only a consumer has.
-    private static let own: [JSONField<Shown>] = EventConsumer.shape.fields.filter { field in
+    private static let own: [JSONField<Resource>] = EventConsumer.shape.fields.filter { field in
         !WayState.fields.contains { $0.name == field.name }
     }.map { field in
-        field.of { (shown: Shown) in (consumer: shown.consumer, positions: shown.positions) }
+        field.of { (shown: Resource) in (consumer: shown.consumer, positions: shown.positions) }
     }
 
-    private static let shape = AnswerShape<Shown>(
+    private static let shape = AnswerShape<Resource>(
         named: "Consumer", first: own + WayState.fields.map { $0.of(\.state) })
 
-    private func shown(_ found: [EventConsumer], _ mask: UserMask) throws -> [Shown] {
+    private func shown(_ found: [EventConsumer], _ mask: UserMask) throws -> [Resource] {
         let states = try WayState.states(of: found, .pull, consumers, log)
         let positions = try log.positions()
         return found.map {
-            Shown(consumer: masked($0, mask), positions: positions, state: states($0.id.name, false))
+            Resource(consumer: masked($0, mask), positions: positions, state: states($0.id.name, false))
         }
     }
 

@@ -30,13 +30,13 @@ struct FileRoutes: Sendable {
             }
     }
 
-    private struct Shown {
+    private struct Resource {
         let settings: FileSettings
         let state: WayState
     }
 
     /// `enabled` is false if no gateway writes files.
-    private static let shape = AnswerShape<Shown>(
+    private static let shape = AnswerShape<Resource>(
         named: "EventFiles",
         first: FileSettings.fields.map { $0.of(\.settings) } + WayState.fields.map { $0.of(\.state) },
         .init("enabled", .bool) { $0.state.consumer != nil })
@@ -45,7 +45,7 @@ struct FileRoutes: Sendable {
         let settings = try call.directory.setting(FileSettings.self, of: call[0])
         let states = try WayState.all(.file, of: call[0], consumers, log)
         let name = FileSettings.consumer(of: call[0]).name
-        let shown = Shown(settings: settings, state: states(name, settings.pause != nil))
+        let shown = Resource(settings: settings, state: states(name, settings.pause != nil))
         return call.answer(Self.shape.json(shown))
     }
 }

@@ -66,22 +66,23 @@ struct StreamRoutes: Sendable {
     }
 
     /// A stream and its progress.
-    private struct Shown {
+    private struct Resource {
         let settings: StreamSettings
         let state: WayState
     }
 
-    private static let shape = AnswerShape<Shown>(
+    private static let shape = AnswerShape<Resource>(
         named: "Stream",
         first: StreamSettings.fields.map { $0.of(\.settings) } + WayState.fields.map { $0.of(\.state) },
         .init("stream_seq", \.state.progress?.receiverSequence),
         .time("mark_ms", \.state.progress?.deliveredMilliseconds))
 
-    private func shown(_ call: AdminCall, _ streams: [StreamSettings], of appID: String) throws -> [Shown] {
+    private func shown(_ call: AdminCall, _ streams: [StreamSettings], of appID: String) throws -> [Resource]
+    {
         let mask = try call.userMask()
         let states = try WayState.all(.stream, of: appID, consumers, log)
         return streams.map { settings in
-            Shown(settings: masked(settings, mask), state: states(settings.name, settings.pause != nil))
+            Resource(settings: masked(settings, mask), state: states(settings.name, settings.pause != nil))
         }
     }
 

@@ -105,7 +105,7 @@ struct WebhookRoutes: Sendable {
     // MARK: Shapes
 
     /// An endpoint for the reader, with its progress. The user may be a pseudonym.
-    private struct Shown {
+    private struct Resource {
         let endpoint: WebhookEndpoint
         let user: String?
         let state: WayState
@@ -113,7 +113,7 @@ struct WebhookRoutes: Sendable {
 
     private static let changes = WebhookEndpoint.changeable
 
-    private static let webhook = AnswerShape<Shown>(
+    private static let webhook = AnswerShape<Resource>(
         named: "Webhook",
         first: WebhookEndpoint.fields.filter { $0.name != "user" }.map { $0.of(\.endpoint) }
             + WayState.fields.map { $0.of(\.state) },
@@ -130,14 +130,14 @@ struct WebhookRoutes: Sendable {
 
     // MARK: Answers
 
-    private func shown(_ call: AdminCall, _ endpoints: [WebhookEndpoint]) throws -> [Shown] {
+    private func shown(_ call: AdminCall, _ endpoints: [WebhookEndpoint]) throws -> [Resource] {
         let mask = try call.userMask()
         let states = try WayState.all(.webhook, of: call[0], consumers, log)
         return endpoints.map { endpoint in
             var endpoint = endpoint
             endpoint.url = mask.destination(endpoint.url)
             endpoint.name = mask.filter(name: endpoint.name)
-            return Shown(
+            return Resource(
                 endpoint: endpoint, user: mask.user(endpoint.userID, of: call[0]),
                 state: states(endpoint.id, endpoint.pause != nil))
         }

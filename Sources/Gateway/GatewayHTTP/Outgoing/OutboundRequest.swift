@@ -62,7 +62,7 @@ package struct OutboundRequest {
             /// The server's certificate is not valid, or TLS failed before that.
             case tls
             /// The address is not allowed.
-            case refusedAddress = "refused_address"
+            case forbiddenAddress = "refused_address"
             case longAnswer = "long_answer"
             case cancelled
             /// The connection ended early, or the response is not HTTP.

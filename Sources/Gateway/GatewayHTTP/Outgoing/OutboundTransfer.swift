@@ -58,7 +58,7 @@ final class OutboundTransfer {
 
     /// The response once libcurl has ended with `code`.
     func answer(_ code: CURLcode) throws(OutboundRequest.Failure) -> OutboundRequest.Answer {
-        if let rejection { throw OutboundRequest.Failure(.refusedAddress, reason: rejection) }
+        if let rejection { throw OutboundRequest.Failure(.forbiddenAddress, reason: rejection) }
         if headerBytes > Self.maximumHeaderBytes || isTruncated && !request.cutsLongAnswers {
             throw OutboundRequest.Failure(
                 .longAnswer, reason: "its answer is longer than \(request.maximumBytes) bytes")

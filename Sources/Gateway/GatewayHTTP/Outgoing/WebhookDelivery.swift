@@ -6,7 +6,7 @@ package enum WebhookOutcome: Sendable {
     /// The webhook answered 2xx.
     case delivered
     /// The webhook was not reached or did not answer 2xx. The reason contains no part of its URL.
-    case refused(String)
+    case rejected(String)
     case overloaded
 }
 
@@ -45,7 +45,7 @@ package struct WebhookAttempt: Sendable {
         reason = failure.reason
     }
 
-    package var outcome: WebhookOutcome { error == nil ? .delivered : .refused(reason) }
+    package var outcome: WebhookOutcome { error == nil ? .delivered : .rejected(reason) }
 }
 
 /// One POST to a webhook.

@@ -23,10 +23,10 @@ package struct AddressLimiter: Sendable {
     func rejection(_ request: HTTPRequest) -> HTTPResponse? {
         guard units.rate > 0, let unit = request.limitedUnit else { return nil }
         // The /64 is checked first, so that a rejected request takes no token from the bucket of its /48.
-        if let response = units.take(unit).refusal(request, policy: "address", burst: units.burst) {
+        if let response = units.take(unit).rejection(request, policy: "address", burst: units.burst) {
             return response
         }
         guard !unit.isV4, unit != .unspecified else { return nil }
-        return networks.take(unit.network).refusal(request, policy: "network", burst: networks.burst)
+        return networks.take(unit.network).rejection(request, policy: "network", burst: networks.burst)
     }
 }

@@ -14,8 +14,8 @@ package struct Middleware: Sendable {
     }
 
     package func answer(_ request: HTTPRequest) -> HTTPOutcome {
-        if let refusal = addresses.rejection(request) {
-            return cors.decorated(.answer(refusal), for: request)
+        if let rejection = addresses.rejection(request) {
+            return cors.decorated(.answer(rejection), for: request)
         }
         // CORS never applies to the admin API.
         if request.path.hasPrefix("/admin") { return router.route(request) }

@@ -101,7 +101,7 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
 
 extension RateLimiter.Decision {
     /// The 429 response with `Retry-After` for a limited request; nil for an allowed one.
-    package func refusal(_ request: HTTPRequest, policy: String, burst: Int) -> HTTPResponse? {
+    package func rejection(_ request: HTTPRequest, policy: String, burst: Int) -> HTTPResponse? {
         guard case .limited(let seconds) = self else { return nil }
         // draft-ietf-httpapi-ratelimit-headers-10.
         return HTTPResponse.failure(

@@ -37,7 +37,7 @@ package struct APIOperation: Sendable {
     /// The schema of the response; nil does not specify it.
     var answer: JSONValue?
     /// The error statuses that are specific to this endpoint.
-    var refusals: [Int] = []
+    var rejections: [Int] = []
     /// The schema of the endpoint's own errors. Errors from the layers before it have the schema `Failure`.
     var failure = "Failure"
 
@@ -46,7 +46,7 @@ package struct APIOperation: Sendable {
         query: [(name: String, isRequired: Bool, schema: JSONValue)] = [],
         body: JSONValue? = nil, bodyTypes: [String] = ["application/json"], status: Int = 200,
         contentType: String = "application/json", answer: JSONValue? = nil,
-        refusals: [Int] = [], failure: String = "Failure"
+        rejections: [Int] = [], failure: String = "Failure"
     ) {
         self.summary = summary
         self.security = security
@@ -56,7 +56,7 @@ package struct APIOperation: Sendable {
         self.status = status
         self.contentType = contentType
         self.answer = answer
-        self.refusals = refusals
+        self.rejections = rejections
         self.failure = failure
     }
 

@@ -19,12 +19,12 @@ package protocol Dialect: Sendable {
     var credentialHeaders: [StaticString] { get }
 
     /// How it says that it has no such path or method; nil answers with an ``ErrorBody``.
-    var refusal: Router.Refusal? { get }
+    var rejection: Router.Rejection? { get }
 }
 
 extension Dialect {
     package var schemas: JSONObject { [:] }
     package var requestHeaders: [String] { [] }
     package var credentialHeaders: [StaticString] { [] }
-    package var refusal: Router.Refusal? { nil }
+    package var rejection: Router.Rejection? { nil }
 }

@@ -48,7 +48,7 @@ package enum OpenAPI {
         return .object(members)
     }
 
-    package static func refusal(
+    package static func rejection(
         _ status: Int, _ description: String, _ type: String, _ schema: JSONValue
     ) -> JSONValue {
         var response: JSONObject = [

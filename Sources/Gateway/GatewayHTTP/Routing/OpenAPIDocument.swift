@@ -59,14 +59,14 @@ package struct OpenAPIDocument {
         var statuses = [400, 413, 415, 429, 431, 503]
         if !operation.security.isEmpty { statuses += [401, 403] }
         var responses: JSONObject = [:]
-        for status in statuses + operation.refusals {
+        for status in statuses + operation.rejections {
             // The layers before an endpoint use the native format.
             let own = operation.failure
             let schema: JSONValue =
                 own == "Failure"
                 ? APIOperation.schema(own)
                 : ["anyOf": [APIOperation.schema(own), APIOperation.schema("Failure")]]
-            responses[String(status)] = OpenAPI.refusal(
+            responses[String(status)] = OpenAPI.rejection(
                 status, OpenAPISchemas.meanings[status] ?? "Refused", "application/json", schema)
         }
         var success: JSONObject = ["description": "Done"]

@@ -4,10 +4,10 @@ internal import GatewayModel
 package struct Router: Sendable {
     private let exact: [BytewiseText: [Route]]
     private let templates: [Template]
-    private let refusals: [Refusal]
+    private let rejections: [Rejection]
 
     /// A dialect's format of errors for unknown paths and methods and for malformed paths.
-    package struct Refusal: Sendable {
+    package struct Rejection: Sendable {
         let prefixes: [String]
         let make: @Sendable (_ status: Int, _ code: String, _ reason: String, HTTPRequest) -> HTTPResponse
 
@@ -22,8 +22,8 @@ package struct Router: Sendable {
         }
     }
 
-    package init(_ endpoints: [Endpoint], refusals: [Refusal] = []) {
-        self.refusals = refusals
+    package init(_ endpoints: [Endpoint], rejections: [Rejection] = []) {
+        self.rejections = rejections
         exact = Dictionary(grouping: endpoints.filter { !$0.path.contains("{") }.map(Route.init)) {
             BytewiseText($0.path)
         }
@@ -101,7 +101,7 @@ package struct Router: Sendable {
 
     package func route(_ request: HTTPRequest) -> HTTPOutcome {
         if let fault = RequestTarget.fault(ofPath: request.path) {
-            var response = refusal(400, "invalid_target", fault, request)
+            var response = rejection(400, "invalid_target", fault, request)
             response.closes = true
             return .answer(response)
         }
@@ -125,20 +125,20 @@ package struct Router: Sendable {
         let allowed = methods(of: request.path)
         if allowed.isEmpty {
             return .answer(
-                refusal(
+                rejection(
                     404, "not_found", "there is no such endpoint; see /openapi.json", request
                 ))
         }
         let methods = allowed.joined(separator: ", ")
         return .answer(
-            refusal(405, "method_not_allowed", "this endpoint takes \(methods)", request).with(
+            rejection(405, "method_not_allowed", "this endpoint takes \(methods)", request).with(
                 "Allow", methods))
     }
 
-    private func refusal(
+    private func rejection(
         _ status: Int, _ code: String, _ reason: String, _ request: HTTPRequest
     ) -> HTTPResponse {
-        let own = refusals.first { $0.prefixes.contains { request.path.hasPrefix($0) } }
+        let own = rejections.first { $0.prefixes.contains { request.path.hasPrefix($0) } }
         return own?.make(status, code, reason, request)
             ?? .failure(status, code: code, reason: reason, requestID: request.id)
     }

@@ -35,7 +35,7 @@ package final class BodyMemory: Sendable {
 
 /// The memory reserved by one request, for its body and then for its response. It is released when the last
 /// reference goes away, which may be long after the client has disconnected.
-final class HeldMemory: Sendable {
+final class MemoryReservation: Sendable {
     private let memory: BodyMemory
     private let state = Lock(State())
 
@@ -101,12 +101,12 @@ final class HeldMemory: Sendable {
 }
 
 /// Requests of all loops whose memory can be reclaimed: incomplete request bodies and responses being sent.
-final class MemoryHolders: Sendable {
+final class EvictionQueue: Sendable {
     /// Connections with at most this many bytes are never closed to reclaim memory.
     static let untouched = 4 * 1024
 
     private struct State: Sendable {
-        var all: [ObjectIdentifier: (held: HeldMemory, peer: Peer)] = [:]
+        var all: [ObjectIdentifier: (held: MemoryReservation, peer: Peer)] = [:]
         /// No search before this time, because the last one found no candidate.
         var nextSearch: UInt64 = 0
     }
@@ -120,12 +120,12 @@ final class MemoryHolders: Sendable {
         self.connections = connections
     }
 
-    func add(_ held: HeldMemory, of peer: Peer) {
+    func add(_ held: MemoryReservation, of peer: Peer) {
         state.withLock { $0.all[ObjectIdentifier(held)] = (held, peer) }
     }
 
     /// Protects the request's memory from being reclaimed. Returns false if that has already happened.
-    func remove(_ held: HeldMemory) -> Bool {
+    func remove(_ held: MemoryReservation) -> Bool {
         state.withLock { state in
             state.all[ObjectIdentifier(held)] = nil
             return !held.isEvicted
@@ -137,7 +137,7 @@ final class MemoryHolders: Sendable {
     func makeRoom(at now: UInt64) -> Bool {
         state.withLock { state in
             guard now >= state.nextSearch else { return false }
-            var found: [(id: ObjectIdentifier, held: HeldMemory, peer: Peer, rate: Double)] = []
+            var found: [(id: ObjectIdentifier, held: MemoryReservation, peer: Peer, rate: Double)] = []
             for (id, holder) in state.all where holder.held.bytes > Self.untouched {
                 // The rate of a new request cannot be measured yet.
                 let age = holder.peer.age(at: now)

@@ -77,7 +77,7 @@ final class Connection {
     /// Whether the request was reported to the observer.
     var isObserved = false
     /// The memory reserved for the body or the response.
-    private(set) var held: HeldMemory
+    private(set) var held: MemoryReservation
     private var holdsMemory = false
     /// Whether the memory may be reclaimed for other requests.
     var isListed = false
@@ -100,7 +100,7 @@ final class Connection {
         self.rules = rules
         parser = HeadParser(rules)
         chunks = ChunkParser(rules)
-        held = HeldMemory(memory)
+        held = MemoryReservation(memory)
         peer = Peer(socket: -1, at: 0)
     }
 
@@ -392,7 +392,7 @@ final class Connection {
         holdsMemory = false
         // Work on a large body may outlive its request.
         if !isKnownUniquelyReferenced(&held) || held.isEvicted {
-            held = HeldMemory(memory)
+            held = MemoryReservation(memory)
         } else {
             held.giveAll()
         }

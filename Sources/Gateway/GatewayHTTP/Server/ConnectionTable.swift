@@ -141,17 +141,17 @@ final class ConnectionTable: Sendable {
         guard connections.all.count < limits.connections + room else { return false }
         guard connections.staying >= limits.connections else { return true }
         guard now >= connections.nextLook || own < connections.fruitless else { return false }
-        let leaving = Self.leaving(connections, own: own)
-        for peer in leaving { Self.close(peer, &connections) }
-        if leaving.isEmpty {
+        let closing = Self.closing(connections, own: own)
+        for peer in closing { Self.close(peer, &connections) }
+        if closing.isEmpty {
             connections.nextLook = now + Self.pause
             connections.fruitless = own
         }
-        return !leaving.isEmpty
+        return !closing.isEmpty
     }
 
     /// The connections to close for a new connection whose address has `own` open connections.
-    private static func leaving(_ connections: Connections, own: Int) -> [Peer] {
+    private static func closing(_ connections: Connections, own: Int) -> [Peer] {
         var idle: [(Peer, UInt64)] = []
         var slow: [(Peer, UInt64)] = []
         for peer in connections.all.values where !peer.isLeaving.withLock({ $0 }) {
@@ -170,7 +170,7 @@ final class ConnectionTable: Sendable {
     /// Closes connections as if all slots were in use, because no file descriptor is free.
     func freeDescriptors(at now: UInt64) {
         let isReported = connections.withLock { connections in
-            for peer in Self.leaving(connections, own: 0) { Self.close(peer, &connections) }
+            for peer in Self.closing(connections, own: 0) { Self.close(peer, &connections) }
             guard now >= connections.nextReport else { return false }
             connections.nextReport = now + 60 * MonotonicClock.second
             return true
@@ -184,7 +184,7 @@ final class ConnectionTable: Sendable {
     }
 
     private static func close(_ peer: Peer, _ connections: inout Connections) {
-        // A removed connection is marked as leaving too: its descriptor may belong to another connection.
+        // A removed connection is marked as closing too: its descriptor may belong to another connection.
         guard !peer.isLeaving.withLock({ $0 }) else { return }
         _ = shutdown(peer.socket, Int32(SHUT_RDWR))
         uncount(peer, &connections)

@@ -18,13 +18,13 @@ final class LargeRequests: Sendable {
         let request: HTTPRequest
         /// Retained so that the body's memory is counted until the work ends, even if the client has
         /// disconnected.
-        let held: HeldMemory
+        let held: MemoryReservation
         var poll: (() -> HTTPResponse?)?
     }
 
     /// Handles a request on the queue. Returns a deferred outcome, or 503 if too many requests wait.
     func outcome(
-        of request: HTTPRequest, holding held: HeldMemory,
+        of request: HTTPRequest, holding held: MemoryReservation,
         _ handle: @escaping @Sendable (HTTPRequest) -> HTTPOutcome
     ) -> HTTPOutcome {
         guard queue.take() else {

@@ -65,12 +65,14 @@ package final class RequestService: Sendable {
     }
 
     /// Handles a complete request whose decompressed body has at most `largestBody` bytes.
-    func outcome(of request: HTTPRequest, largestBody: Int, holding held: HeldMemory) -> HTTPOutcome {
+    func outcome(of request: HTTPRequest, largestBody: Int, holding held: MemoryReservation) -> HTTPOutcome {
         request.context.span?.handlingBegan = RequestSpan.instant
         var handle = handler
         if request.isCompressed {
             handle = { [handler, limits] request in
-                if let refusal = Self.unpack(request, limits: limits, held: held) { return .answer(refusal) }
+                if let rejection = Self.unpack(request, limits: limits, held: held) {
+                    return .answer(rejection)
+                }
                 return handler(request)
             }
         }
@@ -80,7 +82,7 @@ package final class RequestService: Sendable {
 
     /// Decompresses the body of a request, on the thread that handles it. Returns the response if that fails.
     private static func unpack(
-        _ request: HTTPRequest, limits: GatewayLimits, held: HeldMemory
+        _ request: HTTPRequest, limits: GatewayLimits, held: MemoryReservation
     ) -> HTTPResponse? {
         do throws(Gunzip.Failure) {
             let sent = request.body.count
@@ -140,7 +142,7 @@ extension RequestService {
     }
 
     private func answer(_ request: HTTPRequest) -> HTTPResponse {
-        let held = HeldMemory(memory)
+        let held = MemoryReservation(memory)
         held.takeAnyhow(request.body.count)
         var largest = request.body.count
         if request.isCompressed {

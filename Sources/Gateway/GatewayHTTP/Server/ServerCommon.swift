@@ -14,7 +14,7 @@ final class ServerCommon: Sendable {
     let rules: HeadRules
     let connections: ConnectionTable
     let memory: BodyMemory
-    let holders: MemoryHolders
+    let holders: EvictionQueue
     private let streams = Lock(0)
 
     /// The maximum number of streamed responses; each may hold some pages in memory.
@@ -36,7 +36,7 @@ final class ServerCommon: Sendable {
         self.together = together
         self.rules = rules
         connections = ConnectionTable(limits: limits, report: report)
-        holders = MemoryHolders(limit: limits.bodyMemoryBytes, connections: connections)
+        holders = EvictionQueue(limit: limits.bodyMemoryBytes, connections: connections)
         service = RequestService(
             limits: limits, memory: memory, trustedProxies: trustedProxies, observer: observer,
             sampler: sampler, rules: rules, now: now, decorate: decorate, handler: handler)

@@ -38,7 +38,7 @@ final class ServerLoop: @unchecked Sendable {
     private var handshakes: ContiguousArray<(index: Int, generation: UInt64)> = []
     /// Connections whose stream had no data. New data of a stream wakes no loop, so streams are polled.
     private var streaming: ContiguousArray<Int> = []
-    private var begun: [Begun] = []
+    private var begun: [StartedWork] = []
     private var requestNumber: UInt64 = 0
     /// When the pass began. Deadlines use this value, because reading the clock costs more than the steps
     /// between.
@@ -50,7 +50,7 @@ final class ServerLoop: @unchecked Sendable {
     private var stopDeadline: UInt64?
 
     /// Work to start. A structure, because an array of tuples would wrap each function.
-    private struct Begun {
+    private struct StartedWork {
         let ticket: RequestTicket
         let start: (@escaping @Sendable () -> Void) -> Void
     }
@@ -393,8 +393,8 @@ final class ServerLoop: @unchecked Sendable {
 
     private func beginRequest(_ connection: Connection) -> Bool {
         let request = connection.makeRequest(nowMilliseconds: nowMilliseconds)
-        if let refusal = common.service.judgeHeader(of: request, connection.parser.framing) {
-            return respond(connection, refusal)
+        if let rejection = common.service.judgeHeader(of: request, connection.parser.framing) {
+            return respond(connection, rejection)
         }
         connection.beginBody()
         connection.phase = .body
@@ -475,7 +475,7 @@ final class ServerLoop: @unchecked Sendable {
 
     /// Allows the memory to be reclaimed while the client sends or reads slowly.
     private func list(_ connection: Connection) {
-        guard !connection.isListed, connection.held.bytes > MemoryHolders.untouched else { return }
+        guard !connection.isListed, connection.held.bytes > EvictionQueue.untouched else { return }
         connection.isListed = true
         common.holders.add(connection.held, of: connection.peer)
     }
@@ -489,8 +489,8 @@ final class ServerLoop: @unchecked Sendable {
 
     /// Handles a complete request.
     private func handle(_ connection: Connection) -> Bool {
-        if let refusal = connection.prepareUnpacking(common.limits, makeRoom: makeRoom) {
-            return respond(connection, refusal, isWhole: true)
+        if let rejection = connection.prepareUnpacking(common.limits, makeRoom: makeRoom) {
+            return respond(connection, rejection, isWhole: true)
         }
         // The memory is in use from this point, so it cannot be reclaimed.
         guard unlist(connection), let request = connection.request else {
@@ -509,7 +509,7 @@ final class ServerLoop: @unchecked Sendable {
             deadlines.set(connection.index, Deadlines.never)
             watchForAbandonment(connection)
             begun.append(
-                Begun(
+                StartedWork(
                     ticket: RequestTicket(connection: connection.index, request: requestNumber), start: start)
             )
             return false
@@ -609,7 +609,7 @@ final class ServerLoop: @unchecked Sendable {
             if !common.takeStream() { response = .overloaded(connection.request) }
             return
         }
-        guard response.body.count > MemoryHolders.untouched, !response.isShared else { return }
+        guard response.body.count > EvictionQueue.untouched, !response.isShared else { return }
         if !connection.hold(response.body.count, makeRoom) {
             guard !response.changesNothing, connection.request?.isSafe == false else {
                 response = .overloaded(connection.request)

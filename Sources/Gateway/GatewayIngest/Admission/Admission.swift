@@ -25,7 +25,7 @@ package enum Verdict {
     case anonymous
     /// Enforcement is disabled, so the token was not verified.
     case notJudged
-    case accepted(VerificationReport, from: TokenHolder)
+    case accepted(VerificationReport, from: Principal)
     /// The token is invalid. Enforcement is optional, so the request is accepted with a warning.
     case acceptedWithWarning(VerificationReport)
     /// The token is invalid and enforcement is required.
@@ -70,7 +70,7 @@ extension AdmittedApp {
 
     private func judge(
         _ request: AdmissionRequest, at instant: Double
-    ) -> (report: VerificationReport, holder: TokenHolder) {
+    ) -> (report: VerificationReport, holder: Principal) {
         var (report, holder) = judgeToken(request, at: instant)
         if let restrictions, holder == .device, let claims = report.claims,
             restrictions.revokes(claims.subject, issuedAt: claims.issuedAt, at: instant)
@@ -82,7 +82,7 @@ extension AdmittedApp {
 
     private func judgeToken(
         _ request: AdmissionRequest, at instant: Double
-    ) -> (report: VerificationReport, holder: TokenHolder) {
+    ) -> (report: VerificationReport, holder: Principal) {
         let token = request.credential.token
         switch request.credential.scheme {
         case .userToken:
@@ -157,7 +157,7 @@ package struct AuthErrorBody {
         let reason: [UInt8]
         let retryable: [UInt8]
         /// The beginning of the 401 response's body.
-        let refusal: [UInt8]
+        let rejection: [UInt8]
         /// The challenge of RFC 6750, section 3.
         let challenge: String
 
@@ -174,7 +174,7 @@ package struct AuthErrorBody {
             self.reason = Array(#","reason":\#(reason),"request_id":"#.utf8)
             retryable = Array(
                 #","retryable":\#(code.isMendedByAnotherToken),"server_time_ms":"#.utf8)
-            refusal = Array(
+            rejection = Array(
                 #"{"success":false,"code":\#(reason),"message":\#(summary),"auth_error":"#.utf8)
             challenge = #"Bearer error="invalid_token", error_description="\#(code.reason)""#
         }
@@ -191,7 +191,7 @@ package struct AuthErrorBody {
         var body: [UInt8] = []
         // Together with the array's header, small enough for glibc's cache of each thread.
         body.reserveCapacity(960)
-        body.append(contentsOf: texts.refusal)
+        body.append(contentsOf: texts.rejection)
         write(texts, to: &body)
         body.append(UInt8(ascii: "}"))
         return HTTPResponse.json(401, body).with("WWW-Authenticate", texts.challenge)

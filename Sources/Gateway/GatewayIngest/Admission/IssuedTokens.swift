@@ -70,7 +70,7 @@ package final class IssuedTokens: Sendable {
     /// Verifies a token. Returns nil if this gateway did not issue it; otherwise the report and the holder.
     func judge(
         _ token: String?, appID: String, userIDs: [String]?, at instant: Double
-    ) -> (report: VerificationReport, holder: TokenHolder)? {
+    ) -> (report: VerificationReport, holder: Principal)? {
         guard let token, let verifier = verifier(of: token) else { return nil }
         var report = verifier.inspect(token, at: instant)
         guard let verified = report.claims else { return (report, .device) }

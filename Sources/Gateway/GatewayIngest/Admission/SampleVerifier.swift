@@ -5,7 +5,7 @@ package import GatewayModel
 package import GatewayObservability
 
 /// Verifies a failure sample again with the current keys, policy and time.
-package struct SampleJudge: Sendable {
+package struct SampleVerifier: Sendable {
     let recorder: AnalyticsRecorder
     let apps: AppRegistry
     let now: @Sendable () -> Date

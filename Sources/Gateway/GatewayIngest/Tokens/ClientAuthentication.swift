@@ -107,7 +107,7 @@ package struct ClientAuthentication {
         )
         let report = verifier.inspect(assertion, at: now)
         guard report.isAccepted, let claims = report.claims, let client else {
-            throw OAuthError(.invalidClient, Self.refusal(report.faults.first))
+            throw OAuthError(.invalidClient, Self.rejection(report.faults.first))
         }
         guard claims.subject.utf8.elementsEqual(id.utf8) else {
             throw OAuthError(.invalidClient, "the assertion's sub differs from its iss")
@@ -130,7 +130,7 @@ package struct ClientAuthentication {
     }
 
     /// Claims are checked after the signature, so only the client itself learns about their faults.
-    private static func refusal(_ fault: VerificationReport.Fault?) -> String {
+    private static func rejection(_ fault: VerificationReport.Fault?) -> String {
         guard let fault, fault.code != .noMatchingPublicKeys, fault.code != .publicKeyError else {
             return
                 "no client's key verifies the assertion: its iss must be the id of a client that was created "

@@ -149,7 +149,7 @@ package struct OAuthEndpoints: Dialect {
                     "refresh_token": ["type": "string"], "scope": ["type": "string"],
                 ]) { own, _ in own }),
         ], bodyTypes: ["application/x-www-form-urlencoded"], answer: APIOperation.schema("OAuthTokens"),
-        refusals: [401], failure: "OAuthFailure")
+        rejections: [401], failure: "OAuthFailure")
 
     private static let revokeOperation = APIOperation(
         summary: "Revoke a token",
@@ -160,6 +160,6 @@ package struct OAuthEndpoints: Dialect {
                     own, _ in
                     own
                 }),
-        ], bodyTypes: ["application/x-www-form-urlencoded"], answer: ["type": "object"], refusals: [401],
+        ], bodyTypes: ["application/x-www-form-urlencoded"], answer: ["type": "object"], rejections: [401],
         failure: "OAuthFailure")
 }

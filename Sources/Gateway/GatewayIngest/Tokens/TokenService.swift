@@ -206,7 +206,7 @@ package final class TokenService: Sendable {
             store.submit(
                 { try $0.exchange(token, presentation) },
                 completion: { [self] result in
-                    if case .success(.refused(.reused(let sessionID, let appID))) = result {
+                    if case .success(.rejected(.reused(let sessionID, let appID))) = result {
                         noteReuse(sessionID: sessionID, appID: appID, address: address)
                     }
                     done(result)
@@ -216,7 +216,7 @@ package final class TokenService: Sendable {
             case .success(.granted(let session, let token)):
                 request.context.appID = session.appID
                 return answer(session, token, scope: scope, finish)
-            case .success(.refused(let refusal)): return Self.error(refusal).response
+            case .success(.rejected(let rejection)): return Self.error(rejection).response
             case .failure(let failure): return OAuthError(failure).response
             }
         }
@@ -265,7 +265,7 @@ package final class TokenService: Sendable {
             store.submit(
                 { table in
                     if let assertion = caller.assertion, try !table.spend(assertion) {
-                        return SessionTable.Revocation.refused(.replayed)
+                        return SessionTable.Revocation.rejected(.replayed)
                     }
                     if let refreshToken {
                         return try table.revoke(
@@ -282,7 +282,7 @@ package final class TokenService: Sendable {
                 })
         }) { result in
             switch result {
-            case .success(.refused(let refusal)): Self.error(refusal).response
+            case .success(.rejected(let rejection)): Self.error(rejection).response
             case .success: finish().withoutCaching
             case .failure(let failure): OAuthError(failure).response
             }
@@ -341,8 +341,8 @@ package final class TokenService: Sendable {
         }
     }
 
-    private static func error(_ refusal: SessionTable.Refusal) -> OAuthError {
-        switch refusal {
+    private static func error(_ rejection: SessionTable.Rejection) -> OAuthError {
+        switch rejection {
         case .unknown: OAuthError(.invalidGrant, "there is no such session; log in again")
         case .expired: OAuthError(.invalidGrant, "the session has expired; log in again")
         case .revoked: OAuthError(.invalidGrant, "the session was ended; log in again")

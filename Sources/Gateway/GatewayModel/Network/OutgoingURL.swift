@@ -12,43 +12,43 @@ package enum OutgoingURL {
     static func check(
         _ url: String, allowsPrivateAddresses: Bool, takesPlainHTTP: Bool
     ) throws(GatewayError) {
-        func refuse(_ reason: String) throws(GatewayError) {
+        func reject(_ reason: String) throws(GatewayError) {
             throw GatewayError(.invalid, reason, member: "url")
         }
         guard let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(),
             let host = parts.host?.lowercased().trimmingCharacters(in: ["[", "]"]), !host.isEmpty
-        else { return try refuse("the address must be a URL such as https://example.com/in") }
+        else { return try reject("the address must be a URL such as https://example.com/in") }
         // Spaces come from copy and paste. A URL with spaces is never requested.
         if url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) {
-            try refuse("the address must have no spaces; one that belongs to it is %20")
+            try reject("the address must have no spaces; one that belongs to it is %20")
         }
         if parts.user != nil || parts.password != nil || parts.fragment != nil {
-            try refuse("the address must have no user name, no password and no fragment")
+            try reject("the address must have no user name, no password and no fragment")
         }
-        if !parts.hasUsablePort { try refuse("the address must have a port from 1 to 65535, or none") }
+        if !parts.hasUsablePort { try reject("the address must have a port from 1 to 65535, or none") }
         let name = host.hasSuffix(".") ? String(host.dropLast()) : host
         let isOwnName = name == "localhost" || name.hasSuffix(".localhost")
         let address =
             isOwnName ? NetworkAddress("127.0.0.1") : NetworkAddress(host) ?? NetworkAddress(numbers: name)
         let port = parts.port ?? (scheme == "http" ? 80 : 443)
         if let address,
-            let refusal = PrivateAddressGuard.rejection(
+            let rejection = PrivateAddressGuard.rejection(
                 of: address, port: UInt16(clamping: port), allowsPrivateAddresses: allowsPrivateAddresses)
         {
-            try refuse(refusal)
+            try reject(rejection)
         }
         if !URLComponents.hasASCIIHost(url) {
-            try refuse("the address must name its host in ASCII; other letters are written as xn--")
+            try reject("the address must name its host in ASCII; other letters are written as xn--")
         }
         if !allowsPrivateAddresses,
-            let refusal = PrivateAddressGuard.rejection(ofPort: UInt16(clamping: port))
+            let rejection = PrivateAddressGuard.rejection(ofPort: UInt16(clamping: port))
         {
-            try refuse(refusal)
+            try reject(rejection)
         }
         let isOwn =
             address.map { address in AddressRange.loopback.contains { $0.contains(address) } } ?? false
         guard scheme == "https" || (scheme == "http" && takesPlainHTTP && isOwn) else {
-            return try refuse(
+            return try reject(
                 takesPlainHTTP
                     ? "the address must begin with https://; only one of this machine may begin with http://"
                     : "the address must begin with https://")

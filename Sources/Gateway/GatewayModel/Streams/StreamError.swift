@@ -6,7 +6,7 @@ package struct StreamError: Error, Sendable, Equatable, CustomStringConvertible 
         /// No server responds at these addresses.
         case cannotConnect = "cannot_connect"
         /// The servers reject the credentials, or a credentials file cannot be read.
-        case refused
+        case rejected
         /// TLS has failed: the certificate is not valid, or the CA file cannot be read.
         case tls
         /// A server did not respond in time, or the connection was closed.
@@ -16,7 +16,7 @@ package struct StreamError: Error, Sendable, Equatable, CustomStringConvertible 
         /// A stream of that name exists with an incompatible configuration.
         case streamDiffers = "stream_differs"
         /// The stream rejects messages, for example because it is full.
-        case streamRefuses = "stream_refuses"
+        case streamRejects = "stream_refuses"
         /// The stream's last message does not contain a position to resume from.
         case markUnusable = "mark_unusable"
         /// An event exceeds the servers' maximum message size.

@@ -87,37 +87,37 @@ extension StreamSettings: SettingPart {
 
     /// Throws `invalid` for settings that publishing is impossible with.
     package func check() throws(GatewayError) {
-        func refuse(_ reason: String) throws(GatewayError) { throw GatewayError(.invalid, reason) }
+        func reject(_ reason: String) throws(GatewayError) { throw GatewayError(.invalid, reason) }
         if !EventConsumerID.isName(name) || !GivenName.isUsable(name) {
-            try refuse(
+            try reject(
                 "a stream's name must be 1 to 64 of the characters A-Z a-z 0-9 . _ -, and \(GivenName.rule)")
         }
         if !(1...8 ~= addresses.count) || !addresses.allSatisfy(Self.isAddress) {
-            try refuse(
+            try reject(
                 "servers must be 1 to 8 of nats://HOST:PORT or tls://HOST:PORT, separated by commas, without a user name "
                     + "or password: those come from a credentials file or an NKEY")
         }
         let isStream = stream.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !#".*>/\"#.utf8.contains($0) }
         if !isStream || stream.isEmpty {
-            try refuse("a stream's name must be 1 to 255 printable characters without space . * > / \\")
+            try reject("a stream's name must be 1 to 255 printable characters without space . * > / \\")
         }
         if template == nil {
-            try refuse(
+            try reject(
                 "subject must be at most \(SubjectTemplate.longest) bytes: words of A-Z a-z 0-9 _ - and {app}, {type}, "
                     + "{user}, separated by dots, beginning with a word that does not begin with _")
         }
-        if ![1, 3, 5].contains(replicas) { try refuse("replicas must be 1, 3 or 5") }
+        if ![1, 3, 5].contains(replicas) { try reject("replicas must be 1, 3 or 5") }
         if (nkey == nil) != (seedFile == nil) {
-            try refuse("nkey and nkey_seed_file belong together; give both or neither")
+            try reject("nkey and nkey_seed_file belong together; give both or neither")
         }
         if credentialsFile != nil, nkey != nil {
-            try refuse("give either credentials_file, or nkey and nkey_seed_file")
+            try reject("give either credentials_file, or nkey and nkey_seed_file")
         }
         for file in [authorityFile, credentialsFile, seedFile].compactMap(\.self) where !file.hasPrefix("/") {
-            try refuse("files must be absolute paths on the gateway's machine")
+            try reject("files must be absolute paths on the gateway's machine")
         }
         if let nkey, !nkey.utf8.allSatisfy({ 0x30...0x5A ~= $0 }) || !nkey.hasPrefix("U") {
-            try refuse("nkey must be the public key of a user, which begins with U")
+            try reject("nkey must be the public key of a user, which begins with U")
         }
     }
 

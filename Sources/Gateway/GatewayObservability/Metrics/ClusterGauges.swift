@@ -4,7 +4,7 @@ package import GatewayModel
 /// Metrics of a gateway that shares a database.
 package struct ClusterGauges: Sendable {
     /// The last heartbeat of the gateway.
-    package struct Beat: Sendable {
+    package struct Heartbeat: Sendable {
         let ageSeconds: Double
         /// The offset of the gateway's clock from the database's.
         let clockOffsetSeconds: Double
@@ -19,10 +19,10 @@ package struct ClusterGauges: Sendable {
 
     let gateways: Int
     /// Nil before the first heartbeat.
-    let beat: Beat?
+    let beat: Heartbeat?
     let database: DatabaseLoad
 
-    package init(gateways: Int, beat: Beat?, database: DatabaseLoad) {
+    package init(gateways: Int, beat: Heartbeat?, database: DatabaseLoad) {
         self.gateways = gateways
         self.beat = beat
         self.database = database

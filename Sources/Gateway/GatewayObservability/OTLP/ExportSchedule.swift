@@ -26,7 +26,7 @@ struct ExportSchedule {
     enum Outcome: Equatable {
         case taken
         /// Rejected permanently; a retry would fail again.
-        case refused
+        case rejected
         /// The collector was unreachable or unavailable, possibly with a `Retry-After` in seconds.
         case failed(retryAfter: Int?)
     }
@@ -99,7 +99,7 @@ struct ExportSchedule {
         guard case .failed(let retryAfter) = outcome else {
             failures = 0
             if sendsTraces {
-                if outcome == .refused { droppedSpans += Self.spans(of: underWay) }
+                if outcome == .rejected { droppedSpans += Self.spans(of: underWay) }
                 underWay = []
             }
             return

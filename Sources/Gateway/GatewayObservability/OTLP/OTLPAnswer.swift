@@ -27,7 +27,7 @@ package struct OTLPAnswer: Sendable {
         switch status {
         case .some(200..<300): .taken
         case 429, 502, 503, 504, nil: .failed(retryAfter: retryAfterSeconds)
-        default: .refused
+        default: .rejected
         }
     }
 

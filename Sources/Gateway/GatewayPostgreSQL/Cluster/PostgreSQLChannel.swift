@@ -12,12 +12,12 @@ final class PostgreSQLChannel: ClusterChannel {
     private let id: String
     private let settings: PostgreSQLSettings
     private let pauseMilliseconds: Int32
-    private let bell = Bell()
+    private let bell = WakeSignal()
     private let isStopping = Lock(false)
     private let wasStarted = Lock(false)
     private let ended = CountingSemaphore(value: 0)
 
-    private struct Looks {
+    private struct PollState {
         var connection: PostgreSQLConnection?
         var sent: Int64 = 0
         var hasSent = false
@@ -38,17 +38,17 @@ final class PostgreSQLChannel: ClusterChannel {
     ) {
         wasStarted.withLock { $0 = true }
         let thread = Thread { [self] in
-            var looks = Looks()
+            var state = PollState()
             while !isStopping.withLock({ $0 }) {
                 do {
-                    try look(&looks, take, hear)
+                    try look(&state, take, hear)
                 } catch {
                     // The messages are lost. The thread of ``PostgreSQLMember`` reports the failed database.
-                    looks.connection = nil
+                    state.connection = nil
                 }
-                wait(looks.connection, milliseconds: isBusy() ? Self.busyMilliseconds : pauseMilliseconds)
+                wait(state.connection, milliseconds: isBusy() ? Self.busyMilliseconds : pauseMilliseconds)
             }
-            if looks.hasSent, let connection = looks.connection {
+            if state.hasSent, let connection = state.connection {
                 _ = try? ClusterMessages.forget(of: id, all: true, connection)
             }
             ended.signal()
@@ -82,30 +82,30 @@ final class PostgreSQLChannel: ClusterChannel {
     }
 
     private func look(
-        _ looks: inout Looks, _ take: () -> [ClusterMessage], _ hear: (ClusterMessage) -> Void
+        _ state: inout PollState, _ take: () -> [ClusterMessage], _ hear: (ClusterMessage) -> Void
     ) throws {
-        let connection = try looks.connection ?? connect()
-        looks.connection = connection
+        let connection = try state.connection ?? connect()
+        state.connection = connection
         let heard = try ClusterMessages.heard(
-            by: id, after: (looks.known ?? [:]).mapValues(\.number), connection)
+            by: id, after: (state.known ?? [:]).mapValues(\.number), connection)
         // Removes gateways that were silent for longer than messages are stored.
         let time = Uptime.milliseconds
-        var known = (looks.known ?? [:]).filter { $0.value.at > time - Self.rememberedMilliseconds }
+        var known = (state.known ?? [:]).filter { $0.value.at > time - Self.rememberedMilliseconds }
         for (gateway, number, message) in heard {
             known[gateway] = (number, time)
-            if let message, looks.known != nil, !isStopping.withLock({ $0 }) { hear(message) }
+            if let message, state.known != nil, !isStopping.withLock({ $0 }) { hear(message) }
         }
-        looks.known = known
+        state.known = known
         let messages = take()
         if !messages.isEmpty {
             // Increments first, because the outcome of sending on a lost connection is unknown.
-            let last = looks.sent
-            looks.sent += Int64(messages.count)
-            looks.hasSent = true
+            let last = state.sent
+            state.sent += Int64(messages.count)
+            state.hasSent = true
             try ClusterMessages.send(messages, of: id, after: last, connection)
         }
-        if looks.hasSent {
-            looks.hasSent = try ClusterMessages.forget(of: id, all: false, connection)
+        if state.hasSent {
+            state.hasSent = try ClusterMessages.forget(of: id, all: false, connection)
         }
     }
 }

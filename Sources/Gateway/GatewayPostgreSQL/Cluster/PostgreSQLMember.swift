@@ -34,7 +34,7 @@ final class PostgreSQLMember: ClusterMember {
     private let takesGivenTime: Bool
     private let now: @Sendable () -> Int64
     private let state = Lock(State())
-    private let bell = Bell()
+    private let bell = WakeSignal()
     private let ended = CountingSemaphore(value: 0)
 
     init(
@@ -74,16 +74,16 @@ final class PostgreSQLMember: ClusterMember {
     }
 
     func start(_ work: ClusterMemberWork) throws(GatewayError) {
-        var beat = Beat()
+        var beat = Heartbeat()
         do {
             try show(&beat, work)
         } catch {
             throw GatewayError(.storage, "cannot join the gateways of the database: \(error)")
         }
         // Only the thread uses the beat from here on.
-        let first = Lock<Beat?>(beat)
+        let first = Lock<Heartbeat?>(beat)
         let thread = Thread { [self] in
-            var beat = first.withLock { $0.take() } ?? Beat()
+            var beat = first.withLock { $0.take() } ?? Heartbeat()
             run(&beat, work)
             ended.signal()
         }
@@ -105,13 +105,13 @@ final class PostgreSQLMember: ClusterMember {
 
     // MARK: On the thread
 
-    private struct Beat: @unchecked Sendable {
+    private struct Heartbeat: @unchecked Sendable {
         var connection: PostgreSQLConnection?
         var reported: Int64 = -1
         var readers = ReaderLag()
     }
 
-    private func run(_ beat: inout Beat, _ work: ClusterMemberWork) {
+    private func run(_ beat: inout Heartbeat, _ work: ClusterMemberWork) {
         while true {
             wait(beat.connection)
             if state.withLock({ $0.isStopping }) { return leave(beat.connection) }
@@ -132,7 +132,7 @@ final class PostgreSQLMember: ClusterMember {
     }
 
     /// Performs a heartbeat: updates the row, reads changes of other gateways and records their generation.
-    private func show(_ beat: inout Beat, _ work: ClusterMemberWork) throws {
+    private func show(_ beat: inout Heartbeat, _ work: ClusterMemberWork) throws {
         let start = Uptime.milliseconds
         let connection = try beat.connection ?? connect()
         beat.connection = connection

@@ -2,7 +2,7 @@ internal import CPostgreSQL
 internal import Foundation
 
 /// Wakes a thread that polls a socket (self-pipe).
-final class Bell: Sendable {
+final class WakeSignal: Sendable {
     private let reader: Int32
     private let writer: Int32
 

@@ -2,7 +2,7 @@ internal import CountersignSQLite
 internal import GatewayModel
 internal import GatewayStorage
 
-enum EventPlaces {
+enum EventTimeSearch {
     private static let dayMilliseconds: Int64 = 86_400_000
 
     /// The position before the first event received at or after a time. Starts a minute earlier, because

@@ -178,7 +178,7 @@ package struct PostgreSQLEventConsumers: EventConsumers {
             case .start: floor
             case .end: head
             case .time(let milliseconds):
-                try max(floor, EventPlaces.before(milliseconds, of: appID, head: head, connection))
+                try max(floor, EventTimeSearch.before(milliseconds, of: appID, head: head, connection))
             case .after(let sequence): min(sequence, head)
             }
         }

@@ -5,7 +5,7 @@ package import GatewayModel
 package import GatewayStorage
 
 /// A database as the source or target of a copy.
-package final class DatabaseCopy: CopyPlace {
+package final class DatabaseCopy: CopyEndpoint {
     /// The number of past days with a partition each; older events are in the default partition.
     private static let mostDays: Int64 = 400
 
@@ -23,7 +23,7 @@ package final class DatabaseCopy: CopyPlace {
         (connection, tokenKey) = try GatewayError.storing {
             try PostgreSQLSchema.migrate(settings)
             let connection = try PostgreSQLConnection(settings.patient)
-            if isSource { try CopyMark.check(connection) }
+            if isSource { try CopyMarker.check(connection) }
             // Makes the planner use the index of the key. It underestimates the rows after a composite key,
             // and would otherwise read and sort the rest of the table for each page.
             try connection.execute("SET enable_sort = off")
@@ -142,7 +142,7 @@ package final class DatabaseCopy: CopyPlace {
         guard isAlone == true else {
             throw GatewayError(.conflict, "another copy into the database runs")
         }
-        if try CopyMark.isThere(connection) {
+        if try CopyMarker.isThere(connection) {
             let kept = try connection.first("SELECT source FROM \(UnfinishedCopy.table)") { $0.blob(0) }
             guard kept == log.id else {
                 throw GatewayError(

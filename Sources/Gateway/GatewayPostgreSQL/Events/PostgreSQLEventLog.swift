@@ -58,7 +58,7 @@ package struct PostgreSQLEventLog: EventLog {
 
     package func follow(
         _ following: EventFollowing, after sequence: Int64, limit: Int
-    ) throws(GatewayError) -> EventStretch {
+    ) throws(GatewayError) -> EventRange {
         try read { try Self.follow(following, after: sequence, limit: limit, $0) }
     }
 
@@ -116,9 +116,9 @@ extension PostgreSQLEventLog {
     /// Follows events within the connection's current transaction, if any.
     static func follow(
         _ following: EventFollowing, after sequence: Int64, limit: Int, _ connection: PostgreSQLConnection
-    ) throws -> EventStretch {
+    ) throws -> EventRange {
         let head = try EventHorizon.head(connection)
-        var stretch = EventStretch(reached: sequence)
+        var stretch = EventRange(reached: sequence)
         // Must be read after the head, so that events deleted before it count as readable.
         stretch.gap = EventGap(after: sequence, floor: try floor(of: following.appID, connection))
         guard sequence < head else { return stretch }

@@ -1,7 +1,7 @@
 internal import GatewayStorage
 
 /// The mark of an unfinished copy in a database.
-enum CopyMark {
+enum CopyMarker {
     static func isThere(_ connection: PostgreSQLConnection) throws -> Bool {
         try connection.first("SELECT to_regclass('countersign.\(UnfinishedCopy.table)') IS NOT NULL") {
             $0.int(0) != 0
@@ -10,6 +10,6 @@ enum CopyMark {
 
     /// Throws `conflict` for the target of an unfinished copy.
     static func check(_ connection: PostgreSQLConnection) throws {
-        if try isThere(connection) { throw UnfinishedCopy.refusal }
+        if try isThere(connection) { throw UnfinishedCopy.rejection }
     }
 }

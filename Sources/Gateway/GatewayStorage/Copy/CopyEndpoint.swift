@@ -2,7 +2,7 @@ package import CountersignCore
 package import CountersignSQLite
 
 /// A data directory or database as the source or target of a copy. Must be used by one thread.
-package protocol CopyPlace: AnyObject {
+package protocol CopyEndpoint: AnyObject {
     /// Throws `conflict` or `alreadyRunning` when a gateway uses it.
     func checkStopped() throws
 

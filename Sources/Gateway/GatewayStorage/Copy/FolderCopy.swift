@@ -5,7 +5,7 @@ package import GatewayModel
 
 /// A data directory as the source or target of a copy. Holds the directory's lock, so that no gateway can
 /// start.
-package final class FolderCopy: CopyPlace {
+package final class FolderCopy: CopyEndpoint {
     private static let events = "events.sqlite"
 
     private let folder: DataDirectory

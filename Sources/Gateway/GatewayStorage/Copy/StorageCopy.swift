@@ -10,16 +10,16 @@ package import GatewayModel
 package struct StorageCopy {
     package struct Compared: Sendable, Equatable {
         package let table: String
-        package let from: CopySum
-        package let to: CopySum
+        package let from: CopyChecksum
+        package let to: CopyChecksum
         package var isSame: Bool { from == to }
     }
 
-    private let source: any CopyPlace
-    private let target: any CopyPlace
+    private let source: any CopyEndpoint
+    private let target: any CopyEndpoint
     private let tables: [CopyTable]
 
-    package init(from source: any CopyPlace, to target: any CopyPlace, tables: [CopyTable]) {
+    package init(from source: any CopyEndpoint, to target: any CopyEndpoint, tables: [CopyTable]) {
         self.source = source
         self.target = target
         self.tables = tables
@@ -72,11 +72,11 @@ package struct StorageCopy {
         }
     }
 
-    private static func sum(of table: CopyTable, in place: any CopyPlace) throws -> CopySum {
+    private static func sum(of table: CopyTable, in place: any CopyEndpoint) throws -> CopyChecksum {
         let key = place.key(of: table)
         let places = key.compactMap { name in table.columns.firstIndex { $0.name == name } }
         var reached: [SQLValue] = []
-        var sum = CopySum()
+        var sum = CopyChecksum()
         while true {
             let rows = try place.rows(of: table, after: reached, most: .standard)
             guard let last = rows.last else { return sum }
@@ -88,7 +88,7 @@ package struct StorageCopy {
 
 /// A checksum of a table, independent of the engine and the order: the number of rows and the sum of their
 /// SHA-256 digests.
-package struct CopySum: Sendable, Equatable {
+package struct CopyChecksum: Sendable, Equatable {
     package private(set) var rows = 0
     private var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
 
@@ -126,7 +126,7 @@ package struct CopySum: Sendable, Equatable {
         words.3 &+= digest.3
     }
 
-    package static func == (one: CopySum, other: CopySum) -> Bool {
+    package static func == (one: CopyChecksum, other: CopyChecksum) -> Bool {
         one.rows == other.rows && one.words == other.words
     }
 }

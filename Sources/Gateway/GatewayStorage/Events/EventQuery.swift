@@ -61,7 +61,7 @@ package struct EventPage: Sendable {
 }
 
 /// The result of following an app's events.
-package struct EventStretch: Sendable {
+package struct EventRange: Sendable {
     package var events: [StoredEvent] = []
     /// The last sequence number examined, from which to continue.
     package var reached: Int64

@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignSQLite
 
 /// Scans the events of a subject from a start in one direction, up to a maximum number.
-struct EventWalk {
+struct EventScan {
     /// The number of sequence numbers requested from the index at once.
     private static let sequencesPerStep = 256
 

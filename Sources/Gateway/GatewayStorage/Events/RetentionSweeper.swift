@@ -139,7 +139,7 @@ struct RetentionSweeper {
         return hold.newlyPassed
     }
 
-    private struct Room {
+    private struct StepBudget {
         var rows = RetentionSweeper.rowsPerStep
         var bytes = RetentionSweeper.bytesPerStep
         var isUsedUp: Bool { rows <= 0 || bytes <= 0 }
@@ -173,7 +173,7 @@ struct RetentionSweeper {
             _ cutoff: Int64, _ limit: Int?, from known: Oldest, _ hold: inout RetentionHold,
             usersOfDeleted: (BytewiseSet, Int64) throws -> Void
         ) throws -> (goesOn: Bool, oldest: Oldest) {
-            var room = Room()
+            var room = StepBudget()
             // Customers come first, because an index tells whether there are expired ones.
             while let customer = try oldestCustomer(), customer.seenMilliseconds < cutoff {
                 _ = try forget(customer, &room)
@@ -274,7 +274,7 @@ struct RetentionSweeper {
 
         /// Deletes customers last seen until a time, the oldest first, while the size limit is exceeded.
         private func forgetExcess(
-            _ excess: inout Int64, seenUntil milliseconds: Int64, _ room: inout Room
+            _ excess: inout Int64, seenUntil milliseconds: Int64, _ room: inout StepBudget
         ) throws {
             while excess > 0, !room.isUsedUp, let customer = try oldestCustomer(),
                 customer.seenMilliseconds <= milliseconds
@@ -284,7 +284,7 @@ struct RetentionSweeper {
         }
 
         /// Deletes a customer, or a part of a large customer. Returns the deleted bytes.
-        private func forget(_ customer: Customer, _ room: inout Room) throws -> Int64 {
+        private func forget(_ customer: Customer, _ room: inout StepBudget) throws -> Int64 {
             // Deletes fewer rows at a time from a large customer, because each row may be long.
             let rows = min(room.rows, customer.bytes > RetentionSweeper.bytesPerStep ? 8 : .max)
             let isWhole = try forgetRows(of: customer.id, rows, &room)
@@ -303,7 +303,7 @@ struct RetentionSweeper {
         }
 
         /// Returns false when more rows may remain.
-        private func forgetRows(of customer: String, _ most: Int, _ room: inout Room) throws -> Bool {
+        private func forgetRows(of customer: String, _ most: Int, _ room: inout StepBudget) throws -> Bool {
             var left = most
             for (table, owner, key) in [
                 ("customer_property", "customer_id", "name"), ("inbox_read", "customer_id", "seq"),

@@ -12,15 +12,15 @@ extension SQLiteEventLog {
 
     func follow(
         _ following: EventFollowing, after sequence: Int64, limit: Int
-    ) throws(GatewayError) -> EventStretch {
+    ) throws(GatewayError) -> EventRange {
         try self.following(atOnce: true) { sqlite, log in
             // Sequence numbers follow the order of commits, so all events up to `head` are committed.
             let head = try log.head(sqlite)
-            var stretch = EventStretch(reached: sequence)
+            var stretch = EventRange(reached: sequence)
             stretch.gap = EventGap(after: sequence, floor: try EventFloor.read(of: following.appID, sqlite))
             guard sequence < head else { return stretch }
             let subject = following.filter.userID.map { EventSubject.user($0) } ?? .app
-            var walk = EventWalk(subject, of: following.appID, .after(sequence), through: head)
+            var walk = EventScan(subject, of: following.appID, .after(sequence), through: head)
             var page = EventPageBuilder(limit: limit)
             let statement = try Self.statement(following, walk, log, sqlite)
             let hasEnded = try walk.go(try index(sqlite), statement) { row in
@@ -98,7 +98,7 @@ extension SQLiteEventLog {
     }
 
     private static func statement(
-        _ following: EventFollowing, _ walk: EventWalk, _ log: EventLogState, _ sqlite: SQLiteConnection
+        _ following: EventFollowing, _ walk: EventScan, _ log: EventLogState, _ sqlite: SQLiteConnection
     ) throws -> SQLiteStatement {
         var conditions = EventConditions(of: following.appID)
         conditions.add("user_id = ?", following.filter.userID.map { .text($0) })

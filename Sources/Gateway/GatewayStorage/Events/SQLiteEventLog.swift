@@ -15,7 +15,7 @@ package protocol EventLog: Sendable {
 
     /// The events of an app after `sequence`, in ascending order; see ``EventFollowing``.
     func follow(_ following: EventFollowing, after sequence: Int64, limit: Int) throws(GatewayError)
-        -> EventStretch
+        -> EventRange
 
     /// Converts between sequence numbers and positions.
     func positions() throws(GatewayError) -> EventPositions
@@ -124,7 +124,7 @@ struct SQLiteEventLog: EventLog {
             try sqlite.execute("BEGIN")
             defer { try? sqlite.execute("COMMIT") }
             var page = EventPageBuilder(limit: limit)
-            var walk = EventWalk(
+            var walk = EventScan(
                 query.subject, of: query.appID, side, looking: query.mostLooked,
                 leavingOut: try EventTimes.without(
                     from: query.fromMilliseconds, to: query.toMilliseconds, sqlite))
@@ -150,7 +150,7 @@ struct SQLiteEventLog: EventLog {
     }
 
     private func statement(
-        _ query: EventQuery, _ walk: EventWalk, _ sqlite: SQLiteConnection
+        _ query: EventQuery, _ walk: EventScan, _ sqlite: SQLiteConnection
     ) throws -> SQLiteStatement {
         // A file of an earlier version has no verdicts.
         let log = try EventLogState.read(sqlite)

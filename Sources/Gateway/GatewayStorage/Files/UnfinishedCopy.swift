@@ -11,14 +11,14 @@ package enum UnfinishedCopy {
     /// Exists in a data directory during a restore.
     static let restoreFile = "unfinished-restore"
 
-    package static let refusal = GatewayError(
+    package static let rejection = GatewayError(
         .conflict, "a copy to this place has not been finished; copy from the same source again to finish it")
 
     static func path(in folder: String) -> String { folder + "/" + file }
 
-    /// Throws ``refusal`` for an unfinished copy, and `conflict` for an unfinished restore.
+    /// Throws ``rejection`` for an unfinished copy, and `conflict` for an unfinished restore.
     package static func check(_ folder: String) throws(GatewayError) {
-        if FileManager.default.fileExists(atPath: path(in: folder)) { throw refusal }
+        if FileManager.default.fileExists(atPath: path(in: folder)) { throw rejection }
         guard !FileManager.default.fileExists(atPath: folder + "/" + restoreFile) else {
             throw GatewayError(
                 .conflict,

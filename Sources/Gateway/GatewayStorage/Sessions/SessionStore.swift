@@ -78,7 +78,7 @@ package final class SessionStore: AppData, Sendable {
                     completion(.failure(failure ?? StoreFailure(reason: .failed, detail: "not run")))
                 }
             })
-        let (isFirst, refusal) = shared.withLock { shared -> (Bool, StoreFailure?) in
+        let (isFirst, rejection) = shared.withLock { shared -> (Bool, StoreFailure?) in
             if shared.isClosed { return (false, StoreFailure(reason: .closed, detail: "sessions closed")) }
             guard shared.jobs.count < Self.capacity else {
                 return (
@@ -88,7 +88,7 @@ package final class SessionStore: AppData, Sendable {
             shared.jobs.append(job)
             return (shared.jobs.count == 1, nil)
         }
-        if let refusal { return completion(.failure(refusal)) }
+        if let rejection { return completion(.failure(rejection)) }
         if isFirst { queue.async { [self] in drain() } }
     }
 

@@ -67,10 +67,10 @@ package struct SessionTable {
     package enum Exchange: Sendable {
         /// The session and its active token.
         case granted(Session, RefreshToken)
-        case refused(Refusal)
+        case rejected(Rejection)
     }
 
-    package enum Refusal: Sendable, Equatable {
+    package enum Rejection: Sendable, Equatable {
         /// The session, token or app does not exist.
         case unknown
         case expired
@@ -110,31 +110,31 @@ package struct SessionTable {
     /// Exchanges an authentic refresh token.
     package func exchange(_ token: RefreshToken, _ presentation: Presentation) throws -> Exchange {
         let now = time(presentation.now)
-        if let assertion = presentation.assertion, try !spend(assertion) { return .refused(.replayed) }
+        if let assertion = presentation.assertion, try !spend(assertion) { return .rejected(.replayed) }
         guard let session = try session(id: token.sessionID, forUpdate: true),
             let rules = presentation.rules(session.appID)
-        else { return .refused(.unknown) }
+        else { return .rejected(.unknown) }
         guard session.clientID == presentation.clientID,
             presentation.publicClientID == nil || presentation.publicClientID == session.appID
-        else { return .refused(.otherClient) }
-        guard session.revokedMilliseconds == nil else { return .refused(.revoked) }
+        else { return .rejected(.otherClient) }
+        guard session.revokedMilliseconds == nil else { return .rejected(.revoked) }
         let lifetimeFrom = session.lifetimeFromMilliseconds
         // The rules may have become stricter since the session's expiry was stored.
         guard session.isActive(atMilliseconds: now), now < rules.end(of: lifetimeFrom) else {
-            return .refused(.expired)
+            return .rejected(.expired)
         }
         if let scope = presentation.scope, !TokenScope.contains(session.scope, scope) {
-            return .refused(.scope)
+            return .rejected(.scope)
         }
         switch try reuse(of: token, in: session, rules, at: now) {
         case .active:
             return try rotate(
                 session, token, expires: rules.expiry(of: lifetimeFrom, usedAt: now), at: now)
         case .repeated(let child): return .granted(session, child)
-        case .unknown: return .refused(.unknown)
+        case .unknown: return .rejected(.unknown)
         case .stolen:
             try end(session, .reuse, at: now)
-            return .refused(.reused(sessionID: session.id, appID: session.appID))
+            return .rejected(.reused(sessionID: session.id, appID: session.appID))
         }
     }
 
@@ -193,7 +193,7 @@ package struct SessionTable {
         /// The id of the revoked session or access token.
         case revoked(String)
         case nothing
-        case refused(Refusal)
+        case rejected(Rejection)
     }
 
     /// Revokes the session of a refresh token, which may have been replaced.
@@ -207,7 +207,7 @@ package struct SessionTable {
             return .nothing
         }
         guard session.clientID == clientID, publicClientID == nil || publicClientID == session.appID else {
-            return .refused(.otherClient)
+            return .rejected(.otherClient)
         }
         try end(session, .client, at: now)
         return .revoked(session.id)
@@ -221,7 +221,7 @@ package struct SessionTable {
             clientID.map { $0 == claims.clientID }
             ?? (claims.clientID == claims.audience
                 && (publicClientID == nil || publicClientID == claims.audience))
-        guard isOwner else { return .refused(.otherClient) }
+        guard isOwner else { return .rejected(.otherClient) }
         try connection.run(
             "INSERT INTO revoked_access_token (id, expires_ms) VALUES (?, ?) ON CONFLICT DO NOTHING",
             .text(claims.tokenID),

@@ -38,7 +38,7 @@ struct LogOut: Codable, Equatable, Sendable {
 
     let user: String
     let state: State
-    /// The `LeaseHolder` of the client in which the user is logging out; otherwise empty.
+    /// The `LeaseOwner` of the client in which the user is logging out; otherwise empty.
     var client = ""
 
     enum CodingKeys: String, CodingKey {

@@ -173,7 +173,7 @@ actor UserTokenSource: CredentialSource {
     }
 
     /// Reports a malformed token from the app.
-    func refuseMalformed(for user: UserKey) -> [CredentialUpdate] {
+    func rejectMalformed(for user: UserKey) -> [CredentialUpdate] {
         [.failed(failure(.decodingError, "token_malformed", of: user, token: nil, origin: .app))]
     }
 

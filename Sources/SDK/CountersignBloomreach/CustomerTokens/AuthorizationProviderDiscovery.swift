@@ -27,28 +27,28 @@ package struct AuthorizationProviderDiscovery {
         }
         guard let found = NSClassFromString(name) else {
             switch wording {
-            case .ios: throw refusal("Advanced authorization flag has been enabled without provider", name)
+            case .ios: throw rejection("Advanced authorization flag has been enabled without provider", name)
             case .android where source == nil:
-                throw refusal("Advanced auth has been enabled but provider has not been found", name)
-            case .android: throw refusal("Registered \(name) class has not been found", name)
+                throw rejection("Advanced auth has been enabled but provider has not been found", name)
+            case .android: throw rejection("Registered \(name) class has not been found", name)
             }
         }
         if wording == .ios, !(found is NSObject.Type) {
-            throw refusal("Class \(Self.defaultName) does not conform to NSObject", name)
+            throw rejection("Class \(Self.defaultName) does not conform to NSObject", name)
         }
         guard let type = found as? any AuthorizationProviderType.Type else {
             switch wording {
             case .ios:
-                throw refusal(
+                throw rejection(
                     "Class \(Self.defaultName) does not conform to AuthorizationProviderType", name)
             case .android:
-                throw refusal("Registered \(name) class has to implement \(Self.interface)", name)
+                throw rejection("Registered \(name) class has to implement \(Self.interface)", name)
             }
         }
         return .instance(type.init())
     }
 
-    private func refusal(_ message: String, _ name: String) -> CountersignError {
+    private func rejection(_ message: String, _ name: String) -> CountersignError {
         log?.write(.warning, message, ["class": name])
         return CountersignError(.invalidConfiguration, message)
     }

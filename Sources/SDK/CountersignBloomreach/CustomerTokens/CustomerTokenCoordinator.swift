@@ -20,10 +20,10 @@ final class CustomerTokenCoordinator: Sendable {
 
     private enum Work: Sendable {
         case token
-        case tell(News, @Sendable (any CustomerObserving) -> Void)
+        case tell(TokenUpdate, @Sendable (any CustomerObserving) -> Void)
     }
 
-    private enum News {
+    private enum TokenUpdate {
         case customerChanged
         case tokenRefused
     }
@@ -89,7 +89,7 @@ final class CustomerTokenCoordinator: Sendable {
         tell(.tokenRefused) { $0.customerTokenRefused() }
     }
 
-    private func tell(_ news: News, _ body: @escaping @Sendable (any CustomerObserving) -> Void) {
+    private func tell(_ news: TokenUpdate, _ body: @escaping @Sendable (any CustomerObserving) -> Void) {
         let next = state.withLock { state -> Start? in
             // While a provider hangs, keep only the latest notification in the queue.
             let waiting = state.waiting.firstIndex {
@@ -111,14 +111,14 @@ final class CustomerTokenCoordinator: Sendable {
         let id = state.withLock { Self.makeID(&$0) }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let (refusal, next) = state.withLock { state -> (Outcome?, Start?) in
+                let (rejection, next) = state.withLock { state -> (Outcome?, Start?) in
                     if Task.isCancelled { return (.cancelled, nil) }
                     if state.provider == nil { return (.noProvider, nil) }
                     guard state.waiting.count < Self.maximumWaiting else { return (.tooMany, nil) }
                     enqueue(Job(id: id, work: .token, waiter: continuation), in: &state)
                     return (nil, Self.takeNext(&state))
                 }
-                if let refusal { continuation.resume(returning: refusal) }
+                if let rejection { continuation.resume(returning: rejection) }
                 if let next { start(next) }
             }
         } onCancel: {

@@ -99,13 +99,13 @@ struct GatewayConnection: Sendable {
         if response.status == 200 {
             return response.isTruncated ? .failure(Self.unreadable) : .answer(response.body)
         }
-        let refusal = Refusal(response)
-        if refusal.isPassing {
+        let rejection = ErrorResponse(response)
+        if rejection.isPassing {
             return .passing(
                 retryAfter: ServerAnswer.retryAfter(
                     in: response, serverTime: ServerAnswer.serverTime(in: response)))
         }
-        return .failure(refusal.error)
+        return .failure(rejection.error)
     }
 
     private static func outcome(of error: HTTPTransportError) -> Outcome {
@@ -149,7 +149,7 @@ struct GatewayConnection: Sendable {
 }
 
 /// A response with a status other than 200.
-private struct Refusal {
+private struct ErrorResponse {
     let isPassing: Bool
     let error: ConsumerError
 
@@ -163,7 +163,7 @@ private struct Refusal {
                 status: status)
             return
         }
-        var reason = "the gateway has refused the request"
+        var reason = "the gateway has rejected the request"
         if case .string(let text) = members["reason"] { reason = text }
         error = ConsumerError(.init(rawValue: code), String(reason.prefix(300)), status: status)
     }

@@ -1,8 +1,8 @@
-/// The search for the one event that makes a server refuse a whole request.
+/// The search for the one event that makes a server reject a whole request.
 ///
 /// A value without I/O: `probe` is what to send next, and the two mutating methods take the answer. With n suspects it
 /// takes at most log2(n) + 1 requests. The event found has failed alone.
-struct Isolation: Equatable {
+struct BatchBisection: Equatable {
     /// Why requests with the culprit fail.
     enum Cause: Equatable {
         /// 400 and the like. When one part is accepted, the culprit is in the other.

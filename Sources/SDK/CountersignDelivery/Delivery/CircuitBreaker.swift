@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// Pauses all requests after failures that concern no single user or event.
-struct Pause {
+struct CircuitBreaker {
     enum State: Equatable {
         case none
         /// No request before this instant.

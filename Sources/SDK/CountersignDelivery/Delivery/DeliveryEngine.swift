@@ -23,7 +23,7 @@ package actor DeliveryEngine {
     package nonisolated let failures = Broadcast<AuthenticationFailure>()
 
     private let storage: Storage
-    private var lease: LeaseHolder { storage.holder }
+    private var lease: LeaseOwner { storage.holder }
     private let destination: any Destination
     private let transport: any HTTPTransport
     private let clock: any ClientClock
@@ -133,11 +133,11 @@ package actor DeliveryEngine {
         var snapshot = given
         let now = clock.uptime
         snapshot.clockOffset = await source.clockOffset
-        snapshot.parked = sender.lanes.filter { $0.value.isBlocked }.map { user, lane in
+        snapshot.parked = sender.backoffs.filter { $0.value.isBlocked }.map { user, backoff in
             CountersignSnapshot.Parked(
-                userID: user.userID, reason: lane.problem?.code ?? "", failures: lane.failures,
-                isPaused: lane.isPaused,
-                nextAttemptIn: lane.isPaused ? nil : lane.blockedUntil.map { max(0, $0 - now) })
+                userID: user.userID, reason: backoff.problem?.code ?? "", failures: backoff.failures,
+                isPaused: backoff.isPaused,
+                nextAttemptIn: backoff.isPaused ? nil : backoff.blockedUntil.map { max(0, $0 - now) })
         }.sorted { $0.userID ?? "" < $1.userID ?? "" }
         snapshot.configurationProblem = sender.configurationProblem.map { "\($0.code): \($0.reason)" }
         snapshot.lastError = sender.lastProblem.map { "\($0.code): \($0.reason)" } ?? snapshot.lastError
@@ -197,7 +197,7 @@ package actor DeliveryEngine {
         case .claim(let request): await claim(request)
         case .authorize(let user, let rejected): await authorize(user, rejectedGeneration: rejected)
         case .send(let events, let attempt): await send(events, attempt: attempt)
-        case .settle(let settlement): await settle(settlement)
+        case .settle(let outcome): await settle(outcome)
         case .finish(let ending): await finish(ending)
         }
     }
@@ -266,14 +266,14 @@ package actor DeliveryEngine {
         }
     }
 
-    private func settle(_ settlement: Settlement) async {
-        for (event, verdict) in settlement.quarantined {
+    private func settle(_ outcome: DeliveryOutcome) async {
+        for (event, verdict) in outcome.quarantined {
             log?(
                 .warning, "event quarantined",
                 ["message_id": event.messageID, "code": redacted(verdict.code)])
         }
         do {
-            let pushedOut = try await storage.run { storage in try storage.settle(settlement) }
+            let pushedOut = try await storage.run { storage in try storage.settle(outcome) }
             if pushedOut > 0 {
                 log?(.warning, "quarantine is full, the oldest are gone", ["events": "\(pushedOut)"])
             }
@@ -296,12 +296,12 @@ package actor DeliveryEngine {
 
     private func finishFlushes(_ ending: FlushResult.Ending, queued: Int) {
         if !flushes.isEmpty {
-            let parked = sender.lanes.filter { $0.value.isBlocked }.keys
+            let parked = sender.backoffs.filter { $0.value.isBlocked }.keys
             for failure in throttle.flushEnded(parked: Set(parked), at: clock.uptime) {
                 failures.send(failure)
             }
         }
-        let isParked = ending == .drained && queued > 0 && sender.lanes.values.contains(where: \.isBlocked)
+        let isParked = ending == .drained && queued > 0 && sender.backoffs.values.contains(where: \.isBlocked)
         let result = FlushResult(batches: batches, ending: isParked ? .parked : ending, queued: queued)
         batches = []
         for flush in flushes { flush.resume(returning: result) }

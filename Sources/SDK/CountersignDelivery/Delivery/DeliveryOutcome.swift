@@ -1,5 +1,5 @@
 /// The outcome for events after a server's response.
-struct Settlement: Equatable, Sendable {
+struct DeliveryOutcome: Equatable, Sendable {
     /// Why a server will never take an event.
     struct Verdict: Equatable, Sendable {
         let code: String
@@ -10,7 +10,7 @@ struct Settlement: Equatable, Sendable {
     var quarantined: [(event: QueuedEvent, verdict: Verdict)] = []
     var duplicates = 0
 
-    static func == (left: Settlement, right: Settlement) -> Bool {
+    static func == (left: DeliveryOutcome, right: DeliveryOutcome) -> Bool {
         left.delivered == right.delivered && left.duplicates == right.duplicates
             && left.quarantined.map(\.event) == right.quarantined.map(\.event)
             && left.quarantined.map(\.verdict) == right.quarantined.map(\.verdict)

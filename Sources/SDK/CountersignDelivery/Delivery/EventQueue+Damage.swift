@@ -11,7 +11,7 @@ extension EventQueue {
     /// A higher count or sequence number is damaged. Sums of two still fit into an integer.
     static let maximumCount = 1 << 53
 
-    private static let damagedRow = Settlement.Verdict(
+    private static let damagedRow = DeliveryOutcome.Verdict(
         code: "damaged_row", reason: "the event in the queue file is damaged")
 
     /// Sets aside rows that cannot be sent. On a full disk they stay, and are passed over until the file is opened again.

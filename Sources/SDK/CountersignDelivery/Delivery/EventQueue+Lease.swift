@@ -16,7 +16,7 @@ extension EventQueue {
     /// The lease lasts longer than `seconds`, the duration of the next request. Returns nil on success, or
     /// the uptime at which the other lease expires.
     func acquireLease(
-        for holder: LeaseHolder, uptime: TimeInterval, request seconds: TimeInterval
+        for holder: LeaseOwner, uptime: TimeInterval, request seconds: TimeInterval
     ) throws -> TimeInterval? {
         let duration = min(seconds + Self.leaseMargin, Self.longestLease)
         if let lease = try lease(), lease.holder == holder.id, lease.isValid(at: uptime),
@@ -44,15 +44,15 @@ extension EventQueue {
         }
     }
 
-    private func otherLease(than holder: LeaseHolder, uptime: TimeInterval) throws -> TimeInterval? {
+    private func otherLease(than holder: LeaseOwner, uptime: TimeInterval) throws -> TimeInterval? {
         guard let lease = try lease(), lease.holder != holder.id, lease.isValid(at: uptime),
-            LeaseHolder.isAlive(lease.holder, processID: lease.processID)
+            LeaseOwner.isAlive(lease.holder, processID: lease.processID)
         else { return nil }
         return lease.until
     }
 
     /// Lets others send.
-    func releaseLease(of holder: LeaseHolder) throws {
+    func releaseLease(of holder: LeaseOwner) throws {
         holder.release(connection.path)
         guard try lease()?.holder == holder.id else { return }
         try connection.run("DELETE FROM lease WHERE holder = ?", .text(holder.id))

@@ -5,7 +5,7 @@ internal import Foundation
 
 extension EventQueue {
     /// Moves an event from the queue to quarantine. The columns of a damaged event may have any type.
-    func quarantine(_ sequence: Int64, _ verdict: Settlement.Verdict, at date: Date) throws {
+    func quarantine(_ sequence: Int64, _ verdict: DeliveryOutcome.Verdict, at date: Date) throws {
         try connection.run(
             """
             INSERT OR REPLACE INTO quarantine
@@ -21,7 +21,7 @@ extension EventQueue {
     }
 
     /// Sets aside an event that was never in the queue.
-    func quarantine(_ row: RenderedEvent, _ verdict: Settlement.Verdict, at date: Date) throws {
+    func quarantine(_ row: RenderedEvent, _ verdict: DeliveryOutcome.Verdict, at date: Date) throws {
         // Through the queue's table, so that its sequence number is used by no other.
         try connection.run(
             "INSERT INTO event (message_id, user_id, session_id, queue_time_s, body) VALUES (?, ?, ?, 0, ?)",

@@ -244,7 +244,7 @@ final class EventQueue {
         return rows.map { $0.withDeviceID(deviceID) }
     }
 
-    private static let tooLarge = Settlement.Verdict(
+    private static let tooLarge = DeliveryOutcome.Verdict(
         code: "event_too_large", reason: "the event is longer than limits.maximumEventBytes")
 
     private func enforceLimits(at time: Int64) throws {
@@ -421,20 +421,20 @@ final class EventQueue {
 
     /// Deletes delivered events and moves rejected events to quarantine. Ignores events that are no longer
     /// in the queue.
-    func settle(_ settlement: Settlement, at date: Date) throws {
+    func settle(_ outcome: DeliveryOutcome, at date: Date) throws {
         try connection.transaction {
             var sent = Size(rows: 0, bytes: 0)
-            for event in settlement.delivered {
+            for event in outcome.delivered {
                 guard let bytes = try delete(event.sequence) else { continue }
                 sent.rows += 1
                 sent.bytes += bytes
             }
             try add(.sent, sent.rows)
             try addSize(rows: -sent.rows, bytes: -sent.bytes)
-            for (event, verdict) in settlement.quarantined {
+            for (event, verdict) in outcome.quarantined {
                 try quarantine(event.sequence, verdict, at: date)
             }
-            try add(.duplicates, settlement.duplicates)
+            try add(.duplicates, outcome.duplicates)
         }
         if try size().rows == 0 { try shrink(from: 1_000) }
     }

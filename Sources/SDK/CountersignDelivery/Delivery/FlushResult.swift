@@ -12,13 +12,13 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
             self.rawValue = rawValue
         }
 
-        /// The server has the events; those it refused one by one are in quarantine.
+        /// The server has the events; those it rejected one by one are in quarantine.
         public static let delivered = Outcome(rawValue: "delivered")
         /// The server could not be reached or could not take them now; the events stay and are sent later.
         public static let retryLater = Outcome(rawValue: "retry_later")
-        /// The user's token was refused, or there is no usable one; the events stay until there is another.
+        /// The user's token was rejected, or there is no usable one; the events stay until there is another.
         public static let tokenProblem = Outcome(rawValue: "token_problem")
-        /// The server refuses something in the request; it is sent again in parts to find out what.
+        /// The server rejects something in the request; it is sent again in parts to find out what.
         public static let refused = Outcome(rawValue: "refused")
         /// One event that the server will never take was set aside.
         public static let quarantined = Outcome(rawValue: "quarantined")

@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import Foundation
 
 /// The identity of one client, which may hold the lease of a queue.
-package final class LeaseHolder: Sendable {
+package final class LeaseOwner: Sendable {
     /// IDs of the holders in this process. An earlier process may have had the same process number.
     private static let living = Lock(Set<String>())
 

@@ -1,30 +1,30 @@
 internal import Foundation
 
 /// Server results that are not yet stored in the queue file. The sender waits until they are.
-struct Settling {
+struct PendingOutcomes {
     enum State: Equatable {
         case none
-        case due(Settlement)
+        case due(DeliveryOutcome)
         /// The queue file could not be written so many times.
-        case waiting(Settlement, until: TimeInterval, failures: Int)
+        case waiting(DeliveryOutcome, until: TimeInterval, failures: Int)
     }
 
     private(set) var state = State.none
 
-    mutating func settle(_ settlement: Settlement) { state = .due(settlement) }
+    mutating func settle(_ outcome: DeliveryOutcome) { state = .due(outcome) }
 
     mutating func settled() { state = .none }
 
     mutating func failed(_ retry: RetryPolicy, now: TimeInterval, fraction: Double) {
-        let (settlement, failures): (Settlement, Int)
+        let (outcome, failures): (DeliveryOutcome, Int)
         switch state {
         // It was given up meanwhile.
         case .none: return
-        case .due(let due): (settlement, failures) = (due, 1)
-        case .waiting(let waiting, _, let before): (settlement, failures) = (waiting, before + 1)
+        case .due(let due): (outcome, failures) = (due, 1)
+        case .waiting(let waiting, _, let before): (outcome, failures) = (waiting, before + 1)
         }
         state = .waiting(
-            settlement, until: now + retry.delay(afterFailure: failures, fraction: fraction),
+            outcome, until: now + retry.delay(afterFailure: failures, fraction: fraction),
             failures: failures)
     }
 }

@@ -6,12 +6,12 @@ internal import Foundation
 /// A value without I/O. The event goes to quarantine after two failures alone, with an accepted request of
 /// others before the second. While the server is flaky, it takes three failures, with five accepted
 /// requests in a row before each.
-struct Suspect: Equatable {
+struct PoisonEvent: Equatable {
     /// Seconds for which a server counts as flaky after it failed on events that it accepted later.
     static let flakyDuration: TimeInterval = 86_400
 
     let event: QueuedEvent
-    let cause: Isolation.Cause
+    let cause: BatchBisection.Cause
     /// No retry before this uptime, unless other events are accepted.
     var retryAt: TimeInterval = -.infinity
     /// How often it was sent alone.
@@ -23,7 +23,7 @@ struct Suspect: Equatable {
     private var successes = 0
     private var neededSuccesses = 1
 
-    init(event: QueuedEvent, cause: Isolation.Cause) {
+    init(event: QueuedEvent, cause: BatchBisection.Cause) {
         self.event = event
         self.cause = cause
     }

@@ -2,11 +2,11 @@ internal import Foundation
 
 /// Finds events that make a server reject requests. Holds the search in the current request, and the
 /// suspects that wait for another try.
-struct Suspicion {
+struct PoisonEventSearch {
     enum State: Equatable {
         case none
         /// A request failed as a whole and is sent again in parts.
-        case searching(Isolation)
+        case searching(BatchBisection)
     }
 
     enum Health: Equatable {
@@ -16,13 +16,13 @@ struct Suspicion {
     }
 
     /// After this many consecutive rejections of single events, the cause is probably not the events.
-    private static let maximumRefusals = 3
+    private static let maximumRejections = 3
 
     private(set) var state = State.none
     private var health = Health.steady
     /// Events that failed alone, in the order of their last try. They stay in the queue and are passed over.
-    private(set) var suspects: [Suspect] = []
-    private var refusalsInARow = 0
+    private(set) var suspects: [PoisonEvent] = []
+    private var rejectionsInARow = 0
 
     /// The next part to send. Nil without a search.
     var probe: [QueuedEvent]? {
@@ -32,7 +32,7 @@ struct Suspicion {
     /// Whether the newest suspect failed because of a server fault.
     var isFault: Bool { suspects.last?.cause == .serverFault }
 
-    var isOfEverything: Bool { refusalsInARow >= Self.maximumRefusals }
+    var isOfEverything: Bool { rejectionsInARow >= Self.maximumRejections }
 
     mutating func endSearch() { state = .none }
 
@@ -41,7 +41,7 @@ struct Suspicion {
         suspects = []
     }
 
-    mutating func forgiveRefusals() { refusalsInARow = 0 }
+    mutating func resetRejections() { rejectionsInARow = 0 }
 
     /// Allows another try of all suspects at once.
     mutating func resume() {
@@ -65,21 +65,21 @@ struct Suspicion {
         }
         suspects.removeAll { sequences.contains($0.event.sequence) }
         for index in suspects.indices { suspects[index].othersWereAccepted() }
-        refusalsInARow = 0
+        rejectionsInARow = 0
     }
 
     /// Continues with smaller parts after a request with these events failed. Returns the event that cannot
     /// be delivered once it is found.
     mutating func narrow(
-        _ events: [QueuedEvent], _ cause: Isolation.Cause, now: TimeInterval
+        _ events: [QueuedEvent], _ cause: BatchBisection.Cause, now: TimeInterval
     ) -> QueuedEvent? {
-        let finding: Isolation.Finding
+        let finding: BatchBisection.Finding
         if case .searching(var isolation) = state, isolation.cause == cause {
             finding = isolation.probeFailed()
             state = .searching(isolation)
         } else {
             finding = events.count == 1 ? .culprit(events[0]) : .searching
-            state = .searching(Isolation(cause: cause, suspects: events))
+            state = .searching(BatchBisection(cause: cause, suspects: events))
         }
         guard case .culprit(let event) = finding else {
             if cause == .serverFault { serverFailed(on: events, now: now) }
@@ -92,15 +92,15 @@ struct Suspicion {
 
     /// Records that an event failed alone. Returns true if it should go to quarantine.
     mutating func failedAlone(
-        _ event: QueuedEvent, _ cause: Isolation.Cause, _ retry: RetryPolicy, now: TimeInterval,
+        _ event: QueuedEvent, _ cause: BatchBisection.Cause, _ retry: RetryPolicy, now: TimeInterval,
         fraction: Double
     ) -> Bool {
-        var found = Suspect(event: event, cause: cause)
+        var found = PoisonEvent(event: event, cause: cause)
         if let index = suspects.firstIndex(where: { $0.event.sequence == event.sequence }) {
             let known = suspects.remove(at: index)
             if known.cause == cause { found = known }
         } else {
-            refusalsInARow += 1
+            rejectionsInARow += 1
         }
         // Two events at the same time are rarely both at fault.
         let isFlaky = isFlaky(at: now) || suspects.contains { $0.cause == .serverFault }
@@ -119,7 +119,7 @@ struct Suspicion {
     }
 
     private mutating func becomeFlaky(_ now: TimeInterval) {
-        health = .flaky(until: now + Suspect.flakyDuration)
+        health = .flaky(until: now + PoisonEvent.flakyDuration)
     }
 
     /// Faults on other events point to the server: while it is flaky, earlier evidence against a suspect does not count.

@@ -23,7 +23,7 @@ extension Sender {
         /// Send the events. Then report `answered` or `failed`.
         case send([QueuedEvent], attempt: Int)
         /// Write this to the queue. Then report `settled` or `settleFailed`.
-        case settle(Settlement)
+        case settle(DeliveryOutcome)
         /// A round has ended. Resume waiting flushes. Needs no report.
         case finish(FlushResult.Ending)
     }

@@ -7,12 +7,12 @@ extension Sender {
 
     mutating func claimed(_ events: [QueuedEvent], now: TimeInterval) {
         if !events.isEmpty {
-            current = Parcel(events: events)
-        } else if let suspect = suspicion.suspects.first(where: { canTry($0) && $0.retryAt <= now }) {
+            current = UserBatch(events: events)
+        } else if let suspect = poisonEvents.suspects.first(where: { canTry($0) && $0.retryAt <= now }) {
             // There is no other event to tell a bad one from a server that is down.
-            current = Parcel(events: [suspect.event])
+            current = UserBatch(events: [suspect.event])
         } else {
-            let (awaitsTokens, hasSuspects) = (awaitsTokens, !suspicion.suspects.isEmpty)
+            let (awaitsTokens, hasSuspects) = (awaitsTokens, !poisonEvents.suspects.isEmpty)
             inRound { $0.nothingWasClaimed(awaitsTokens: awaitsTokens, hasSuspects: hasSuspects) }
         }
     }
@@ -25,15 +25,15 @@ extension Sender {
     /// Another process is sending.
     mutating func leased(until instant: TimeInterval) {
         current = nil
-        pause.wait(until: instant)
+        breaker.wait(until: instant)
         inRound { $0.end(.otherProcessIsSending) }
     }
 
-    mutating func settled() { settling.settled() }
+    mutating func settled() { pendingOutcomes.settled() }
 
     /// The queue could not be written: the server has the events, so they are not sent again before this is through.
     mutating func settleFailed(_ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double) {
-        settling.failed(settings.networkRetry, now: now, fraction: fraction)
+        pendingOutcomes.failed(settings.networkRetry, now: now, fraction: fraction)
         lastProblem = problem
     }
 
@@ -108,7 +108,7 @@ extension Sender {
                 current, duplicates: duplicates, rejected: rejected, warning: warning, now: now,
                 fraction: fraction)
         case .tokenProblem(let verdict):
-            return refuseToken(
+            return rejectToken(
                 current, verdict: verdict, retryAfter: answer.retryAfter, now: now, fraction: fraction)
         case .tooLarge:
             batchSize.narrow(current.events)
@@ -120,7 +120,7 @@ extension Sender {
                 current, .refused, problem, retryAfter: answer.retryAfter, now: now, fraction: fraction)
         case .serverFault(let problem), .notUnderstood(let problem):
             let consequence = narrow(current, .serverFault, problem, now: now, fraction: fraction)
-            if settling.state == .none {
+            if pendingOutcomes.state == .none {
                 backOff(problem, serverDelay: answer.retryAfter, now: now, fraction: fraction)
             }
             return consequence
@@ -135,14 +135,14 @@ extension Sender {
 
     /// Continues with a smaller part, after the server's `Retry-After` if there is one (RFC 9110, section 15.5.14).
     private mutating func narrow(
-        _ parcel: Parcel, _ cause: Isolation.Cause, _ problem: ServerAnswer.Explanation,
+        _ batch: UserBatch, _ cause: BatchBisection.Cause, _ problem: ServerAnswer.Explanation,
         retryAfter: TimeInterval?, now: TimeInterval, fraction: Double
     ) -> Consequence {
-        let consequence = narrow(parcel, cause, problem, now: now, fraction: fraction)
-        if let retryAfter, settling.state == .none {
-            let stoppedUntil = pause.end ?? now
+        let consequence = narrow(batch, cause, problem, now: now, fraction: fraction)
+        if let retryAfter, pendingOutcomes.state == .none {
+            let stoppedUntil = breaker.end ?? now
             backOff(problem, serverDelay: retryAfter, now: now, fraction: fraction)
-            pause.wait(until: max(stoppedUntil, pause.end ?? now))
+            breaker.wait(until: max(stoppedUntil, breaker.end ?? now))
         }
         return consequence
     }
@@ -150,7 +150,7 @@ extension Sender {
     private mutating func backOff(
         _ problem: ServerAnswer.Explanation, serverDelay: TimeInterval?, now: TimeInterval, fraction: Double
     ) {
-        pause.backOff(settings.networkRetry, serverDelay: serverDelay, now: now, fraction: fraction)
+        breaker.backOff(settings.networkRetry, serverDelay: serverDelay, now: now, fraction: fraction)
         lastProblem = problem
         current = nil
         inRound { $0.end(.interrupted) }
@@ -159,7 +159,7 @@ extension Sender {
     mutating func stop(
         _ problem: ServerAnswer.Explanation, serverDelay: TimeInterval?, now: TimeInterval, fraction: Double
     ) {
-        pause.stop(
+        breaker.stop(
             problem, settings.configurationRetry, serverDelay: serverDelay,
             longest: settings.networkRetry.maximumServerDelay, now: now, fraction: fraction)
         setAside(problem)
@@ -169,7 +169,7 @@ extension Sender {
     /// The events that are on their way stay where they are.
     mutating func setAside(_ problem: ServerAnswer.Explanation? = nil) {
         if let problem { lastProblem = problem }
-        suspicion.endSearch()
+        poisonEvents.endSearch()
         current = nil
     }
 }

@@ -17,12 +17,12 @@ struct Sender {
     var settings: Settings
     private(set) var state = State.resting
     /// The batch in progress.
-    var current: Parcel?
-    var settling = Settling()
-    var suspicion = Suspicion()
+    var current: UserBatch?
+    var pendingOutcomes = PendingOutcomes()
+    var poisonEvents = PoisonEventSearch()
     var batchSize = BatchSize()
-    var users = Lanes()
-    var pause = Pause()
+    var users = UserBackoffs()
+    var breaker = CircuitBreaker()
     private var backlog = Backlog()
 
     /// The last failure of any kind since the last accepted request.
@@ -35,14 +35,14 @@ struct Sender {
     // MARK: What to do
 
     mutating func next(now: TimeInterval) -> Action {
-        switch settling.state {
+        switch pendingOutcomes.state {
         case .none: break
         case .waiting(_, let instant, _) where instant > now: return .wait(until: instant)
-        case .due(let settlement), .waiting(let settlement, _, _): return .settle(settlement)
+        case .due(let outcome), .waiting(let outcome, _, _): return .settle(outcome)
         }
         if state == .resting {
             guard wantsRound(at: now) else { return .wait(until: nextInstant) }
-            pause.lapse()
+            breaker.lapse()
             state = .inRound(Round())
         }
         if let instant = idleUntil(now) { return .wait(until: instant.isFinite ? instant : nil) }
@@ -53,18 +53,18 @@ struct Sender {
         // Clear the flag only here. Clearing it earlier would lose a request made after the round's last
         // claim.
         backlog.isUrgent = false
-        if current == nil, let probe = suspicion.probe { current = Parcel(events: probe) }
-        if current == nil, let suspect = suspicion.suspects.first(where: { canTry($0) && $0.isRipe }) {
-            current = Parcel(events: [suspect.event])
+        if current == nil, let probe = poisonEvents.probe { current = UserBatch(events: probe) }
+        if current == nil, let suspect = poisonEvents.suspects.first(where: { canTry($0) && $0.isRipe }) {
+            current = UserBatch(events: [suspect.event])
         }
         if let current {
-            let lane = users[current.user]
+            let backoff = users[current.user]
             guard current.isAuthorized else {
-                return .authorize(current.user, rejectedGeneration: lane?.rejectedGeneration)
+                return .authorize(current.user, rejectedGeneration: backoff?.rejectedGeneration)
             }
             return .send(
                 current.events,
-                attempt: pause.failures + (lane?.failures ?? 0) + (lane?.providerFailures ?? 0) + 1)
+                attempt: breaker.failures + (backoff?.failures ?? 0) + (backoff?.providerFailures ?? 0) + 1)
         }
         return claim(now)
     }
@@ -78,7 +78,7 @@ struct Sender {
             maximumBytes: batchSize.bytes(settings.batchBytes))
         request.newestFirst = settings.newestFirst
         request.blockedUsers = users.blocked
-        request.excluded = Set(suspicion.suspects.map(\.event.sequence))
+        request.excluded = Set(poisonEvents.suspects.map(\.event.sequence))
         return .claim(request)
     }
 
@@ -93,20 +93,20 @@ struct Sender {
 
     private func wantsRound(at now: TimeInterval) -> Bool {
         if settings.flushPolicy.isManual { return false }
-        if let end = pause.end { return end <= now }
+        if let end = breaker.end { return end <= now }
         if backlog.isUrgent || backlog.isFull(settings.flushPolicy) { return true }
         return nextInstant.map { $0 <= now } ?? false
     }
 
     private var nextInstant: TimeInterval? {
         if settings.flushPolicy.isManual { return nil }
-        if let end = pause.end { return end }
-        let instants = suspicion.suspects.filter(canTry).map(\.retryAt)
+        if let end = breaker.end { return end }
+        let instants = poisonEvents.suspects.filter(canTry).map(\.retryAt)
         return (instants + [users.nextInstant, backlog.dueAt(settings.flushPolicy)].compactMap(\.self)).min()
     }
 
     /// False while the user's events are blocked.
-    func canTry(_ suspect: Suspect) -> Bool { !users.isBlocked(UserKey(suspect.event.userID)) }
+    func canTry(_ suspect: PoisonEvent) -> Bool { !users.isBlocked(UserKey(suspect.event.userID)) }
 
     mutating func inRound(_ body: (inout Round) -> Void) {
         guard case .inRound(var round) = state else { return }
@@ -117,16 +117,16 @@ struct Sender {
     // MARK: State
 
     /// Users with a token problem.
-    var lanes: [UserKey: Lane] { users.all }
+    var backoffs: [UserKey: UserBackoff] { users.all }
 
     /// True while a token provider call is pending.
     var awaitsTokens: Bool { users.awaitTokens }
 
     /// No request is sent before this instant.
-    var retryAt: TimeInterval? { pause.end }
+    var retryAt: TimeInterval? { breaker.end }
 
     /// The reason why the settings must change before anything can be sent.
-    var configurationProblem: ServerAnswer.Explanation? { pause.configurationProblem }
+    var configurationProblem: ServerAnswer.Explanation? { breaker.configurationProblem }
 
     // MARK: Notifications
 
@@ -149,8 +149,8 @@ struct Sender {
     mutating func sessionStarted() {
         resume()
         users.forgive()
-        pause.forgive()
-        suspicion.forgiveRefusals()
+        breaker.forgive()
+        poisonEvents.resetRejections()
         batchSize.widen()
         sendSoon()
     }
@@ -167,8 +167,8 @@ struct Sender {
     }
 
     private mutating func resume() {
-        suspicion.resume()
-        pause.resume()
+        poisonEvents.resume()
+        breaker.resume()
         users.unblock()
     }
 
@@ -197,8 +197,8 @@ struct Sender {
     /// Cancels the batch in progress, because the queue was emptied or must not be accessed.
     mutating func reset() {
         current = nil
-        suspicion.reset()
-        settling.settled()
+        poisonEvents.reset()
+        pendingOutcomes.settled()
         users.clear()
     }
 }

@@ -8,11 +8,11 @@ package struct ServerAnswer: Sendable, Equatable {
     package enum Meaning: Sendable, Equatable {
         /// The server has the events, except for `rejected`, which it will never take.
         case accepted(duplicates: Int, rejected: [Rejection], warning: TokenVerdict?)
-        /// The server refuses the token; the events are as good as before.
+        /// The server rejects the token; the events are as good as before.
         case tokenProblem(TokenVerdict)
         /// The request is too large.
         case tooLarge
-        /// The server refuses the request as a whole because of something in it.
+        /// The server rejects the request as a whole because of something in it.
         case refused(Explanation)
         /// 500: the server failed, perhaps because of one of the events.
         case serverFault(Explanation)

@@ -22,7 +22,7 @@ package final class Storage: @unchecked Sendable {
     /// Cached, because it is checked often.
     private let optOutPath: String
     /// Identifies this client in leases and logs.
-    package let holder = LeaseHolder()
+    package let holder = LeaseOwner()
     private let queue: DispatchQueue
     private let credentials = DispatchQueue(label: "countersign.credentials", qos: .utility)
     /// The tokens on their way into the store.
@@ -39,7 +39,7 @@ package final class Storage: @unchecked Sendable {
     private let reserveLock = NSLock()
     private var isUsingReserve = false
     /// Delivered events that a full disk has no room to delete, without bodies. Only on the storage thread.
-    private var undeleted: [Settlement] = []
+    private var undeleted: [DeliveryOutcome] = []
     /// The sequence numbers of those events. They must not be sent again. Only on the storage thread.
     private(set) var undeletedSequences: Set<Int64> = []
     /// Why some recorded events could not be moved to the queue file. Nil if all were. Only on the storage
@@ -229,7 +229,7 @@ package final class Storage: @unchecked Sendable {
         var damaged: Set<String> = []
         var isComplete = true
         for log in WriteAheadLog.all(in: directory) where log.id != holder.id {
-            let isAlive = LeaseHolder.isAlive(log.id, processID: log.processID)
+            let isAlive = LeaseOwner.isAlive(log.id, processID: log.processID)
             // Compared with file times, so it uses the system clock and not `clock`.
             let age = Date().timeIntervalSince1970 - log.modified
             guard !isAlive || age > Self.idleLog else { continue }
@@ -266,8 +266,8 @@ package final class Storage: @unchecked Sendable {
     /// If the disk is too full to delete them, remembers the events as delivered so that sending can
     /// continue. After a restart they are sent again, and the server drops them as duplicates. Returns how
     /// many events were removed from quarantine to make space.
-    func settle(_ settlement: Settlement) throws -> Int {
-        let added = settlement.withoutBodies
+    func settle(_ outcome: DeliveryOutcome) throws -> Int {
+        let added = outcome.withoutBodies
         undeleted.append(added)
         undeletedSequences.formUnion(added.sequences)
         do {
@@ -444,9 +444,9 @@ package final class Storage: @unchecked Sendable {
     }
 }
 
-extension Settlement {
+extension DeliveryOutcome {
     /// A copy without bodies, sufficient to delete the events.
-    fileprivate var withoutBodies: Settlement {
+    fileprivate var withoutBodies: DeliveryOutcome {
         func stripped(_ event: QueuedEvent) -> QueuedEvent {
             QueuedEvent(sequence: event.sequence, messageID: "", userID: nil, body: [])
         }

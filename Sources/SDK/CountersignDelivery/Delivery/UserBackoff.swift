@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// The back-off state of one user. Users without a problem have none.
-struct Lane: Equatable {
+struct UserBackoff: Equatable {
     enum State: Equatable {
         case open
         /// No request before this uptime.
@@ -13,14 +13,14 @@ struct Lane: Equatable {
     }
 
     /// The token that was rejected last. Generation 0 means that no token was sent.
-    enum Refusal: Equatable {
+    enum RejectedToken: Equatable {
         case none
         /// `mayResend` allows sending the same token again after a wait.
         case refused(generation: Int, mayResend: Bool)
     }
 
     private(set) var state = State.open
-    private(set) var refusal = Refusal.none
+    private(set) var rejection = RejectedToken.none
     /// Consecutive rejections.
     private(set) var failures = 0
     /// Consecutive failures of the token provider. If the server rejects the last token, sent in place of a
@@ -46,12 +46,12 @@ struct Lane: Equatable {
     }
 
     var rejectedGeneration: Int? {
-        if case .refused(let generation, _) = refusal { generation } else { nil }
+        if case .refused(let generation, _) = rejection { generation } else { nil }
     }
 
     /// Whether this token was just rejected.
     func mustNotResend(_ generation: Int) -> Bool {
-        refusal == .refused(generation: generation, mayResend: false)
+        rejection == .refused(generation: generation, mayResend: false)
     }
 
     // MARK: The way out
@@ -88,8 +88,8 @@ struct Lane: Equatable {
     }
 
     private mutating func allowResending() {
-        guard case .refused(let generation, false) = refusal else { return }
-        refusal = .refused(generation: generation, mayResend: true)
+        guard case .refused(let generation, false) = rejection else { return }
+        rejection = .refused(generation: generation, mayResend: true)
     }
 
     // MARK: The way in
@@ -97,7 +97,7 @@ struct Lane: Equatable {
     mutating func tokenPending() { state = .awaitingToken(until: blockedUntil) }
 
     mutating func tokenRefused(_ generation: Int) {
-        refusal = .refused(generation: generation, mayResend: false)
+        rejection = .refused(generation: generation, mayResend: false)
     }
 
     /// Allows one replacement token before the first wait.

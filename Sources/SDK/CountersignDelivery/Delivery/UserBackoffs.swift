@@ -3,7 +3,7 @@ internal import Foundation
 /// The users whose events wait because of their tokens, and the newest token of each user.
 ///
 /// Each call takes constant time, except calls that change all users.
-struct Lanes {
+struct UserBackoffs {
     private struct Deadline: Comparable {
         let instant: TimeInterval
         let user: UserKey
@@ -11,7 +11,7 @@ struct Lanes {
         static func < (left: Deadline, right: Deadline) -> Bool { left.instant < right.instant }
     }
 
-    private(set) var all: [UserKey: Lane] = [:]
+    private(set) var all: [UserKey: UserBackoff] = [:]
     private(set) var blocked = BlockedUsers()
     private var generations: [UserKey: Int] = [:]
     private var resumption = Resumption()
@@ -20,7 +20,7 @@ struct Lanes {
     /// Ends of waits. The first entry is valid; later entries may belong to waits that have ended.
     private var deadlines = Heap<Deadline>()
 
-    subscript(user: UserKey) -> Lane? { all[user] }
+    subscript(user: UserKey) -> UserBackoff? { all[user] }
 
     func isBlocked(_ user: UserKey) -> Bool { blocked.contains(user) }
 
@@ -31,24 +31,24 @@ struct Lanes {
     var nextInstant: TimeInterval? { deadlines.first?.instant }
 
     /// Changes the state of a user.
-    mutating func change<Result>(_ user: UserKey, _ body: (inout Lane) -> Result) -> Result {
-        var lane = all[user] ?? Lane()
-        let result = body(&lane)
-        set(user, lane)
+    mutating func change<Result>(_ user: UserKey, _ body: (inout UserBackoff) -> Result) -> Result {
+        var backoff = all[user] ?? UserBackoff()
+        let result = body(&backoff)
+        set(user, backoff)
         return result
     }
 
-    private mutating func set(_ user: UserKey, _ lane: Lane?) {
+    private mutating func set(_ user: UserKey, _ backoff: UserBackoff?) {
         let before = all[user]
-        all[user] = lane
-        awaitingCount += (lane?.awaitsToken == true ? 1 : 0) - (before?.awaitsToken == true ? 1 : 0)
-        if lane?.isBlocked == true { blocked.insert(user) } else { blocked.remove(user) }
-        guard before?.blockedUntil != lane?.blockedUntil else { return }
-        if let instant = lane?.blockedUntil { deadlines.insert(Deadline(instant: instant, user: user)) }
+        all[user] = backoff
+        awaitingCount += (backoff?.awaitsToken == true ? 1 : 0) - (before?.awaitsToken == true ? 1 : 0)
+        if backoff?.isBlocked == true { blocked.insert(user) } else { blocked.remove(user) }
+        guard before?.blockedUntil != backoff?.blockedUntil else { return }
+        if let instant = backoff?.blockedUntil { deadlines.insert(Deadline(instant: instant, user: user)) }
         if deadlines.count > 2 * all.count + 100 {
             deadlines = Heap(
-                all.compactMap { user, lane in
-                    lane.blockedUntil.map { Deadline(instant: $0, user: user) }
+                all.compactMap { user, backoff in
+                    backoff.blockedUntil.map { Deadline(instant: $0, user: user) }
                 })
         }
         while let first = deadlines.first, all[first.user]?.blockedUntil != first.instant {
@@ -92,7 +92,7 @@ struct Lanes {
     mutating func tokenResolved(for user: UserKey) -> Bool {
         guard all[user]?.awaitsToken == true else { return false }
         change(user) { $0.tokenResolved() }
-        if all[user] == Lane() { set(user, nil) }
+        if all[user] == UserBackoff() { set(user, nil) }
         return true
     }
 

@@ -1,5 +1,5 @@
 /// Events of one user that go in one request.
-struct Parcel: Equatable {
+struct UserBatch: Equatable {
     enum State: Equatable {
         case addressed
         /// `generation` belongs to the token, 0 without a token. `providerProblem` explains why the token

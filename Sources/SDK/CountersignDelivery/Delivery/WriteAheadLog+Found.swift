@@ -7,7 +7,7 @@ extension WriteAheadLog {
 
     /// The files of one log, of any process.
     struct Found {
-        /// Same as the id of the `LeaseHolder` that writes it.
+        /// Same as the id of the `LeaseOwner` that writes it.
         let id: String
         /// The process that writes it.
         let processID: Int32

@@ -60,7 +60,7 @@ package final class WriteAheadLog: @unchecked Sendable {
     private var lastSequence: Int64 = 0
 
     init(
-        directory: URL, holder: LeaseHolder,
+        directory: URL, holder: LeaseOwner,
         makeDurable: @escaping @Sendable (_ descriptor: Int32) -> Bool = WriteAheadLog.makeDurable,
         empty: @escaping @Sendable (_ descriptor: Int32) -> Bool = WriteAheadLog.empty
     ) {

@@ -3,7 +3,7 @@ internal import Foundation
 
 /// When a session ends: the app has been in the background for longer than the time-out, another user came, or the app said so.
 struct SessionTracker {
-    private enum Place {
+    private enum AppState {
         /// No notification has arrived yet. After a start in the background, the foreground notification
         /// arrives late. After a start by the user, it arrives at once or never.
         case unknown(since: TimeInterval)
@@ -20,14 +20,14 @@ struct SessionTracker {
     /// Seconds in the background that a session survives.
     let timeout: TimeInterval
     private(set) var id: String
-    private var place: Place
+    private var appState: AppState
     /// When the session began; nil once the app has ended it.
     private var begun: TimeInterval?
 
     init(timeout: TimeInterval, now: Date, uptime: TimeInterval) {
         self.timeout = timeout
         id = UUIDv7.make(at: now)
-        place = .unknown(since: uptime)
+        appState = .unknown(since: uptime)
         begun = uptime
     }
 
@@ -37,7 +37,7 @@ struct SessionTracker {
         self.begun = nil
         // Time in the background is not the session's.
         var end = uptime
-        if case .background(let instant) = place { end = max(begun, instant) }
+        if case .background(let instant) = appState { end = max(begun, instant) }
         return Ended(duration: end - begun)
     }
 
@@ -47,19 +47,19 @@ struct SessionTracker {
         let ended = end(uptime: uptime)
         id = UUIDv7.make(at: now)
         begun = uptime
-        if case .background = place { place = .background(since: uptime) }
+        if case .background = appState { appState = .background(since: uptime) }
         return ended
     }
 
     mutating func enterBackground(uptime: TimeInterval) {
-        if case .background = place { return }
-        place = .background(since: uptime)
+        if case .background = appState { return }
+        appState = .background(since: uptime)
     }
 
     /// Returns whether a new session began, and the session that ended.
     mutating func enterForeground(uptime: TimeInterval, now: Date) -> (isNew: Bool, ended: Ended?) {
-        defer { place = .foreground }
-        switch place {
+        defer { appState = .foreground }
+        switch appState {
         case .unknown(let instant), .background(let instant):
             guard begun == nil || uptime - instant >= timeout else { return (false, nil) }
         case .foreground: if begun != nil { return (false, nil) }

@@ -7,7 +7,7 @@ package import Foundation
 /// cancelled caller stops waiting, but the refresh continues, since its response may be the only copy of the
 /// next token.
 package actor AccessTokens {
-    package struct Surroundings: Sendable {
+    package struct Dependencies: Sendable {
         var store: any TokenStore
         /// A file next to the store, shared by the processes that share the store.
         var lockFile: URL
@@ -62,7 +62,7 @@ package actor AccessTokens {
         let instant: TimeInterval
     }
 
-    private let surroundings: Surroundings
+    private let dependencies: Dependencies
     private let pairs: TokenPairStore
     private var configuration: AuthorizationConfiguration
     private var machine: RefreshMachine
@@ -72,7 +72,7 @@ package actor AccessTokens {
     private var preparation: Task<Void, Never>?
     private var isPrepared = false
     /// Number of times the app has removed the tokens.
-    private var forgettings = 0
+    private var clearCount = 0
     /// The epoch of the pair in use. A different epoch on disk means that a process has removed the pair.
     private var epoch = ""
     /// Whether removing the tokens from the store has failed.
@@ -89,14 +89,14 @@ package actor AccessTokens {
 
     // `isSparse`: use the stored tokens even if the configuration has no token.
     package init(
-        configuration: AuthorizationConfiguration, isSparse: Bool = false, surroundings: Surroundings
+        configuration: AuthorizationConfiguration, isSparse: Bool = false, dependencies: Dependencies
     ) {
         self.configuration = configuration
-        self.surroundings = surroundings
-        pairs = TokenPairStore(store: surroundings.store, lockFile: surroundings.lockFile)
-        machine = RefreshMachine(configuration: configuration, policy: surroundings.policy)
+        self.dependencies = dependencies
+        pairs = TokenPairStore(store: dependencies.store, lockFile: dependencies.lockFile)
+        machine = RefreshMachine(configuration: configuration, policy: dependencies.policy)
         pending = Change(
-            configuration: configuration, isSparse: isSparse, instant: surroundings.clock.uptime)
+            configuration: configuration, isSparse: isSparse, instant: dependencies.clock.uptime)
     }
 
     // MARK: Calls from the app
@@ -105,7 +105,7 @@ package actor AccessTokens {
     /// a sparse configuration, missing tokens stay unchanged.
     package func configure(_ configuration: AuthorizationConfiguration, isSparse: Bool = true) async {
         self.configuration = configuration
-        let instant = surroundings.clock.uptime
+        let instant = dependencies.clock.uptime
         guard isPrepared else {
             pending = Change(
                 configuration: configuration, isSparse: isSparse && pending?.isSparse != false,
@@ -118,13 +118,13 @@ package actor AccessTokens {
     /// Removes the tokens, such as when the person logs out.
     package func forget() async {
         await prepare()
-        forgettings += 1
+        clearCount += 1
         machine.forget()
         pending = nil
         do {
             epoch = try await pairs.forget()
         } catch {
-            surroundings.log?(.warning, "access token could not be forgotten", ["error": "\(error)"])
+            dependencies.log?(.warning, "access token could not be forgotten", ["error": "\(error)"])
             // Retried before the store is used.
             (mustForget, isPrepared) = (true, false)
         }
@@ -144,23 +144,23 @@ package actor AccessTokens {
 
     private func adopt(_ change: Change) async {
         // Read the clocks once for both steps, since the device clock may be set while the pair is stored.
-        let (now, uptime) = (surroundings.clock.now, surroundings.clock.uptime)
+        let (now, uptime) = (dependencies.clock.now, dependencies.clock.uptime)
         let next = machine.configure(
             change.configuration, isSparse: change.isSparse, handedOverAt: change.instant, now: now,
-            uptime: uptime, fraction: surroundings.random())
+            uptime: uptime, fraction: dependencies.random())
         if let next {
-            let before = forgettings
+            let before = clearCount
             var isOnDisk = true
             do {
                 epoch = try await pairs.save(next)
             } catch {
                 isOnDisk = false
-                surroundings.log?(.warning, "access token could not be stored", ["error": "\(error)"])
+                dependencies.log?(.warning, "access token could not be stored", ["error": "\(error)"])
             }
             // The tokens were removed meanwhile, on disk too.
-            guard forgettings == before else { return }
+            guard clearCount == before else { return }
             machine.adopted(
-                next, isOnDisk: isOnDisk, now: now, uptime: uptime, fraction: surroundings.random())
+                next, isOnDisk: isOnDisk, now: now, uptime: uptime, fraction: dependencies.random())
         }
         settle()
     }
@@ -187,7 +187,7 @@ package actor AccessTokens {
             } catch {
                 // For example a Keychain before the first unlock. Treating it as empty would lose the newest
                 // pair.
-                surroundings.log?(.warning, "access token could not be read", ["error": "\(error)"])
+                dependencies.log?(.warning, "access token could not be read", ["error": "\(error)"])
             }
             preparation = nil
         }
@@ -204,13 +204,13 @@ package actor AccessTokens {
         guard isPrepared else {
             return .unavailable(
                 .init("store_unreadable", "the stored access token cannot be read now"),
-                retryAt: surroundings.clock.uptime + 5)
+                retryAt: dependencies.clock.uptime + 5)
         }
         await checkEpoch()
         var hasWaited = false
         while true {
             switch machine.demand(
-                rejected: rejected, hasWaited: hasWaited, uptime: surroundings.clock.uptime)
+                rejected: rejected, hasWaited: hasWaited, uptime: dependencies.clock.uptime)
             {
             case .use(let generation):
                 settle()
@@ -253,8 +253,8 @@ package actor AccessTokens {
             present != epoch, let stored = try? await pairs.load(), flight == nil, stored.epoch != epoch
         else { return }
         epoch = stored.epoch
-        let clock = surroundings.clock
-        machine.reloaded(stored.pair, now: clock.now, uptime: clock.uptime, fraction: surroundings.random())
+        let clock = dependencies.clock
+        machine.reloaded(stored.pair, now: clock.now, uptime: clock.uptime, fraction: dependencies.random())
         settle()
     }
 
@@ -269,15 +269,15 @@ package actor AccessTokens {
     }
 
     package func noteServerTime(_ date: Date) {
-        let clock = surroundings.clock
+        let clock = dependencies.clock
         machine.noteServerTime(date, now: clock.now, uptime: clock.uptime)
     }
 
     package var clockOffset: TimeInterval {
-        machine.clockOffset(now: surroundings.clock.now, uptime: surroundings.clock.uptime)
+        machine.clockOffset(now: dependencies.clock.now, uptime: dependencies.clock.uptime)
     }
 
-    package var state: AuthorizationState { machine.authorizationState(uptime: surroundings.clock.uptime) }
+    package var state: AuthorizationState { machine.authorizationState(uptime: dependencies.clock.uptime) }
 
     // MARK: A refresh
 
@@ -313,7 +313,7 @@ package actor AccessTokens {
     }
 
     private func refresh() async {
-        let clock = surroundings.clock
+        let clock = dependencies.clock
         var answer: RefreshAnswer?
         var saveFailure: ServerAnswer.Explanation?
         var isLocked = false
@@ -335,21 +335,21 @@ package actor AccessTokens {
                         isForgotten
                         ? machine.superseded(
                             by: stored.pair, now: clock.now, uptime: clock.uptime,
-                            fraction: surroundings.random())
+                            fraction: dependencies.random())
                         : machine.locked(
                             stored: stored.pair, now: clock.now, uptime: clock.uptime,
-                            fraction: surroundings.random())
+                            fraction: dependencies.random())
                 } catch {
-                    surroundings.log?(.warning, "access token could not be locked", ["error": "\(error)"])
+                    dependencies.log?(.warning, "access token could not be locked", ["error": "\(error)"])
                     action = machine.notLocked(
                         .init("store_locked", "the stored access token cannot be read now"),
-                        uptime: clock.uptime, fraction: surroundings.random())
+                        uptime: clock.uptime, fraction: dependencies.random())
                 }
             case .send(let accessToken, let refreshToken):
                 let received = await exchange(accessToken: accessToken, refreshToken: refreshToken)
                 answer = received
                 action = machine.answered(
-                    received, now: clock.now, uptime: clock.uptime, fraction: surroundings.random())
+                    received, now: clock.now, uptime: clock.uptime, fraction: dependencies.random())
             case .save(let credential):
                 do {
                     if case .superseded(let stored) = try await pairs.replace(
@@ -358,15 +358,15 @@ package actor AccessTokens {
                         epoch = stored.epoch
                         action = machine.superseded(
                             by: stored.pair, now: clock.now, uptime: clock.uptime,
-                            fraction: surroundings.random())
+                            fraction: dependencies.random())
                         continue
                     }
                 } catch {
-                    surroundings.log?(.warning, "access token could not be stored", ["error": "\(error)"])
+                    dependencies.log?(.warning, "access token could not be stored", ["error": "\(error)"])
                     saveFailure = .init("not_stored", "the new token could not be stored; it is tried again")
                 }
                 action = machine.saved(
-                    saveFailure, uptime: clock.uptime, fraction: surroundings.random())
+                    saveFailure, uptime: clock.uptime, fraction: dependencies.random())
             case .finish: break loop
             }
         }
@@ -375,20 +375,20 @@ package actor AccessTokens {
     }
 
     private func exchange(accessToken: String?, refreshToken: String) async -> RefreshAnswer {
-        let common = surroundings.common()
+        let common = dependencies.common()
         let request = RefreshRequest(
             configuration: configuration, commonHeaders: common.headers, commonOrigin: common.origin,
-            timeout: surroundings.timeout
+            timeout: dependencies.timeout
         ).make(accessToken: accessToken, refreshToken: refreshToken)
         guard let request else {
             return RefreshAnswer(failure: HTTPTransportError(.other, "tokens can no longer be refreshed"))
         }
         do {
-            let response = try await surroundings.transport.send(request)
+            let response = try await dependencies.transport.send(request)
             var answer = RefreshAnswer(
                 response, configuration: configuration, sent: [accessToken, refreshToken])
             if answer.retryAfter == nil, let date = ServerAnswer.retryDate(in: response) {
-                answer.retryAfter = max(0, date.timeIntervalSince(surroundings.clock.now + clockOffset))
+                answer.retryAfter = max(0, date.timeIntervalSince(dependencies.clock.now + clockOffset))
             }
             return answer
         } catch {
@@ -407,17 +407,17 @@ package actor AccessTokens {
             isSuccess: problem == nil, status: answer.status, response: answer.response,
             error: problem.map { "\($0.code): \($0.reason)" },
             errorDescription: problem == nil ? nil : answer.errorDescription)
-        surroundings.log?(
+        dependencies.log?(
             .info, "access token refresh", ["status": "\(event.status)", "error": event.error ?? "none"])
         if let problem {
             warnOnce("the access token was not refreshed, records wait", problem, remedy: answer.remedy)
         }
-        surroundings.report(event)
+        dependencies.report(event)
     }
 
     private func warnOnce(_ message: StaticString, _ problem: ServerAnswer.Explanation, remedy: String) {
         guard loggedProblems.insert(problem.code) else { return }
-        surroundings.log?(
+        dependencies.log?(
             .warning, message, ["code": problem.code, "reason": problem.reason, "remedy": remedy])
     }
 
@@ -426,13 +426,13 @@ package actor AccessTokens {
         if machine.generation != announced {
             announced = machine.generation
             tellAdopted()
-            surroundings.changed(announced)
+            dependencies.changed(announced)
         }
         let instant = isClosed || flight != nil ? nil : machine.timer
         guard instant != timer?.instant else { return }
         timer?.task.cancel()
         timer = instant.map { instant in
-            let clock = surroundings.clock
+            let clock = dependencies.clock
             let task = Task { [weak self] in
                 do {
                     try await clock.sleep(until: instant)
@@ -448,12 +448,12 @@ package actor AccessTokens {
     /// Reports the tokens in use, unless they are unknown because the store was not read yet.
     package func tellAdopted() {
         guard isPrepared || machine.credential != nil else { return }
-        surroundings.adopted(machine.credential?.accessToken, machine.credential?.refreshToken)
+        dependencies.adopted(machine.credential?.accessToken, machine.credential?.refreshToken)
     }
 
     private func expire(at instant: TimeInterval) {
         guard timer?.instant == instant else { return }
         timer = nil
-        if machine.timer.map({ $0 <= surroundings.clock.uptime }) ?? false { startFlight() }
+        if machine.timer.map({ $0 <= dependencies.clock.uptime }) ?? false { startFlight() }
     }
 }

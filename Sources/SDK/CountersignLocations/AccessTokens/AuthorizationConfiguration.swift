@@ -30,7 +30,7 @@ public struct AuthorizationConfiguration: Sendable, Hashable {
     /// The token that goes with each request: for JWT letters, digits, `-`, `.`, `_`, `~`, `+`, `/`, `|`, and
     /// `=` at its end (RFC 6750, section 2.1), for SAS printable ASCII.
     public var accessToken: String?
-    /// When the token expires: see `expiresUnit`. 0 and below: not known, so that only a refusal leads to a
+    /// When the token expires: see `expiresUnit`. 0 and below: not known, so that only a rejection leads to a
     /// refresh. Seconds from now count from the moment at which this pair of tokens was first handed over.
     public var expires: Double = -1
     /// Where to get the next token: an `http` or `https` URL. The method is `POST`, redirects are not

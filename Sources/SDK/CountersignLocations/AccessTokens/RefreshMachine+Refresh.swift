@@ -90,8 +90,8 @@ extension RefreshMachine {
         case .dead(let problem):
             if let dead = token.die(problem.code) { return .save(dead) }
         case .refused(let problem):
-            let isFinal = obstacle.isRefusedForGood(
-                at: uptime, count: policy.maximumRefusals, span: policy.refusalSpan)
+            let isFinal = obstacle.isRejectedForGood(
+                at: uptime, count: policy.maximumRejections, span: policy.rejectionSpan)
             if isFinal, let dead = token.die(problem.code) { return .save(dead) }
             wait(problem, serverDelay: answer.retryAfter, uptime: uptime, fraction: fraction)
         case .unusable(let problem):

@@ -19,14 +19,14 @@ struct RefreshMachine {
         var windowCount = 5
         var window: TimeInterval = 30
         /// The limit on consecutive fresh tokens that are rejected.
-        var maximumRefusedTokens = 2
+        var maximumRejectedTokens = 2
         /// The limit on consecutive unusable responses over at least `unusableSpan` seconds.
         var maximumUnusableAnswers = 3
         var unusableSpan: TimeInterval = 300
-        /// The limit on consecutive rejections without a reason, over at least `refusalSpan` seconds. They
+        /// The limit on consecutive rejections without a reason, over at least `rejectionSpan` seconds. They
         /// are then final.
-        var maximumRefusals = 3
-        var refusalSpan: TimeInterval = 3_600
+        var maximumRejections = 3
+        var rejectionSpan: TimeInterval = 3_600
         /// Seconds until the next attempt while suspended.
         var suspension: TimeInterval = 3_600
         var retry = RetryPolicy(baseDelay: 2, maximumDelay: 300)
@@ -188,7 +188,7 @@ struct RefreshMachine {
             return .unavailable(
                 .init(code, "the refresh token is dead; the app needs new credentials"), retryAt: nil)
         }
-        if isRejected { noteRefusal(uptime: uptime) }
+        if isRejected { noteRejection(uptime: uptime) }
         let isDue = token.refreshAt.map { $0 <= uptime } ?? false
         guard isRejected || isDue || unsaved != nil else { return .use(generation: generation) }
         guard canRefresh || unsaved != nil else { return resend(isRejected: isRejected, uptime: uptime) }
@@ -215,17 +215,17 @@ struct RefreshMachine {
             return .use(generation: generation)
         }
         return .unavailable(
-            .init("token_refused", "the server refuses the token, and it cannot be refreshed"),
+            .init("token_refused", "the server rejects the token, and it cannot be refreshed"),
             retryAt: instant)
     }
 
     /// Suspends refreshes if fresh tokens are rejected repeatedly.
-    private mutating func noteRefusal(uptime: TimeInterval) {
+    private mutating func noteRejection(uptime: TimeInterval) {
         guard token.isFresh(at: uptime, window: policy.window),
-            rate.refused(generation, maximum: policy.maximumRefusedTokens)
+            rate.refused(generation, maximum: policy.maximumRejectedTokens)
         else { return }
         suspend(
-            .init("fresh_tokens_refused", "the server refuses tokens that it was just given"), uptime: uptime)
+            .init("fresh_tokens_refused", "the server rejects tokens that it was just given"), uptime: uptime)
     }
 
     mutating func suspend(_ problem: ServerAnswer.Explanation, uptime: TimeInterval) {

@@ -24,7 +24,7 @@ struct RefreshObstacle {
 
     private var failures = 0
     private var unusableAnswers = Series()
-    private var refusals = Series()
+    private var rejections = Series()
 
     /// Uptime at which the wait ends, and its reason.
     var wait: (until: TimeInterval, problem: ServerAnswer.Explanation)? {
@@ -59,14 +59,14 @@ struct RefreshObstacle {
     }
 
     /// Counts a rejection without a reason. Returns true after `count` over at least `span` seconds.
-    mutating func isRefusedForGood(at uptime: TimeInterval, count: Int, span: TimeInterval) -> Bool {
-        refusals.add(at: uptime, count: count, span: span)
+    mutating func isRejectedForGood(at uptime: TimeInterval, count: Int, span: TimeInterval) -> Bool {
+        rejections.add(at: uptime, count: count, span: span)
     }
 
     /// Resets all counts after a token was granted to this process or another.
     mutating func forgive() {
         failures = 0
         unusableAnswers = Series()
-        refusals = Series()
+        rejections = Series()
     }
 }

@@ -2,14 +2,14 @@ internal import Foundation
 
 /// Counts recent refreshes that no expiry explains, and rejected fresh tokens.
 struct RefreshRate {
-    enum Refusals: Equatable {
+    enum Rejections: Equatable {
         case none
         /// The number of consecutive rejected fresh tokens, and the generation of the last.
         case counted(Int, last: Int)
     }
 
     private var refreshes: [TimeInterval] = []
-    private var refusals = Refusals.none
+    private var rejections = Rejections.none
 
     mutating func refreshed(at uptime: TimeInterval) { refreshes.append(uptime) }
 
@@ -22,17 +22,17 @@ struct RefreshRate {
     /// Counts a rejected fresh token once. Returns true if `maximum` is reached.
     mutating func refused(_ generation: Int, maximum: Int) -> Bool {
         var count = 1
-        if case .counted(let before, let last) = refusals {
+        if case .counted(let before, let last) = rejections {
             if last == generation { return false }
             count += before
         }
         let isTooMany = count >= maximum
-        refusals = .counted(isTooMany ? 0 : count, last: generation)
+        rejections = .counted(isTooMany ? 0 : count, last: generation)
         return isTooMany
     }
 
     mutating func accepted() {
-        if case .counted(_, let last) = refusals { refusals = .counted(0, last: last) }
+        if case .counted(_, let last) = rejections { rejections = .counted(0, last: last) }
     }
 
     /// Resets the counts after the app has passed other tokens.

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// When a token that was refused, and cannot be refreshed, is tried again: after growing pauses.
+/// When a token that was rejected, and cannot be refreshed, is tried again: after growing pauses.
 struct Resending {
     enum State: Equatable {
         case none

@@ -113,7 +113,7 @@ struct RemoteAdminTests {
 
     @Test func aChangeThatSomebodyElseMadeMeanwhileIsNotOverwritten() async throws {
         let fixture = try GatewayFixture()
-        let admin = try LocalAdmin(StoragePlace(fixture.place.configuration))
+        let admin = try LocalAdmin(StorageLocation(fixture.place.configuration))
         let error = await #expect(throws: CommandError.self) {
             _ = try await admin.change("apps", "shop", "policy") { members in
                 var policy = try fixture.apps.app(id: "shop").policy
@@ -215,9 +215,9 @@ struct RemoteAdminTests {
         #expect(!(try String(contentsOfFile: path, encoding: .utf8)).contains(token))
 
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
-        let refused = await run("profile list")
-        #expect(refused.code == .notAuthorized)
-        #expect(refused.io.talk.contains("chmod 600"))
+        let rejected = await run("profile list")
+        #expect(rejected.code == .notAuthorized)
+        #expect(rejected.io.talk.contains("chmod 600"))
     }
 }
 

@@ -13,11 +13,11 @@ struct CommandLineProgramTests {
         #expect(recorded.output == "countersign \(VersionCommand.version)\n")
         #expect(recorded.talk.isEmpty)
 
-        let refused = RecordedIO()
-        #expect(await refused.run("versoin") == .usage)
-        #expect(refused.output.isEmpty)
+        let rejected = RecordedIO()
+        #expect(await rejected.run("versoin") == .usage)
+        #expect(rejected.output.isEmpty)
         #expect(
-            refused.talk
+            rejected.talk
                 == "countersign: there is no command `versoin`\n  did you mean `countersign version`?\n")
     }
 

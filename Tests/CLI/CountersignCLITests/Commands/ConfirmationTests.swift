@@ -50,7 +50,7 @@ struct ConfirmationTests {
         #expect(code == .usage)
         #expect(
             io.talk.contains(
-                "delete the last key of shop, whose tokens are required: every user's events are refused"))
+                "delete the last key of shop, whose tokens are required: every user's events are rejected"))
         try fixture.apps.setEnforcement(.disabled, for: "shop")
         #expect(await run("key delete shop \(last)").code == .done)
     }

@@ -9,10 +9,10 @@ import Testing
     .enabled(if: TestEngine.standard == .postgresql, "they need a PostgreSQL: make check ONLY=postgresql"),
     .timeLimit(.minutes(5)))
 struct DatabaseCommandTests {
-    private let place: TestPlace
+    private let place: TestStorage
     private let folder = TemporaryFolder()
 
-    init() throws { place = try TestPlace() }
+    init() throws { place = try TestStorage() }
 
     private func run(_ arguments: String..., database: String? = nil) async -> (
         code: ExitCode, io: RecordedIO

@@ -25,7 +25,7 @@ struct SendCommandTests {
         let file = try folder.write("{\"event\":\"a\",\"userId\":\"u\"}\nnonsense\n", to: "events.ndjson")
         let io = RecordedIO(environment: environment)
         #expect(await io.run("send", file, "--server", url) == .failed)
-        #expect(io.output == "stored 1, already there 0, refused 0, unreadable 1\n")
+        #expect(io.output == "stored 1, already there 0, rejected 0, unreadable 1\n")
         #expect(io.talk.contains("line 2 is skipped: it is not JSON"))
     }
 
@@ -46,7 +46,7 @@ struct SendCommandTests {
             let pipe = try FilledPipe("{\"event\":\"a\",\"userId\":\"u\"}\n")
             let io = RecordedIO(environment: environment)
             #expect(await io.run("send", pipe.path, "--url", url) == .done, "\(io.talk)")
-            #expect(io.output == "stored 1, already there 0, refused 0, unreadable 0\n")
+            #expect(io.output == "stored 1, already there 0, rejected 0, unreadable 0\n")
         }
     }
 

@@ -53,14 +53,15 @@ struct DemoNetworkTests {
         (502, "<html>", 0, 0, ["502": 1]),
     ])
     func countsWhatTheGatewaySays(
-        status: Int, body: String, delivered: Int, duplicates: Int, refusals: [String: Int]
+        status: Int, body: String, delivered: Int, duplicates: Int, rejections: [String: Int]
     ) async throws {
         let (network, _) = network(status: status, body: body)
         _ = try await network.send(request())
         let tally = network.tally
         #expect(
             tally
-                == DemoNetwork.Tally(delivered: delivered, duplicates: duplicates, cut: 0, refusals: refusals)
+                == DemoNetwork.Tally(
+                    delivered: delivered, duplicates: duplicates, cut: 0, rejections: rejections)
         )
     }
 

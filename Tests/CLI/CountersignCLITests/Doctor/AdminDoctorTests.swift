@@ -73,9 +73,9 @@ struct AdminDoctorTests {
     @Test func whatDoesNotAnswerIsAFindingInEveryForm() async throws {
         let other = try GatewayFixture()
         let url = "http://127.0.0.1:\(other.gateway.port)"
-        let refused = await run("--server", url, "--json", environment: ["COUNTERSIGN_TOKEN": "csa_x"])
-        #expect(refused.0 == .notAuthorized)
-        #expect(refused.1.contains(#""outcome":"failed""#), "\(refused.1)")
+        let rejected = await run("--server", url, "--json", environment: ["COUNTERSIGN_TOKEN": "csa_x"])
+        #expect(rejected.0 == .notAuthorized)
+        #expect(rejected.1.contains(#""outcome":"failed""#), "\(rejected.1)")
         other.gateway.stop()
         let gone = await run("--server", url, environment: ["COUNTERSIGN_TOKEN": "csa_x"])
         #expect(gone.0 == .unavailable)

@@ -124,19 +124,19 @@ struct SendRunTests {
     }
 
     @Test func aRefusedCredentialEndsIt() async throws {
-        let refused = TransportResponse(
+        let rejected = TransportResponse(
             status: 401, body: Array(#"{"auth_error":{"hint":"mint a new token\u001b[2J"}}"#.utf8))
-        let error = await #expect(throws: CommandError.self) { try await run(3, [refused]) }
+        let error = await #expect(throws: CommandError.self) { try await run(3, [rejected]) }
         #expect(error?.code == .notAuthorized)
         #expect(error?.reason.contains("mint a new token\u{FFFD}[2J") == true)
     }
 
     @Test func whereEveryEventIsRefusedTheNextOnesAreSent() async throws {
         let reasons = (0..<100).map { #"{"index":\#($0),"reason":"no user"}"# }.joined(separator: ",")
-        let refused = TransportResponse(
+        let rejected = TransportResponse(
             status: 400,
             body: Array(#"{"success":false,"reason":"see rejected","rejected":[\#(reasons)]}"#.utf8))
-        let (outcome, _, _) = try await run(101, [refused, Self.stored(1)])
+        let (outcome, _, _) = try await run(101, [rejected, Self.stored(1)])
         #expect(outcome.accepted == 1)
         #expect(outcome.rejected.count == 100)
         #expect(outcome.rejected.last?.line == 100)
@@ -161,8 +161,8 @@ struct SendRunTests {
     @Test func aFileGoesOnWhereItStoppedAndOnlyTheSameFile() throws {
         let folder = TemporaryFolder()
         let url = try #require(URL(string: "http://gateway.example:8787"))
-        func place(_ text: String, _ name: String = "events.ndjson", key: String = "wk_1") -> SendPlace {
-            SendPlace(
+        func place(_ text: String, _ name: String = "events.ndjson", key: String = "wk_1") -> SendCheckpoint {
+            SendCheckpoint(
                 name: name, bytes: Array(text.utf8), url: url, writeKey: key,
                 environment: ["XDG_STATE_HOME": folder.path])
         }

@@ -1,7 +1,7 @@
 import CountersignGatewayTesting
 import GatewayModel
 
-extension TestPlace {
+extension TestStorage {
     /// Has commands work here, without a server.
     var environment: [String: String] {
         var environment = ["COUNTERSIGN_DATA": folder]

@@ -227,10 +227,11 @@ struct CustomerTests {
         try bench.gateway.refreshApps()
         try bench.apps.setEnforcement(.required, for: "shop")
         try bench.gateway.refreshApps()
-        let refused = try bench.client().post(
+        let rejected = try bench.client().post(
             #"{"batch":[{"type":"track","event":"e","messageId":"9","userId":"\#(ada)"}]}"#,
             headers: ["X-Write-Key": bench.writeKey, "Authorization": "Bearer " + access])
-        #expect(refused?.status == 401 && refused?.body.contains("REVOKED") == true, "\(refused?.body ?? "")")
+        #expect(
+            rejected?.status == 401 && rejected?.body.contains("REVOKED") == true, "\(rejected?.body ?? "")")
     }
 
     private func answer(_ text: String, of endpoint: String) -> DeliveryRecord {

@@ -37,7 +37,7 @@ struct HeldUpReportsTests {
     }
 
     @Test func appsAreShownWithoutCountsThatCannotBeRead() throws {
-        let place = try TestPlace()
+        let place = try TestStorage()
         let directory = try place.openControl()
         _ = try directory.createApp(id: "shop")
         let routes = AppRoutes(activity: { _, _ in nil }, writeKeyUses: { [:] }).all
@@ -61,7 +61,7 @@ struct HeldUpReportsTests {
             return call.noContent
         }
         let api = AdminAPI(
-            directory: try TestPlace().openControl(), publicURL: nil, isSecure: false,
+            directory: try TestStorage().openControl(), publicURL: nil, isSecure: false,
             routes: [report.on(.data), setting],
             cluster: nil, now: { Date() }, changed: {})
         let router = Router(api.endpoints)

@@ -112,7 +112,7 @@ struct ImmediateChangeTests {
 
     @Test(.onSQLite("the file by which its commands and its gateway agree"))
     func aCommandWaitsForNoGatewayThatDoesNotRunOrLoad() throws {
-        let place = try TestPlace(.app)
+        let place = try TestStorage(.app)
         // No gateway has run here.
         #expect(ChangeSignal.settle(place.folder))
         let directory = try DataDirectory(path: place.folder)

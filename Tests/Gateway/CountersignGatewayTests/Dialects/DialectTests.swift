@@ -21,21 +21,21 @@ final class DialectTests {
         ]
         let schemas: JSONObject = ["Declared": ["type": "object"]]
         let requestHeaders = ["X-Declared"]
-        let refusal: Router.Refusal? = Router.Refusal(prefixes: ["/declared"]) { status, _, _, _ in
+        let rejection: Router.Rejection? = Router.Rejection(prefixes: ["/declared"]) { status, _, _, _ in
             .json(status, Array(#"{"declared":\#(status)}"#.utf8))
         }
     }
 
     private static let now = Date(timeIntervalSince1970: 1_750_000_000)
 
-    private let place: TestPlace
+    private let place: TestStorage
     private let writeKey: String
     private let signingKey: SigningKey
     private let gateway: Gateway
     private let client: any TestClient
 
     init() throws {
-        place = try TestPlace()
+        place = try TestStorage()
         let apps = try place.openControl()
         writeKey = try apps.createApp(id: "shop").writeKey
         signingKey = try SharedKeys.stranger()

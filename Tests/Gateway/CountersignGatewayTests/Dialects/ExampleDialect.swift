@@ -36,13 +36,13 @@ package struct ExampleDialect: Dialect {
         }
         let user: String?
         switch path.parsers.parse(request, { $0["user"]?.string }) {
-        case .refused(let response): return .answer(response)
+        case .failed(let response): return .answer(response)
         case .value(let named): user = named
         }
         let admission = AdmissionRequest(
             credential: Self.credential(request), userIDs: user.map { [$0] } ?? [])
         switch path.admit(admission, app: app, request: request) {
-        case .refused(let response): return .answer(response)
+        case .failed(let response): return .answer(response)
         case .rejected(let error): return .answer(error.rejection())
         case .accepted(let user, let warning):
             let event = EventBatch.Event(

@@ -53,8 +53,8 @@ struct UserRestrictionTests {
 
     @Test func blockedUserIsRejectedUntilTheBlockEndsOrIsLifted() throws {
         try put(.block, "ada", seconds: 3_600)
-        let refused = try send(token("ada"), of: "ada")
-        #expect(refused.status == 403 && refused.json["code"] as? String == "user_blocked")
+        let rejected = try send(token("ada"), of: "ada")
+        #expect(rejected.status == 403 && rejected.json["code"] as? String == "user_blocked")
         #expect(try send(token("bob"), of: "bob").status == 200)
         #expect(try fixture.rows("user_id") == [["bob"]])
         clock.advance(by: 3_601)
@@ -71,10 +71,10 @@ struct UserRestrictionTests {
         // Locations of a device's own token belong to its subject.
         try put(.block, "user-1")
         let body = shape.body(shape.event("m-1"))
-        let refused = try shape.send(body, to: fixture, connection, user: "user-1")
+        let rejected = try shape.send(body, to: fixture, connection, user: "user-1")
         let isBloomreach = shape.dialect.name == "bloomreach"
-        #expect(refused.status == (isBloomreach ? 503 : 403), "\(refused.body)")
-        #expect(!isBloomreach || refused.headers["retry-after"] == "3600")
+        #expect(rejected.status == (isBloomreach ? 503 : 403), "\(rejected.body)")
+        #expect(!isBloomreach || rejected.headers["retry-after"] == "3600")
         #expect(try fixture.rows("user_id").isEmpty)
         #expect(try !#require(connection.get("/metrics")).body.contains(#"result="accepted""#))
         try fixture.apps.restrictions.remove("block user-1", from: "shop")
@@ -107,9 +107,9 @@ struct UserRestrictionTests {
     @Test func limitedUserGetsItsRateAndThenRetryAfter() throws {
         try put(.limit, "ada", rate: 2)
         for _ in 0..<2 { #expect(try send(token("ada"), of: "ada").status == 200) }
-        let refused = try send(token("ada"), of: "ada")
-        #expect(refused.status == 429 && refused.json["code"] as? String == "user_rate_limited")
-        #expect(refused.headers["retry-after"] == "30")
+        let rejected = try send(token("ada"), of: "ada")
+        #expect(rejected.status == 429 && rejected.json["code"] as? String == "user_rate_limited")
+        #expect(rejected.headers["retry-after"] == "30")
         // A change of another user does not refill the bucket.
         try put(.block, "bob")
         #expect(try send(token("ada"), of: "ada").status == 429)
@@ -125,9 +125,9 @@ struct UserRestrictionTests {
         #expect(try send(old, of: "ada").status == 200)
         try put(.revoke, "ada")
         for token in [old, undated] {
-            let refused = try send(token, of: "ada")
-            let error = refused.json["auth_error"] as? [String: Any]
-            #expect(refused.status == 401 && error?["error_code"] as? Int == 36)
+            let rejected = try send(token, of: "ada")
+            let error = rejected.json["auth_error"] as? [String: Any]
+            #expect(rejected.status == 401 && error?["error_code"] as? Int == 36)
         }
         clock.advance(by: 1)
         #expect(try send(token("ada", issued: now), of: "ada").status == 200)

@@ -39,7 +39,7 @@ final class BenchReceiver: Sendable {
 /// A runner with one way of any kind, a manual clock and a log in memory.
 final class DeliveryBench {
     let way: WayCase
-    let place: TestPlace
+    let place: TestStorage
     let storage: any Storage
     let directory: AppDirectory
     let consumers: any EventConsumers
@@ -62,14 +62,14 @@ final class DeliveryBench {
     }
 
     init(
-        _ way: WayCase, _ place: TestPlace? = nil, log: ListedLog = ListedLog(),
+        _ way: WayCase, _ place: TestStorage? = nil, log: ListedLog = ListedLog(),
         receiver: BenchReceiver = BenchReceiver(), at milliseconds: Int64 = 1_800_000_000_000,
         route: Lock<DeliveryRoute?>? = nil
     ) throws {
         self.way = way
         self.log = log
         self.receiver = receiver
-        self.place = try place ?? TestPlace()
+        self.place = try place ?? TestStorage()
         storage = try self.place.open()
         directory = try storage.openControl(as: .account)
         if try directory.apps().isEmpty { _ = try directory.createApp(id: "shop") }

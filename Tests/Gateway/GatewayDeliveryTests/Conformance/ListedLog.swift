@@ -42,7 +42,7 @@ final class ListedLog: EventLog {
 
     func follow(
         _ following: EventFollowing, after sequence: Int64, limit: Int
-    ) throws(GatewayError) -> EventStretch {
+    ) throws(GatewayError) -> EventRange {
         let state = state.withLock { state in
             defer { (state.floor, state.nextFloor) = (state.nextFloor ?? state.floor, nil) }
             return state
@@ -53,7 +53,7 @@ final class ListedLog: EventLog {
                 && (following.filter.name == nil || following.filter.name == $0.name)
         }
         let head = Int64(state.events.count)
-        var page = EventStretch(reached: max(sequence, head))
+        var page = EventRange(reached: max(sequence, head))
         page.events = Array(wanted.prefix(limit))
         if page.events.count < wanted.count, let last = page.events.last {
             page.reached = last.sequence

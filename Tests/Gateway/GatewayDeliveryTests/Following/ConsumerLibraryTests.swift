@@ -76,10 +76,10 @@ struct ConsumerLibraryTests {
         #expect(try await later.next()?.events.map(\.messageID) == ["m-2"])
         let other = try fixture.apps.createApp(id: "kiosk")
         withExtendedLifetime(other) {}
-        var refused = try CountersignConsumer.EventReader(endpoint: endpoint, app: "kiosk", token: token)
+        var rejected = try CountersignConsumer.EventReader(endpoint: endpoint, app: "kiosk", token: token)
             .makeAsyncIterator()
         do throws(ConsumerError) {
-            _ = try await refused.next()
+            _ = try await rejected.next()
             Issue.record("a token of another app opens this one")
         } catch {
             #expect(error.code == .forbidden)

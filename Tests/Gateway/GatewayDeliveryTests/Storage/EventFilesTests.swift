@@ -23,7 +23,7 @@ struct EventFilesTests {
     private static let start: Int64 = 1_795_374_000_000
 
     private final class Bench {
-        let home: TestPlace
+        let home: TestStorage
         let storage: any Storage
         let directory: AppDirectory
         private(set) var store: any EventStore
@@ -31,7 +31,7 @@ struct EventFilesTests {
         let said = Lock<[EventFileReport]>([])
 
         init() throws {
-            home = try TestPlace()
+            home = try TestStorage()
             storage = try home.open()
             directory = try storage.openControl(as: .account)
             _ = try directory.createApp(id: "shop")
@@ -306,7 +306,7 @@ struct EventFilesTests {
         batch.hasMore = true
         batch.follow = {
             way.close()
-            return EventStretch(reached: $0)
+            return EventRange(reached: $0)
         }
         let answer = Lock<DeliveryAnswer?>(nil)
         way.accept(batch) { given in answer.withLock { $0 = given } }

@@ -30,9 +30,9 @@ final class MemoryStream: @unchecked Sendable {
     var lost = 0
     /// Acknowledgements are withheld while this is true.
     var isSilent = false
-    var refusal: String?
-    /// The id of the only event that `refusal` rejects; nil rejects all events.
-    var refused: String?
+    var rejection: String?
+    /// The id of the only event that `rejection` rejects; nil rejects all events.
+    var rejected: String?
     /// Acknowledges each message as a duplicate without storing it.
     var saysDuplicate = false
     var connections = 0
@@ -103,10 +103,10 @@ final class MemoryStream: @unchecked Sendable {
             }
             let headers = Dictionary(message.headers.map { ($0.name, $0.value) }) { $1 }
             let answer: JSONValue
-            if let refusal = stream.refusal,
-                [nil, headers["Countersign-Message-Id"]].contains(stream.refused)
+            if let rejection = stream.rejection,
+                [nil, headers["Countersign-Message-Id"]].contains(stream.rejected)
             {
-                answer = Self.error(10_077, refusal)
+                answer = Self.error(10_077, rejection)
             } else if stream.saysDuplicate {
                 answer = ["stream": "E", "seq": .integer(stream.last), "duplicate": true]
             } else if headers["Nats-Expected-Last-Sequence"] != String(stream.last) {
@@ -156,7 +156,7 @@ final class MemoryStream: @unchecked Sendable {
 
 /// Stored events, an in-memory stream, and publishers between them.
 final class StreamBench {
-    let place: TestPlace
+    let place: TestStorage
     let storage: any Storage
     let events: any EventStore
     let directory: AppDirectory
@@ -165,7 +165,7 @@ final class StreamBench {
     let now = Lock<Int64>(1_800_000_000_000)
 
     init() throws {
-        place = try TestPlace()
+        place = try TestStorage()
         storage = try place.open()
         directory = try storage.openControl(as: .account)
         _ = try directory.createApp(id: "shop")

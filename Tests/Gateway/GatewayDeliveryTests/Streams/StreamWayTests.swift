@@ -75,13 +75,13 @@ struct StreamWayTests {
         #expect(bench.stream.positions == bench.stored && bench.stream.asked < 20)
         #expect(bench.stream.mostUnderWay <= PublishWindow.mostMessages)
         // In the middle of a page, where messages first request no acknowledgement.
-        (bench.stream.refusal, bench.stream.refused) = ("message size exceeds maximum", "m-2100")
+        (bench.stream.rejection, bench.stream.rejected) = ("message size exceeds maximum", "m-2100")
         try bench.store(200)
         #expect {
             try bench.run(publisher)
         } throws: { ($0 as? StreamError)?.reason.contains("message size exceeds maximum") == true }
         #expect(bench.stream.positions == Array(bench.stored.prefix(2_100)))
-        bench.stream.refusal = nil
+        bench.stream.rejection = nil
         try bench.run(publisher)
         #expect(bench.stream.positions == bench.stored)
     }
@@ -193,16 +193,16 @@ struct StreamWayTests {
             #expect(code { try bench.run(try bench.publisher(settings)) } == nil, "\(subjects)")
         }
         bench.stream.config = made
-        bench.stream.refusal = "maximum messages exceeded"
+        bench.stream.rejection = "maximum messages exceeded"
         try bench.store(1)
-        #expect(code { try bench.run(try bench.publisher(settings)) } == .streamRefuses)
+        #expect(code { try bench.run(try bench.publisher(settings)) } == .streamRejects)
     }
 
     @Test func aStreamThatOnlySaysItHasAnEventIsNotAskedForEver() throws {
         try bench.store(1)
         let settings = try bench.create()
         bench.stream.saysDuplicate = true
-        #expect(code { try bench.run(try bench.publisher(settings)) } == .streamRefuses)
+        #expect(code { try bench.run(try bench.publisher(settings)) } == .streamRejects)
         bench.stream.saysDuplicate = false
         try bench.run(try bench.publisher(settings))
         #expect(bench.stream.positions == bench.stored)

@@ -21,7 +21,7 @@ final class WebhookBench: Sendable {
         var committed: Int64
     }
 
-    let place: TestPlace
+    let place: TestStorage
     let directory: AppDirectory
     let events: ListedLog
     let attempts: DeliveryStore
@@ -44,10 +44,10 @@ final class WebhookBench: Sendable {
     }
 
     init(
-        _ place: TestPlace? = nil, events: ListedLog = ListedLog(),
+        _ place: TestStorage? = nil, events: ListedLog = ListedLog(),
         at milliseconds: Int64 = 1_800_000_000_000
     ) throws {
-        self.place = try place ?? TestPlace()
+        self.place = try place ?? TestStorage()
         self.events = events
         let storage = try self.place.open()
         directory = try storage.openControl(as: .account)

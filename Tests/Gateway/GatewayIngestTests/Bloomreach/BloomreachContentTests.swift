@@ -199,11 +199,11 @@ struct BloomreachContentTests {
         let limited = try BloomreachClient(limits: limits)
         let body = #"{"customer_ids":{"cookie":"C"}}"#
         let answers = (0..<40).lazy.compactMap { _ in limited.post("/track/v2/projects/{p}/customers", body) }
-        let refusal = try #require(answers.first { $0.status != 200 })
-        #expect(refusal.status == 503)
-        #expect(ShippedClient.outcome(refusal) == .serverError(nil))
-        #expect(refusal.headers["retry-after"] != nil)
-        #expect(refusal.headers["content-type"] == "application/json")
+        let rejection = try #require(answers.first { $0.status != 200 })
+        #expect(rejection.status == 503)
+        #expect(ShippedClient.outcome(rejection) == .serverError(nil))
+        #expect(rejection.headers["retry-after"] != nil)
+        #expect(rejection.headers["content-type"] == "application/json")
     }
 
     @Test func whoCannotReadACustomerNowIsToldWhy() {

@@ -80,8 +80,8 @@ struct BloomreachInboxTests {
                     key: "block", subject: .user, id: "jane", action: .block, requestsPerMinute: nil,
                     reason: "", sinceMilliseconds: 0, untilMilliseconds: nil), in: "shop")
         }
-        let refused = try fetch(authorization: "Bearer " + token)
-        #expect(refused.status == 503 && refused.headers["retry-after"] == "3600")
+        let failed = try fetch(authorization: "Bearer " + token)
+        #expect(failed.status == 503 && failed.headers["retry-after"] == "3600")
         let metrics = try #require(client.connection.get("/metrics"))
         #expect(!metrics.body.contains(#"result="accepted""#))
         try client.edit { try $0.restrictions.remove("block", from: "shop") }

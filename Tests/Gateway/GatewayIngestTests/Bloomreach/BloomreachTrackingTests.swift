@@ -286,9 +286,9 @@ struct BloomreachTrackingTests {
         try client.edit { try $0.setEnforcement(.required, for: "shop") }
         let path = "/track/v2/projects/{p}/customers"
         let body = #"{"customer_ids":{"cookie":"x","registered":"jane"},"properties":{"a":1}}"#
-        let refused = try #require(client.post(path, body))
-        #expect(ShippedClient.outcome(refused) != .notAuthorized(nil))
-        #expect(refused.authErrorCode == 26)
+        let failed = try #require(client.post(path, body))
+        #expect(ShippedClient.outcome(failed) != .notAuthorized(nil))
+        #expect(failed.authErrorCode == 26)
         let foreign = try client.fixture.token(for: "john")
         #expect(client.post(path, body, extra: ["X-Countersign-Signature": foreign])?.status == 401)
         #expect(
@@ -315,11 +315,11 @@ struct BloomreachTrackingTests {
 
     @Test func aServerErrorNeverCostsAnEventATry() throws {
         // Shipped clients count a 5xx as an attempt if they can decode its body.
-        let refusal = try #require(try unavailable())
-        #expect(refusal.status == 503)
-        #expect(ShippedClient.outcome(refusal) == .serverError(nil))
-        #expect(refusal.headers["retry-after"] != nil)
-        #expect(refusal.json["success"] as? Bool == false)
+        let rejection = try #require(try unavailable())
+        #expect(rejection.status == 503)
+        #expect(ShippedClient.outcome(rejection) == .serverError(nil))
+        #expect(rejection.headers["retry-after"] != nil)
+        #expect(rejection.json["success"] as? Bool == false)
     }
 
     /// The answer of a gateway whose storage accepts no pending bytes.

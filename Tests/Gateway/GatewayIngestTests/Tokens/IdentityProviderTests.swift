@@ -80,9 +80,9 @@ struct IdentityProviderTests {
             claims: ["sub": "user-1", "aud": "account", "typ": "Bearer", "azp": "web"]),
     ]
 
-    private let place: TestPlace
+    private let place: TestStorage
 
-    init() throws { place = try TestPlace() }
+    init() throws { place = try TestStorage() }
 
     /// The app with the keys that its sources publish in `documents`, by URL. `asked` receives the URLs.
     private func app(

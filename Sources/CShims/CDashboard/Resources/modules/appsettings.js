@@ -58,7 +58,7 @@ export function appSettings(context) {
   function lossOf(key, items) {
     const isUsed = Date.now() - (key.last_used_ms ?? -Infinity) < 30 * DAY;
     return [items.length === 1 && "It is the app's last write key: without it no app can send.", isUsed && `It was used ${ago(key.last_used_ms)}.`,
-      "Apps that send with it are refused at once, and keep their events."].filter(Boolean);
+      "Apps that send with it are rejected at once, and keep their events."].filter(Boolean);
   }
 
   /** Deletes a write key after the dialog. For a key in use, the gateway requires its id again. */
@@ -68,7 +68,7 @@ export function appSettings(context) {
 
   function writeKeyCard(items) {
     const picked = bulk({
-      noun: "write key", action: "Delete", past: "deleted", text: "Apps that send with them are refused at once, and keep their events. Check when each was last used, and keep one for sending.", phrase: "delete",
+      noun: "write key", action: "Delete", past: "deleted", text: "Apps that send with them are rejected at once, and keep their events. Check when each was last used, and keep one for sending.", phrase: "delete",
       name: (key) => `the write key ${key.description || key.id}`, remove: removeKey, done: part.reload,
     });
     const shownKey = (key) => (key.write_key ? h("span", { class: "mono" }, key.write_key, iconButton(`Copy the write key ${key.description || key.id}`, "copy", () => copy(key.write_key)))

@@ -21,7 +21,7 @@ export function clients(context) {
         { title: "Grant types", cell: (item) => h("span", { class: "badges" }, item.grants.map((grant) => badge(grant))) },
         { title: "Authentication", cell: (item) => (item.proof === "key" ? "Private key" : "Client secret") },
         { title: "Made", cell: (item) => dateTime(item.created_ms) },
-        { title: "", cell: (item) => operator && removable("Delete", `the client ${item.name || item.client_id}`, { text: "Its tokens are refused from now on.", phrase: "delete" },
+        { title: "", cell: (item) => operator && removable("Delete", `the client ${item.name || item.client_id}`, { text: "Its tokens are rejected from now on.", phrase: "delete" },
           () => api.remove(`${base}${path(item.client_id)}`), () => { part.reload(); toast("The client is deleted."); }) },
       ], items)));
 

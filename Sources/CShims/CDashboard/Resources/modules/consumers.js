@@ -22,7 +22,7 @@ export function consumers(context) {
         { title: "Retention", cell: (item) => (item.holds_retention ? `waits up to ${plural(item.hold_days, "day")}` : "does not wait") },
         { title: "", cell: (item) => operator && h("span", { class: "actions" },
           button("Move", { kind: "small", "aria-label": `Move ${item.name}`, onclick: () => move(item) }),
-          removable("Delete", `the consumer ${item.name}`, { text: "Its position is forgotten, and a backend that still uses it is refused.", phrase: item.name },
+          removable("Delete", `the consumer ${item.name}`, { text: "Its position is forgotten, and a backend that still uses it is rejected.", phrase: item.name },
             () => api.remove(`${base}${path(item.name)}`), () => { part.reload(); toast("The consumer is deleted."); })) },
       ], items)));
 

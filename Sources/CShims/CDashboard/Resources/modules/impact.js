@@ -26,7 +26,7 @@ export function autoReturn(rule, on, onchange = () => {}) {
 /** The consequence for an app's users if its last key is deleted; null without token verification. */
 export function withoutKeys(app) {
   const name = app.name || app.id;
-  if (app.enforcement === "required") return `From now on every signed-in user of ${name} is refused: it requires tokens, and nothing is left to verify those that your backend signs.`;
+  if (app.enforcement === "required") return `From now on every signed-in user of ${name} is rejected: it requires tokens, and nothing is left to verify those that your backend signs.`;
   if (app.enforcement === "optional") return `From now on every token that your backend signs fails, and every signed-in user of ${name} gets a warning: events are stored, and marked “Warned”.`;
   return null;
 }

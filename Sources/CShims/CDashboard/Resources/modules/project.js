@@ -36,7 +36,7 @@ export function project(context) {
       keys.length === 0 ? emptyState("key", "No private key", "Whoever holds one signs customer tokens with HS256.") : table("Private keys", [
         { title: "Id (kid)", heading: true, cell: (key) => h("span", { class: "mono wrap" }, key.id) },
         { title: "State", cell: () => badge("verifies", "good") },
-        { title: "", cell: (key) => !disabled && removable("Delete", `the private key ${key.id}`, { text: "Customer tokens signed with it are refused from now on.", phrase: "delete" },
+        { title: "", cell: (key) => !disabled && removable("Delete", `the private key ${key.id}`, { text: "Customer tokens signed with it are rejected from now on.", phrase: "delete" },
           () => api.remove(`${base}/private-keys${path(key.id)}`), part.reload) },
       ], keys));
   }

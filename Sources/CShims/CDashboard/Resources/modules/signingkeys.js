@@ -23,7 +23,7 @@ export function signingKeys(context) {
     const made = await formDialog("Create a signing key", "Create key", [
       h("p", {}, "Tokens of the older keys keep working until they expire."),
       toggle("An older key is compromised: end them all now", false, (on) => { compromised = on; }),
-      notice("amber", "This refuses every access token issued so far.", h("p", {}, "Devices get new ones with their refresh tokens.")),
+      notice("amber", "This rejects every access token issued so far.", h("p", {}, "Devices get new ones with their refresh tokens.")),
     ], () => api.post("/signing-keys", { compromised }));
     if (made) { await part.reload(); toast("The key is created.", { tone: "good" }); }
   }

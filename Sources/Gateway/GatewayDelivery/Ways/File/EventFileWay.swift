@@ -157,7 +157,7 @@ final class EventFileWay: Way {
 
 /// The events of a batch, and those after it.
 private struct EventPages {
-    private let follow: @Sendable (Int64) throws -> EventStretch
+    private let follow: @Sendable (Int64) throws -> EventRange
     private var page: ArraySlice<StoredEvent>
     private var reached: Int64
     private var isLast: Bool

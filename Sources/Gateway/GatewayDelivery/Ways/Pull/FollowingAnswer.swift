@@ -14,7 +14,7 @@ enum FollowingAnswer {
 
     /// Events as one object or as JSON lines, with the next position.
     static func events(
-        _ stretch: EventStretch, _ positions: EventPositions, for call: FollowingCall
+        _ stretch: EventRange, _ positions: EventPositions, for call: FollowingCall
     ) -> HTTPResponse {
         let next = positions.text(after: stretch.reached, in: call.appID)
         let isAfterGap = stretch.gap.isOpen

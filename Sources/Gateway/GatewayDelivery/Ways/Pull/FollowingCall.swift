@@ -27,7 +27,7 @@ struct FollowingCall: Sendable {
     private let query: String?
     private let body: JSONObject
 
-    init(_ request: HTTPRequest, _ parameters: [Substring], _ parsers: ParserPool) throws(FollowingRefusal) {
+    init(_ request: HTTPRequest, _ parameters: [Substring], _ parsers: ParserPool) throws(FollowingError) {
         appID = String(parameters[0])
         name = parameters.count > 1 ? String(parameters[1]) : ""
         requestID = request.id
@@ -49,15 +49,15 @@ struct FollowingCall: Sendable {
 
     private static func body(
         _ request: HTTPRequest, _ parsers: ParserPool
-    ) throws(FollowingRefusal) -> JSONObject {
+    ) throws(FollowingError) -> JSONObject {
         guard request.method != "GET", request.method != "HEAD", !request.body.isEmpty else { return [:] }
         guard request.body.count <= longestBody else {
-            throw FollowingRefusal(413, "body_too_large", "the body may have at most \(longestBody) bytes")
+            throw FollowingError(413, "body_too_large", "the body may have at most \(longestBody) bytes")
         }
         switch parsers.read(request, { $0.value }) {
-        case .failure(let invalid): throw FollowingRefusal(400, "invalid_json", invalid.reason)
+        case .failure(let invalid): throw FollowingError(400, "invalid_json", invalid.reason)
         case .success(.object(let members)): return members
-        case .success: throw FollowingRefusal(400, "invalid_json", "the body must be one JSON object")
+        case .success: throw FollowingError(400, "invalid_json", "the body must be one JSON object")
         }
     }
 
@@ -70,7 +70,7 @@ struct FollowingCall: Sendable {
 
     /// Rejects unknown and repeated parameters: ignoring a misspelt one would change the meaning of the
     /// request.
-    func takes(_ names: [String]) throws(FollowingRefusal) {
+    func takes(_ names: [String]) throws(FollowingError) {
         var found: BytewiseSet = []
         for pair in (query ?? "").split(separator: "&") {
             let name = String(pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)[0])
@@ -86,7 +86,7 @@ struct FollowingCall: Sendable {
         }
     }
 
-    func text(_ name: String, longest: Int) throws(FollowingRefusal) -> String? {
+    func text(_ name: String, longest: Int) throws(FollowingError) -> String? {
         let isThere = query?.split(separator: "&").contains { $0 == name || $0.hasPrefix(name + "=") }
         guard isThere == true else { return nil }
         guard let text = QueryString.value(of: name, in: query) else {
@@ -96,7 +96,7 @@ struct FollowingCall: Sendable {
         return text
     }
 
-    func number(_ name: String, _ range: ClosedRange<Int>, else usual: Int) throws(FollowingRefusal) -> Int {
+    func number(_ name: String, _ range: ClosedRange<Int>, else usual: Int) throws(FollowingError) -> Int {
         guard let text = try text(name, longest: 20) else { return usual }
         guard let number = Int(text), range.contains(number) else {
             throw .invalid(name, "must be a number from \(range.lowerBound) to \(range.upperBound)")
@@ -104,7 +104,7 @@ struct FollowingCall: Sendable {
         return number
     }
 
-    func filterOfQuery() throws(FollowingRefusal) -> EventFilter {
+    func filterOfQuery() throws(FollowingError) -> EventFilter {
         EventFilter(
             verdict: try Self.verdict(try text("verdict", longest: 20)),
             type: try Self.kind(try text("type", longest: 64)),
@@ -112,7 +112,7 @@ struct FollowingCall: Sendable {
             userID: try text("user", longest: Self.longestText))
     }
 
-    private static func verdict(_ word: String?) throws(FollowingRefusal) -> VerdictFilter? {
+    private static func verdict(_ word: String?) throws(FollowingError) -> VerdictFilter? {
         guard let word else { return nil }
         guard let filter = VerdictFilter(word) else {
             throw .invalid("verdict", "must be one of " + VerdictFilter.words.joined(separator: ", "))
@@ -120,7 +120,7 @@ struct FollowingCall: Sendable {
         return filter
     }
 
-    private static func kind(_ word: String?) throws(FollowingRefusal) -> String? {
+    private static func kind(_ word: String?) throws(FollowingError) -> String? {
         guard let word, !EventKind.storedWords.contains(word) else { return word }
         throw .invalid("type", "must be one of " + EventKind.storedWords.joined(separator: ", "))
     }
@@ -128,7 +128,7 @@ struct FollowingCall: Sendable {
     // MARK: Body
 
     /// Rejects unknown members: ignoring a misspelt one would change the meaning of the request.
-    func knows(_ names: String...) throws(FollowingRefusal) {
+    func knows(_ names: String...) throws(FollowingError) {
         for name in body.keys.sorted() where !names.contains(name) {
             throw .invalid("the body", "takes only the members " + names.joined(separator: ", "))
         }
@@ -136,13 +136,13 @@ struct FollowingCall: Sendable {
 
     func has(_ name: String) -> Bool { body[name].map { $0 != .null } ?? false }
 
-    func member(_ name: String, longest: Int) throws(FollowingRefusal) -> String? {
+    func member(_ name: String, longest: Int) throws(FollowingError) -> String? {
         try Self.text(name, in: body, longest: longest)
     }
 
     private static func text(
         _ name: String, in members: JSONObject, longest: Int
-    ) throws(FollowingRefusal) -> String? {
+    ) throws(FollowingError) -> String? {
         switch members[name] {
         case nil, .null: return nil
         case .string(let text) where 1...longest ~= text.utf8.count: return text
@@ -150,7 +150,7 @@ struct FollowingCall: Sendable {
         }
     }
 
-    func integer(_ name: String, _ range: ClosedRange<Int64>) throws(FollowingRefusal) -> Int64? {
+    func integer(_ name: String, _ range: ClosedRange<Int64>) throws(FollowingError) -> Int64? {
         switch body[name] {
         case nil, .null: return nil
         case .integer(let number) where range.contains(number): return number
@@ -158,7 +158,7 @@ struct FollowingCall: Sendable {
         }
     }
 
-    func flag(_ name: String) throws(FollowingRefusal) -> Bool {
+    func flag(_ name: String) throws(FollowingError) -> Bool {
         switch body[name] {
         case nil, .null: return false
         case .bool(let flag): return flag
@@ -166,7 +166,7 @@ struct FollowingCall: Sendable {
         }
     }
 
-    func filterOfBody() throws(FollowingRefusal) -> EventFilter {
+    func filterOfBody() throws(FollowingError) -> EventFilter {
         guard let given = body["filter"], given != .null else { return EventFilter() }
         guard case .object(let members) = given,
             members.keys.allSatisfy(["verdict", "type", "name", "user"].contains)
@@ -179,7 +179,7 @@ struct FollowingCall: Sendable {
     }
 
     /// The start position given by `from`, `time_ms` or `position`. Throws for more than one.
-    func start(_ positions: EventPositions) throws(FollowingRefusal) -> EventStart? {
+    func start(_ positions: EventPositions) throws(FollowingError) -> EventStart? {
         guard ["from", "time_ms", "position"].filter(has).count <= 1 else {
             throw .invalid("the body", "takes one of from, time_ms and position")
         }
@@ -188,7 +188,7 @@ struct FollowingCall: Sendable {
             do throws(EventPositions.Fault) {
                 return .after(try positions.sequence(of: text, in: appID))
             } catch {
-                throw FollowingRefusal(error)
+                throw FollowingError(error)
             }
         }
         switch try member("from", longest: 10) {

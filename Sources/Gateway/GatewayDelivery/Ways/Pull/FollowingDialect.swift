@@ -95,7 +95,7 @@ package struct FollowingDialect: Dialect {
         }.described(operation)
     }
 
-    private static let unauthenticated = FollowingRefusal(
+    private static let unauthenticated = FollowingError(
         401, "unauthenticated", "send an API token with the scope reader as Authorization: Bearer")
 
     /// Runs the request. Validation errors are reported only after authentication.
@@ -120,7 +120,7 @@ package struct FollowingDialect: Dialect {
         request.endsWithPeer = leases || wait > 0
         let isGone: @Sendable () -> Bool = { [peer = request.peer] in leases && peer?.hasHungUp == true }
         guard let outcome = polls.outcome(of: appID, waitSeconds: wait, isGone: isGone, look: look) else {
-            return .answer(FollowingRefusal.tooMany.response(requestID: requestID))
+            return .answer(FollowingError.tooMany.response(requestID: requestID))
         }
         guard case .later(let start, let poll) = outcome else { return outcome }
         return .later(
@@ -139,39 +139,39 @@ package struct FollowingDialect: Dialect {
         switch try access(token) {
         case .app(let opened) where opened == appID: break
         case .app, .nothing:
-            throw FollowingRefusal(
+            throw FollowingError(
                 403, "forbidden",
                 "this token cannot read the events of this app; create one with the scope "
                     + "reader for it")
         case .unknown:
-            throw FollowingRefusal(401, "unauthenticated", "there is no such API token, or it has expired")
+            throw FollowingError(401, "unauthenticated", "there is no such API token, or it has expired")
         }
         guard apps.app(id: appID) != nil else {
-            throw FollowingRefusal(404, "app_not_found", "there is no such app")
+            throw FollowingError(404, "app_not_found", "there is no such app")
         }
     }
 
     /// Applies the app's rate limit. Unauthenticated requests do not count.
     private func count(_ appID: String) throws {
         guard case .limited(let seconds) = limiter.take(BytewiseText(appID)) else { return }
-        throw FollowingRefusal(
+        throw FollowingError(
             429, "rate_limited",
             "too many requests read the events of this app; try again after Retry-After",
             retryAfterSeconds: seconds)
     }
 
     private static func response(_ error: any Error, _ requestID: String) -> HTTPResponse {
-        let refusal =
+        let rejection =
             switch error {
-            case let refusal as FollowingRefusal: refusal
-            case let failure as ConsumerFailure: FollowingRefusal(failure)
-            case let fault as EventPositions.Fault: FollowingRefusal(fault)
+            case let rejection as FollowingError: rejection
+            case let failure as ConsumerFailure: FollowingError(failure)
+            case let fault as EventPositions.Fault: FollowingError(fault)
             default:
-                FollowingRefusal(
+                FollowingError(
                     503, "storage_unavailable", "the events cannot be read now; try again",
                     retryAfterSeconds: 5)
             }
-        return refusal.response(requestID: requestID)
+        return rejection.response(requestID: requestID)
     }
 
     /// A request that does not wait for events.
@@ -209,9 +209,9 @@ package struct FollowingDialect: Dialect {
 
     // MARK: By consumer
 
-    private func id(_ call: FollowingCall) throws(FollowingRefusal) -> EventConsumerID {
+    private func id(_ call: FollowingCall) throws(FollowingError) -> EventConsumerID {
         guard EventConsumerID.isName(call.name) else {
-            throw FollowingRefusal(
+            throw FollowingError(
                 ConsumerFailure(
                     .notFound, "a consumer's name must be 1 to 64 of the characters A-Z a-z 0-9 . _ -"))
         }
@@ -234,12 +234,12 @@ package struct FollowingDialect: Dialect {
         try call.knows(
             "name", "filter", "partitions", "holds_retention", "hold_days", "from", "time_ms", "position")
         guard let name = try call.member("name", longest: 64) else {
-            throw FollowingRefusal.invalid("name", "is missing")
+            throw FollowingError.invalid("name", "is missing")
         }
         let days = try call.integer("hold_days", 1...Int64(EventConsumerSettings.longestHold))
         let holds = try call.flag("holds_retention")
         guard holds || days == nil else {
-            throw FollowingRefusal.invalid("hold_days", "needs holds_retention: true")
+            throw FollowingError.invalid("hold_days", "needs holds_retention: true")
         }
         let settings = EventConsumerSettings(
             filter: try call.filterOfBody(),
@@ -285,7 +285,7 @@ package struct FollowingDialect: Dialect {
         }
     }
 
-    private func lease(_ call: FollowingCall) throws(FollowingRefusal) -> String {
+    private func lease(_ call: FollowingCall) throws(FollowingError) -> String {
         guard let lease = try call.member("lease", longest: FollowingCall.longestPosition) else {
             throw .invalid("lease", "is missing")
         }
@@ -313,7 +313,7 @@ package struct FollowingDialect: Dialect {
     private func seek(_ call: FollowingCall) throws -> HTTPResponse {
         try call.knows("from", "time_ms", "position")
         guard let start = try call.start(try log.positions()) else {
-            throw FollowingRefusal.invalid("the body", "takes one of from, time_ms and position")
+            throw FollowingError.invalid("the body", "takes one of from, time_ms and position")
         }
         let moved = try consumers.seek(try id(call), to: start)
         try audit(call.token, "consumer.seek", moved.id, call.members())

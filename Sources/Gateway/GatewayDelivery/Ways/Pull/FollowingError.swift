@@ -3,7 +3,7 @@ internal import GatewayModel
 internal import GatewayStorage
 
 /// An error response to a reader of events.
-struct FollowingRefusal: Error {
+struct FollowingError: Error {
     let status: Int
     let code: String
     let reason: String
@@ -33,11 +33,11 @@ struct FollowingRefusal: Error {
         }
     }
 
-    static func invalid(_ name: String, _ what: String) -> FollowingRefusal {
-        FollowingRefusal(400, "invalid_parameter", "\(name) \(what)")
+    static func invalid(_ name: String, _ what: String) -> FollowingError {
+        FollowingError(400, "invalid_parameter", "\(name) \(what)")
     }
 
-    static let tooMany = FollowingRefusal(
+    static let tooMany = FollowingError(
         429, "too_many_readers",
         "too many requests read events of this gateway or app; wait for an answer before asking again",
         retryAfterSeconds: 1)

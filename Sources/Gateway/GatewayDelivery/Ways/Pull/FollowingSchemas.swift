@@ -9,7 +9,7 @@ enum FollowingSchemas {
         "readerToken", ["type": "http", "scheme": "bearer"])
     private static let text: JSONValue = ["type": "string"]
     /// A value in an event filter.
-    private static let sought = LimitedText.schema(longest: FollowingCall.longestText)
+    private static let limitedText = LimitedText.schema(longest: FollowingCall.longestText)
     private static let position = LimitedText.schema(longest: FollowingCall.longestPosition)
     private static let number: JSONValue = ["type": "integer"]
     private static let kind: JSONValue = ["enum": .array(EventKind.storedWords.map { .string($0) })]
@@ -41,11 +41,11 @@ enum FollowingSchemas {
 
     private static func operation(
         _ summary: String, query: [(name: String, isRequired: Bool, schema: JSONValue)] = [],
-        body: JSONValue? = nil, status: Int = 200, answer: JSONValue, refusals: [Int] = []
+        body: JSONValue? = nil, status: Int = 200, answer: JSONValue, rejections: [Int] = []
     ) -> APIOperation {
         var operation = APIOperation(
             summary: summary, security: [[token]], query: query, body: body, status: status, answer: answer,
-            refusals: [403, 404] + refusals)
+            rejections: [403, 404] + rejections)
         operation.parts = ["name": consumerName]
         return operation
     }
@@ -56,8 +56,8 @@ enum FollowingSchemas {
             ("after", false, position), ("limit", false, range(1, 1_000, 100)),
             ("wait", false, range(0, 60, 0)),
             ("verdict", false, ["enum": .array(VerdictFilter.words.map { .string($0) })]),
-            ("type", false, kind), ("name", false, sought), ("user", false, sought),
-        ], answer: APIOperation.schema("EventStretch"), refusals: [422])
+            ("type", false, kind), ("name", false, limitedText), ("user", false, limitedText),
+        ], answer: APIOperation.schema("EventStretch"), rejections: [422])
     static let list = operation(
         "List the consumers of an app",
         answer: object(["items"], ["items": ["type": "array", "items": consumer]]))
@@ -69,7 +69,7 @@ enum FollowingSchemas {
                 "name": consumerName, "filter": filter,
                 "partitions": range(1, EventConsumerSettings.mostPartitions, 1), "holds_retention": flag,
                 "hold_days": range(1, EventConsumerSettings.longestHold, EventConsumerSettings.usualHold),
-            ]) { own, _ in own }), status: 201, answer: consumer, refusals: [409, 422])
+            ]) { own, _ in own }), status: 201, answer: consumer, rejections: [409, 422])
     static let show = operation("Describe a consumer and its lag", answer: consumer)
     static let delete = operation("Delete a consumer", answer: ["type": "object"])
     static let poll = operation(
@@ -80,20 +80,20 @@ enum FollowingSchemas {
     static let acknowledge = operation(
         "Confirm leased events, all or up to a position",
         body: object(["lease"], ["lease": position, "position": position]),
-        answer: object(["position"], ["position": text]), refusals: [409, 422])
+        answer: object(["position"], ["position": text]), rejections: [409, 422])
     static let release = operation(
         "Release a lease", body: object(["lease"], ["lease": position]), answer: ["type": "object"],
-        refusals: [409])
+        rejections: [409])
     static let seek = operation(
-        "Move a consumer and end its leases", body: object([], start), answer: consumer, refusals: [422])
+        "Move a consumer and end its leases", body: object([], start), answer: consumer, rejections: [422])
 
     private static let consumer = APIOperation.schema("EventConsumer")
     private static let filter: JSONValue = [
         "type": "object",
         "properties": [
             "verdict": optional("string"), "type": ["anyOf": [kind, ["type": "null"]]],
-            "name": .object(["anyOf": .array([sought, ["type": "null"]])]),
-            "user": .object(["anyOf": .array([sought, ["type": "null"]])]),
+            "name": .object(["anyOf": .array([limitedText, ["type": "null"]])]),
+            "user": .object(["anyOf": .array([limitedText, ["type": "null"]])]),
         ],
     ]
     private static let eventList: JSONValue = [

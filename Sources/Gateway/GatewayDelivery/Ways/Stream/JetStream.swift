@@ -40,7 +40,7 @@ struct JetStream {
     }
 
     private func rejection(_ code: Int64, _ text: String) -> String {
-        "the server refuses the stream \(settings.stream): \(text) (\(code))"
+        "the server rejects the stream \(settings.stream): \(text) (\(code))"
     }
 
     private func ask(

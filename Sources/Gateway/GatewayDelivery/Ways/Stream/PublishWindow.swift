@@ -27,12 +27,12 @@ package struct PublishWindow {
         var bytes = 0
     }
 
-    package enum Heard: Equatable {
+    package enum Reply: Equatable {
         /// All events up to `event` are stored; the last has the sequence number `message`.
         case stored(event: Int64, message: Int64)
         /// The stream's state differs from the expected one and must be read.
         case outOfStep
-        case refused(StreamError)
+        case rejected(StreamError)
         /// An acknowledgement that is no longer expected.
         case stale
     }
@@ -78,13 +78,13 @@ package struct PublishWindow {
         unasked = Size()
     }
 
-    package mutating func hear(_ answer: StreamAnswer) -> Heard {
+    package mutating func hear(_ answer: StreamAnswer) -> Reply {
         // The number is untrusted: any client with permission to publish to the inbox can choose it.
         guard let first = entries.first?.number, answer.number >= first,
             answer.number - first < UInt64(entries.count)
         else { return .stale }
         guard let body = answer.body else {
-            return .refused(
+            return .rejected(
                 StreamError(.streamDiffers, "no stream listens under the stream's subjects any more"))
         }
         let said = try? parser.parse(bytes: body) { node in
@@ -96,9 +96,9 @@ package struct PublishWindow {
         guard let said else { return .outOfStep }
         if let code = said.code {
             if JetStreamError.wrongLastSequence.contains(code) { return .outOfStep }
-            return .refused(
+            return .rejected(
                 StreamError(
-                    .streamRefuses,
+                    .streamRejects,
                     "the stream takes no message: \(DeliveryRecord.text(Array((said.text ?? "no reason").utf8)))"
                 ))
         }

@@ -132,7 +132,7 @@ final class StreamWay: Way, @unchecked Sendable {
             switch window.hear(answer) {
             case .stored: reads = 0
             case .outOfStep: return false
-            case .refused(let error): throw error
+            case .rejected(let error): throw error
             case .stale: break
             }
         }
@@ -146,7 +146,7 @@ final class StreamWay: Way, @unchecked Sendable {
         guard reads < Self.mostReads else {
             reads = 0
             throw StreamError(
-                .streamRefuses,
+                .streamRejects,
                 "the stream neither accepts the next event nor contains it; does something else write to it?")
         }
         reads += 1

@@ -50,14 +50,14 @@ enum BloomreachAnswer {
 
     /// The app or a user is over its request limit, or a user is blocked. Sends 503, because clients count a
     /// 429 as a failed try of an event, and delete an event after 403.
-    static func overLimit(_ refusal: HTTPResponse, _ request: HTTPRequest) -> HTTPResponse {
-        let isBlocked = refusal.status == 403
+    static func overLimit(_ rejection: HTTPResponse, _ request: HTTPRequest) -> HTTPResponse {
+        let isBlocked = rejection.status == 403
         let why =
             isBlocked
             ? "an operator of this project has blocked this customer" : "too many requests for this project"
         var response = failure(503, why + "; nothing was stored, send it again", request)
-        response.code = refusal.code
-        response.headers += refusal.headers.filter { $0.name != "Content-Type" }
+        response.code = rejection.code
+        response.headers += rejection.headers.filter { $0.name != "Content-Type" }
         return isBlocked ? response.with("Retry-After", String(blockedSeconds)) : response
     }
 
@@ -86,7 +86,7 @@ enum BloomreachAnswer {
     }
 }
 
-struct BloomreachRefusal: Error {
+struct BloomreachRejection: Error {
     let response: HTTPResponse
 
     init(_ response: HTTPResponse) {
@@ -99,8 +99,8 @@ struct BloomreachRefusal: Error {
 }
 
 extension HTTPOutcome {
-    static func bloomreach(_ body: () throws(BloomreachRefusal) -> HTTPOutcome) -> HTTPOutcome {
-        do throws(BloomreachRefusal) {
+    static func bloomreach(_ body: () throws(BloomreachRejection) -> HTTPOutcome) -> HTTPOutcome {
+        do throws(BloomreachRejection) {
             return try body()
         } catch {
             return .answer(error.response)

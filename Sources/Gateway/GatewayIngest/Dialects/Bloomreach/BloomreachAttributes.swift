@@ -22,18 +22,18 @@ struct BloomreachAttributes {
         case invalid(String)
     }
 
-    func outcome() throws(BloomreachRefusal) -> HTTPOutcome {
+    func outcome() throws(BloomreachRejection) -> HTTPOutcome {
         let (identifiers, attributes) = try call.body {
-            root throws(BloomreachRefusal) -> ([CustomerIdentifier], [Attribute]) in
+            root throws(BloomreachRejection) -> ([CustomerIdentifier], [Attribute]) in
             let identifiers = try call.identifiers(root)
-            guard !identifiers.isEmpty else { throw call.refuse("At least one id should be specified.") }
+            guard !identifiers.isEmpty else { throw call.reject("At least one id should be specified.") }
             guard let list = root["attributes"], list.kind == .array else {
-                throw call.refuse("Field 'attributes' must be an array.")
+                throw call.reject("Field 'attributes' must be an array.")
             }
             return (identifiers, list.elements.map(Self.attribute))
         }
         guard attributes.count <= Self.maximum else {
-            throw call.refuse("a request may ask for at most \(Self.maximum) attributes")
+            throw call.reject("a request may ask for at most \(Self.maximum) attributes")
         }
         let caller = try call.admit(identifiers)
         let request = call.request

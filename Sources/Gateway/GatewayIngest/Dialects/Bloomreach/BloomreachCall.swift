@@ -32,11 +32,11 @@ struct BloomreachCall {
 
     init(
         _ request: HTTPRequest, project: some StringProtocol, access: BloomreachAccess, path: RequestPath
-    ) throws(BloomreachRefusal) {
+    ) throws(BloomreachRejection) {
         self.path = path
         self.request = request
         guard let app = path.apps.app(projectToken: project) else {
-            throw BloomreachRefusal(400, "Invalid project id", request)
+            throw BloomreachRejection(400, "Invalid project id", request)
         }
         self.app = app
         request.context.appID = app.id
@@ -46,33 +46,33 @@ struct BloomreachCall {
         switch credentials.opening {
         case .apiKey(let key):
             if case .inbox = access, mode == .required {
-                throw BloomreachRefusal(
+                throw BloomreachRejection(
                     401, "this project's App Inbox needs a customer token: Authorization: Bearer", request)
             }
             guard path.apps.app(writeKey: key)?.id == app.id else {
-                throw BloomreachRefusal(401, "Access key not found", request)
+                throw BloomreachRejection(401, "Access key not found", request)
             }
             token = nil
         case .customerToken(let text):
             if case .key = access {
-                throw BloomreachRefusal(
+                throw BloomreachRejection(
                     401, "this endpoint takes the API key: Authorization: Token", request)
             }
             guard mode != .off else {
-                throw BloomreachRefusal(401, "customer tokens are off for this project", request)
+                throw BloomreachRejection(401, "customer tokens are off for this project", request)
             }
             token = try Self.verify(text, app: app, path: path, request: request)
         case .nothing:
-            throw BloomreachRefusal(
+            throw BloomreachRejection(
                 401, "Access key not provided; send Authorization: Token and the project's API key", request)
         }
     }
 
     private static func verify(
         _ token: String, app: AdmittedApp, path: RequestPath, request: HTTPRequest
-    ) throws(BloomreachRefusal) -> CustomerToken {
-        if let refusal = path.overLimit(of: app, request) {
-            throw BloomreachRefusal(BloomreachAnswer.overLimit(refusal, request))
+    ) throws(BloomreachRejection) -> CustomerToken {
+        if let rejection = path.overLimit(of: app, request) {
+            throw BloomreachRejection(BloomreachAnswer.overLimit(rejection, request))
         }
         let (report, identifiers, issuedAt) = app.customerTokens.verify(
             token, at: path.now().timeIntervalSince1970)
@@ -86,41 +86,41 @@ struct BloomreachCall {
 
     private static func rejection(
         _ report: VerificationReport, app: AdmittedApp, path: RequestPath, request: HTTPRequest
-    ) -> BloomreachRefusal {
+    ) -> BloomreachRejection {
         request.context.note(.rejected(report), app: app)
         let error = AuthErrorBody(
             report: report, enforcement: .required, requestID: request.id,
             serverMilliseconds: Milliseconds(path.now()).count)
-        return BloomreachRefusal(BloomreachAnswer.rejection(error, request))
+        return BloomreachRejection(BloomreachAnswer.rejection(error, request))
     }
 
     func body<Value>(
-        _ read: (JSONNode) throws(BloomreachRefusal) -> Value
-    ) throws(BloomreachRefusal) -> Value {
+        _ read: (JSONNode) throws(BloomreachRejection) -> Value
+    ) throws(BloomreachRejection) -> Value {
         try value(
             path.parsers.read(request) { root in
-                object(root) { () throws(BloomreachRefusal) in try read(root) }
+                object(root) { () throws(BloomreachRejection) in try read(root) }
             })
     }
 
     /// Parses the body as the JSON object of one event, with unpaired surrogates and unusable times replaced.
     func eventBody<Value>(
-        _ read: (JSONNode, EventFaults) throws(BloomreachRefusal) -> Value
-    ) throws(BloomreachRefusal) -> Value {
+        _ read: (JSONNode, EventFaults) throws(BloomreachRejection) -> Value
+    ) throws(BloomreachRejection) -> Value {
         try value(
             path.parsers.readEvents(request, isolate: { $0.clearTimes(["timestamp", "age"], at: $0.root) }) {
                 root, faults in
-                object(root) { () throws(BloomreachRefusal) in try read(root, faults) }
+                object(root) { () throws(BloomreachRejection) in try read(root, faults) }
             })
     }
 
     private func object<Value>(
-        _ root: JSONNode, _ read: () throws(BloomreachRefusal) -> Value
-    ) -> Result<Value, BloomreachRefusal> {
+        _ root: JSONNode, _ read: () throws(BloomreachRejection) -> Value
+    ) -> Result<Value, BloomreachRejection> {
         guard root.kind == .object else {
-            return .failure(BloomreachRefusal(400, "the body must be a JSON object", request))
+            return .failure(BloomreachRejection(400, "the body must be a JSON object", request))
         }
-        do throws(BloomreachRefusal) {
+        do throws(BloomreachRejection) {
             return .success(try read())
         } catch {
             return .failure(error)
@@ -128,25 +128,25 @@ struct BloomreachCall {
     }
 
     private func value<Value>(
-        _ parsed: Result<Result<Value, BloomreachRefusal>, InvalidJSON>
-    ) throws(BloomreachRefusal) -> Value {
+        _ parsed: Result<Result<Value, BloomreachRejection>, InvalidJSON>
+    ) throws(BloomreachRejection) -> Value {
         switch parsed {
         case .success(let value): return try value.get()
-        case .failure(let invalid): throw BloomreachRefusal(400, invalid.reason, request)
+        case .failure(let invalid): throw BloomreachRejection(400, invalid.reason, request)
         }
     }
 
-    func refuse(_ message: String) -> BloomreachRefusal { BloomreachRefusal(400, message, request) }
+    func reject(_ message: String) -> BloomreachRejection { BloomreachRejection(400, message, request) }
 
     /// The ids in `customer_ids`, without duplicate names; empty if there are no ids.
     func identifiers(
         _ root: JSONNode, _ member: StaticString = "customer_ids"
-    ) throws(BloomreachRefusal) -> [CustomerIdentifier] {
+    ) throws(BloomreachRejection) -> [CustomerIdentifier] {
         guard let node = root[member], !node.isNull else { return [] }
         do {
             return try CustomerIdentifier.all(in: node, named: member)
         } catch {
-            throw refuse(error.reason)
+            throw reject(error.reason)
         }
     }
 
@@ -154,22 +154,22 @@ struct BloomreachCall {
     ///
     /// With an API key: the ids as sent, after the admission that all dialects share. With a customer token: the
     /// ids in the token. A cookie that is not in the token is ignored; any other id of the request must be in it.
-    func admit(_ identifiers: [CustomerIdentifier]) throws(BloomreachRefusal) -> BloomreachCaller {
+    func admit(_ identifiers: [CustomerIdentifier]) throws(BloomreachRejection) -> BloomreachCaller {
         guard let token else { return try admitByKey(identifiers) }
-        func rejected(_ code: AuthErrorCode, _ detail: String) -> BloomreachRefusal {
+        func rejected(_ code: AuthErrorCode, _ detail: String) -> BloomreachRejection {
             var report = token.report
             report.add(code, detail)
             return Self.rejection(report, app: app, path: path, request: request)
         }
-        func foreign(_ detail: String) -> BloomreachRefusal { rejected(.subjectMismatch, detail) }
+        func foreign(_ detail: String) -> BloomreachRejection { rejected(.subjectMismatch, detail) }
         if let restrictions = app.restrictions {
             let instant = path.now().timeIntervalSince1970
             let users = token.identifiers.filter { !$0.isCookie }.map(\.value)
             if users.contains(where: { restrictions.revokes($0, issuedAt: token.issuedAt, at: instant) }) {
                 throw rejected(.userRevoked, "an operator has revoked the tokens that the user had")
             }
-            let refusal = path.restricted(restrictions, users: users, app: app, request, at: instant)
-            if let refusal { throw BloomreachRefusal(BloomreachAnswer.overLimit(refusal, request)) }
+            let rejection = path.restricted(restrictions, users: users, app: app, request, at: instant)
+            if let rejection { throw BloomreachRejection(BloomreachAnswer.overLimit(rejection, request)) }
         }
         let namesCookie = token.identifiers.contains { $0.name == CustomerIdentifier.cookieName }
         var covered: [CustomerIdentifier] = []
@@ -188,7 +188,7 @@ struct BloomreachCall {
 
     private func admitByKey(
         _ identifiers: [CustomerIdentifier]
-    ) throws(BloomreachRefusal) -> BloomreachCaller {
+    ) throws(BloomreachRejection) -> BloomreachCaller {
         let hard = identifiers.first(where: \.isHard)
         var users = DistinctIDs()
         for identifier in hard.map({ [$0] }) ?? identifiers
@@ -198,10 +198,10 @@ struct BloomreachCall {
         let admission = AdmissionRequest(
             credential: user, userIDs: users.ids)
         switch path.admit(admission, app: app, request: request) {
-        case .refused(let refusal):
-            throw BloomreachRefusal(BloomreachAnswer.overLimit(refusal, request))
+        case .failed(let rejection):
+            throw BloomreachRejection(BloomreachAnswer.overLimit(rejection, request))
         case .rejected(let error):
-            throw BloomreachRefusal(BloomreachAnswer.rejection(error, request))
+            throw BloomreachRejection(BloomreachAnswer.rejection(error, request))
         case .accepted(_, let warning):
             // Accepted requests are not always authenticated: an invalid token is accepted outside the ramp
             // and while tokens are optional, and no token is verified while enforcement is disabled.

@@ -18,8 +18,8 @@ package struct BloomreachDialect: Dialect {
     }
 
     /// Unknown paths with these prefixes have errors in the dialect's format.
-    package var refusal: Router.Refusal? {
-        Router.Refusal(prefixes: ["/track/v2/", "/data/v2/", "/webxp/", "/wxstatic/", "/campaigns/"]) {
+    package var rejection: Router.Rejection? {
+        Router.Rejection(prefixes: ["/track/v2/", "/data/v2/", "/webxp/", "/wxstatic/", "/campaigns/"]) {
             status, _, reason, request in BloomreachAnswer.failure(status, reason, request)
         }
     }
@@ -38,19 +38,19 @@ package struct BloomreachDialect: Dialect {
             endpoint(
                 "POST", project + "/customers", .key, "Update a customer",
                 body: APIOperation.schema("CustomerUpdate")
-            ) { call throws(BloomreachRefusal) in
+            ) { call throws(BloomreachRejection) in
                 try BloomreachTracking(call: call, kind: .customer).outcome()
             },
             endpoint(
                 "POST", project + "/customers/events", .key, "Store an event of a customer",
                 body: APIOperation.schema("CustomerEvent")
-            ) { call throws(BloomreachRefusal) in
+            ) { call throws(BloomreachRejection) in
                 try BloomreachTracking(call: call, kind: .event).outcome()
             },
             endpoint(
                 "POST", project + "/campaigns/clicks", .key, "Store a click on a campaign",
                 body: APIOperation.schema("CampaignClick")
-            ) { call throws(BloomreachRefusal) in
+            ) { call throws(BloomreachRejection) in
                 try BloomreachTracking(call: call, kind: .campaignClick).outcome()
             },
         ]
@@ -63,7 +63,7 @@ package struct BloomreachDialect: Dialect {
                 "POST", "/data/v2/projects/{token}/customers/attributes", .key,
                 "Read attributes of a customer", body: APIOperation.schema("AttributesRequest")
             ) {
-                call throws(BloomreachRefusal) in
+                call throws(BloomreachRejection) in
                 try BloomreachAttributes(call: call, customers: customers).outcome()
             },
             // The vendor's documentation says POST; existing clients send GET without a body.
@@ -76,8 +76,9 @@ package struct BloomreachDialect: Dialect {
             endpoint(
                 "POST", "/webxp/s/{token}/inappmessages", .key, "List the in-app messages of a customer",
                 body: APIOperation.schema("CustomerRequest")
-            ) { call throws(BloomreachRefusal) in
-                let identifiers = try call.body { root throws(BloomreachRefusal) in try call.identifiers(root)
+            ) { call throws(BloomreachRejection) in
+                let identifiers = try call.body { root throws(BloomreachRejection) in
+                    try call.identifiers(root)
                 }
                 _ = try call.admit(identifiers)
                 return .answer(call.app.answers.inAppMessages(query: call.request.query))
@@ -91,14 +92,14 @@ package struct BloomreachDialect: Dialect {
                 "POST", "/webxp/projects/{token}/appinbox/fetch", .inbox, "Fetch the App Inbox of a customer",
                 body: APIOperation.schema("InboxFetch")
             ) {
-                call throws(BloomreachRefusal) in
+                call throws(BloomreachRejection) in
                 try BloomreachInbox(call: call, customers: customers).fetch()
             },
             endpoint(
                 "POST", "/webxp/projects/{token}/appinbox/markasread", .inbox,
                 "Mark messages of the App Inbox as read", body: APIOperation.schema("InboxMark")
             ) {
-                call throws(BloomreachRefusal) in
+                call throws(BloomreachRejection) in
                 try BloomreachInbox(call: call, customers: customers).markAsRead()
             },
         ]
@@ -135,7 +136,7 @@ package struct BloomreachDialect: Dialect {
 
     private var selfCheck: Endpoint {
         Endpoint(method: "POST", path: "/campaigns/send-self-check-notification") { request, _ in
-            HTTPOutcome.bloomreach { () throws(BloomreachRefusal) in
+            HTTPOutcome.bloomreach { () throws(BloomreachRejection) in
                 let call = try BloomreachCall(
                     request, project: QueryString.value(of: "project_id", in: request.query) ?? "",
                     access: .key,
@@ -161,7 +162,7 @@ package struct BloomreachDialect: Dialect {
     ) -> APIOperation {
         var operation = APIOperation(
             summary: summary, security: [[projectKey], [.bearerToken]], query: query, body: body,
-            answer: APIOperation.schema("BloomreachSuccess"), refusals: [404, 410, 422],
+            answer: APIOperation.schema("BloomreachSuccess"), rejections: [404, 410, 422],
             failure: "BloomreachFailure")
         operation.parts = ["cookie": ["type": "string", "minLength": 1]]
         return operation
@@ -170,10 +171,10 @@ package struct BloomreachDialect: Dialect {
     private func endpoint(
         _ method: String, _ template: String, _ access: BloomreachAccess, _ summary: String,
         body: JSONValue? = nil,
-        _ handle: @escaping @Sendable (BloomreachCall) throws(BloomreachRefusal) -> HTTPOutcome
+        _ handle: @escaping @Sendable (BloomreachCall) throws(BloomreachRejection) -> HTTPOutcome
     ) -> Endpoint {
         Endpoint(method: method, path: template) { request, parameters in
-            HTTPOutcome.bloomreach { () throws(BloomreachRefusal) in
+            HTTPOutcome.bloomreach { () throws(BloomreachRejection) in
                 try handle(
                     BloomreachCall(request, project: parameters.first ?? "", access: access, path: path))
             }

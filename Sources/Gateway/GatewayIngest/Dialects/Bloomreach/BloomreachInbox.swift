@@ -10,9 +10,9 @@ struct BloomreachInbox {
     /// The maximum number of messages in a mark-as-read request.
     static let maximumReads = 1_000
 
-    func fetch() throws(BloomreachRefusal) -> HTTPOutcome {
+    func fetch() throws(BloomreachRejection) -> HTTPOutcome {
         let (identifiers, syncToken) = try call.body {
-            root throws(BloomreachRefusal) -> ([CustomerIdentifier], String?) in
+            root throws(BloomreachRejection) -> ([CustomerIdentifier], String?) in
             (try requiredIdentifiers(root), try token(root))
         }
         let caller = try call.admit(identifiers)
@@ -30,9 +30,9 @@ struct BloomreachInbox {
         }
     }
 
-    func markAsRead() throws(BloomreachRefusal) -> HTTPOutcome {
+    func markAsRead() throws(BloomreachRejection) -> HTTPOutcome {
         let (identifiers, messageIDs) = try call.body {
-            root throws(BloomreachRefusal) -> ([CustomerIdentifier], [String]) in
+            root throws(BloomreachRejection) -> ([CustomerIdentifier], [String]) in
             _ = try token(root)
             return (try requiredIdentifiers(root), try self.messageIDs(root))
         }
@@ -59,28 +59,28 @@ struct BloomreachInbox {
         }
     }
 
-    private func requiredIdentifiers(_ root: JSONNode) throws(BloomreachRefusal) -> [CustomerIdentifier] {
+    private func requiredIdentifiers(_ root: JSONNode) throws(BloomreachRejection) -> [CustomerIdentifier] {
         let identifiers = try call.identifiers(root)
-        guard !identifiers.isEmpty else { throw call.refuse("At least one id should be specified.") }
+        guard !identifiers.isEmpty else { throw call.reject("At least one id should be specified.") }
         return identifiers
     }
 
-    private func token(_ root: JSONNode) throws(BloomreachRefusal) -> String? {
+    private func token(_ root: JSONNode) throws(BloomreachRejection) -> String? {
         guard let node = root["sync_token"], !node.isNull else { return nil }
-        guard let text = node.string else { throw call.refuse("Field 'sync_token' must be a string.") }
+        guard let text = node.string else { throw call.reject("Field 'sync_token' must be a string.") }
         guard text.utf8.count <= 256 else { return "" }
         return text.isEmpty ? nil : text
     }
 
-    private func messageIDs(_ root: JSONNode) throws(BloomreachRefusal) -> [String] {
+    private func messageIDs(_ root: JSONNode) throws(BloomreachRejection) -> [String] {
         guard let list = root["message_ids"], list.kind == .array else {
-            throw call.refuse("Field 'message_ids' must be an array of strings.")
+            throw call.reject("Field 'message_ids' must be an array of strings.")
         }
         var ids: [String] = []
         var count = 0
         for element in list.elements {
             guard let id = element.string, count < Self.maximumReads else {
-                throw call.refuse(
+                throw call.reject(
                     "Field 'message_ids' must be an array of at most \(Self.maximumReads) strings.")
             }
             count += 1

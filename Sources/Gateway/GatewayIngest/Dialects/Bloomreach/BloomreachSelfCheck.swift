@@ -12,13 +12,13 @@ struct BloomreachSelfCheck {
     let call: BloomreachCall
     let webhooks: WebhookSender
 
-    func outcome() throws(BloomreachRefusal) -> HTTPOutcome {
+    func outcome() throws(BloomreachRejection) -> HTTPOutcome {
         let (identifiers, data) = try call.body {
-            root throws(BloomreachRefusal) -> ([CustomerIdentifier], JSONValue) in
+            root throws(BloomreachRejection) -> ([CustomerIdentifier], JSONValue) in
             var members: JSONObject = ["project_id": .string(call.app.project.settings.token)]
             for name in ["platform", "push_notification_id"] as [StaticString] {
                 guard let text = root[name]?.utf8, (1...Self.longestText).contains(text.count) else {
-                    throw call.refuse("Field '\(name)' must be a string of 1 to \(Self.longestText) bytes.")
+                    throw call.reject("Field '\(name)' must be a string of 1 to \(Self.longestText) bytes.")
                 }
                 members["\(name)"] = .string(String(decoding: text, as: UTF8.self))
             }
@@ -32,7 +32,7 @@ struct BloomreachSelfCheck {
         _ = try call.admit(identifiers)
         guard let webhook = call.app.project.settings.webhook else {
             // Clients show the text of this status, and report only a 2xx as success.
-            throw BloomreachRefusal(
+            throw BloomreachRejection(
                 409,
                 "this project has no push webhook; set one, and it will be asked to send the notification",
                 call.request)
@@ -49,7 +49,7 @@ struct BloomreachSelfCheck {
         }) { outcome in
             switch outcome {
             case .delivered: BloomreachAnswer.success()
-            case .refused(let reason):
+            case .rejected(let reason):
                 BloomreachAnswer.failure(502, "the push webhook was not reached: \(reason)", request)
             case .overloaded:
                 BloomreachAnswer.failure(

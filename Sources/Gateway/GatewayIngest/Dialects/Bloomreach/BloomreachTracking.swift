@@ -23,16 +23,16 @@ struct BloomreachTracking {
         var warnings: [EventWarning] = []
     }
 
-    func outcome() throws(BloomreachRefusal) -> HTTPOutcome {
+    func outcome() throws(BloomreachRejection) -> HTTPOutcome {
         let json = call.request.body.withUnsafeBytes { JSONSpans.root(of: $0) }
         guard json.count <= call.path.limits.eventBytes else {
-            throw BloomreachRefusal(
+            throw BloomreachRejection(
                 413, "an event may have at most \(call.path.limits.eventBytes) bytes", call.request)
         }
-        let contents = try call.eventBody { root, faults throws(BloomreachRefusal) in
+        let contents = try call.eventBody { root, faults throws(BloomreachRejection) in
             let ids: [StaticString] = ["customer_ids", "message_id"]
             guard !faults.haveReplaced(ids, of: root, at: json, in: call.request.body) else {
-                throw call.refuse(RejectedEvent.replacedID(0, "customer_ids and message_id").reason)
+                throw call.reject(RejectedEvent.replacedID(0, "customer_ids and message_id").reason)
             }
             return try decode(root, hasUnusableTime: faults.hasUnusableTime(json))
         }
@@ -86,11 +86,11 @@ struct BloomreachTracking {
 
     private func decode(
         _ root: JSONNode, hasUnusableTime: Bool
-    ) throws(BloomreachRefusal) -> Contents {
+    ) throws(BloomreachRejection) -> Contents {
         var contents = Contents()
         contents.identifiers = try call.identifiers(root)
         guard !contents.identifiers.isEmpty || kind == .campaignClick else {
-            throw call.refuse("At least one id should be specified.")
+            throw call.reject("At least one id should be specified.")
         }
         switch kind {
         case .customer: break
@@ -101,14 +101,14 @@ struct BloomreachTracking {
             contents.name = kind.rawValue
         }
         if let properties = root["properties"], !properties.isNull {
-            guard properties.kind == .object else { throw call.refuse("properties must be a JSON object") }
+            guard properties.kind == .object else { throw call.reject("properties must be a JSON object") }
             if properties["sdk"] != nil {
                 contents.client = ClientInfo(
                     sdk: properties["sdk"], properties["sdk_version"], app: properties["app_version"])
             }
             let members = Array(properties.members)
             guard members.allSatisfy({ (1...256).contains($0.name.count) }) else {
-                throw call.refuse("the names of properties must have 1 to 256 bytes")
+                throw call.reject("the names of properties must have 1 to 256 bytes")
             }
             contents.properties = members.sorted { $0.name.lexicographicallyPrecedes($1.name) }
                 .map { (String(decoding: $0.name, as: UTF8.self), $0.value.canonicalBytes) }
@@ -118,7 +118,7 @@ struct BloomreachTracking {
         if time.isReplaced { contents.warnings.append(EventTime.warning(0)) }
         contents.timestampMilliseconds = time.milliseconds
         let given = EventIdentifier(root["message_id"])
-        guard given.isValid else { throw call.refuse("message_id must be \(EventIdentifier.shape)") }
+        guard given.isValid else { throw call.reject("message_id must be \(EventIdentifier.shape)") }
         contents.messageID =
             given.text
             ?? BloomreachMessageID.make(
@@ -130,10 +130,10 @@ struct BloomreachTracking {
 
     private func text(
         _ node: JSONNode?, _ member: String, longest: Int
-    ) throws(BloomreachRefusal) -> String {
-        guard let node, !node.isNull else { throw call.refuse("Field '\(member)' is required.") }
+    ) throws(BloomreachRejection) -> String {
+        guard let node, !node.isNull else { throw call.reject("Field '\(member)' is required.") }
         guard let utf8 = node.utf8, (1...longest).contains(utf8.count) else {
-            throw call.refuse("Field '\(member)' must be a string of 1 to \(longest) bytes.")
+            throw call.reject("Field '\(member)' must be a string of 1 to \(longest) bytes.")
         }
         return String(decoding: utf8, as: UTF8.self)
     }

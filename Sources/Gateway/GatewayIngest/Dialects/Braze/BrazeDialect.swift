@@ -66,7 +66,7 @@ package struct BrazeDialect: Dialect {
         ) { root, events throws(RejectedBody) in try BrazeDecoder(root, events) }
         let contents: BrazeDecoder
         switch decoded {
-        case .refused(let response): return .answer(response)
+        case .failed(let response): return .answer(response)
         case .value(let read): contents = read
         }
         if let header, let body = contents.apiKey, !header.utf8.elementsEqual(body.utf8) {
@@ -83,7 +83,7 @@ package struct BrazeDialect: Dialect {
             userIDs: contents.events.userIDs.ids,
             deviceTime: contents.deviceTime)
         switch path.admit(admission, app: app, request: request) {
-        case .refused(let response): return .answer(response)
+        case .failed(let response): return .answer(response)
         case .rejected(let error): return .answer(error.rejection())
         case .accepted(_, let warning):
             let members = members + (contents.wantsTriggers ? #","triggers":[]"# : "")

@@ -8,7 +8,7 @@ extension ParserPool {
         switch read(request, body) {
         case .success(let value): .value(value)
         case .failure(let invalid):
-            .refused(.failure(400, code: "invalid_json", reason: invalid.reason, requestID: request.id))
+            .failed(.failure(400, code: "invalid_json", reason: invalid.reason, requestID: request.id))
         }
     }
 
@@ -41,7 +41,7 @@ extension ParserPool {
         case .success(.failure(let rejected)): rejection = rejected
         case .failure(let invalid): rejection = RejectedBody(code: "invalid_json", reason: invalid.reason)
         }
-        return .refused(
+        return .failed(
             .failure(
                 rejection.status, code: rejection.code, reason: rejection.reason, requestID: request.id))
     }
@@ -62,6 +62,6 @@ extension ParserPool {
 
     package enum Parsed<Value> {
         case value(Value)
-        case refused(HTTPResponse)
+        case failed(HTTPResponse)
     }
 }

@@ -36,16 +36,16 @@ package struct RequestPath: Sendable {
     /// Applies the app's rate limit and verifies the token, once per request.
     func admit(_ admission: AdmissionRequest, app: AdmittedApp, request: HTTPRequest) -> Admitted {
         defer { request.context.span?.admissionEnded = RequestSpan.instant }
-        if let refusal = overLimit(of: app, request) { return .refused(refusal) }
+        if let rejection = overLimit(of: app, request) { return .failed(rejection) }
         let instant = now().timeIntervalSince1970
         request.context.span?.verifyBegan = RequestSpan.instant
         let verdict = app.admit(admission, at: instant)
         request.context.span?.verifyEnded = RequestSpan.instant
         if let restrictions = app.restrictions,
             let users = verdict.users(of: admission),
-            let refusal = restricted(restrictions, users: users, app: app, request, at: instant)
+            let rejection = restricted(restrictions, users: users, app: app, request, at: instant)
         {
-            return .refused(refusal)
+            return .failed(rejection)
         }
         request.context.note(verdict, app: app)
         let credential = admission.credential
@@ -95,10 +95,10 @@ package struct RequestPath: Sendable {
 
     /// The 429 response if the app is over its rate limit; otherwise nil.
     func overLimit(of app: AdmittedApp, _ request: HTTPRequest) -> HTTPResponse? {
-        let refusal = appLimiter.take(BytewiseText(app.id)).refusal(
+        let rejection = appLimiter.take(BytewiseText(app.id)).rejection(
             request, policy: "app", burst: appLimiter.burst)
-        if refusal != nil { request.context.appID = app.id }
-        return refusal
+        if rejection != nil { request.context.appID = app.id }
+        return rejection
     }
 
     private func noteKeyUse(_ report: VerificationReport, app: AdmittedApp, request: HTTPRequest) {
@@ -112,7 +112,7 @@ package struct RequestPath: Sendable {
         /// user. A warning is added to the response.
         case accepted(user: String?, warning: AuthErrorBody?)
         /// The app is over its rate limit.
-        case refused(HTTPResponse)
+        case failed(HTTPResponse)
         /// Respond with this error in the dialect's format.
         case rejected(AuthErrorBody)
     }

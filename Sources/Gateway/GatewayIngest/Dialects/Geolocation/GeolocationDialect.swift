@@ -50,7 +50,7 @@ package struct GeolocationDialect: Dialect {
         }
         let subject: String?
         switch path.admit(AdmissionRequest(credential: credential), app: app, request: request) {
-        case .refused(let response): return .answer(response)
+        case .failed(let response): return .answer(response)
         case .rejected(let error): return .answer(error.rejection())
         case .accepted(let user, _): subject = user
         }
@@ -59,7 +59,7 @@ package struct GeolocationDialect: Dialect {
             try GeolocationDecoder(root, user: subject, events)
         }
         switch decoded {
-        case .refused(let response): return .answer(response)
+        case .failed(let response): return .answer(response)
         case .value(let contents):
             return path.store(contents.events, of: app, body: contents.body, dialect: "geolocation") {
                 switch $0 {

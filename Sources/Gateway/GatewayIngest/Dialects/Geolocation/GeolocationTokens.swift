@@ -113,7 +113,7 @@ struct GeolocationTokens: Sendable {
                 "version": ["type": "string"], "platform": ["type": "string"],
                 "framework": ["type": "string"],
             ],
-        ], answer: APIOperation.schema("DeviceTokens"), refusals: [403], failure: "OAuthFailure")
+        ], answer: APIOperation.schema("DeviceTokens"), rejections: [403], failure: "OAuthFailure")
 
     private static let refreshing = APIOperation(
         summary: "Exchange a refresh token", body: APIOperation.schema("DeviceRefresh"),

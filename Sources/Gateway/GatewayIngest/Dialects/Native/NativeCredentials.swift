@@ -9,7 +9,7 @@ struct Credentials {
     /// From `Authorization: Bearer` or `X-Countersign-Signature`.
     var user: Credential
 
-    struct Refusal: Error {
+    struct Rejection: Error {
         let response: HTTPResponse
 
         package init(response: HTTPResponse) {
@@ -18,7 +18,7 @@ struct Credentials {
     }
 
     /// Reads both from the header fields. Rejects two different keys or tokens.
-    static func read(_ request: HTTPRequest) -> Result<Credentials, Refusal> {
+    static func read(_ request: HTTPRequest) -> Result<Credentials, Rejection> {
         var credentials = Credentials(
             writeKey: request.header("x-write-key"),
             user: Credential(.userToken, request.header("x-countersign-signature")))
@@ -69,8 +69,8 @@ struct Credentials {
         ).with("WWW-Authenticate", #"Basic realm="countersign""#)
     }
 
-    private static func conflict(_ request: HTTPRequest, _ reason: String) -> Refusal {
-        Refusal(
+    private static func conflict(_ request: HTTPRequest, _ reason: String) -> Rejection {
+        Rejection(
             response: .failure(400, code: "invalid_credentials", reason: reason, requestID: request.id))
     }
 }

@@ -80,7 +80,8 @@ package struct NativeDialect: Dialect {
             return .answer(.json(200, body).with("Cache-Control", "no-store"))
         }.described(
             APIOperation(
-                summary: "Read the settings that Segment's mobile and web clients ask for", refusals: [404]))
+                summary: "Read the settings that Segment's mobile and web clients ask for", rejections: [404])
+        )
     }
 
     /// The gateway's address for this client; nil if neither the configuration nor the request has it.
@@ -97,7 +98,7 @@ package struct NativeDialect: Dialect {
         let credentials: Credentials
         switch Credentials.read(request) {
         case .success(let read): credentials = read
-        case .failure(let refusal): return .answer(refusal.response)
+        case .failure(let rejection): return .answer(rejection.response)
         }
         var named: AdmittedApp?
         if let key = credentials.writeKey {
@@ -117,7 +118,7 @@ package struct NativeDialect: Dialect {
         ) { root, events throws(RejectedBody) in try NativeDecoder(root, single: single, events) }
         let contents: NativeDecoder
         switch decoded {
-        case .refused(let response): return .answer(response)
+        case .failed(let response): return .answer(response)
         case .value(let read): contents = read
         }
         guard let app = named ?? contents.writeKey.flatMap(path.apps.app(writeKey:)) else {
@@ -126,7 +127,7 @@ package struct NativeDialect: Dialect {
         let admission = AdmissionRequest(
             credential: credentials.user, userIDs: contents.events.userIDs.ids, deviceTime: contents.sentAt)
         switch path.admit(admission, app: app, request: request) {
-        case .refused(let response): return .answer(response)
+        case .failed(let response): return .answer(response)
         case .rejected(let error): return .answer(error.rejection())
         case .accepted(_, let warning):
             return path.store(contents.events, of: app, dialect: "native") { result in

@@ -30,12 +30,13 @@ package enum UnsupportedProtocol {
     package static var endpoints: [Endpoint] {
         paths.flatMap { product, method, paths in
             paths.map { path in
-                Endpoint(method: method, path: path) { request, _ in .answer(refusal(of: product, request)) }
+                Endpoint(method: method, path: path) { request, _ in .answer(rejection(of: product, request))
+                }
             }
         }
     }
 
-    private static func refusal(of product: String, _ request: HTTPRequest) -> HTTPResponse {
+    private static func rejection(of product: String, _ request: HTTPRequest) -> HTTPResponse {
         let sentence = "the \(product) protocol is not supported; send events to POST /v1/batch"
         var response = HTTPResponse.failure(
             400, code: "unsupported_protocol", reason: sentence, requestID: request.id)
