@@ -29,6 +29,7 @@ PROGRAMS = {
     "otlp": ["opentelemetry-proto>=1.30,<2"],
     "postgresql": [],
     "proxies": [],
+    "samples": [],
     "site": ["markdown>=3.4,<4"],
     "stream": NATS,
     "tokens": ["PyJWT[crypto]"],

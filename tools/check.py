@@ -33,6 +33,7 @@ CHECKS = {
     "apple": "scripts/apple-check.sh",
     "objc": "scripts/objc-check.sh",
     "flutter": TOOL + "flutter",
+    "samples": TOOL + "samples",
     "package": "scripts/consumer-test.sh",
     "consumers": PROGRAM + "consumers",
     "c": "swift build --product CountersignC && " + PROGRAM + "clients c --library .build/debug/libCountersignC.so --rounds 1",
@@ -63,7 +64,7 @@ CHECKS = {
     "bench": "make --no-print-directory bench",
 }
 # These run in parallel after `storage`, because each waits much of the time.
-LANES = (("browser", "web", "nats"), ("docs", "packages", "apple", "objc", "flutter"), ("package", "consumers", "c"))
+LANES = (("browser", "web", "nats"), ("docs", "packages", "apple", "objc", "flutter", "samples"), ("package", "consumers", "c"))
 
 
 def obstacle(name):

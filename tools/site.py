@@ -22,7 +22,7 @@ SECTIONS = [
     ("Start", ["README", "start"]),
     ("Guides", [f"guides/{page}" for page in (
         "record-events", "python-and-c", "web", "android", "troubleshooting", "sign-tokens", "identity-providers",
-        "roll-out-enforcement", "rotate-keys", "read-events", "export-files", "dashboard",
+        "roll-out-enforcement", "rotate-keys", "read-events", "webhooks", "export-files", "nats-jetstream", "dashboard",
         "move-from/braze", "move-from/bloomreach", "move-from/transistorsoft")]),
     ("Operating", [f"operating/{page}" for page in (
         "README", "install", "configure", "first-sign-in", "backup", "upgrade", "monitor", "capacity",

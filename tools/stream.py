@@ -58,8 +58,8 @@ def plain(gateway, server):
 
 
 def example(gateway, server):
-    """Runs the Python example of docs/guides/read-events.md, which reads for ever, until it has printed each event."""
-    code = (ROOT / "docs/guides/read-events.md").read_text().split("```python\n")[1].split("```")[0]
+    """Runs the Python example of docs/guides/nats-jetstream.md, which reads for ever, until it has printed each event."""
+    code = (ROOT / "docs/guides/nats-jetstream.md").read_text().split("```python\n")[1].split("```")[0]
     address, verdict = '"nats://127.0.0.1:4222"', '"verified"'
     check("the example names a server and a verdict", address in code and verdict in code)
     # These events have no token.
