@@ -29,7 +29,8 @@ SECTIONS = [
         "several-gateways", "kubernetes", "clock", "security")]),
     ("Reference", [f"reference/{page}" for page in (
         "http-api", "event-format", "value-types", "error-codes", "admin-api", "cli", "settings", "metrics", "limits")]),
-    ("Contribute", [f"internals/{page}" for page in ("architecture", "delivery-pipeline", "concurrency", "glossary", "releasing")]
+    ("Contribute", [f"internals/{page}" for page in (
+        "architecture", "delivery-pipeline", "event-store", "delivery", "http", "testing", "concurrency", "glossary", "releasing")]
      + ["CONTRIBUTING", "CHANGELOG", "SECURITY"]),
 ]
 NAMES = {"README": "Overview"}
