@@ -20,8 +20,8 @@ symbols() {
     mkdir -p "$folder/symbols/$1"
     set -- "$1" -module-name "$1" -target "$target" -minimum-access-level public \
         -output-dir "$folder/symbols/$1"
-    # Public types of the gateway's rooms are part of the library that passes them on.
-    rooms="$(sed -n 's/^@_exported public import //p' "$(dirname "$catalog")"/*.swift | paste -sd, -)"
+    # Public types of re-exported targets are part of the library. Foundation has documentation of its own.
+    rooms="$(sed -n '/Foundation/!s/^@_exported public import //p' "$(dirname "$catalog")"/*.swift | paste -sd, -)"
     [ -z "$rooms" ] || set -- "$@" -experimental-allowed-reexported-modules="$rooms"
     # shellcheck disable=SC2046
     set -- "$@" $(scripts/module-flags.sh)

@@ -17,37 +17,44 @@ import markdown
 
 from .common import ROOT, Skipped
 
-# Pages by topic. A page that is missing here is an error.
-SECTIONS = [
-    ("Start", ["README", "start"]),
-    ("Guides", [f"guides/{page}" for page in (
-        "record-events", "python-and-c", "web", "android", "troubleshooting", "sign-tokens", "identity-providers",
-        "roll-out-enforcement", "rotate-keys", "read-events", "webhooks", "export-files", "nats-jetstream", "dashboard",
-        "move-from/braze", "move-from/bloomreach", "move-from/transistorsoft")]),
-    ("Operating", [f"operating/{page}" for page in (
-        "README", "install", "configure", "first-sign-in", "backup", "upgrade", "monitor", "capacity",
-        "several-gateways", "kubernetes", "clock", "security")]),
+# Pages by topic, of users and of contributors. A page that is missing here is an error. Names with capitals are articles of a library.
+USERS = [
+    ("Start", ["README", "start", "Countersign/QuickStart", "Countersign/InXcode", "Countersign/TestingYourIntegration"]),
+    ("Apps", [f"guides/{page}" for page in (
+        "record-events", "web", "python-and-c", "android", "troubleshooting", "move-from/braze", "move-from/bloomreach",
+        "move-from/transistorsoft")]),
+    ("Backends", [f"guides/{page}" for page in (
+        "sign-tokens", "identity-providers", "rotate-keys", "read-events", "webhooks", "export-files", "nats-jetstream")]),
+    ("Operators", ["operating/README", "guides/roll-out-enforcement", "guides/dashboard"] + [f"operating/{page}" for page in (
+        "install", "configure", "first-sign-in", "backup", "upgrade", "monitor", "capacity", "several-gateways", "kubernetes", "clock",
+        "security")]),
     ("Reference", [f"reference/{page}" for page in (
-        "http-api", "event-format", "value-types", "error-codes", "admin-api", "cli", "settings", "metrics", "limits")]),
-    ("Contribute", [f"internals/{page}" for page in (
-        "architecture", "delivery-pipeline", "event-store", "delivery", "http", "testing", "concurrency", "glossary", "releasing")]
-     + ["CONTRIBUTING", "CHANGELOG", "SECURITY"]),
+        "http-api", "event-format", "value-types", "error-codes", "admin-api", "cli", "settings", "metrics", "limits")]
+     + ["CHANGELOG", "SECURITY"]),
+]
+CONTRIBUTORS = [
+    ("Contribute", ["CONTRIBUTING"] + [f"internals/{page}" for page in (
+        "architecture", "delivery-pipeline", "event-store", "delivery", "http", "testing", "concurrency", "glossary", "releasing")]),
 ]
 NAMES = {"README": "Overview"}
 
 
 def source(page):
+    if page[0].isupper() and not page.isupper():
+        module, article = page.split("/")
+        return ROOT / f"Sources/SDK/{module}/{module}.docc/{article}.md"
     return ROOT / f"{page}.md" if page.isupper() else ROOT / "docs" / f"{page}.md"
 
 
 def pages():
-    listed = [page for _, names in SECTIONS for page in names]
+    """The sections of users and of contributors."""
+    listed = [page for _, names in USERS + CONTRIBUTORS for page in names]
     there = [str(p.relative_to(ROOT / "docs"))[:-3] for p in sorted((ROOT / "docs").rglob("*.md"))]
     decisions = [page for page in there if page.startswith("adr/")]
     missing = set(there) - set(decisions) - set(listed)
     if missing:
         sys.exit(f"site: in no section of tools/site.py: {', '.join(sorted(missing))}")
-    return SECTIONS + [("Decisions", decisions)]
+    return USERS, CONTRIBUTORS + [("Decisions", decisions)]
 
 
 def title(text, page):
@@ -57,8 +64,10 @@ def title(text, page):
 class Site:
     def __init__(self, archives, folder, base):
         self.archives, self.folder, self.base = archives, folder, base.rstrip("/")
-        self.sections = pages()
-        self.outputs = {source(page): f"{page}.html" for _, names in self.sections for page in names}
+        self.groups = pages()
+        # The pages of each group in order, without the articles of libraries, which have pages of their own.
+        self.orders = [[page for _, names in group for page in names if source(page).parent.suffix != ".docc"] for group in self.groups]
+        self.outputs = {source(page): f"{page}.html" for order in self.orders for page in order}
         self.index = []
         self.files = set()
         self.problems = []
@@ -67,18 +76,19 @@ class Site:
     def make(self):
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        self.titles = {page: title(source(page).read_text(), page) for _, names in self.sections for page in names}
+        self.titles = {page: title(source(page).read_text(), page) for group in self.groups for _, names in group for page in names}
         self.modules = [self.archive(path) for path in sorted(self.archives.glob("*.doccarchive"))]
-        for _, names in self.sections:
-            for page in names:
-                self.page(page)
+        for order in self.orders:
+            for page in order:
+                self.page(page, order)
         shutil.copyfile(self.folder / "README.html", self.folder / "index.html")
         for path in sorted(self.files):
             self.copy(path)
-        for name in ("site.css", "site.js"):
+        for name in ("site.css", "site.js", "search.js"):
             shutil.copyfile(ROOT / "docs/site" / name, self.folder / name)
         (self.folder / "search.json").write_text(json.dumps(self.index, separators=(",", ":")))
         self.check_links()
+        self.ask()
         if self.problems:
             sys.exit("site: " + "\nsite: ".join(self.problems))
         print(f"site: {len(self.outputs)} pages, {len(self.modules)} libraries, {len(self.index)} entries to search,"
@@ -97,30 +107,57 @@ class Site:
                 elif anchor and "/api/" not in str(file) and f'id="{anchor}"' not in file.read_text():
                     self.problems.append(f"{page}: there is no heading {target}")
 
-    def page(self, page):
+    def ask(self):
+        """The search finds the pages that answer plain questions."""
+        if not shutil.which("node"):
+            print("site: the search was not checked, node is not here")
+        elif subprocess.run(["node", ROOT / "docs/site/questions.test.mjs", self.folder / "search.json"]).returncode:
+            self.problems.append("the search does not answer its questions")
+
+    def add(self, markup, page, address, **more):
+        """Indexes the sections of a page, with their text."""
+        for anchor, heading, text in re.findall(r'<h[1-6] id="([^"]*)">(.*?)</h[1-6]>(.*?)(?=<h[1-6] id=|$)', markup, re.S):
+            where = "" if markup.startswith(f'<h1 id="{anchor}"') else "#" + anchor
+            self.index.append({"t": plain(heading), "p": page, "u": address + where, "x": plain(text), **more})
+
+    def page(self, page, order):
         text = source(page).read_text()
         output = self.folder / f"{page}.html"
         output.parent.mkdir(parents=True, exist_ok=True)
         up = "../" * page.count("/")
-        reader = markdown.Markdown(extensions=["tables", "fenced_code", "toc", "sane_lists", "md_in_html"],
-                                   extension_configs={"toc": {"slugify": slug}})
-        body = reader.convert(text)
+        body, reader = convert(text)
         body = re.sub(r'(href|src)="([^"]+)"', lambda m: f'{m[1]}="{self.link(m[2], page, up)}"', body)
-        for entry in flat(reader.toc_tokens):
-            where = "" if entry["level"] == 1 else "#" + entry["id"]
-            self.index.append({"t": html.unescape(entry["name"]), "p": self.titles[page], "u": f"{page}.html{where}"})
-        output.write_text(TEMPLATE.format(title=html.escape(self.titles[page]), up=up, nav=self.nav(page, up), body=body))
+        self.add(body, self.titles[page], f"{page}.html", **({"c": 1} if order is self.orders[1] else {}))
+        headings = [entry for entry in flat(reader.toc_tokens) if entry["level"] == 2]
+        if len(headings) > 2:
+            contents = "".join(f'<li><a href="#{entry["id"]}">{entry["name"]}</a></li>' for entry in headings)
+            body = re.sub(r"</h1>", f'</h1><details class="contents"><summary>On this page</summary><ul>{contents}</ul></details>', body, count=1)
+        place = order.index(page)
+        steps = [f'<a rel="{rel}" href="{up}{order[at]}.html">{arrow.format(html.escape(self.titles[order[at]]))}</a>'
+                 if 0 <= at < len(order) else "<span></span>" for rel, at, arrow in (("prev", place - 1, "← {}"), ("next", place + 1, "{} →"))]
+        output.write_text(TEMPLATE.format(title=html.escape(self.titles[page]), up=up, nav=self.nav(page, up),
+                                          body=body + f'<p class="pages">{"".join(steps)}</p>'))
 
     def nav(self, current, up):
+        """The menu of the page's group, and a link to the other group."""
+        mine = next(group for group, order in zip(self.groups, self.orders) if current in order)
         parts = []
-        for name, names in self.sections:
+        for name, names in mine:
             links = "".join(
-                f'<li><a href="{up}{page}.html"{" aria-current=page" if page == current else ""}>'
-                f"{html.escape(self.titles[page])}</a></li>" for page in names)
-            isOpen = name != "Decisions" or current in names
-            parts.append(f'<details{" open" if isOpen else ""}><summary>{name}</summary><ul>{links}</ul></details>')
+                f'<li><a href="{self.address(page, up)}"{" aria-current=page" if page == current else ""}>'
+                f"{html.escape(self.titles[page])}</a></li>" for page in names if self.address(page, up))
+            parts.append(f'<details{" open" if name != "Decisions" or current in names else ""}><summary>{name}</summary><ul>{links}</ul></details>')
         links = "".join(f'<li><a href="{up}api/{m}/documentation/{m.lower()}/">{m}</a></li>' for m in self.modules)
-        return "".join(parts) + f"<details open><summary>Libraries</summary><ul>{links}</ul></details>"
+        isUsers = mine is self.groups[0]
+        other = f'<p><a href="{up}CONTRIBUTING.html">For contributors</a></p>' if isUsers else f'<p><a href="{up}index.html">For users</a></p>'
+        return "".join(parts) + (f"<details open><summary>Libraries</summary><ul>{links}</ul></details>" if isUsers and links else "") + other
+
+    def address(self, page, up):
+        """Where a page of the menu is; nil for an article of a library that was not built."""
+        if source(page) in self.outputs:
+            return f"{up}{page}.html"
+        module, article = page.split("/")
+        return f"{up}api/{module}/documentation/{module.lower()}/{article.lower()}/" if module in self.modules else None
 
     def link(self, target, page, up):
         """Where a link of a document leads in the site."""
@@ -166,6 +203,10 @@ class Site:
         for file in target.rglob("index.html"):
             text = file.read_text()
             file.write_text(text.replace("<noscript>", HINT + "<noscript>", 1))
+        for article in sorted(ROOT.glob(f"Sources/*/{module}/{module}.docc/*.md")):
+            name = title(article.read_text(), module)
+            leaf = "" if article.stem == module else article.stem.lower() + "/"
+            self.add(convert(article.read_text())[0], name, f"api/{module}/documentation/{module.lower()}/{leaf}")
         languages = json.loads((path / "index/index.json").read_text())["interfaceLanguages"]
         for node in languages.get("swift", []):
             self.symbols(node, module)
@@ -179,6 +220,16 @@ class Site:
             self.index.append({"t": node["title"], "p": module, "u": f"api/{module}{path}/"})
         for child in node.get("children", []):
             self.symbols(child, module)
+
+
+def convert(text):
+    reader = markdown.Markdown(extensions=["tables", "fenced_code", "toc", "sane_lists", "md_in_html"],
+                               extension_configs={"toc": {"slugify": slug}})
+    return reader.convert(text), reader
+
+
+def plain(markup):
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", markup)).split())
 
 
 def slug(text, separator):
@@ -200,11 +251,11 @@ TEMPLATE = """<!doctype html>
 <head>
 <meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title} - Countersign</title>
-<link rel="stylesheet" href="{up}site.css"><script src="{up}site.js" data-root="{up}" defer></script>
+<link rel="stylesheet" href="{up}site.css"><script src="{up}search.js" defer></script><script src="{up}site.js" data-root="{up}" defer></script>
 </head>
 <body>
 <a class="skip" href="#content">Skip to the text</a>
-<header><a href="{up}index.html">Countersign</a>
+<header><input type="checkbox" id="menu" aria-label="Menu"><label for="menu" aria-hidden="true">Menu</label><a href="{up}index.html">Countersign</a>
 <form role="search"><input type="search" placeholder="Search (press /)" aria-label="Search" autocomplete="off"></form>
 <ol id="results" hidden></ol></header>
 <p id="hint" hidden>Opened as a file: the pages can be read, but search and the libraries' reference need a web server. Run <code>make docs OPEN=1</code>.</p>
