@@ -65,10 +65,11 @@ build: setup ## Build the debug products
 test: setup lint ## Check the style and run the tests: a minute on two cores, once built
 	@scripts/test.sh
 
-lint: ## Check the style, the size, and that no folders refer to each other in a circle
+lint: ## Check the style, the words, the size, and that no folders refer to each other in a circle
 	scripts/rooms.py
 	scripts/budget.py
 	scripts/concurrency.py
+	scripts/words.py
 	@! grep -rnE 'Lock<\(*(@|\([A-Za-z, ]*\) *(throws *)?->)' Sources || { echo "A closure in a Lock belongs in a struct: see Lock.swift."; exit 1; }
 	@! grep -rn 'NSCondition()' Sources || { echo "NSCondition waits by the time of day, which may be set back: use Condition of GatewayModel."; exit 1; }
 	@! grep -rnE '^[^/]*(`countersign [a-z]|"[^"]* --[a-z])' Sources --include='*.swift' --exclude-dir='CLI' || { echo "A library knows no command line: say what to do, and let CountersignCLI add the command."; exit 1; }

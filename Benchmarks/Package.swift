@@ -9,18 +9,18 @@ let package = Package(
         .systemLibrary(
             name: "CEVP", pkgConfig: "openssl",
             providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
-        // What does a verification cost, and how much of it is OpenSSL's own work?
+        // Time to verify a token, and OpenSSL's share of it.
         .executableTarget(
             name: "Verifying",
             dependencies: ["CEVP", .product(name: "CountersignJOSE", package: "countersign")],
             swiftSettings: [
                 .treatAllWarnings(as: .error), .enableUpcomingFeature("InternalImportsByDefault"),
             ]),
-        // How many requests a second does the gateway answer, and what does one cost?
+        // Requests a second that the gateway answers, and processor time for each.
         .executableTarget(
             name: "Gateway", dependencies: [.product(name: "CountersignJOSE", package: "countersign")],
             swiftSettings: [.treatAllWarnings(as: .error)]),
-        // What does recording cost, how fast does the queue drain, and what does a row take?
+        // Time to record an event, rate of delivery, and bytes of a row in the queue.
         .executableTarget(
             name: "Queue", dependencies: [.product(name: "Countersign", package: "countersign")],
             swiftSettings: [.treatAllWarnings(as: .error)]),

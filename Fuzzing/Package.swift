@@ -1,7 +1,7 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-// A package of its own: the fuzzer brings its own `main`, and nobody else needs it. `make fuzz` builds and runs it.
+// A separate package, because the fuzzer has its own `main`. `make fuzz` builds and runs it.
 let package = Package(
     name: "fuzzing",
     platforms: [.macOS(.v13)],

@@ -1,4 +1,4 @@
-// What a Flutter app's host passes on to the SDK.
+// Configure the SDK from the host of a Flutter app.
 import ExponeaCompat
 
 func configure() throws {

@@ -1,4 +1,4 @@
-// Hand over a user's tokens, and hear of those that were refused.
+// Pass a user's tokens to the SDK, and handle rejected tokens.
 import Countersign
 import Foundation
 

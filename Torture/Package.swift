@@ -1,7 +1,7 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-// A package of its own: nobody who uses the SDK or the gateway needs it. `make torture` builds and runs it.
+// A separate package, because users of the SDK and the gateway do not need it. `make torture` builds and runs it.
 let package = Package(
     name: "torture",
     platforms: [.macOS(.v13)],

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Fails when comments and documents have many phrases that are hard to read, or documents have long lines.
+
+A hit of a pattern is a place to read again. A folder may have 0.5 hits for 100 lines of comment, and 1 for 100 lines of documents.
+Lists every hit of a folder over its limit; with --list all hits.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PATTERNS = {
+    "clause as a noun": r"(?:^|[.:;,(]\s+|\b(?:of|for|with|to|from|by|that|than|and|or|is|are|at|on|in|about|after|before|beside|behind)\s+)"
+                        r"(?:what|who|whoever|whatever|whose|whom)\s+(?!(?:if|to)\b)\w+",
+    "person for code": r"\b(?:somebody|someone|nobody|anybody|whoever|everybody|one who|those who|he who)\b",
+    "is none": r"\b(?:is|are|was|were|be)\s+(?:none|no such)\b|\bthere is none\b|\bnone (?:is|are|was|of (?:it|them))\b",
+    "one that": r"\b(?:one|ones|that|those) (?:that|which|of)\b(?! the\b)",
+    "odd word": r"\b(?:anew|thereof|therein|whereof|beside (?:it|them|each|the)|behind (?:it|them|each)|of its own accord|in vain|lies there|"
+                r"stands there|gone a little|from now on|up to here|as of|by itself once|is asked for|of a kind|all the same)\b",
+    "relic": r"\b(?:seed 00\d|issue \d+|last session|later that day)\b",
+}
+COMPILED = {name: re.compile(pattern, re.I) for name, pattern in PATTERNS.items()}
+LIMITS = {"code": 0.5, "documents": 1.0}
+LONGEST_LINE = 160
+CODE = (".swift", ".c", ".h", ".cpp", ".js", ".mjs", ".java", ".kt", ".dart", ".py", ".sh")
+BLOCKS = {".py": ('"""', '"""'), "": ("/*", "*/")}
+
+
+def document_lines(lines):
+    isCode = False
+    for number, line in lines:
+        if line.strip().startswith("```"):
+            isCode = not isCode
+        elif not isCode and line.strip():
+            yield number, line.strip()
+
+
+def comment_lines(lines, suffix):
+    first, last = BLOCKS.get(suffix, BLOCKS[""])
+    comment = re.compile(r"^\s*#(?!!)\s?(.*)" if suffix in (".py", ".sh", "") else r"(?:^|\s)//[/!]?\s?(.*)")
+    isBlock = False
+    for number, line in lines:
+        text = line.strip()
+        if isBlock or text.startswith(first):
+            start = 0 if isBlock else len(first)
+            isBlock = last not in text[start:]
+            yield number, text.strip('"/* ')
+        elif (found := comment.search(line)) and found[1] and not found[1].startswith("swift-tools"):
+            yield number, found[1]
+
+
+def groups():
+    """The hits and the number of lines of each folder and kind."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    found = {}
+    for name in listed.splitlines():
+        path = ROOT / name
+        if not path.is_file() or not (name.endswith((*CODE, ".md")) or path.name == "Makefile") or name == "scripts/words.py":
+            continue
+        kind = "documents" if path.suffix == ".md" else "code"
+        lines = enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1)
+        group = found.setdefault((kind, name.split("/")[0] if "/" in name else "."), {"lines": 0, "hits": [], "long": []})
+        for number, text in document_lines(lines) if kind == "documents" else comment_lines(lines, path.suffix):
+            group["lines"] += 1
+            group["hits"] += [f"{name}:{number}: {what}: {text}" for what, pattern in COMPILED.items() for _ in pattern.findall(text)]
+            if kind == "documents" and not text.startswith("|") and len(re.sub(r"\]\([^)]*\)", "]", text)) > LONGEST_LINE:
+                group["long"].append(f"{name}:{number}: a line has {len(text)} characters")
+    return found
+
+
+def main():
+    wrong = False
+    for (kind, folder), group in sorted(groups().items()):
+        isOver = len(group["hits"]) * 100 > LIMITS[kind] * group["lines"]
+        wrong = wrong or isOver or bool(group["long"])
+        for line in (group["hits"] if isOver or "--list" in sys.argv else []) + group["long"]:
+            print(line[:200])
+        if isOver or "--list" in sys.argv:
+            print(f"words: {folder}, {kind}: {len(group['hits'])} hits in {group['lines']} lines, {LIMITS[kind]} for 100 are allowed")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
