@@ -42,7 +42,7 @@ extension BloomreachClient {
             record(device.change { $0.enterForeground(now: now, timeout: timeout) })
         case .appInBackground:
             device.change { $0.enterBackground(now: now) }
-        case .began, .ended: break  // Those of the queue, which has other reasons to resume.
+        case .began, .ended: break  // Sessions of the queue, which only resume sending.
         }
     }
 

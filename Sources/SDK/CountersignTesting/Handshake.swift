@@ -3,9 +3,8 @@ internal import Foundation
 
 /// Counts signals from any thread, for tests that wait for them.
 ///
-/// Each wait ends, also where a signal never comes: with its task, so that a test's time limit ends it, or after `limit`, which
-/// is longer than a test may take, where no task is cancelled (a server's side, a thread that is held). Then that test has
-/// failed already.
+/// A wait ends when its task is cancelled, as by a test's time limit. Where no task is cancelled, such as on a blocked
+/// thread, it ends after `limit`, which is longer than any test may take.
 package final class Handshake: Sendable {
     private struct Waiter {
         let count: Int
@@ -34,7 +33,7 @@ package final class Handshake: Sendable {
         for waiter in ready { waiter.resume() }
     }
 
-    /// Returns when there were as many signals since the beginning.
+    /// Returns after `count` signals since the object was created.
     package func wait(count: Int = 1) async {
         let id = makeID()
         let timer = Task { [weak self] in
@@ -52,7 +51,7 @@ package final class Handshake: Sendable {
         }
     }
 
-    /// As `wait()`, and holds the thread.
+    /// As `wait()`, but blocks the thread.
     package func block() {
         let semaphore = DispatchSemaphore(value: 0)
         let id = makeID()

@@ -58,7 +58,7 @@ public final class Exponea: Sendable {
     /// The source of customer tokens; set it before `configure`. Nil, the default, looks for the class
     /// `ExponeaAuthProvider`.
     ///
-    /// Where there is no Objective-C, `@objc` is not there to name a class: set an instance or a class name
+    /// Without Objective-C, `@objc` cannot name a class: set an instance or a class name
     /// of the form `Module.Class`.
     public var authorizationProvider: CustomerTokenProvider? {
         get { settings.provider }

@@ -47,17 +47,16 @@ extension NSNull: JSONConvertible {
 }
 
 extension Array: JSONConvertible {
-    /// Elements that JSON has nothing like are left out.
+    /// Elements without a JSON form are left out.
     public var jsonValue: JSONValue { convert(self, levels: JSONValue.maximumLevels) ?? .null }
 }
 
 extension Dictionary: JSONConvertible where Key == String {
-    /// Values that JSON has nothing like are left out.
+    /// Values without a JSON form are left out.
     public var jsonValue: JSONValue { convert(self, levels: JSONValue.maximumLevels) ?? .null }
 }
 
-/// A value of any type as JSON, whether it is Swift's or Objective-C's. Null replaces what is more than
-/// `levels` deep.
+/// Converts a Swift or Objective-C value to JSON. Values below `levels` levels become null.
 private func convert(_ value: Any, levels: Int) -> JSONValue? {
     switch value {
     case let elements as [Any]:

@@ -1,4 +1,4 @@
-"""One scenario on its way: does its steps, and lets the client come to rest after each."""
+"""Runs the steps of one scenario, and waits after each until the client is idle."""
 import asyncio
 import base64
 import contextlib
@@ -10,7 +10,7 @@ from app import App, Refused
 from matching import difference
 from server import Server
 
-# Seconds between two looks at a client that seems to be at rest, and for a whole scenario.
+# Seconds between two checks whether the client is idle, and for a whole scenario.
 BREATH = 0.004
 PATIENCE = 120
 
@@ -199,7 +199,7 @@ class Stage:
         elif verb == "provider":
             self._answers = list(value)
         elif verb == "change_user":
-            # An empty id is an error that the app hears of.
+            # For an empty id the app gets an error.
             with contextlib.nullcontext() if value else contextlib.suppress(Refused):
                 await app.call("changeUser", userId=value, token=self._token(step.get("token")))
         elif verb == "set_token":

@@ -13,7 +13,7 @@ struct BrowserClientTests {
         try #require(client.send("GET", path, origin.map { ["Origin": $0] } ?? [:], nil))
     }
 
-    @Test func itIsThereForGoodUnderAnAddressOfItsOwn() throws {
+    @Test func thePermanentAddressServesThisVersion() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let client = try fixture.client()
         let present = try get(client, "/sdk/countersign.js")
@@ -33,7 +33,7 @@ struct BrowserClientTests {
         #expect(other.status == 404)
     }
 
-    @Test func itIsServedWherePagesSendEventsAlsoWhenOperatorsHaveTheirOwnAddress() throws {
+    @Test func bothListenersServeIt() throws {
         let fixture = try GatewayFixture(.live, enforcement: .disabled) {
             $0.adminHost = "127.0.0.1"
             $0.adminPort = 0
@@ -43,7 +43,7 @@ struct BrowserClientTests {
         #expect(try get(admin, "/sdk/countersign.json").status == 200)
     }
 
-    @Test func pagesOfOtherOriginsGetItOnlyWhereAnAppNamesThem() throws {
+    @Test func onlyAllowedOriginsCanLoadIt() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let client = try fixture.client()
         func allowed() throws -> String? {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CountersignConsumer
 
-/// Text that is cut off or is no JSON: never a crash, never more than there is.
+/// Truncated or invalid text must neither crash the cursor nor be read past its end.
 struct JSONCursorTests {
     private func members(_ text: String) -> [String]? {
         var cursor = JSONCursor(Array(text.utf8))

@@ -22,7 +22,7 @@ struct AuthErrorCodeTests {
         }
     }
 
-    /// Events of several users stay so, and unusable keys verify no token.
+    /// A new token does not help if a request names several users, or if no key is usable.
     @Test func anotherTokenHelpsExceptWhereNoneCan() {
         let hopeless = AuthErrorCode.all.filter { !$0.isMendedByAnotherToken }
         #expect(hopeless == [.publicKeyError, .payloadUserIDMismatch])

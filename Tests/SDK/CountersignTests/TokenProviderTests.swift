@@ -99,7 +99,7 @@ struct TokenProviderTests {
     }
 
     /// A provider that enforces the time limit itself has no pending call that could still return.
-    @Test func aProviderThatGivesUpTookTooLongAndIsAskedAgain() async throws {
+    @Test func aProviderThatTimesOutItselfIsCalledAgain() async throws {
         var bench = try Bench()
         let calls = Lock(0)
         bench.configuration.tokenProvider = { _ in
@@ -136,7 +136,7 @@ struct TokenProviderTests {
     }
 
     /// Simulates a system on which a blocking provider occupies a thread of the shared pool.
-    @Test(.timeLimit(.minutes(5))) func whoHasToWaitForAnotherUsersCallIsPending() async throws {
+    @Test(.timeLimit(.minutes(5))) func aUserWaitingForAnotherUsersCallIsPending() async throws {
         var bench = try Bench()
         let (isCalled, gate) = (Handshake(), Handshake())
         let calls = Lock([String]())

@@ -104,7 +104,7 @@ def kill_tabs(browser):
 
 
 def story(browser, stand):
-    """What `make demo-web` lets a person do: all that goes wrong, one after the other, on one page."""
+    """All faults of the demo page (`make web DEMO=1`), one after the other."""
     visit = Visit(browser, stand)
     demo = Demo(stand)
 
@@ -313,7 +313,7 @@ def quota(browser, stand):
     say(f"a full quota ({on_disk} events on disk) puts 10 into memory, says so, and all arrive; with room again the disk is used")
 
 
-# A page can make the browser lose its connection to the database, or say nothing of transactions any more.
+# Lets a page close its connection to the database, and suppress the events of transactions.
 BAD_DATABASE = """{
     const { transaction } = IDBDatabase.prototype;
     IDBDatabase.prototype.transaction = function (...given) {
@@ -366,7 +366,7 @@ def stuck(browser, stand):
 
 
 def blocked(playwright, browser, stand):
-    """As in a browser whose person has forbidden sites to store anything."""
+    """The user's settings do not allow sites to store data."""
     profile = tempfile.mkdtemp(prefix="countersign-web-")
     os.mkdir(os.path.join(profile, "Default"))
     with open(os.path.join(profile, "Default", "Preferences"), "w") as file:
@@ -437,7 +437,7 @@ def users(browser, stand):
 
 
 def leave(browser, stand):
-    """The page goes away while nothing has been sent yet; the site is not opened again."""
+    """The page is closed before anything was sent, and the site is not opened again."""
     visit = Visit(browser, stand)
     page = visit.open()
     run(page, "token => client.changeUser('ada', token)", stand.gateway.token("ada"))
@@ -478,7 +478,7 @@ def facade(browser, stand):
 
 
 def samples(browser, stand):
-    """Braze's samples in JavaScript as modules of a page, with this test's addresses. Their tokens are words, which are no tokens."""
+    """Braze's samples in JavaScript as modules of a page, with this test's addresses. Their tokens are not valid."""
     folder = WEB / "test/samples"
     for path in folder.iterdir():
         text = path.read_text()
@@ -566,7 +566,7 @@ def served(browser, stand):
 
 
 def serve(stand):
-    """Serves a page whose network, tokens and tab a person can break."""
+    """Serves a page whose network, tokens and tab can be broken by hand."""
     print(f"Open {Demo(stand).address}\n"
           "Let it record, cut its network, let its tokens expire, kill its tab, open the address again.\n"
           "Ctrl-C ends it.", flush=True)

@@ -1,4 +1,4 @@
-"""A page on which everything goes wrong that a person wants to go wrong."""
+"""A page whose network, tokens and tab can be broken by hand."""
 import time
 import urllib.parse
 

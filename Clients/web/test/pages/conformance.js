@@ -1,4 +1,4 @@
-// Scenarios of Conformance over IndexedDB, as test/chromium asks for them.
+// Runs scenarios of Conformance over IndexedDB, for test/chromium.
 import { DiskStore } from '../../src/disk-store.js';
 import { Bench, watched } from '../bench.js';
 import { run, scenariosOf } from '../scenarios.js';

@@ -49,22 +49,22 @@ package struct InstanceFolder: Sendable {
             appID: DataFolder.ownAppID, writeKey: key)
     }
 
-    /// The app's token store, or the platform's. To be made before anything is put into the directory.
+    /// The app's token store, or the platform's. Call before creating files in the directory.
     package func makeTokenStore(_ chosen: (any TokenStore)?, log: CountersignLog?) -> any TokenStore {
         let directory = directory
         let file = FileTokenStore(directory: directory.appendingPathComponent("tokens", isDirectory: true))
         #if canImport(Security)
-            // The app's own choice may not be open to it either.
+            // The app may lack access to the Keychain group that it has chosen.
             if let keychain = chosen as? KeychainTokenStore {
                 return PlatformTokenStore(keychain: keychain, file: file, installation: nil, log: log)
             }
         #endif
         if let chosen { return chosen }
         #if canImport(Security)
-            // The app's id, since apps of one team may share an access group, and with it all items in it.
+            // Includes the app's id, because apps of one team may share an access group and its items.
             let keychain = KeychainTokenStore(service: "countersign.\(DataFolder.ownAppID).\(key).\(name)")
             let former = KeychainTokenStore(service: "countersign.\(key).\(name)")
-            // Not in `dataDirectory`, which may be another one in the app's next version.
+            // Not in `dataDirectory`, which may change in the app's next version.
             let installation = Installation(
                 directory: shared.home, name: name,
                 formerDirectories: [

@@ -1,6 +1,6 @@
 /// The outcome for events after a server's response.
 struct DeliveryOutcome: Equatable, Sendable {
-    /// Why a server will never take an event.
+    /// The reason why a server will never accept an event.
     struct Verdict: Equatable, Sendable {
         let code: String
         let reason: String

@@ -22,7 +22,7 @@ extension EventQueue {
 
     /// Sets aside an event that was never in the queue.
     func quarantine(_ row: RenderedEvent, _ verdict: DeliveryOutcome.Verdict, at date: Date) throws {
-        // Through the queue's table, so that its sequence number is used by no other.
+        // Inserted into the queue's table first, so that its sequence number is unique.
         try connection.run(
             "INSERT INTO event (message_id, user_id, session_id, queue_time_s, body) VALUES (?, ?, ?, 0, ?)",
             .text(row.messageID), .text(row.userID ?? ""), .text(row.sessionID), .blob(row.body))

@@ -32,7 +32,7 @@ struct WebhookDeliveryTests {
         return (attempt.withLock { $0 }, server.requests)
     }
 
-    @Test func whatIsAnsweredWithSuccessIsDelivered() throws {
+    @Test func aSuccessStatusIsADelivery() throws {
         let (attempt, requests) = try deliver(.answer(202, body: "thanks"))
         #expect(attempt.status == 202 && attempt.error == nil && attempt.answer == Array("thanks".utf8))
         #expect(requests.map(\.body) == [Array("{}".utf8)])
@@ -50,23 +50,23 @@ struct WebhookDeliveryTests {
     }
 
     @Test(arguments: [("120", 120), ("-1", nil), ("soon", nil)] as [(String, Int?)])
-    func whenToAskAgainIsHeard(field: String, seconds: Int?) throws {
+    func retryAfterIsRead(field: String, seconds: Int?) throws {
         let (attempt, _) = try deliver(.answer(503, headers: ["Retry-After": field]))
         #expect(attempt.status == 503 && attempt.retryAfterSeconds == seconds)
     }
 
-    @Test func oneThatHangsIsLeft() throws {
+    @Test func aHangingReceiverTimesOut() throws {
         let (attempt, requests) = try deliver(.hang, timeout: 300)
         #expect(attempt.status == nil && attempt.error == "timeout" && requests.count == 1)
         #expect((250..<5_000).contains(attempt.durationMilliseconds))
     }
 
-    @Test func oneThatClosesHasNotTakenIt() throws {
+    @Test func aClosedConnectionIsAFailure() throws {
         let (attempt, _) = try deliver(.close)
         #expect(attempt.status == nil && attempt.error == "connection")
     }
 
-    @Test func ofAnEndlessAnswerTheBeginningIsRead() throws {
+    @Test func onlyTheBeginningOfAnEndlessAnswerIsRead() throws {
         let (attempt, _) = try deliver(.endless)
         #expect(attempt.status == 200 && attempt.error == nil)
         #expect(attempt.answer.count == DeliveryRecord.longestAnswer)
@@ -77,7 +77,7 @@ struct WebhookDeliveryTests {
         #expect(attempt.error == "long_answer" && attempt.durationMilliseconds < 20_000)
     }
 
-    /// All of them share one thread with a delivery that is answered.
+    /// All deliveries share one thread.
     @Test func receiversThatWasteTimeDelayNoOther() throws {
         let servers = try (0..<60).map { number in
             try WebhookServer { _ in number % 2 == 0 ? .hang : .interim }
@@ -98,7 +98,7 @@ struct WebhookDeliveryTests {
         #expect(attempt.error == nil && attempt.durationMilliseconds < 10_000)
     }
 
-    @Test func nobodyThereIsNoAnswer() throws {
+    @Test func aMissingServerIsAFailure() throws {
         let server = try WebhookServer { _ in .close }
         server.close()
         let (attempt, _) = try deliver(.close, url: "http://127.0.0.1:\(server.port)/")
