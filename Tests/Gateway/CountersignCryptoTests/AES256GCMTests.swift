@@ -26,7 +26,7 @@ struct AES256GCMTests {
     }
 
     @Test(arguments: [0, 1, 16, 5_000])
-    func opensWhatItHasSealedAndNothingElse(_ count: Int) {
+    func opensOnlyItsOwnSealedText(_ count: Int) {
         let key = [UInt8](repeating: 7, count: AES256GCM.keyBytes)
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
         let sealed = AES256GCM.seal(bytes, key: key, context: [1, 2])

@@ -13,7 +13,7 @@ struct Base64URLTests {
         #expect(Base64URL.encode([0xFB, 0xFF]) == "-_8")
     }
 
-    @Test func eachByteOutsideTheAlphabetIsRefusedInEachPlace() {
+    @Test func eachByteOutsideTheAlphabetIsRejectedInEachPlace() {
         let alphabet = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
         for place in 0..<4 {
             for byte in UInt8.min...UInt8.max {
@@ -26,7 +26,7 @@ struct Base64URLTests {
     }
 
     @Test(arguments: ["A", "AAAAA", "AB", "AAB", "AA==", "AAA=", "AAAAAB", "=", " ", "AA\n"])
-    func otherFormsAreRefused(text: String) {
+    func otherFormsAreRejected(text: String) {
         #expect(Base64URL.decode(text) == nil)
     }
 }

@@ -44,7 +44,7 @@ struct AbuseTests {
             }
         }
 
-        @Test func fiveHundredHalfOpenConnectionsHoldNobodyUp() throws {
+        @Test func fiveHundredHalfOpenConnectionsDelayNoRequest() throws {
             let fixture = try GatewayFixture(enforcement: .disabled, limits: abuse.limits(ofSeconds: 3_600))
             let connections = try halfOpenConnections(fixture)
             try abuse.expectAlive(fixture)
@@ -84,7 +84,7 @@ struct AbuseTests {
     }
 
     @Test(.enabled(if: FileManager.default.isWritableFile(atPath: "/proc/self/clear_refs")))
-    func aBombIsRefusedWithoutItsWeight() throws {
+    func aBombIsRejectedWithoutItsWeight() throws {
         try withImpatientGateway { fixture in
             let bomb = try gzip([UInt8](repeating: 0x20, count: 1_000_000), times: 500)
             // Resets the peak memory of this process, which runs the gateway too.
@@ -107,7 +107,7 @@ struct AbuseTests {
                 + "}", "all_events_rejected"
         ),
     ])
-    func tenThousandLevelsAreRefused(body: String, code: String) throws {
+    func tenThousandLevelsAreRejected(body: String, code: String) throws {
         try withImpatientGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             let answer = connection.post(body, headers: ["X-Write-Key": fixture.writeKey])
@@ -161,7 +161,7 @@ struct AbuseTests {
     }
 
     @Test(arguments: ["zz\r\n", "-1\r\n", "5;" + String(repeating: "x", count: 50_000) + "\r\n", "5\nab"])
-    func aChunkThatIsNoneEndsTheConnection(chunk: String) throws {
+    func anInvalidChunkEndsTheConnection(chunk: String) throws {
         try withImpatientGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             connection.send(

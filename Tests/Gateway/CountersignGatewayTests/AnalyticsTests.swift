@@ -72,7 +72,7 @@ struct AnalyticsTests {
             })
     }
 
-    @Test func thePreviewSaysWhoWouldBeRejected() throws {
+    @Test func thePreviewCountsRequestsThatWouldBeRejected() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .optional)
         for user in 0..<10 {
             let id = "user-\(user)"
@@ -254,7 +254,7 @@ struct AnalyticsTests {
         #expect(oldest == start + 20 * 60_000)
     }
 
-    @Test func whatCannotBeWrittenIsWrittenLater() throws {
+    @Test func failedWritesOfCountsAreRetried() throws {
         let bench = try Bench()
         let start = bench.now.withLock { $0 }
         bench.store.flush()

@@ -58,7 +58,7 @@ struct BackupTests {
         #expect(backup.files.contains { $0.name == EarlierStreams.fileName })
     }
 
-    @Test func aDamagedOrUnfinishedCopyIsRefused() throws {
+    @Test func aDamagedOrUnfinishedCopyIsRejected() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         try send(3, to: fixture)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
@@ -95,7 +95,7 @@ struct BackupTests {
     }
 
     /// As a crash or a full disk leaves it.
-    @Test(.onSQLite("backups are of its files")) func aRestoreThatWasCutShortIsNoDataDirectory() throws {
+    @Test(.onSQLite("backups are of its files")) func aRestoreThatWasCutShortIsNotADataDirectory() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
         let target = folder + "/restored"
@@ -205,7 +205,7 @@ struct BackupTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
     }
 
-    @Test func whatACopyHasLeftThatWasCutShortGoes() throws {
+    @Test func filesOfAnInterruptedCopyAreDeleted() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         for (name, age) in [("countersign-1.partial", 7_200.0), ("countersign-2.partial", 60)] {
             let path = folder + "/" + name

@@ -95,7 +95,7 @@ struct EnforcementTests {
         #expect(bench.changes.withLock { $0 } == 1)
     }
 
-    @Test func whoSetsItBeforeThenTakesTheSwitchAway() throws {
+    @Test func aManualChangeRemovesTheScheduledSwitch() throws {
         var plan = EnforcementPlan()
         plan.scheduled = .init(state: .required, atMilliseconds: start + minute)
         let bench = try bench(plan)
@@ -139,7 +139,7 @@ struct EnforcementTests {
         #expect(try plan(bench).returned == nil)
     }
 
-    @Test(arguments: [false, true]) func manyRejectionsAreToldOfAndChangeNothing(returns: Bool) throws {
+    @Test(arguments: [false, true]) func manyRejectionsAreReportedOfAndChangeNothing(returns: Bool) throws {
         var plan = required(10)
         if !returns { plan.autoReturn = nil }
         let bench = try bench(plan)
@@ -277,7 +277,7 @@ struct EnforcementTests {
         #expect(reads() == 1)
     }
 
-    @Test func whatWasSeenWhileTheClockWasAheadCountsNoMore() {
+    @Test func failuresFromTheFutureAreNotCounted() {
         let day = 24 * 60 * minute
         var known = KnownTokens()
         var recent = RecentVerdicts()
@@ -319,7 +319,7 @@ struct EnforcementTests {
         #expect(known.sum(since: 0) == KnownTokens.Sum(users: 1, lost: 1))
     }
 
-    @Test func whatIsOnlyWarnedAboutNeedsNoReturn() throws {
+    @Test func warningsDoNotCauseAReturn() throws {
         var plan = required(10)
         plan.state = .optional
         plan.rampPercent = 100
@@ -373,7 +373,7 @@ struct EnforcementTests {
         #expect(bench.sent.withLock { $0.count } == attempts)
     }
 
-    @Test func anAlertThatNobodyTakesIsGivenUp() throws {
+    @Test func anUndeliveredAlertIsAbandoned() throws {
         let bench = try bench(required(10, minimum: 1))
         _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
         bench.see(users: 10, lost: 10)

@@ -31,7 +31,7 @@ struct GatewayExchangeTests {
     }
 
     /// Otherwise the feed would miss the other gateways' verdicts until the next poll.
-    @Test func theOthersAreToldAtOnceThatSomebodyWatches() throws {
+    @Test func otherGatewaysAreNotifiedOfAWatcher() throws {
         let place = try TestStorage()
         let storage = try place.open()
         let registry = AppRegistry(

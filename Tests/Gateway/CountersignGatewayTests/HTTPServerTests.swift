@@ -49,7 +49,7 @@ struct HTTPServerTests {
         }
     }
 
-    @Test func aBodyOverTheLimitIsRefusedBeforeItIsSent() throws {
+    @Test func aBodyOverTheLimitIsRejectedBeforeItIsSent() throws {
         var limits = GatewayLimits()
         limits.bodyBytes = 1_000
         try withGateway(limits) { fixture in
@@ -59,7 +59,7 @@ struct HTTPServerTests {
         }
     }
 
-    @Test func aChunkedBodyOverTheLimitIsRefused() throws {
+    @Test func aChunkedBodyOverTheLimitIsRejected() throws {
         var limits = GatewayLimits()
         limits.bodyBytes = 1_000
         try withGateway(limits) { fixture in
@@ -119,7 +119,7 @@ struct HTTPServerTests {
         }
     }
 
-    @Test func stoppingAnswersWhatHasBegun() throws {
+    @Test func stoppingAnswersRequestsThatHaveBegun() throws {
         let fixture = try GatewayFixture(enforcement: .disabled) { $0.stopGraceSeconds = 60 }
         let connection = try RawConnection(port: fixture.gateway.port)
         let body = batch(trackEvent("m-1"))
@@ -140,7 +140,7 @@ struct HTTPServerTests {
         #expect(throws: (any Error).self) { try RawConnection(port: fixture.gateway.port) }
     }
 
-    @Test func whileItDrainsItSaysSoAndStillTakesEvents() throws {
+    @Test func aDrainingGatewayIsUnreadyAndStillStoresEvents() throws {
         let fixture = try GatewayFixture(enforcement: .disabled) { $0.drainSeconds = 10 }
         let connection = try RawConnection(port: fixture.gateway.port)
         #expect(connection.get("/readyz")?.status == 200)
@@ -178,7 +178,7 @@ struct HTTPServerTests {
         }
     }
 
-    @Test func tooManyOrTooLongFieldsAreRefused() throws {
+    @Test func tooManyOrTooLongFieldsAreRejected() throws {
         try withGateway { fixture in
             let many = String(repeating: "A: b\r\n", count: 101)
             let connection = try RawConnection(port: fixture.gateway.port)

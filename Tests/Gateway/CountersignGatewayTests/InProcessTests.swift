@@ -74,7 +74,7 @@ struct InProcessTests {
 
     /// Requests without a connection are counted too.
     @Test(arguments: TestTransport.allCases)
-    func everyRequestIsHeardOf(transport: TestTransport) throws {
+    func everyRequestIsCounted(transport: TestTransport) throws {
         let fixture = try GatewayFixture(transport)
         let client = try fixture.client()
         _ = client.get("/nowhere")

@@ -56,7 +56,7 @@ struct LargeRequestsTests {
         #expect(try answers(packed, ["Content-Encoding": "gzip"]) == [200, 200])
     }
 
-    @Test func moreLargeRequestsThanMayWaitAreRefusedUntilOneIsDone() throws {
+    @Test func moreLargeRequestsThanMayWaitAreRejectedUntilOneIsDone() throws {
         let large = LargeRequests(places: 2)
         var starts: [(@escaping @Sendable () -> Void) -> Void] = []
         func rejection() -> HTTPResponse? {
@@ -82,7 +82,7 @@ struct LargeRequestsTests {
         #expect(rejection() == nil)
     }
 
-    @Test func aBodyCountsForAsLongAsSomebodyReadsIt() throws {
+    @Test func aBodysMemoryIsCountedUntilItsReaderEnds() throws {
         let large = LargeRequests()
         let memory = BodyMemory(limit: 1_000)
         let began = DispatchSemaphore(value: 0)
@@ -236,7 +236,7 @@ struct LargeRequestsTests {
         ("/admin/api/session", #"{"¤":1,"name":"¤","password":"¤"}"#),
         ("/oauth/token", "¤=1&grant_type=¤"),
     ])
-    func textThatTakesLongToCompareIsNotCompared(path: String, body: String) throws {
+    func textsThatAreSlowToCompareAreNotCompared(path: String, body: String) throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
         let connection = try RawConnection(port: fixture.gateway.port)
         let isForm = path == "/oauth/token"
@@ -257,7 +257,7 @@ struct LargeRequestsTests {
     }
 
     @Test(arguments: WireShape.all)
-    func textOfAnEventThatTakesLongToCompareIsNotCompared(shape: WireShape) throws {
+    func textsOfEventsThatAreSlowToCompareAreNotCompared(shape: WireShape) throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
         let connection = try RawConnection(port: fixture.gateway.port)
         let marks = String(repeating: "\u{301}\u{323}\u{327}", count: 70_000)
@@ -301,7 +301,7 @@ struct LargeRequestsTests {
         #expect(comparisons.count < 200_000)
     }
 
-    @Test func idsAreToldApartByTheirBytes() {
+    @Test func idsAreDistinguishedByTheirBytes() {
         var ids = DistinctIDs()
         for id in ["\u{E9}", "e\u{301}", "\u{E9}"] { ids.insert(id) }
         #expect(ids.ids.map { Array($0.utf8) } == [[0xC3, 0xA9], [0x65, 0xCC, 0x81]])

@@ -73,7 +73,7 @@ struct LiveEventsTests {
     }
 
     /// Other gateways of a cluster are notified, so that they share their results.
-    @Test func whoBeginsToWatchIsToldOfOnce() {
+    @Test func aNewWatcherIsReportedOnce() {
         let bench = Bench()
         let told = Lock(0)
         bench.feed.whenWatched { told.withLock { $0 += 1 } }
@@ -97,7 +97,7 @@ struct LiveEventsTests {
 
     private let first: UInt64 = 1_800_000_000_000_000 << 12
 
-    @Test func whoComesBackGetsWhatItMissedAndNothingTwice() {
+    @Test func aReconnectedWatcherGetsMissedVerdictsOnce() {
         let bench = Bench()
         let watcher = bench.watch()
         #expect(
@@ -110,7 +110,7 @@ struct LiveEventsTests {
         #expect(!lines.contains("event: gap"))
     }
 
-    @Test func whatWasForgottenIsSaid() {
+    @Test func droppedVerdictsAreReported() {
         let bench = Bench(capacity: 3)
         _ = bench.next(bench.watch())
         bench.publish(10)
@@ -124,7 +124,7 @@ struct LiveEventsTests {
         #expect(bench.next(bench.watch(after: first + 10)).contains(#"data: {"missed":1}"#))
     }
 
-    @Test func afterAStartOfTheGatewayNobodyKnowsWhatWasMissed() {
+    @Test func afterARestartTheNumberOfMissedVerdictsIsUnknown() {
         let later = Bench(started: 1_800_000_060)
         _ = later.next(later.watch())
         later.publish(2)
@@ -134,7 +134,7 @@ struct LiveEventsTests {
         #expect(ids(lines) == [started + 1, started + 2])
     }
 
-    @Test func verdictsOfAnotherGatewayComeAmongTheOwnAndWhatItCouldNotKeepIsSaid() {
+    @Test func verdictsOfOtherGatewaysAreMergedAndTheirLossIsReported() {
         let (here, there) = (Bench(), Bench(capacity: 4, started: 1_800_000_060))
         let watcher = here.watch()
         _ = here.next(watcher)
@@ -161,7 +161,7 @@ struct LiveEventsTests {
         #expect(here.feed.entries(after: first + 6).entries.isEmpty)
     }
 
-    @Test func aFloodIsThinnedOutAndSaysSo() {
+    @Test func aFloodIsSampledAndTheLossReported() {
         let bench = Bench()
         let watcher = bench.watch()
         _ = bench.next(watcher)
@@ -208,7 +208,7 @@ struct LiveEventsTests {
         #expect(!lines.joined().contains("alice") && lines.joined().contains(#""\#(pseudonym)""#))
     }
 
-    @Test func whoMayNoLongerWatchIsCutOff() throws {
+    @Test func aWatcherWithoutAccessIsDisconnected() throws {
         let bench = try AdminBench(.live)
         let visitor = try bench.visitor(.viewer, "vi")
         let token = try bench.apps.apiTokens.create(name: "tail", scopes: ["read"])

@@ -36,7 +36,7 @@ struct RequestLineTests {
         "GET http:///livez HTTP/1.1", "GET /livez HTTP/1.1 ", "GET /livez HTTP/1.1\0", "GET /livez HTTP/11",
         "GET /livez HTTP/2.0", "GET /livez http/1.1", "G\u{e9}T /livez HTTP/1.1", "GET\t/livez HTTP/1.1",
     ])
-    func aRequestLineThatIsNoneIsRefused(line: String) throws {
+    func anInvalidRequestLineIsRejected(line: String) throws {
         let all = try answers(to: "\(line)\r\nHost: a\r\n\r\n")
         #expect(all.count <= 1)
         for answer in all { #expect([400, 501, 505].contains(answer.status)) }
@@ -50,7 +50,7 @@ struct RequestLineTests {
         "GET /livez HTTP/1.1\r\nHost: a\r\nHost : a\r\n\r\n", "GET /livez HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n",
         "GET /livez HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n", "GET /livez HTTP/1.1\rHost: a\r\n\r\n",
     ])
-    func aHeaderThatIsNoneIsRefused(head: String) throws {
+    func anInvalidHeaderIsRejected(head: String) throws {
         let all = try answers(to: head)
         #expect(all.count == 1)
         #expect(all.first?.status == 400)
@@ -61,7 +61,7 @@ struct RequestLineTests {
         "[::g]", "a?b",
         "a#b", "a%41", "é", "http://a", ":80", "\\a", "a;b", "a\"b",
     ])
-    func aHostThatIsNoneIsRefused(host: String) throws {
+    func anInvalidHostIsRejected(host: String) throws {
         let all = try answers(to: "GET /livez HTTP/1.1\r\nHost: \(host)\r\n\r\n")
         if host == "a:" {
             #expect(all.first?.status == 200)
@@ -95,7 +95,7 @@ struct RequestLineTests {
         "X-CSRF-Token: c", "Origin: https://a", "Idempotency-Key: k", "DPoP: p", "If-Match: \"a\"",
         "Last-Event-ID: 1",
     ])
-    func aFieldThatMustStandOnceIsRefusedTwice(field: String) throws {
+    func aFieldThatMustStandOnceIsRejectedTwice(field: String) throws {
         let other = field.lowercased()
         let all = try answers(
             to: "POST /v1/batch HTTP/1.1\r\nHost: a\r\n\(field)\r\n\(other)\r\nContent-Length: 2\r\n\r\n{}")
@@ -108,7 +108,7 @@ struct RequestLineTests {
     @Test(arguments: [
         ("Content-Length: 9223372036854775808", [413]), ("Content-Length: 5000000", [413]),
     ])
-    func aHugeLengthIsRefusedOnce(field: String, statuses: [Int]) throws {
+    func aHugeLengthIsRejectedOnce(field: String, statuses: [Int]) throws {
         let all = try answers(to: "POST /v1/batch HTTP/1.1\r\nHost: a\r\n\(field)\r\n\r\n")
         #expect(all.map(\.status) == statuses)
     }

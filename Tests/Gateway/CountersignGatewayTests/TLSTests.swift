@@ -34,7 +34,7 @@ struct TLSTests {
         try #require(made.status == 0)
     }
 
-    @Test func aChainThatIsTooLongIsSaidToBe() throws {
+    @Test func aChainThatIsTooLongIsReported() throws {
         try makeCertificate("first", key: key, certificate: certificate)
         let one = try String(contentsOfFile: certificate, encoding: .utf8)
         try String(repeating: one, count: 17).write(toFile: certificate, atomically: true, encoding: .utf8)
@@ -72,7 +72,7 @@ struct TLSTests {
     }
 
     /// For outbound requests, an operator's certificate authority replaces those of the system.
-    @Test func whoIsAskedIsJudgedByTheAuthorityThatIsGiven() throws {
+    @Test func outgoingCertificatesAreVerifiedByTheGivenAuthority() throws {
         try makeCertificate("collector", key: key, certificate: certificate)
         let files = TLSFiles(certificatePath: certificate, keyPath: key)
         let fixture = try GatewayFixture(enforcement: .disabled) { $0.tls = files }
@@ -89,7 +89,7 @@ struct TLSTests {
         #expect { try status(other) } throws: { ($0 as? OutboundRequest.Failure)?.code == .tls }
     }
 
-    @Test func anAuthorityThatCannotBeReadIsSaidAtTheStart() throws {
+    @Test func anAuthorityThatCannotBeReadIsReportedAtTheStart() throws {
         var rules = TelemetryRules(endpoint: "https://127.0.0.1:1")
         rules.certificateAuthorityFile = certificate
         let error = #expect(throws: GatewayError.self) {
@@ -120,7 +120,7 @@ struct TLSTests {
         #expect(try !isResumed("-sess_in"))
     }
 
-    @Test func abandonedHandshakesHoldNobodyUp() throws {
+    @Test func abandonedHandshakesDelayNoRequest() throws {
         try makeCertificate("first", key: key, certificate: certificate)
         let files = TLSFiles(certificatePath: certificate, keyPath: key)
         let fixture = try GatewayFixture(enforcement: .disabled) {

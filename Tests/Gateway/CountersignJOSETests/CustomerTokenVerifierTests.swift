@@ -128,7 +128,7 @@ struct CustomerTokenVerifierTests {
         #expect(code(token(claims(6_100))) == 20)
     }
 
-    @Test func aChangedTokenIsRefused() {
+    @Test func aChangedTokenIsRejected() {
         let good = token(#"{"sub":{"registered":"jane"},"exp":1800000600}"#)
         let other = token(#"{"sub":{"registered":"john"},"exp":1800000600}"#)
         let parts = good.split(separator: ".")

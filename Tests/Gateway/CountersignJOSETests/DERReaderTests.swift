@@ -18,12 +18,12 @@ struct DERReaderTests {
             // A 72-bit length whose lower 64 bits are the length of the content.
             [0x30, 0x89, 1, 0, 0, 0, 0, 0, 0, 0, 0x80] + content,
         ] as [[UInt8]])
-    func whatIsCutOrHasAnotherFormIsNotRead(bytes: [UInt8]) {
+    func truncatedAndMalformedInputIsRejected(bytes: [UInt8]) {
         var reader = DERReader(bytes[...])
         #expect(reader.read(DERReader.sequence) == nil)
     }
 
-    @Test func aValueIsReadWithoutWhatFollows() {
+    @Test func aValueIsReadWithoutTheBytesAfterIt() {
         var reader = DERReader(([0x30, 0x81, 0x80] + Self.content + [0x05, 0])[...])
         #expect(reader.read(DERReader.sequence).map(Array.init) == Self.content)
         #expect(!reader.isAtEnd)

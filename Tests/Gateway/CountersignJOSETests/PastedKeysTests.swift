@@ -34,13 +34,13 @@ struct PastedKeysTests {
         (#"{"keys":{}}"#, "a JWK Set is an object with a keys array"),
         ("{}", "the JWK has no kty"),
     ])
-    func theReasonSaysWhatIsMissing(text: String, reason: String) {
+    func theReasonNamesTheMissingPart(text: String, reason: String) {
         let error = #expect(throws: JOSEError.self) { try PastedKeys(text: text) }
         #expect(error?.code == .unreadableKey || error?.code == .unsupportedKey)
         #expect(error?.reason == reason)
     }
 
-    @Test func aPrivateKeyAmongOthersIsSaidLoudly() {
+    @Test func aPrivateKeyAmongOthersIsReportedLoudly() {
         for text in [
             TestKeys.ec.publicKey.pem + TestKeys.ec.privatePEM, #"{"keys":[{"kty":"oct","k":"AA"}]}"#,
             #"{"kty":"oct","k":"AA"}"#,

@@ -72,7 +72,7 @@ struct PublicKeyTests {
         #expect(code(PEMBlock.write("CERTIFICATE", Array(bytes.dropLast()))) == .unreadableKey)
     }
 
-    @Test func aPrivateKeyIsRefusedAsOne() throws {
+    @Test func aPrivateKeyIsRejectedAsOne() throws {
         for algorithm in [JWSAlgorithm.rs256, .es256, .edDSA] {
             let pem = TestKeys.of(algorithm).privatePEM
             #expect(code(pem) == .secretKey)
@@ -97,7 +97,7 @@ struct PublicKeyTests {
         #expect(code(text) == .secretKey)
     }
 
-    @Test func textThatIsNoKeyIsRefused() throws {
+    @Test func textThatIsNotAKeyIsRejected() throws {
         let pem = TestKeys.rsa.publicKey.pem
         let lines = pem.split(separator: "\n")
         let der = TestKeys.rsa.publicKey.key.subjectPublicKeyInfo
@@ -129,7 +129,7 @@ struct PublicKeyTests {
         ("{}", "the JWK has no kty"), (#"{"keys":[]}"#, "this is a JWK Set; import it as a set"),
         (#"{"kty":"RSA","alg":"RS512"}"#, "the key's alg is none of ours"),
     ])
-    func theReasonSaysWhatIsWrong(text: String, reason: String) {
+    func theReasonNamesTheFault(text: String, reason: String) {
         #expect(#expect(throws: JOSEError.self) { try PublicKey(text: text) }?.reason == reason)
     }
 
@@ -144,7 +144,7 @@ struct PublicKeyTests {
         #expect(code(blank + " " + pem) == .unreadableKey)
     }
 
-    @Test func keysOfOtherTypesAreRefusedByTheirIdentifier() {
+    @Test func keysOfOtherTypesAreRejectedByTheirIdentifier() {
         #expect(code(Fixtures.p384) == .unsupportedKey)
         #expect(code(Fixtures.x25519) == .unsupportedKey)
         #expect(code(Fixtures.pssOnly) == .unsupportedKey)
@@ -201,7 +201,7 @@ struct PublicKeyTests {
         "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
         "0200000000000000000000000000000000000000000000000000000000000000",
     ])
-    func ed25519PointsOfSmallOrderOrOffTheCurveAreRefused(hex: String) {
+    func ed25519PointsOfSmallOrderOrOffTheCurveAreRejected(hex: String) {
         let digits = Array(hex)
         let bytes = (0..<32).map { UInt8(String(digits[$0 * 2...$0 * 2 + 1]), radix: 16) ?? 0 }
         #expect(code(#"{"kty":"OKP","crv":"Ed25519","x":"\#(Base64URL.encode(bytes))"}"#) == .invalidPoint)
@@ -248,7 +248,7 @@ struct PublicKeyTests {
 }
 
 struct JWKSetTests {
-    @Test func aSetGivesItsUsableKeysAndSaysWhatIsWrongWithTheOthers() throws {
+    @Test func aSetReturnsUsableKeysAndReasonsForTheOthers() throws {
         let json = """
             {"x":1,"keys":[\(TestKeys.rsa.publicKey.jwk),{"kty":"RSA","use":"enc","kid":"e"},{"kty":"new"},3,
             \(TestKeys.ec.publicKey.jwk)]}
@@ -262,15 +262,15 @@ struct JWKSetTests {
     }
 
     @Test(arguments: ["", "[]", "{}", #"{"keys":{}}"#, #"{"keys":[],"keys":[]}"#])
-    func otherDocumentsAreRefused(json: String) {
+    func otherDocumentsAreRejected(json: String) {
         #expect(throws: JOSEError.self) { try JWKSet(json: json) }
     }
 
-    @Test func aSecretInASetIsSaidLoudly() {
+    @Test func aSecretInASetIsReportedLoudly() {
         #expect(throws: JOSEError.self) { try JWKSet(json: #"{"keys":[{"kty":"oct","k":"AA"}]}"#) }
     }
 
-    @Test func aMemberThatIsNoObjectIsSaidToBeNone() throws {
+    @Test func aMemberThatIsNotAnObjectIsReported() throws {
         let set = try JWKSet(json: #"{"keys":[3]}"#)
         #expect(set.members.map(\.problem?.reason) == ["a JWK must be one JSON object"])
     }

@@ -14,7 +14,7 @@ struct SignatureTests {
     }
 
     @Test(arguments: JWSAlgorithm.all)
-    func whatWeSignWeVerify(algorithm: JWSAlgorithm) throws {
+    func ownSignaturesVerify(algorithm: JWSAlgorithm) throws {
         let key = try SigningKey(pem: TestKeys.of(algorithm).privatePEM, algorithm: algorithm)
         for length in [0, 1, 15, 32, 200] {
             let token = try key.sign(
@@ -27,7 +27,7 @@ struct SignatureTests {
         }
     }
 
-    @Test func aSignatureOfOneAlgorithmIsNoneOfAnother() throws {
+    @Test func aSignatureIsInvalidForAnotherAlgorithm() throws {
         let asPSS = try SigningKey(pem: TestKeys.rsa.privatePEM, algorithm: .ps256)
         let payload = Array(Case().claims.utf8)
         let pss = try asPSS.sign(header: Array(#"{"alg":"RS256"}"#.utf8), payload: payload)

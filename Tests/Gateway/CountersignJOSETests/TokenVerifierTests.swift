@@ -40,7 +40,7 @@ struct TokenVerifierTests {
         ("e30.e30.e30.e30", "the token has not exactly three parts"),
         ("e30.e30.e", "a part of the token is not base64url without padding"),
     ])
-    func theDetailSaysWhatIsWrongWithTheForm(token: String, detail: String) {
+    func theDetailNamesTheFaultOfTheForm(token: String, detail: String) {
         #expect(Case().report(of: token).faults.map(\.detail) == [detail])
     }
 
@@ -171,7 +171,7 @@ struct TokenVerifierTests {
         }
     }
 
-    @Test func aClaimIsNotJudgedBeforeTheSignatureIsGood() throws {
+    @Test func aClaimIsNotCheckedBeforeTheSignatureIsGood() throws {
         var bad = Case(claims: #"{"sub":1,"exp":"x"}"#, signer: TestKeys.otherRSA)
         #expect(try bad.codes() == [27])
         bad.claims = "not JSON"
@@ -194,7 +194,7 @@ struct TokenVerifierTests {
         #expect(try Case(claims: claims).codes() == [23])
     }
 
-    @Test func row6EveryWrongClaimIsNamedAndTheOthersAreJudged() throws {
+    @Test func row6EveryWrongClaimIsNamedAndTheOthersAreChecked() throws {
         let report = try Case(claims: #"{"sub":"user-2","iat":"x","nbf":[],"exp":1}"#).report()
         #expect(report.faults.map(\.code.rawValue) == [23, 23, 22, 21])
         #expect(report.matchedKeyID == "first" && report.claims == nil)
@@ -301,7 +301,7 @@ struct TokenVerifierTests {
         #expect(try Case(claims: nobody, user: nil, payloadUsers: ["", "user-1"]).codes() == [21])
     }
 
-    @Test func withoutAnyUserNothingIsJudged() throws {
+    @Test func withoutAnyUserNothingIsChecked() throws {
         for request in [Case(user: nil), Case(user: ""), Case(user: nil, payloadUsers: ["", ""])] {
             let report = request.report(of: "nonsense")
             #expect(report.isAnonymous && report.isAccepted && report.claims == nil)
@@ -331,7 +331,7 @@ struct TokenVerifierTests {
         #expect(Case().report(of: try Case().token, deviceTime: Case.now + 300).clockSkewSeconds == nil)
     }
 
-    @Test func aMissingTypIsNotedOrRefused() throws {
+    @Test func aMissingTypIsNotedOrRejected() throws {
         var untyped = Case(header: #"{"alg":"RS256"}"#)
         #expect(try untyped.report().warnings == [.typeMissing])
         untyped.policy.requiresType = true

@@ -24,7 +24,7 @@ struct VerifiedTokenCacheTests {
         verifier.verify(token, userID: user, at: now).faults.map(\.code.rawValue)
     }
 
-    @Test func aHitSaysWhatTheFirstVerificationSaid() {
+    @Test func aCacheHitHasTheResultOfTheFirstVerification() {
         let verifier = verifier()
         let first = verifier.verify(token, userID: "user-1", at: Case.now)
         #expect(cache.count == 1)
@@ -186,7 +186,7 @@ struct VerifiedTokenCacheTests {
 
     /// A large token must neither evict all others nor start a search for space.
     @Test(arguments: [0, 600, 1_100])
-    func whatTakesMoreThanHalfOfTheRoomIsNotRemembered(maximumBytes: Int) throws {
+    func tokensOfMoreThanHalfTheCacheAreNotCached(maximumBytes: Int) throws {
         let small = VerifiedTokenCache(maximumBytes: maximumBytes)
         let verifier = TokenVerifier(
             keys: KeyRing(entries: [KeyRing.Entry(id: "k", key: TestKeys.rsa.publicKey)]), cache: small)

@@ -20,13 +20,13 @@ struct StrictJSONTests {
             .duplicateMember
         ),
     ])
-    func badTextIsRefused(text: String, expected: StrictJSONError) {
+    func badTextIsRejected(text: String, expected: StrictJSONError) {
         #expect(throws: expected) { try parse(text) { _ in } }
     }
 
     /// Repaired, they would become other strings, and one user another.
     @Test(arguments: [#""\udc00""#, #""\ud800""#, #""\ud800x""#, #""\ud800\u0041""#, #"{"\udfff":1}"#])
-    func halfASurrogatePairIsRefused(text: String) throws {
+    func halfASurrogatePairIsRejected(text: String) throws {
         #expect(throws: StrictJSONError.self) { try parse(text) { _ in } }
         try parse(#""\ud83d\ude00""#) { #expect($0.string == "\u{1F600}") }
     }
@@ -55,7 +55,7 @@ struct StrictJSONTests {
         #expect(throws: StrictJSONError.tooDeep) { try parse("[[[[1]]]]", depth: 3) { _ in } }
     }
 
-    @Test func invalidUTF8IsRefused() {
+    @Test func invalidUTF8IsRejected() {
         #expect(throws: StrictJSONError.notUTF8) {
             try StrictJSONParser(maximumBytes: 100).parse(bytes: [0x22, 0xFF, 0x22]) { _ in }
         }

@@ -202,7 +202,7 @@ struct AdminAccessTests {
     }
 
     /// A resource's id is not valid under another app.
-    @Test func whatBelongsToAnAppIsNotThereUnderAnother() throws {
+    @Test func resourcesOfOneAppAreNotFoundUnderAnother() throws {
         let bench = try AdminBench()
         let headers = try bench.token("admin")
         _ = try bench.apps.createApp(id: "other")
@@ -226,7 +226,7 @@ struct AdminAccessTests {
         }
     }
 
-    @Test func nobodyElsesPageSignsABrowserIn() throws {
+    @Test func foreignPagesCannotSignABrowserIn() throws {
         let bench = try AdminBench()
         _ = try bench.visitor(.owner, "ada")
         let body = #"{"name":"ada","password":"\#(AdminBench.password)"}"#

@@ -32,7 +32,7 @@ struct AdminChangeTests {
     ]
 
     @Test(arguments: changes)
-    func aChangeNamesWhatItWasMadeFrom(method: String, template: String, body: String) throws {
+    func aChangeNeedsAMatchingTag(method: String, template: String, body: String) throws {
         let key = try bench.apps.addKey(SigningKey.generate(.es256).publicKey.pem, to: "shop")
         try bench.apps.admins.createUser(
             name: "ada", role: .operator, password: AdminBench.passwordHash)
@@ -65,7 +65,7 @@ struct AdminChangeTests {
         #expect(entry.after != nil && entry.before != entry.after)
     }
 
-    @Test func aDeletionTakesATagAndNeedsNone() throws {
+    @Test func aDeletionAcceptsATagAndNeedsNone() throws {
         let owner = try bench.token("admin")
         _ = try bench.apps.projects.putInboxMessage(
             json: #"{"id":"i","type":"html","content":{}}"#, in: "shop")
@@ -91,7 +91,7 @@ struct AdminChangeTests {
         ("project/items/{kind}/{id}", "project/items/consent-category/c", "{}"),
         ("project/items/{kind}/{id}", "project/items/inbox-message/i", #"{"type":"push","content":{}}"#),
     ])
-    func theDocumentSaysWhatNeedsATagBeforeItIsSet(template: String, path: String, body: String) throws {
+    func theDocumentMarksRoutesThatNeedATag(template: String, path: String, body: String) throws {
         let owner = try bench.token("admin")
         let paths = try bench.ask("GET", "openapi.json", nil, owner).json["paths"] as? [String: Any]
         let operations = paths?["/apps/{app}/" + template] as? [String: [String: Any]]
@@ -203,7 +203,7 @@ struct AdminChangeTests {
             2
         ),
     ])
-    func whatWasTamperedWithIsFound(sql: String, place: Int) throws {
+    func tamperedEntriesAreFound(sql: String, place: Int) throws {
         let headers = try bench.token("read")
         for number in 1...4 { try bench.apps.renameApp("shop", to: "Name \(number)") }
         let whole = try bench.ask("GET", "audit/verify", nil, headers).json

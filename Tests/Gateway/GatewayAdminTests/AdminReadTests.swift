@@ -62,7 +62,7 @@ struct AdminReadTests {
         )
     }
 
-    @Test func anExportFromAPositionSaysWhatRetentionHasDeleted() throws {
+    @Test func anExportFromAPositionReportsDeletedEvents() throws {
         let events = (1...4).map {
             #"{"type":"track","event":"e\#($0)","messageId":"m\#($0)","anonymousId":"a"}"#
         }
@@ -319,7 +319,7 @@ struct AdminReadTests {
         #expect((shown.json["token_without_signature"] as? String)?.hasSuffix(".") == true)
     }
 
-    @Test func countsAreToldApartByModeAndCode() throws {
+    @Test func countsAreDistinguishedByModeAndCode() throws {
         _ = try bench.apps.addKey(try SigningKey.generate(.es256).publicKey.pem, to: "shop")
         for (mode, tokens) in [(Enforcement.optional, ["", "a.b.c"]), (.required, [""])] {
             try bench.apps.setEnforcement(mode, for: "shop")
@@ -363,7 +363,7 @@ struct AdminReadTests {
         }
     }
 
-    @Test func eachAppIsListedWithWhatItAloneHadToDo() throws {
+    @Test func eachAppIsListedWithItsOwnCounts() throws {
         func minute() -> Int64 { Int64(Date().timeIntervalSince1970) / 60 * 60_000 }
         let first = minute()
         let kiosk = try bench.apps.createApp(id: "kiosk")
@@ -501,7 +501,7 @@ struct AdminReadTests {
         }
     }
 
-    @Test func whatIsNotKnownIsRefusedByTheShapesThatTheDocumentNames() throws {
+    @Test func unknownMembersAreRejectedAsDocumented() throws {
         let members: [JSONMember] = [
             .must("name", .text(longest: 3)), .may("count", .integer(1...5)),
             .may("inner", .object([.must("on", .bool)])), .ignored("made_ms", .milliseconds),
@@ -529,7 +529,7 @@ struct AdminReadTests {
     }
 
     /// Covers the GET routes without an id. An unavailable feature must respond as documented too.
-    @Test func whatIsReadIsAnsweredAsTheDocumentSays() throws {
+    @Test func answersHaveTheDocumentedShapes() throws {
         let document = try bench.ask("GET", "openapi.json", nil, bench.token("admin")).json
         let paths = try #require(document["paths"] as? [String: [String: Any]])
         let readable = paths.filter { !$0.key.contains("{") && $0.value["get"] != nil }

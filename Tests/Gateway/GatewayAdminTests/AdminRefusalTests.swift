@@ -104,7 +104,7 @@ struct AdminRefusalTests {
     ]
 
     @Test(arguments: addresses)
-    func anAddressThatIsNeverAskedIsRefusedAtOnce(
+    func anAddressThatIsNeverAskedIsRejectedAtOnce(
         _ method: String, _ resource: String, _ template: String, _ pointer: String
     ) throws {
         let owner = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
@@ -186,7 +186,7 @@ struct AdminRefusalTests {
         ("POST", "apps/shop/consumers", #"{"name":"a","filter":{"type":"foo"}}"#),
         ("POST", "apps/shop/webhooks", #"{"url":"https://shop.example","type":"foo"}"#),
     ])
-    func aTypeThatNoEventHasIsRefused(method: String, path: String, body: String?) throws {
+    func aTypeThatNoEventHasIsRejected(method: String, path: String, body: String?) throws {
         let headers = try bench.token("admin")
         #expect(try bench.ask(method, path, body, headers).status == 422)
         let known = try bench.ask(
@@ -200,7 +200,7 @@ struct AdminRefusalTests {
         "live?app=nope", "apps/nope/project/items/inbox-message", "apps/nope/events/export",
         "apps/shop/project/items/nope", "apps/nope/customers/ada",
     ])
-    func whatIsNotThereIsSaidAtOnceAndNotWrittenDown(path: String) throws {
+    func missingResourcesAreReportedAndNotAudited(path: String) throws {
         let before = try bench.apps.auditLog.entries(limit: 500).count
         #expect(try bench.ask("GET", path, nil, bench.token("admin")).status == 404)
         // Creating the token adds the only entry.
@@ -208,7 +208,7 @@ struct AdminRefusalTests {
     }
 
     @Test(arguments: ["apps/%00", "apps/shop/customers/a%zz", "apps/shop%2"])
-    func aPathThatIsNoneIsAProblemToo(path: String) throws {
+    func anUnknownPathIsAProblemDocument(path: String) throws {
         let answer = try bench.ask("GET", path, nil, bench.token("read"))
         #expect(answer.status == 400)
         #expect(answer.headers["content-type"] == "application/problem+json")
@@ -221,7 +221,7 @@ struct AdminRefusalTests {
         arguments: [
             ("{", 400), ("[1,", 400), (#"{"to":"/elsewhere"}"#, 422), ("{}", 201), ("", 201),
         ])
-    func aBodyThatNobodyReadsIsNotSent(body: String, status: Int) throws {
+    func aBodyForARouteWithoutOneIsRejected(body: String, status: Int) throws {
         let answer = try bench.ask("POST", "backups", body.isEmpty ? nil : body, bench.token("admin"))
         #expect(answer.status == status, "\(answer.body)")
     }
@@ -233,7 +233,7 @@ struct AdminRefusalTests {
         #expect(answer.status == 200, "\(answer.body)")
     }
 
-    @Test func aBodyThatIsSaidToBeSomethingElseIsNotRead() throws {
+    @Test func aBodyOfAnotherContentTypeIsNotRead() throws {
         let body = #"{"id":"other"}"#
         for (type, status) in [("text/plain", 415), ("application/json; charset=utf-8", 201)] {
             let connection = try bench.client()
@@ -268,7 +268,7 @@ struct AdminRefusalTests {
         #expect(connection.isClosedByServer())
     }
 
-    @Test func whatChangesNothingIsNoChange() throws {
+    @Test func requestsWithoutAChangeAreNotAudited() throws {
         let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
         func put() throws {
             for (path, body) in [

@@ -14,7 +14,7 @@ struct DashboardTests {
         page.split(separator: "\"").filter { $0.hasPrefix("/admin/assets/") }.map(String.init)
     }
 
-    @Test func thePageIsTwoFilesThatABrowserKeeps() throws {
+    @Test func thePageIsTwoCacheableFiles() throws {
         let bench = try AdminBench()
         let page = try bench.ask("GET", "/admin/")
         #expect(page.status == 200 && page.headers["cache-control"] == "no-cache")
@@ -92,7 +92,7 @@ struct DashboardTests {
         #expect(try bench.ask("GET", "/favicon.ico").headers["content-type"] == "image/svg+xml")
     }
 
-    @Test func whereAppsSendThereIsNoPageWhenOperatorsHaveTheirOwnAddress() throws {
+    @Test func theClientsListenerHasNoDashboardBesideASeparateAdminListener() throws {
         let bench = try AdminBench(.live) {
             $0.adminHost = "127.0.0.1"
             $0.adminPort = 0

@@ -114,7 +114,7 @@ struct InterleavedChangeTests {
     ]
 
     @Test(arguments: changes)
-    func theSlowerOfTwoChangesIsRefused(
+    func theSlowerOfTwoChangesIsRejected(
         method: String, template: String, mine: String, theirs: String
     ) throws {
         let key = try apps.addKey(SigningKey.generate(.es256).publicKey.pem, to: "shop")

@@ -55,7 +55,7 @@ struct OneTimePasswordTests {
         #expect(Base32.encode(Array(text.utf8)) == encoded)
     }
 
-    @Test func theURIHoldsWhatAnAppNeedsAndNothingBreaksOutOfIt() {
+    @Test func theURIIsEscaped() {
         let uri = sample.uri(user: "ada?secret=A&x", host: "gate.example:8787")
         #expect(
             uri == "otpauth://totp/Countersign:ada%3Fsecret%3DA%26x%40gate.example%3A8787"

@@ -13,7 +13,7 @@ struct PasswordRulesTests {
         "countersign!?~(&^",
         "ada-lovelace ada", "countersign ada-lovelace", "éééééééééééé",
     ])
-    func whatIsEasyToGuessIsRefused(password: String) {
+    func guessablePasswordsAreRejected(password: String) {
         #expect(PasswordRules.fault(password, of: "ada-lovelace") != nil)
     }
 
@@ -23,7 +23,7 @@ struct PasswordRulesTests {
         "7391 5520 8846", "ich mag lila Kühe", "dragon-x48Kq72ms", "correct horse correct", "一二三四五六七八九十",
         "adalovelace wrote notes", "?~(_=;|^<&[*", "🦊🌲🚲🎺🧊🍋🪁🐙🛶🎲🧵🪴",
     ])
-    func whatIsNotIsTaken(password: String) {
+    func otherPasswordsAreAccepted(password: String) {
         #expect(PasswordRules.fault(password, of: "ada-lovelace") == nil)
     }
 

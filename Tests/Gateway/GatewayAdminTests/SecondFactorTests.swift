@@ -238,7 +238,7 @@ struct SecondFactorTests {
             try actions(bench) == ["second_factor.enable", "sign_in_rules.set", "second_factor.enable"])
     }
 
-    @Test func anOwnerTakesAwayWhatWasLostAndTheSessionsWithIt() throws {
+    @Test func anOwnerResetsALostFactorAndEndsItsSessions() throws {
         let owner = try bench.visitor(.owner, "root")
         let ada = try enrol(bench, try bench.visitor(.operator, "ada"))
         let path = "users/ada/second-factor"
@@ -252,7 +252,7 @@ struct SecondFactorTests {
         #expect(try actions(bench) == ["second_factor.enable", "second_factor.reset"])
     }
 
-    @Test func theOneTimeLinkTakesItAwayToo() throws {
+    @Test func theOneTimeLinkRemovesTheSecondFactorToo() throws {
         _ = try enrol(bench, try bench.visitor(.owner, "ada"))
         let link = try bench.apps.admins.makeSetupToken(at: bench.now)
         let body = #"{"token":"\#(link)","name":"ada","password":"a new one of my own"}"#
@@ -260,7 +260,7 @@ struct SecondFactorTests {
         #expect(try signIn(bench, "ada", code: nil, password: "a new one of my own").status == 200)
     }
 
-    @Test func aPasswordThatIsCommonIsRefusedWhereverOneIsSet() throws {
+    @Test func aPasswordThatIsCommonIsRejectedWhereverOneIsSet() throws {
         let owner = try bench.visitor(.owner, "ada")
         let any = owner.headers.merging(["If-Match": "*"]) { $1 }
         let link = try bench.apps.admins.makeSetupToken(at: bench.now)

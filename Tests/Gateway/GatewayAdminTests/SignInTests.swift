@@ -18,7 +18,7 @@ struct SignInTests {
             "POST", "setup", #"{"token":"\#(token)","name":"\#(name)","password":"\#(AdminBench.password)"}"#)
     }
 
-    @Test func theLinkIsGoodOnceForHalfAnHourAndOnlyWhileNobodyIsThere() throws {
+    @Test func theSetupLinkWorksOnceForHalfAnHourAndOnlyWithoutUsers() throws {
         let bench = try AdminBench()
         #expect(try bench.ask("GET", "setup").json["needed"] as? Bool == true)
         let late = try #require(try bench.gateway.makeSetupToken())
@@ -52,7 +52,7 @@ struct SignInTests {
         #expect(!nobody.matches(AdminBench.password) && PasswordHash.ofNobody(cost: cost) != nobody)
     }
 
-    @Test func aShortPasswordIsRefusedAndTheLinkStays() throws {
+    @Test func aShortPasswordIsRejectedAndTheLinkStays() throws {
         let bench = try AdminBench()
         let token = try #require(try bench.gateway.makeSetupToken())
         let short = try bench.ask(
@@ -122,7 +122,7 @@ struct SignInTests {
         #expect(try attempt(AdminBench.password) == 200)
     }
 
-    @Test func wrongPasswordsAreThrottledByNameAndAddressAndNobodyElse() throws {
+    @Test func wrongPasswordsAreThrottledByNameAndAddressOnly() throws {
         let bench = try AdminBench { $0.trustedProxies = AddressRange.loopback }
         _ = try bench.visitor(.owner, "ada")
         func attempt(_ name: String, _ password: String, from address: String) throws -> AdminBench.Answer {

@@ -51,7 +51,7 @@ struct ChunkParserTests {
         "5;a=b;c\r\nhello\r\n0\r\n\r\n",
         "5\r\nhello\r\n0\r\nX-Checksum: a\tb\u{e9}\r\ny:\r\n\r\n",
     ])
-    func chunksAreJoinedAndWhatFollowsIsLeft(text: String) {
+    func chunksAreJoinedAndLaterBytesAreKept(text: String) {
         #expect(Self.parse(text + "GET /") == Body(content: "hello", rest: "GET /", end: .end))
     }
 

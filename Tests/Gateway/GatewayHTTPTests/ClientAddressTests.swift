@@ -27,11 +27,11 @@ struct ClientAddressTests {
         ("10.1.2.3", ["203.0.113.5 10.9.9.9"], ""), ("10.1.2.3", ["1.1.1.1", "rubbish"], ""),
         ("10.1.2.3", [String(repeating: "10.9.9.9,", count: 40)], ""),
     ])
-    func onlyWhatTrustedProxiesWroteIsBelieved(peer: String, forwarded: [String], client: String) {
+    func onlyAddressesFromTrustedProxiesCount(peer: String, forwarded: [String], client: String) {
         #expect(ClientAddress.resolve(peer: peer, forwarded: forwarded, proxies: proxies) == client)
     }
 
-    @Test func nobodyIsTrustedUnlessNamed() {
+    @Test func noProxyIsTrustedByDefault() {
         #expect(
             ClientAddress.resolve(peer: "127.0.0.1", forwarded: ["1.1.1.1"], proxies: []) == "127.0.0.1")
     }
@@ -39,7 +39,7 @@ struct ClientAddressTests {
     @Test(arguments: [
         "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0/8", "::/129", "host", "", "1.2.3.4/",
     ])
-    func aRangeThatIsNoneIsRefused(text: String) {
+    func anInvalidRangeIsRejected(text: String) {
         #expect(AddressRange(text) == nil)
     }
 

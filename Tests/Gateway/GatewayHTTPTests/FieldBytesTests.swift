@@ -4,7 +4,7 @@ import Testing
 
 /// Field values are looked at eight bytes at a time, so each byte is tried at each place of such a group.
 struct FieldBytesTests {
-    @Test func aControlCharacterIsFoundWhereverItStands() {
+    @Test func controlCharactersAreFoundAnywhere() {
         for byte in UInt8.min...UInt8.max {
             let isControl = byte < 0x20 && byte != 0x09 || byte == 0x7F
             for place in 0..<19 {

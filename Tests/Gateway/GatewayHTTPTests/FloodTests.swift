@@ -81,7 +81,7 @@ struct FloodTests {
         }
     }
 
-    @Test func whatIsStoredIsNeverRefusedForTheSizeOfItsAnswer() throws {
+    @Test func storedRequestsAreAnsweredDespiteTheMemoryLimit() throws {
         try withGateway({ $0.limits.bodyMemoryBytes = 8 << 10 }) { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             // The response names each rejected event and exceeds all memory.
@@ -100,7 +100,7 @@ struct FloodTests {
 
     /// The client sends a rejected request again, so nothing is lost or done twice.
     @Test(arguments: [("GET", false, 503), ("POST", true, 503), ("POST", false, 200)])
-    func anAnswerThatThereIsNoMemoryForIsRefusedIfNothingChanged(
+    func anAnswerThatThereIsNoMemoryForIsRejectedIfNothingChanged(
         method: String, changesNothing: Bool, status: Int
     ) throws {
         var limits = GatewayLimits()
@@ -296,7 +296,7 @@ struct FloodTests {
         withExtendedLifetime((all, first)) {}
     }
 
-    @Test func anAddressWithoutConnectionsIsNotHeldUpByOneThatKeepsTrying() throws {
+    @Test func aNewAddressIsAdmittedBesideOneWithAllConnections() throws {
         var limits = GatewayLimits()
         limits.connections = 2
         let table = ConnectionTable(limits: limits)
@@ -309,7 +309,7 @@ struct FloodTests {
     }
 
     /// A flood does not cost a search for each new connection.
-    @Test func afterAFruitlessSearchThereIsNoneForAMoment() throws {
+    @Test func aFailedSearchIsNotRepeatedAtOnce() throws {
         var limits = GatewayLimits()
         limits.connections = 1
         let table = ConnectionTable(limits: limits)
@@ -332,7 +332,7 @@ struct FloodTests {
         #expect(places.take(.password, of: "192.0.2.201"))
     }
 
-    @Test func noAddressTakesAllPlacesOfALane() {
+    @Test func oneAddressCannotUseAllSlots() {
         let places = RequestPermits()
         let ofOne = (0..<100).filter { places.take(.password, of: "2001:db8::\($0)") }.count
         #expect(ofOne == 4)

@@ -50,7 +50,7 @@ struct HeadParserTests {
         }
     }
 
-    @Test func aHeadIsReadOnceAndWhatFollowsIsLeft() {
+    @Test func aHeadIsParsedOnceAndLaterBytesAreKept() {
         let text = "POST /v1/batch?a=b HTTP/1.1\r\nHost: a\r\nContent-Length:\t 12 \r\nx:\r\n\r\nGET / HTTP"
         let head = Self.parse(text)
         #expect(

@@ -16,7 +16,7 @@ struct OutboundRequestTests {
         ).perform().body
     }
 
-    @Test func anAnswerThatIsTooLongIsNone() throws {
+    @Test func anAnswerThatIsTooLongIsAFailure() throws {
         let server = try WebhookServer { _ in .answer(200, body: String(repeating: "x", count: 1_000)) }
         defer { server.close() }
         #expect(try ask(server, maximumBytes: 1_000).count == 1_000)
@@ -27,7 +27,7 @@ struct OutboundRequestTests {
         #expect(failure?.reason == "its answer is longer than 999 bytes")
     }
 
-    @Test func anAnswerWithoutAnEndIsLeft() throws {
+    @Test func anEndlessAnswerIsAbandoned() throws {
         let server = try WebhookServer { _ in .endless }
         defer { server.close() }
         let failure = #expect(throws: OutboundRequest.Failure.self) {

@@ -99,7 +99,7 @@ struct ServerLoopTests {
 
     /// Otherwise each of the 100 responses would wait for the loop's timeout of a second,
     /// and the waiting request would time out first.
-    @Test func whoWaitsKeepsNobodyElseWaiting() throws {
+    @Test func aWaitingRequestDelaysNoOther() throws {
         let begun = DispatchSemaphore(value: 0)
         let end = Lock<[@Sendable () -> Void]>([])
         let server = try HTTPServer(limits: GatewayLimits(), observer: HeardRequests(), loopCount: 1) {
@@ -122,7 +122,7 @@ struct ServerLoopTests {
         #expect(waiting.answer()?.status == 200)
     }
 
-    @Test func stoppingAnswersWhatHasBegunOnAllLoops() throws {
+    @Test func stoppingAnswersBegunRequestsOfAllLoops() throws {
         let gated = try Gated(GatewayLimits())
         let port = try gated.server.start(host: "127.0.0.1", port: 0)
         let connections = try (0..<Gated.connections).map { _ in try gated.begin(port) }
@@ -152,7 +152,7 @@ struct ServerLoopTests {
     }
 
     /// A flood does not cost a search for each piece.
-    @Test func afterAFruitlessSearchForMemoryThereIsNoneForAMoment() throws {
+    @Test func aFailedSearchForMemoryIsNotRepeatedAtOnce() throws {
         let table = ConnectionTable(limits: GatewayLimits())
         let holders = EvictionQueue(limit: 20_000, connections: table)
         let sender = try PeerSocket(in: table, .receiving)

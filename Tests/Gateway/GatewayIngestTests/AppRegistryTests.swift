@@ -104,7 +104,7 @@ struct AppRegistryTests {
         #expect(try !verify())
     }
 
-    @Test func aVerifiedTokenIsNotRememberedOverAChangeOfWhatItMustLookLike() throws {
+    @Test func aPolicyChangeInvalidatesCachedTokens() throws {
         var policy = ClaimsPolicy()
         policy.audiences = ["shop"]
         policy.requiresAudience = true

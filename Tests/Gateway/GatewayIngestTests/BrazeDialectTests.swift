@@ -87,7 +87,7 @@ struct BrazeDialectTests {
         #expect(try rows().isEmpty)
     }
 
-    @Test func anUnknownKeyAndABadBodyAreSaidPlainly() throws {
+    @Test func anUnknownKeyAndABadBodyAreReportedPlainly() throws {
         let unknown = connection.post("{}", path: "/api/v3/data", headers: ["X-Braze-Api-Key": "nobody"])
         #expect(unknown?.json["code"] as? String == "invalid_api_key")
         // The body of a request with an unknown API key is not read.
@@ -131,7 +131,7 @@ struct BrazeDialectTests {
         ("content_cards/sync", #""cards":[]"#), ("feature_flags/sync", #""feature_flags":[]"#),
         ("template", #""templated_message":null"#),
     ])
-    func whatThereIsNoneOfIsAnsweredEmpty(path: String, expected: String) throws {
+    func unsupportedResourcesAreAnsweredEmpty(path: String, expected: String) throws {
         let body = #"{"device_id":"device-1","user_id":"user-1","last_full_sync_at":0}"#
         func ask(_ token: String?, key: String? = nil) throws -> TestAnswer {
             var headers = ["X-Braze-Api-Key": key ?? fixture.writeKey]
@@ -145,7 +145,7 @@ struct BrazeDialectTests {
         #expect(try rows().isEmpty)
     }
 
-    @Test func whoAsksForTriggersGetsAnEmptyList() throws {
+    @Test func triggersAreAnEmptyList() throws {
         let body = Self.body.replacing(
             #""respond_with":{"user_id":"user-1"}"#,
             with: #""respond_with":{"user_id":"user-1","triggers":true}"#)

@@ -34,7 +34,7 @@ struct EventProofTests {
         (.optional, false, ["warned", "10", "0", "optional", "native", nil, "1"]),
         (.disabled, true, ["not_judged", nil, "0", "disabled", "native", nil, "1"]),
     ])
-    func anEventSaysHowItsTokenWasJudged(
+    func anEventSaysHowItsTokenWasChecked(
         enforcement: Enforcement, hasToken: Bool, row: [String?]
     ) throws {
         let fixture = try GatewayFixture(.standard, enforcement: enforcement)
@@ -49,7 +49,7 @@ struct EventProofTests {
         #expect(try rows(fixture) == [row])
     }
 
-    @Test func aTokenThatIsNotValidLeavesItsCodeAndNothingThatItSays() throws {
+    @Test func anInvalidTokenLeavesItsCodeAndNoClaims() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .optional)
         _ = try native(fixture, trackEvent("m-1"), token: try token(fixture, lifetime: -600))
         #expect(try rows(fixture) == [["warned", "22", "0", "optional", "native", nil, "1"]])

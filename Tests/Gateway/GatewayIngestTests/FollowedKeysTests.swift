@@ -215,7 +215,7 @@ struct FollowedKeysTests {
         #expect(publisher.asked == 1)
     }
 
-    @Test func aPrivateAddressIsRefusedUnlessAllowed() throws {
+    @Test func aPrivateAddressIsRejectedUnlessAllowed() throws {
         for url in ["https://127.0.0.1:1/", "https://[::1]:1/", "https://localhost:1/"] {
             let request = OutboundRequest(
                 url: url, allowsPrivateAddresses: false, timeoutMilliseconds: 2_000, maximumBytes: 1_000)

@@ -45,7 +45,7 @@ struct ForgedIdentityTests {
         )
     }
 
-    @Test func aUserOutsideTheRampOpensItForNobodyElse() throws {
+    @Test func aUserOutsideThePercentageDoesNotExemptOthers() throws {
         try ramp(50)
         let outside = users(inside: false, of: 50, count: 2)
         let inside = users(inside: true, of: 50, count: 1)
@@ -67,7 +67,7 @@ struct ForgedIdentityTests {
         #expect(try stored() == 1)
     }
 
-    @Test func aUserOutsideTheRampOpensItForNobodyElseInBrazesShape() throws {
+    @Test func aUserOutsideThePercentageDoesNotExemptOthersInBrazesShape() throws {
         try ramp(50)
         let outside = users(inside: false, of: 50, count: 1)[0]
         let victim = users(inside: true, of: 50, count: 1)[0]
@@ -92,7 +92,7 @@ struct ForgedIdentityTests {
         #"{"type":"alias","anonymousId":"victim","userId":"user-1","previousId":"victim","messageId":"m"}"#,
         #"{"type":"track","event":"e","userId":"user-1","previousId":"victim","messageId":"m"}"#,
     ])
-    func anAliasOfSomebodyElseIsRefused(event: String) throws {
+    func anAliasOfAnotherUserIsRejected(event: String) throws {
         #expect(try post(batch(event), as: "user-1").authErrorCode == 28)
         #expect(try post(batch(event), as: "victim").authErrorCode == 28)
         #expect(try post(batch(event)).authErrorCode == 26)
@@ -100,7 +100,7 @@ struct ForgedIdentityTests {
     }
 
     @Test(arguments: ["/v1/alias", "/v1/track", "/v1/batch"])
-    func anAliasOfSomebodyElseIsNoAnonymousEvent(path: String) throws {
+    func anAliasOfAnotherUserIsNotAnonymous(path: String) throws {
         let event = #"{"type":"alias","event":"e","anonymousId":"a","previousId":"victim","messageId":"m"}"#
         let body = path == "/v1/batch" ? batch(event) : event
         #expect(try post(body, path: path).authErrorCode == 26)
@@ -111,7 +111,7 @@ struct ForgedIdentityTests {
         #expect(try stored() == 1)
     }
 
-    @Test func anExternalIDOfSomebodyElseIsAUserIDInBrazesShape() throws {
+    @Test func anotherUsersExternalIDIsAUserIDInBrazesShape() throws {
         let headers = ["X-Braze-Api-Key": fixture.writeKey]
         let mine = headers.merging(["X-Braze-Auth-Signature": try fixture.token(for: "user-1")]) { $1 }
         for body in [
@@ -128,7 +128,7 @@ struct ForgedIdentityTests {
     }
 
     @Test(arguments: [#"["victim"]"#, #"{"id":"victim"}"#, "7.5", "true", #""vic\u0000tim""#])
-    func anIDThatIsNoneIsRefusedWhereverItNamesAUser(id: String) throws {
+    func invalidIDsAreRejectedInEveryMember(id: String) throws {
         for type in ["track", "identify", "page"] {
             let event =
                 #"{"type":"\#(type)","event":"e","anonymousId":"a","messageId":"m","previousId":\#(id)}"#
@@ -148,7 +148,7 @@ struct ForgedIdentityTests {
         #expect(try stored() == 0)
     }
 
-    @Test func aLocationBelongsToTheTokensUserWhateverItSays() throws {
+    @Test func aLocationBelongsToTheTokensUser() throws {
         let record =
             #"{"location":{"coords":{"latitude":1,"longitude":2},"uuid":"u","extras":{"user_id":"victim"}},"user_id":"victim","userId":"victim"}"#
         let answer = connection.post(
@@ -163,7 +163,7 @@ struct ForgedIdentityTests {
     private let genuine =
         #"{"type":"track","event":"paid","userId":"victim","anonymousId":"d","messageId":"m-1"}"#
 
-    @Test func aMessageIDThatSomebodyElseHasUsedIsFree() throws {
+    @Test func messageIDsOfOtherUsersCanBeUsed() throws {
         let forged = [
             (#"{"type":"track","event":"x","anonymousId":"x","messageId":"m-1"}"#, nil),
             // Kinds of IDs are separate namespaces, even if the values look alike.
@@ -185,7 +185,7 @@ struct ForgedIdentityTests {
         #expect(try stored() == forged.count + 1)
     }
 
-    @Test func aMessageIDThatSomebodyElseHasUsedIsFreeInBrazesShape() throws {
+    @Test func messageIDsOfOtherUsersCanBeUsedInBrazesShape() throws {
         func send(_ event: String, as user: String? = nil) throws {
             var headers = ["X-Braze-Api-Key": fixture.writeKey]
             if let user { headers["X-Braze-Auth-Signature"] = try fixture.token(for: user) }

@@ -85,7 +85,7 @@ struct GeolocationDialectTests {
             post(Self.record, authorization: "Bearer \(unnamed)", path: "/api/locations/shop")?.status == 200)
     }
 
-    @Test func badBodiesAreSaidPlainly() throws {
+    @Test func badBodiesAreReportedPlainly() throws {
         let authorization = "Bearer " + (try token())
         #expect(post("5", authorization: authorization)?.json["code"] as? String == "invalid_batch")
         #expect(post("{", authorization: authorization)?.json["code"] as? String == "invalid_json")

@@ -50,7 +50,7 @@ struct KeyRingTests {
         #expect(try status(next) == 401)
     }
 
-    @Test func thereAreThreeSlotsAndAKeyStandsInOne() throws {
+    @Test func anAppHasThreeSlotsAndAKeyIsInOne() throws {
         #expect(
             #expect(throws: GatewayError.self) {
                 try fixture.apps.addKey(fixture.signingKey.publicKey.jwk, to: "shop")
@@ -70,7 +70,7 @@ struct KeyRingTests {
             try slots() == [more[1].thumbprint, fixture.signingKey.publicKey.thumbprint, more[0].thumbprint])
     }
 
-    @Test func aPrivateKeyIsRefusedLoudly() throws {
+    @Test func aPrivateKeyIsRejectedLoudly() throws {
         let error = #expect(throws: GatewayError.self) {
             try fixture.apps.addKey(fixture.signingKey.privatePEM, to: "shop")
         }
@@ -79,7 +79,7 @@ struct KeyRingTests {
         #expect(error?.reason.contains("BEGIN") == false)
     }
 
-    @Test func eachKeyCountsWhatItVerified() throws {
+    @Test func eachKeyCountsItsVerifications() throws {
         let second = try SharedKeys.stranger()
         _ = try fixture.apps.addKey(second.publicKey.pem, to: "shop")
         for _ in 0..<3 { _ = try status(second) }

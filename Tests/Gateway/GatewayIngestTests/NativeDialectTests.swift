@@ -104,7 +104,7 @@ struct NativeDialectTests {
         #expect(try stored() == ["m-1", "m-2"])
     }
 
-    @Test func anUnknownWriteKeyIsNoTokenProblem() throws {
+    @Test func anUnknownWriteKeyIsNotATokenProblem() throws {
         for headers in [[:], ["X-Write-Key": "wk_nobody"], ["Authorization": "Basic Og=="]] {
             let answer = try #require(connection.post(batch(trackEvent("m-1")), headers: headers))
             #expect(answer.status == 401)
@@ -113,7 +113,7 @@ struct NativeDialectTests {
         }
     }
 
-    @Test func twoDifferentCredentialsAreRefused() throws {
+    @Test func twoDifferentCredentialsAreRejected() throws {
         var headers = try signed()
         headers["X-Countersign-Signature"] = "other"
         #expect(

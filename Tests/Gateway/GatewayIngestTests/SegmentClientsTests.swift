@@ -116,7 +116,7 @@ struct SegmentClientsTests {
         #expect(unknown.json["code"] as? String == "invalid_write_key")
     }
 
-    @Test func customerIOsClientsAreToldWhereTheirsLooks() throws {
+    @Test func unsupportedCustomerIORequestsAreExplained() throws {
         let answer = try #require(
             connection.send("PUT", "/api/v1/customers/5", [:], Array("{}".utf8)))
         #expect(answer.status == 400)

@@ -36,7 +36,7 @@ struct ConditionTests {
         #expect(hasChanged.withLock { $0 })
     }
 
-    @Test func allWhoWaitAreWoken() {
+    @Test func allWaitersAreWoken() {
         let waiting = Lock(0)
         let isOver = Lock(false)
         let done = DispatchSemaphore(value: 0)

@@ -11,7 +11,7 @@ struct EventArrivalsTests {
     }
 
     /// Otherwise an event stored between the query and the wait would be read only after the next event.
-    @Test func whatComesBetweenTheLookAndTheWaitWakesAtOnce() {
+    @Test func eventsBetweenReadAndWaitWakeAtOnce() {
         let ticket = arrivals.ticket
         arrivals.note(["shop"])
         #expect(wait(for: "shop", since: ticket) == nil)
@@ -26,7 +26,7 @@ struct EventArrivalsTests {
         #expect(arrivals.awaited == ["blog"])
     }
 
-    @Test func whoWasWokenOrHasGivenUpIsWokenNoMore() throws {
+    @Test func finishedWaitersAreNotWoken() throws {
         let first = try #require(wait(for: "shop", since: arrivals.ticket))
         let second = try #require(wait(for: "shop", since: arrivals.ticket))
         #expect(arrivals.cancel(first))

@@ -64,7 +64,7 @@ struct ExportScheduleTests {
         #expect(traces(at: 0) == ExportSchedule.batch)
     }
 
-    @Test func whatDoesNotFitIsDroppedAndCounted() {
+    @Test func spansBeyondTheLimitAreDroppedAndCounted() {
         for _ in 0..<ExportSchedule.mostWaiting { _ = schedule.add(request, at: 0) }
         #expect(schedule.droppedSpans == 0)
         for _ in 0..<3 { _ = schedule.add(request, at: 0) }
@@ -104,7 +104,7 @@ struct ExportScheduleTests {
         #expect(wait(at: 35) == ExportSchedule.retry.maximumServerDelay)
     }
 
-    @Test func whatIsRefusedIsNotSentAgain() {
+    @Test func rejectedBatchesAreNotSentAgain() {
         _ = schedule.add(request, at: 0)
         #expect(traces(at: 5) == 1)
         schedule.ended(.rejected, at: 5, jitter: 1)
@@ -173,7 +173,7 @@ struct ExportScheduleTests {
         (413, .rejected), (500, .rejected), (429, .failed(retryAfter: 7)), (502, .failed(retryAfter: 7)),
         (503, .failed(retryAfter: 7)), (504, .failed(retryAfter: 7)),
     ])
-    func anAnswerSaysWhatBecameOfIt(status: Int, expected: ExportSchedule.Outcome) {
+    func answersAreClassified(status: Int, expected: ExportSchedule.Outcome) {
         #expect(OTLPAnswer(status: status, retryAfterSeconds: 7, body: []).outcome == expected)
     }
 
@@ -192,7 +192,7 @@ struct ExportScheduleTests {
         ),
         (#"{"partialSuccess":{"rejectedSpans":-1,"rejectedDataPoints":"1"}}"#, 0, "1 rejected: "),
     ])
-    func aPartThatWasNotTakenIsSaid(body: String, spans: Int, detail: String) {
+    func aPartThatWasNotTakenIsReported(body: String, spans: Int, detail: String) {
         let partial = OTLPAnswer(status: 200, retryAfterSeconds: nil, body: Array(body.utf8)).partialSuccess
         #expect(partial?.spans == spans)
         #expect(partial?.detail == detail)

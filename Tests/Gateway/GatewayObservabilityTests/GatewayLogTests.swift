@@ -48,7 +48,7 @@ struct GatewayLogTests {
             seconds: 0.0123456)
     }
 
-    @Test func aRequestIsOneLineWithWhatMatters() {
+    @Test func aRequestIsOneLine() {
         let sink = Sink()
         let log = GatewayLog(level: .info, gatherSeconds: 0) { sink.write($0) }
         let trace = TraceParent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
@@ -84,7 +84,7 @@ struct GatewayLogTests {
         #expect(text.hasPrefix(#"{"time":"1970-01-01T00:00:00.250Z","#), "\(text)")
     }
 
-    @Test func whatAClientSendsStaysText() throws {
+    @Test func textFromClientsIsEscaped() throws {
         let sink = Sink()
         let log = GatewayLog(level: .info, gatherSeconds: 0) { sink.write($0) }
         let nasty = "/\u{1B}[31m\"\\\n\r\u{85}\u{9B}\u{2028}ü😀" + String(repeating: "x", count: 1_000)
@@ -101,7 +101,7 @@ struct GatewayLogTests {
         (200, "/v1/batch", LogLevel.info), (200, "/livez", .debug), (503, "/readyz", .error),
         (401, "/v1/batch", .warning), (200, "/metrics", .debug),
     ])
-    func theLevelSaysWhatIsWorthReading(status: Int, route: String, expected: LogLevel) {
+    func theLevelFollowsTheStatus(status: Int, route: String, expected: LogLevel) {
         #expect(GatewayLog.level(of: record(route: route, status: status)) == expected)
     }
 
@@ -121,7 +121,7 @@ struct GatewayLogTests {
         #expect(sink.lines.count == 1)
     }
 
-    @Test func aSlowReaderBlocksNobodyAndTheLossIsSaid() throws {
+    @Test func aSlowReaderBlocksNoRequestAndTheLossIsLogged() throws {
         let sink = Sink(isSlow: true)
         let log = GatewayLog(level: .info, capacity: 10, gatherSeconds: 0) { sink.write($0) }
         log.requestEnded(record())
@@ -153,7 +153,7 @@ struct GatewayLogTests {
         "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-0af7-b7ad6b7169203331-01", "",
         "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0g",
     ])
-    func aTraceParentThatIsNotValidIsNone(text: String) {
+    func anInvalidTraceParentIsIgnored(text: String) {
         #expect(TraceParent(text) == nil)
     }
 

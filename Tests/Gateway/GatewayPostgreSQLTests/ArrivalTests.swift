@@ -15,7 +15,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func whatAnotherGatewayStoresWakesWhoeverWaits() async throws {
+        @Test func eventsOfAnotherGatewayWakeWaitingRequests() async throws {
             try await TestDatabase.use { database in
                 let (here, there) = (try database.openEvents(), try database.openEvents())
                 defer {

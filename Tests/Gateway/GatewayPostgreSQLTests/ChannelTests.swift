@@ -42,7 +42,7 @@ extension PostgreSQLTests {
         }
 
         @Test(arguments: [ClusterMessage.Kind.watch, .question, .answer])
-        func whatIsAskedIsHeardAtOnce(kind: ClusterMessage.Kind) throws {
+        func requestsToOtherGatewaysArriveAtOnce(kind: ClusterMessage.Kind) throws {
             try TestDatabase.use { database in
                 let (one, other) = (End("one", database), End("other", database))
                 defer { for end in [one, other] { end.channel.stop() } }
@@ -53,7 +53,7 @@ extension PostgreSQLTests {
         }
 
         /// Verdicts come up to a thousand times a second, and commits with NOTIFY wait for each other.
-        @Test func nobodyIsNotifiedOfVerdicts() throws {
+        @Test func verdictsCauseNoNotification() throws {
             try TestDatabase.use { database in
                 let end = End("one", database)
                 defer { end.channel.stop() }

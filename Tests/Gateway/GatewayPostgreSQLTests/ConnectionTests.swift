@@ -99,7 +99,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aLostConnectionSaysSo() throws {
+        @Test func aLostConnectionIsReported() throws {
             try TestDatabase.use(migrated: false) { database in
                 let connection = try database.connect()
                 let pid = try #require(try connection.first("SELECT pg_backend_pid()") { $0.int64(0) })

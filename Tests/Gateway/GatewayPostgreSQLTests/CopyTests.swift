@@ -344,7 +344,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func whatIsNotEmptyOrRunsIsRefused() throws {
+        @Test func runningSourcesAndNonEmptyTargetsAreRejected() throws {
             try TestDatabase.use { database in
                 let (folder, keys) = (try TestFolder(), try TestFolder())
                 try FileManager.default.removeItem(atPath: folder.path)

@@ -11,7 +11,7 @@ import Testing
 extension PostgreSQLTests {
     @Suite struct EventPositionTests {
         /// The first transaction commits last. A reader must not skip its events.
-        @Test func whatIsStillBeingStoredIsNotPassed() throws {
+        @Test func readersStopBeforeOpenTransactions() throws {
             try TestDatabase.use { database in
                 let store = try database.openEvents()
                 defer { store.close() }
@@ -55,7 +55,7 @@ extension PostgreSQLTests {
         }
 
         /// Two gateways with two connections each, and a stream that follows them.
-        @Test func whoFollowsFourWritersMissesNothing() async throws {
+        @Test func aReaderOfFourWritersMissesNoEvent() async throws {
             try await TestDatabase.use { database in
                 let stores = [try database.openEvents(), try database.openEvents()]
                 defer { for store in stores { store.close() } }
@@ -99,7 +99,7 @@ extension PostgreSQLTests {
         }
 
         /// As when the clients of several gateways retry together.
-        @Test func theSameIDsInAnyOrderWaitForNobody() async throws {
+        @Test func equalIDsInAnyOrderDoNotDeadlock() async throws {
             try await TestDatabase.use { database in
                 let stores = [
                     try database.openEvents(), try database.openEvents(), try database.openEvents(),
@@ -125,7 +125,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func whatIsAcknowledgedIsStoredOnceWhileConnectionsAreCut() async throws {
+        @Test func acknowledgedEventsAreStoredOnceDespiteCutConnections() async throws {
             try await TestDatabase.use { database in
                 let store = try database.openEvents()
                 defer { store.close() }

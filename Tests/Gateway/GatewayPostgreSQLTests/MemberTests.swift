@@ -106,7 +106,7 @@ extension PostgreSQLTests {
         }
 
         /// Cut off, it is not current any more within its time, also when it hangs rather than fails.
-        @Test func whoeverCannotReadIsNotCurrent() throws {
+        @Test func aGatewayThatCannotReadIsNotCurrent() throws {
             try TestDatabase.use { database in
                 let bench = try Bench(database, "g")
                 defer { bench.member.stop() }

@@ -13,7 +13,7 @@ extension PostgreSQLTests {
     @Suite(.timeLimit(.minutes(5)))
     struct PostgreSQLStorageTests {
         @Test(arguments: StorageConformance.checks.filter { !$0.needsCopy })
-        func doesWhatEveryEngineMust(_ check: StorageConformance) throws {
+        func passesTheConformanceSuite(_ check: StorageConformance) throws {
             try TestDatabase.use { database in
                 let folder = try TestFolder()
                 try check.run(on: try folder.storage(database), settle: database.settle) { _ in

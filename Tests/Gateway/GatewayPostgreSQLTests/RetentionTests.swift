@@ -19,7 +19,7 @@ extension PostgreSQLTests {
             return rules
         }
 
-        @Test func aDayThatNobodyKeepsIsDropped() throws {
+        @Test func theExpiredPartitionOfADayIsDropped() throws {
             try TestDatabase.use { database in
                 let old = Self.now - 10 * Self.day
                 let day = Int(old / Self.day)
@@ -117,7 +117,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func whatCameBeforeItsPartitionMovesIntoIt() throws {
+        @Test func rowsOfTheDefaultPartitionMoveToTheirDay() throws {
             try TestDatabase.use { database in
                 let connection = try database.connect()
                 let today = Int(Self.now / Self.day)

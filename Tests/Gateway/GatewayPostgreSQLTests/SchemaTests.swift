@@ -24,7 +24,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aNewerSchemaIsRefusedInWords() throws {
+        @Test func aNewerSchemaIsRejectedInWords() throws {
             try TestDatabase.use { database in
                 try database.connect().execute("INSERT INTO schema_version VALUES (999, now(), 'later')")
                 let error = #expect(throws: GatewayError.self) {

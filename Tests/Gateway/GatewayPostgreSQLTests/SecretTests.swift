@@ -99,7 +99,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func whatIsSealedOpensInItsRowAndWithItsKeyOnly() throws {
+        @Test func sealedValuesOpenOnlyInTheirRowAndWithTheirKey() throws {
             try TestDatabase.use { database in
                 let (folder, other) = (try TestFolder(), try TestFolder())
                 let apps = try folder.storage(database).openControl(as: .account)

@@ -121,7 +121,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aKeyThatWasDeletedAtOneIsRefusedByTheOthersFromTheAnswerOn() throws {
+        @Test func aKeyThatWasDeletedAtOneIsRejectedByTheOthersFromTheAnswerOn() throws {
             try use(3) { bench, _ in
                 for round in 0..<5 {
                     if round > 0 {
@@ -154,7 +154,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func whoeverIsCutOffAcceptsNothingAndComesBack() throws {
+        @Test func aCutOffGatewayRejectsRequestsUntilItReconnects() throws {
             try use(1) { bench, database in
                 #expect(try bench.store(0, "a", token: bench.token) == 200)
                 #expect(try bench.ask(0, "GET", "/readyz").status == 200)
@@ -177,7 +177,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func whatWasMadeUnderAKeyAtOneIsNotMadeAgainAtAnotherOrAfterARestart() throws {
+        @Test func idempotencyKeysCountAtAllGatewaysAndAfterARestart() throws {
             try use(2) { bench, database in
                 let first = try bench.make(0, key: "a")
                 #expect(first.status == 201)

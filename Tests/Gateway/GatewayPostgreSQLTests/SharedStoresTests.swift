@@ -131,7 +131,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aFileThatDoesNotOpenTheTokenKeysIsRefused() throws {
+        @Test func aFileThatDoesNotOpenTheTokenKeysIsRejected() throws {
             try TestDatabase.use { database in
                 let (folder, other) = (try TestFolder(), try TestFolder())
                 _ = try folder.storage(database).openSecrets()

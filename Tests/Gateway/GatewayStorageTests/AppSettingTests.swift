@@ -22,7 +22,7 @@ struct AppSettingTests {
 
     private func text(_ json: JSONValue) -> String { String(decoding: json.bytes, as: UTF8.self) }
 
-    @Test func anEntryOfTheAuditLogHasWhatWasAndWhatIs() throws {
+    @Test func anAuditEntryHasTheOldAndNewValues() throws {
         var rules: [TokenRules] = [TokenRules()]
         for seconds in [60, 120] {
             var next = TokenRules()
@@ -35,7 +35,7 @@ struct AppSettingTests {
         #expect(entries.map(\.after) == [text(rules[2].json), text(rules[1].json)])
     }
 
-    @Test func whatIsTakenAwayIsForgottenAndNoted() throws {
+    @Test func removedSettingsAreDeletedAndAudited() throws {
         let url = "https://keys.example/jwks.json"
         try apps.setKeySource(url: url, of: "shop")
         #expect(try apps.settingIfSet(KeySources.self, of: "shop")?.all.map(\.url) == [url])
@@ -47,7 +47,7 @@ struct AppSettingTests {
         #expect(entries.map { $0.after != nil } == [false, true])
     }
 
-    @Test func aWholeNewValueHasWhatIsStandardWhereItSaysNothing() {
+    @Test func omittedMembersGetDefaults() {
         var rules = AppRules()
         rules.origins = ["https://shop.example"]
         rules.retentionDays = 5
@@ -67,7 +67,7 @@ struct AppSettingTests {
     }
 
     /// An unknown value, stored by a later version, counts as the strictest one.
-    @Test func aWordThatIsNotKnownCountsAsTheStrictest() throws {
+    @Test func anUnknownModeCountsAsTheStrictest() throws {
         var project = ProjectSettings.standard(for: "shop")
         project.customerTokens = .allowed
         try apps.setProject(project, for: "shop")

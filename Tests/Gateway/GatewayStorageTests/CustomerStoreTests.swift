@@ -61,7 +61,7 @@ final class CustomerStoreTests {
         try customers.property(name, of: try #require(try customer(ids)))
     }
 
-    @Test func aCookieBecomesTheProfileOfWhoSignsIn() throws {
+    @Test func aCookiesProfileBecomesTheSignedInCustomers() throws {
         try apply(["cookie": "A"], ["seen": "1"])
         let anonymous = try #require(try customer(["cookie": "A"]))
         #expect(!anonymous.isIdentified)

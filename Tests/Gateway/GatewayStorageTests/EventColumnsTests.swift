@@ -50,7 +50,7 @@ struct EventColumnsTests {
         ) { $0.optionalText(0) ?? "" }
     }
 
-    @Test func whatIsReadIsWhatWasStored() throws {
+    @Test func eventsAreReadAsStored() throws {
         // Only the first is as it is written again.
         let requests = [
             Self.uuid, Self.uuid.uppercased(), "r-1", "01989f6e+7d3a-7c11-8e5b-0123456789ab", "",
@@ -110,7 +110,7 @@ struct EventColumnsTests {
         #expect(try rows("app_id || key_number") == ["blog1", "news2", "shop3"])
     }
 
-    @Test func aFileOfTheVersionBeforeIsReadAndGoesOn() throws {
+    @Test func aFileOfTheVersionBeforeIsReadAndContinues() throws {
         do {
             let old = try SQLiteConnection(path: path)
             try old.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL")

@@ -70,7 +70,7 @@ struct EventCountsTests {
     }
 
     /// Copies the files of a running store, as a kill would leave them.
-    @Test func whoeverIsKilledBetweenTwoCountsLosesNone() throws {
+    @Test func aKillBetweenTwoCountsLosesNoCount() throws {
         let live = try path(in: "live")
         let killed = try path(in: "killed")
         let store = try open(live)
@@ -93,7 +93,7 @@ struct EventCountsTests {
         #expect(try log(killed).keyUses(of: "blog").map(\.verified) == [1])
     }
 
-    @Test func whatOthersDeleteBeforeItIsCountedIsTakenOffOnce() throws {
+    @Test func eventsDeletedBeforeTheyAreCountedAreSubtractedOnce() throws {
         let path = try path(in: "live")
         let store = try open(path)
         try append("m-1", to: store)

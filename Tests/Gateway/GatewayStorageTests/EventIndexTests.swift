@@ -146,7 +146,7 @@ struct EventIndexTests {
         }
     }
 
-    @Test func runsAreMergedAndWhatWasMergedGoes() throws {
+    @Test func mergedRunsAreDeleted() throws {
         let log = try open()
         for number in 0..<64 { #expect(try store("m-\(number)", user: "ada", in: log)) }
         log.close()
@@ -157,7 +157,7 @@ struct EventIndexTests {
         #expect(try messages(user: "ada") == (0..<64).map { "m-\($0)" })
     }
 
-    @Test func whatWasNotCommittedIsNoDuplicate() throws {
+    @Test func uncommittedEventsAreNotDuplicates() throws {
         let log = try open()
         defer { log.close() }
         #expect(try store("m-1", user: "ada", in: log))
@@ -178,7 +178,7 @@ struct EventIndexTests {
     }
 
     /// Two user ids with different bytes can be equal as Swift strings.
-    @Test func usersOfABatchAreToldApartByBytes() throws {
+    @Test func usersOfABatchAreDistinguishedByBytes() throws {
         let log = try open()
         defer { log.close() }
         let users = ["zo\u{E9}", "zoe\u{301}"]
@@ -191,7 +191,7 @@ struct EventIndexTests {
     }
 
     /// Later versions read these runs, so the hashes must not change.
-    @Test func hashesAreWhatTheyWere() {
+    @Test func hashesDoNotChange() {
         let hasher = IndexHasher(secret: Array(0..<32))
         let key = hasher.key(
             of: EventIdentity(appID: "shop", sender: .user("ada"), messageID: "m-1"))
@@ -283,7 +283,7 @@ struct EventIndexTests {
     }
 
     /// The clock was wrong in the middle, so times do not follow the order of the events.
-    @Test func aSearchByTimePassesOverWhatItCannotBeIn() throws {
+    @Test func aSearchByTimeSkipsImpossibleRanges() throws {
         let times: [Int64] = [100, 110, 5, 7, 120, 1_000_000, 130, 140, 150]
         let log = try open()
         for (round, time) in times.enumerated() {
@@ -315,7 +315,7 @@ struct EventIndexTests {
         #expect(try reader.newest(query, before: nil, limit: 100).events.count == 18)
     }
 
-    @Test func whoBecomesAnEventsUserLaterIsFoundByIt() throws {
+    @Test func eventsAttributedLaterAreFoundByTheirUser() throws {
         let log = try open()
         var early = event("sha256-a", device: "d-1")
         early.isIdentifiedByContent = true
@@ -352,7 +352,7 @@ struct EventIndexTests {
         return users
     }
 
-    @Test func retentionTakesUsersAndRunsAlong() throws {
+    @Test func retentionDeletesUsersAndRunsToo() throws {
         let log = try open()
         defer { log.close() }
         var rules = AppRules()
@@ -457,7 +457,7 @@ struct EventIndexTests {
             return try #require(text.firstMatch(of: #/rchar: (\d+)/#).flatMap { Int($0.output.1) })
         }
 
-        @Test func openingReadsAlmostNothingOfWhatIsInRuns() throws {
+        @Test func openingReadsAlmostNothingOfTheRuns() throws {
             let body = Array("\"\(String(repeating: "x", count: 9_998))\"".utf8)
             let first = try open()
             for number in 0..<400 {

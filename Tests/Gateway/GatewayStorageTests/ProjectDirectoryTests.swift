@@ -109,7 +109,8 @@ struct ProjectDirectoryTests {
         (.consentCategory, #"{"id":"c","sources":{"crm":"yes"}}"#, "sources.crm must"),
         (.consentCategory, #"{"id":"c","translations":{"en":{"name":7}}}"#, "translations.en.name must"),
     ])
-    func whatClientsCouldNotDecodeIsNotStored(kind: ProjectItem.Kind, json: String, says: String) throws {
+    func messagesThatClientsCannotDecodeAreRejected(kind: ProjectItem.Kind, json: String, says: String) throws
+    {
         let error = #expect(throws: GatewayError.self) {
             try directory.projects.put(kind, json: json, in: "shop")
         }

@@ -71,7 +71,7 @@ struct RetentionSweeperTests {
         } ?? []
     }
 
-    @Test func whatIsOlderThanItsAppKeepsGoesAndNothingElse() throws {
+    @Test func onlyEventsOlderThanTheAppsRetentionAreDeleted() throws {
         for day in 1...5 {
             try add("short", day: Int64(day))
             try add("long", day: Int64(day))
@@ -94,7 +94,7 @@ struct RetentionSweeperTests {
         #expect(try left("short") == [5])
     }
 
-    @Test func theOldestGoWhileThereIsTooMuch() throws {
+    @Test func theOldestEventsAreDeletedOverTheByteLimit() throws {
         for day in 1...5 { try add("a", day: Int64(day), bytes: 100) }
         try connection.execute(
             RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount

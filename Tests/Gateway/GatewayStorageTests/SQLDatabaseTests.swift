@@ -78,7 +78,7 @@ struct SQLDatabaseTests {
         #expect(database.runs == 6)
     }
 
-    @Test func whatWouldFailAgainIsNotRunAgain() throws {
+    @Test func permanentErrorsAreNotRetried() throws {
         let database = try Contended([Trouble(isFull: true)])
         let store = SessionStore(database, refreshKey: Array(repeating: 7, count: 32))
         let reason = Lock<StoreFailure.Reason?>(nil)

@@ -40,7 +40,7 @@ struct SQLiteEventStoreTests {
         #expect(client.get("/livez")?.status == 200)
     }
 
-    @Test func aStoreBelowItsFloorRefusesAndKeepsWhatItHas() throws {
+    @Test func aStoreBelowItsDiskFloorRejectsEventsAndKeepsItsOwn() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let open = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
         #expect(try append("m-1", to: open).get() == AppendOutcome(accepted: 1, duplicates: 0))
@@ -114,7 +114,7 @@ struct SQLiteEventStoreTests {
     }
 
     /// SQLite deletes the WAL by name when it closes, even if the file is another program's.
-    @Test func stoppingLeavesALogThatIsSomebodyElses() throws {
+    @Test func stoppingDoesNotDeleteAnotherProgramsLog() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
         _ = try append("m-1", to: store).get()
@@ -126,7 +126,7 @@ struct SQLiteEventStoreTests {
     }
 
     /// The joint transaction is rolled back. Retried alone, the first is stored and the second fails.
-    @Test func aCommitThatIsTriedAloneIsHeardOfOnce() throws {
+    @Test func aCommitRetriedAloneCompletesOnce() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let heard = HeardCommits()
         let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20, observer: heard)
@@ -165,7 +165,7 @@ struct SQLiteEventStoreTests {
 
     /// A folder of the index on a full file system.
     @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
-    func aFullDiskIsSaidOfAnyFile() throws {
+    func aFullDiskIsReportedOfAnyFile() throws {
         let error = #expect(throws: IndexFileError.self) {
             let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
                 "full-\(UUID().uuidString)")
@@ -246,7 +246,7 @@ struct SQLiteEventStoreTests {
     }
 
     /// A file of the previous schema, with message IDs unique in each app.
-    @Test func whatWasStoredBeforeMessageIDsHadSendersIsStillADuplicate() throws {
+    @Test func eventsStoredWithoutSendersAreStillDuplicates() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         do {
             let old = try SQLiteConnection(path: path)

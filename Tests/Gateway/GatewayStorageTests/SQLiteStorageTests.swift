@@ -17,7 +17,7 @@ struct SQLiteStorageTests {
     private let folder = TemporaryFolder()
 
     @Test(arguments: StorageConformance.checks)
-    func doesWhatEveryEngineMust(_ check: StorageConformance) throws {
+    func passesTheConformanceSuite(_ check: StorageConformance) throws {
         try check.run(on: try SQLiteStorage(dataDirectory: folder.path + "/data")) { backup in
             _ = try Backup.restore(backup.path, to: folder.path + "/restored")
             return try SQLiteStorage(dataDirectory: folder.path + "/restored")

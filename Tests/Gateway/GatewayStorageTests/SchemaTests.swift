@@ -59,7 +59,7 @@ struct SchemaTests {
         #expect(try versions() == [1])
     }
 
-    @Test func aNewerFileIsRefused() throws {
+    @Test func aNewerFileIsRejected() throws {
         let connection = try SQLiteConnection(path: path)
         try connection.execute("PRAGMA user_version = 9")
         #expect(throws: SQLiteError.self) { try Schema.migrate(connection, ["CREATE TABLE a (x INTEGER)"]) }
@@ -77,7 +77,7 @@ struct SchemaTests {
 
     /// An entry deleted from the end before the upgrade is still detected afterwards.
     @Test(arguments: [nil, 3 as Int64?])
-    func theAuditLogGoesOnAfterItsLastEntry(taken: Int64?) throws {
+    func theAuditLogContinuesAfterItsLastEntry(taken: Int64?) throws {
         let data = folder.path + "/data"
         let old = try control(in: data, schema: 19)
         var previous = AuditEntry.root
@@ -101,7 +101,7 @@ struct SchemaTests {
         #expect(try log.verify().brokenAt == taken)
     }
 
-    @Test func whatLayInTablesOfItsOwnIsFoundAmongTheSettings() throws {
+    @Test func settingsOfEarlierTablesAreMigrated() throws {
         let data = folder.path + "/data"
         let secret = String(repeating: "0a", count: 32)
         try control(in: data, schema: 13).execute(
@@ -165,7 +165,7 @@ struct SchemaTests {
         #expect(try apps.settingIfSet(PushWebhook.self, of: "bare") == nil)
     }
 
-    @Test func whatIsSetAlreadyIsNotNotedAgain() throws {
+    @Test func unchangedSettingsAreNotAudited() throws {
         let apps = try AppDirectory(dataDirectory: folder.path + "/data")
         _ = try apps.createApp(id: "shop")
         var rules = TokenRules()

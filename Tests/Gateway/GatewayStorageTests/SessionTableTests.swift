@@ -192,7 +192,7 @@ struct SessionTableTests {
     }
 
     /// Genuine tokens that are missing in the database, as after restoring a backup, do not count as reuse.
-    @Test func aTokenThatTheDatabaseDoesNotKnowIsRefusedAndEndsNothing() throws {
+    @Test func aTokenThatTheDatabaseDoesNotKnowIsRejectedAndEndsNothing() throws {
         let store = try store()
         let first = try open(store)
         let second = try granted(exchange(first, store))
@@ -232,7 +232,7 @@ struct SessionTableTests {
     }
 
     /// A public client names its app and nothing else.
-    @Test func nobodyEndsASessionOfAnotherClientOrApp() throws {
+    @Test func aClientCannotEndASessionOfAnotherClientOrApp() throws {
         let store = try store()
         let token = try open(store)
         func revoke(client: String? = nil, publicClient: String? = nil) throws -> SessionTable.Revocation {
@@ -402,7 +402,7 @@ struct SessionTableTests {
         }
     }
 
-    @Test func aFailedCommitIsToldToAllWhoShareIt() throws {
+    @Test func aFailedCommitFailsAllItsRequests() throws {
         let store = try store()
         let token = try open(store)
         #expect(throws: GatewayError.self) {

@@ -125,7 +125,7 @@ struct GatewayScenarioTests {
         await bgGeo.close()
     }
 
-    @Test func whatIsAssignedToTheConfigurationTakesEffectAtOnce() async throws {
+    @Test func changedConfigurationTakesEffectAtOnce() async throws {
         try allow(accessSeconds: 3_600)
         let pair = try await register("device")
         let bgGeo = BGGeo()

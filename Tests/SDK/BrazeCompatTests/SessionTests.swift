@@ -95,7 +95,7 @@ struct SessionTests {
         await braze.close()
     }
 
-    @Test func sessionsBelongToTheUserWhoHadThemAndSayHowLongTheyTook() async throws {
+    @Test func sessionsBelongToTheirUserAndHaveTheirDuration() async throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
         let clock = ManualClock(now: Date())
         let configuration = configuration(fixture)

@@ -36,7 +36,7 @@ struct BloomreachArgumentTests {
         #expect(device.lines.withLock { $0 } == ["an event without a type is not recorded"])
     }
 
-    @Test func aCheckWithoutAPushTokenAsksNobody() async throws {
+    @Test func aSelfCheckWithoutAPushTokenSendsNothing() async throws {
         let device = try BloomreachDevice()
         let error = await #expect(throws: CountersignError.self) {
             try await device.client.sendSelfCheck(pushToken: "")
@@ -45,7 +45,7 @@ struct BloomreachArgumentTests {
         #expect(device.requests.isEmpty)
     }
 
-    @Test func aMessageOfNobodyIsNotMarked() async throws {
+    @Test func aMessageWithoutACustomerIsNotMarked() async throws {
         let device = try BloomreachDevice()
         let message = try #require(AppInboxMessage(["id": "m1"], customerIDs: [:], syncToken: "s"))
         let error = await #expect(throws: CountersignError.self) {
@@ -56,7 +56,7 @@ struct BloomreachArgumentTests {
     }
 
     @Test(arguments: ["Basic cHVibGljOnByaXZhdGU=", "Bearer c2VjcmV0"])
-    func aPrivateKeyIsRefusedAndNotRepeated(authorization: String) {
+    func aPrivateKeyIsRejectedAndNotRepeated(authorization: String) {
         let error = #expect(throws: CountersignError.self) {
             try BloomreachConfiguration(
                 map: ["projectToken": "p", "authorizationToken": .string(authorization)])
@@ -65,7 +65,7 @@ struct BloomreachArgumentTests {
         #expect(error.map { "\($0)" }?.contains(authorization.dropFirst(7)) == false)
     }
 
-    @Test func whatIsNullOrEmptyInAMapIsLeftOut() throws {
+    @Test func nullMembersOfAMapAreIgnored() throws {
         let configuration = try BloomreachConfiguration(
             map: [
                 "projectToken": "p", "authorizationToken": "key", "baseUrl": nil, "projectMapping": nil,
@@ -102,7 +102,7 @@ struct BloomreachArgumentTests {
     // MARK: Answers
 
     @Test(arguments: ["", #""results":[],"#, #""results":[{"success":true},{"success":true}],"#])
-    func anAnswerThatFitsNoQuestionIsNone(results: String) async throws {
+    func aMismatchedAnswerIsAnError(results: String) async throws {
         let device = try device(answering: #"{\#(results)"success":true}"#)
         let error = await #expect(throws: CountersignError.self) {
             try await device.client.fetchAttributes([.property("name")])
@@ -110,7 +110,7 @@ struct BloomreachArgumentTests {
         #expect(error?.code == .notUnderstood)
     }
 
-    @Test func whatHasNoIDIsPassedOver() async throws {
+    @Test func entriesWithoutAnIDAreSkipped() async throws {
         let members = [#"{"id":""}"#, "{}", #"{"id":7}"#, "7", #"{"id":"good"}"#].joined(separator: ",")
         let device = try device(
             answering: #"{"success":true,"results":[\#(members)],"data":[\#(members)],"#
@@ -122,7 +122,7 @@ struct BloomreachArgumentTests {
 
     // MARK: Customer tokens
 
-    @Test func whoIsCancelledAlreadyAsksNoProvider() async {
+    @Test func aCancelledTaskDoesNotCallTheProvider() async {
         let provider = SampleProvider()
         let line = CustomerTokenCoordinator(
             provider: .instance(provider), timeout: 10, clock: ManualClock())

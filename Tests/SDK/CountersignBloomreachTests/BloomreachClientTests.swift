@@ -96,7 +96,7 @@ struct BloomreachClientTests {
     }
 
     /// A network's login page does not reject the project's key. The device may change networks at any time.
-    @Test func aLoginPageIsNoRefusedKey() async throws {
+    @Test func aLoginPageIsNotARejectedKey() async throws {
         let device = try BloomreachDevice(
             server: ScriptedTransport { _ in .json(403, "<html>Welcome to our hotel</html>") })
         let failures = Lock<[CountersignError]>([])
@@ -110,7 +110,7 @@ struct BloomreachClientTests {
         #expect(await device.client.flush().isComplete)
     }
 
-    @Test func whatTheServerOnlyRemarksOnIsNoFailure() async throws {
+    @Test func warningsOfTheServerAreNotFailures() async throws {
         let device = try BloomreachDevice(
             server: ScriptedTransport { _ in
                 .json(
@@ -213,7 +213,7 @@ struct BloomreachClientTests {
         #expect(error?.retryAfter == 7)
     }
 
-    @Test func modelsTakeWhatTheyGet() async throws {
+    @Test func modelsTolerateUnexpectedMembers() async throws {
         let device = try BloomreachDevice(
             server: ScriptedTransport { request in
                 switch request.url.path {
@@ -253,7 +253,7 @@ struct BloomreachClientTests {
             #"{"success":true,"messages":[\#(messages.joined(separator: ","))],"sync_token":"\#(token)"}"#)
     }
 
-    @Test func whatIsNewIsMergedAndSurvivesARestart() async throws {
+    @Test func newMessagesAreMergedAndSurviveARestart() async throws {
         let answers = Lock([
             Self.inbox(["b"], token: "s2", isRead: true), Self.inbox(["a", "b"], token: "s1"),
         ])
@@ -336,7 +336,7 @@ struct BloomreachClientTests {
     }
 
     // Rejection of a token whose customer has changed meanwhile.
-    @Test func lateRejectionOfAnOldTokenIsReportedAsWhatItIs() async throws {
+    @Test func lateRejectionOfAnOldTokenHasACodeOfItsOwn() async throws {
         let box = Lock<BloomreachClient?>(nil)
         let device = try BloomreachDevice(
             server: ScriptedTransport { _ in Self.inbox(["a"], token: "s1") }

@@ -175,7 +175,7 @@ struct BloomreachGatewayTests {
         #expect(webhook.requests.first?.hasPrefix("POST /push HTTP/1.1") == true)
     }
 
-    @Test func selfCheckWithoutAWebhookSaysWhatIsMissing() async throws {
+    @Test func selfCheckWithoutAWebhookReportsTheMissingWebhook() async throws {
         try edit { _ in }
         let error = await #expect(throws: CountersignError.self) {
             try await client.sendSelfCheck(pushToken: "push")

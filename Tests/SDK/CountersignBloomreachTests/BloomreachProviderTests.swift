@@ -230,7 +230,7 @@ struct BloomreachProviderTests {
         #expect(device.requests.map { $0.header("Authorization") } == ["Bearer from.main.queue"])
     }
 
-    @Test func providerThatWaitsForItselfIsTold() async throws {
+    @Test func aProviderThatWaitsForItselfGetsAnError() async throws {
         let client = Lock<BloomreachClient?>(nil)
         let inner = Lock<CountersignError.Code?>(nil)
         let device = try device {
@@ -252,7 +252,7 @@ struct BloomreachProviderTests {
         client.withLock { $0 = nil }
     }
 
-    @Test func aHundredCallsWaitForASlowProviderWhileTrackingGoesOn() async throws {
+    @Test func aHundredCallsWaitForASlowProviderWhileTrackingContinues() async throws {
         let (entered, left) = (Handshake(), Handshake())
         let inside = Lock((now: 0, most: 0))
         let provider = SampleProvider {

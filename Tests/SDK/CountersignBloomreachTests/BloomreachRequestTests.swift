@@ -198,7 +198,7 @@ struct BloomreachRequestTests {
             ("p", "k\r\nX: y", nil),
             ("p", "key", "ftp://x"), ("p", "key", "https://"), ("p", "key", "https://x/?q=1"),
         ] as [(String, String, String?)])
-    func projectsThatCannotWorkAreRefused(token: String, key: String, baseURL: String?) {
+    func projectsThatCannotWorkAreRejected(token: String, key: String, baseURL: String?) {
         #expect(throws: CountersignError.self) {
             try BloomreachProject(token: token, apiKey: key, baseURL: baseURL)
         }

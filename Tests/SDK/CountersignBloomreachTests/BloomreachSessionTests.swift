@@ -82,7 +82,7 @@ struct BloomreachSessionTests {
 
     /// A session times out in the background only.
     @Test(arguments: Return.allCases, [true, false])
-    func aSessionThatIsInFrontGoesOn(_ kind: Return, isAutomatic: Bool) async throws {
+    func aSessionThatIsInFrontContinues(_ kind: Return, isAutomatic: Bool) async throws {
         let device = try BloomreachDevice { $0.automaticSessionTracking = isAutomatic }
         if isAutomatic { device.client.pipeline.enterForeground() } else { device.client.startSession() }
         device.clock.advance(by: 100)
@@ -143,7 +143,7 @@ struct BloomreachSessionTests {
     }
 
     /// A process that is killed in the foreground stores no session end.
-    @Test func aSessionOfAKilledProcessEndsWithWhatItRecordedLast() throws {
+    @Test func aSessionOfAKilledProcessEndsWithItsLastEvent() throws {
         var state = BloomreachDeviceState()
         _ = state.start(now: 0, timeout: 60, closesEarlier: true)
         for second in 1...75 { state.recorded(now: Double(second)) }
@@ -187,7 +187,7 @@ struct BloomreachSessionTests {
     @Test(arguments: [
         (PushTokenFrequency.onTokenChange, 2), (.everyLaunch, 4), (.daily, 3),
     ])
-    func pushTokensAreToldAsOftenAsTheConfigurationSays(frequency: PushTokenFrequency, count: Int)
+    func pushTokensAreSentAsOftenAsConfigured(frequency: PushTokenFrequency, count: Int)
         async throws
     {
         let device = try BloomreachDevice { $0.pushTokenFrequency = frequency }
@@ -268,7 +268,7 @@ struct BloomreachSessionTests {
     }
 
     @Test(arguments: [("ios", AuthorizationProviderDiscovery.Wording.ios), ("android", .android)])
-    func aProvidersFailureIsToldInThePlatformsOwnWords(
+    func aProvidersFailureIsReportedInThePlatformsOwnWords(
         platform: String, wording: AuthorizationProviderDiscovery.Wording
     ) throws {
         let configuration = try BloomreachConfiguration(

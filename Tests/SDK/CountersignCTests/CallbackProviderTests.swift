@@ -45,7 +45,7 @@ struct CallbackProviderTests {
         #expect(await second == "second")
     }
 
-    @Test func anAnswerInTimeStands() async throws {
+    @Test func theFirstAnswerInTimeCounts() async throws {
         let provider = CallbackProvider(clock: clock)
         async let token = token(of: provider)
         let number = try await number(of: 1)
@@ -55,7 +55,7 @@ struct CallbackProviderTests {
         #expect(await token == "a")
     }
 
-    @Test func theEndAnswersWhatWaits() async throws {
+    @Test func closingCompletesPendingCalls() async throws {
         let provider = CallbackProvider(clock: clock)
         async let token = token(of: provider)
         _ = try await number(of: 1)
@@ -63,7 +63,7 @@ struct CallbackProviderTests {
         #expect(await token == "none")
     }
 
-    @Test func afterTheEndNobodyIsAsked() async {
+    @Test func theProviderIsNotCalledAfterClosing() async {
         let provider = CallbackProvider(clock: clock)
         provider.end()
         #expect(await token(of: provider) == "none")

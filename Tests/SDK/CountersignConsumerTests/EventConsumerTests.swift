@@ -8,7 +8,7 @@ import Testing
 struct EventConsumerTests {
     private let clock = ManualClock()
 
-    @Test func aBatchHasWhatTheGatewaySays() async throws {
+    @Test func aBatchHasTheMembersOfTheAnswer() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.batch(GatewayScript.event(1), GatewayScript.event(2)), clock: clock)
         var worker = try GatewayScript.consumer(transport, clock).makeAsyncIterator()
@@ -46,7 +46,7 @@ struct EventConsumerTests {
         #expect(batch.events[1].messageID == "m-2")
     }
 
-    @Test func nothingIsAcknowledgedBeforeTheAppSaysSo() async throws {
+    @Test func nothingIsAcknowledgedBeforeTheAppDoes() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.batch(GatewayScript.event(1)),
             GatewayScript.batch(GatewayScript.event(2), lease: "l-2"), clock: clock)
@@ -81,7 +81,7 @@ struct EventConsumerTests {
         #expect(GatewayScript.names(transport).prefix(3) == ["poll", "release", "poll"])
     }
 
-    @Test func aPollWaitsUntilWhatWasLetGoOfIsBack() async throws {
+    @Test func aPollWaitsUntilReleasedEventsAreFree() async throws {
         let clock = clock
         let transport = ScriptedTransport { request in
             if request.url.lastPathComponent == "poll" { return GatewayScript.batch(GatewayScript.event(1)) }
@@ -151,7 +151,7 @@ struct EventConsumerTests {
         #expect(GatewayScript.names(transport) == ["poll", "ack"])
     }
 
-    @Test func anExpiredLeaseIsNoFailure() async throws {
+    @Test func anExpiredLeaseIsNotAFailure() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.batch(GatewayScript.event(1)),
             GatewayScript.batch(GatewayScript.event(1), lease: "l-2"), clock: clock,
@@ -246,7 +246,7 @@ struct EventConsumerTests {
             (GatewayScript.ok(#"{"events":[{"body":{}"#), "unexpected_answer"),
             (GatewayScript.ok(#"{"events":[{"body":{}}],"lease":null}"#), "unexpected_answer"),
         ])
-    func whatAnotherTryWouldNotChangeIsThrown(answer: TransportResponse, code: String) async throws {
+    func permanentErrorsAreThrown(answer: TransportResponse, code: String) async throws {
         let transport = GatewayScript.transport(polls: answer, clock: clock)
         var worker = try GatewayScript.consumer(transport, clock).makeAsyncIterator()
         do throws(ConsumerError) {
@@ -258,7 +258,7 @@ struct EventConsumerTests {
         }
     }
 
-    @Test func aMistakeInTheConfigurationIsSaidAtOnce() throws {
+    @Test func aMistakeInTheConfigurationIsReportedAtOnce() throws {
         func code(
             _ endpoint: String = "https://g.example", app: String = "shop", token: String = "csa_x",
             name: String = "billing", limit: Int = 1, lease: Int = 5

@@ -33,7 +33,7 @@ struct EventReaderTests {
         #expect(transport.requests.allSatisfy { $0.method == "GET" && $0.body.isEmpty })
     }
 
-    @Test func aFilterIsAskedForWhateverIsInIt() async throws {
+    @Test func filtersWithSpecialCharactersAreSent() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.page(GatewayScript.event(1), next: "p1"), clock: clock)
         let filter = EventFilter(verdict: .verified, type: "track", name: "a+b & c=é", userID: "u.1")
@@ -45,7 +45,7 @@ struct EventReaderTests {
                 + "&type=track&name=a%2Bb%20%26%20c%3D%C3%A9&user=u.1")
     }
 
-    @Test func eventsThatAreGoneAreSaid() async throws {
+    @Test func eventsThatAreGoneAreReported() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.ok(#"{"events":[],"next":"p5","has_more":false,"events_missed":true}"#),
             clock: clock)

@@ -26,7 +26,7 @@ struct JSONCursorTests {
         "", " ", "{", "{,}", #"{""#, #"{"a"#, #"{"a""#, #"{"a":"#, #"{"a":1"#, #"{"a":1,"#, #"{"a":1,}"#,
         "{a:1}", #"{a":1}"#, #"{'a':1}"#, #"{"a" 1}"#, #"{"a":1]"#, #"{"a":}"#, "[]", "7",
     ])
-    func whatIsNoObjectHasNone(text: String) {
+    func otherValuesThanObjectsHaveNoMembers(text: String) {
         #expect(members(text) == nil)
     }
 
@@ -43,19 +43,19 @@ struct JSONCursorTests {
     }
 
     @Test(arguments: ["", "[", "[1", "[1,", "[,]", "[1}", "1]", "{}", "7"])
-    func whatIsNoArrayHasNoElements(text: String) {
+    func otherValuesThanArraysHaveNoElements(text: String) {
         var cursor = JSONCursor(Array(text.utf8))
         #expect(!cursor.elements { $0.value() != nil })
     }
 
     @Test(arguments: ["", "\"", #""a"#, #""a\"#, #""a\""#, "{", #"{"a":"b"#, "[[]", "]", "}"])
-    func aValueThatDoesNotEndIsNone(text: String) {
+    func anUnterminatedValueIsNotRead(text: String) {
         var cursor = JSONCursor(Array(text.utf8))
         #expect(cursor.value() == nil)
     }
 
     @Test(arguments: ["7", #""a\"b""#, "[[1],{}]", #"{"a":{"b":"}"}}"#])
-    func aValueIsWhereItStands(text: String) {
+    func valuesAreFoundAtTheirOffsets(text: String) {
         var cursor = JSONCursor(Array(" \(text) ,1".utf8))
         #expect(cursor.value() == 1..<text.utf8.count + 1)
     }

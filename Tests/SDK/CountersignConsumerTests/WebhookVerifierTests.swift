@@ -89,7 +89,7 @@ struct WebhookVerifierTests {
         #expect(found == (isGood ? nil : .timestampOutOfTolerance))
     }
 
-    @Test func aFieldThatIsMissingOrNoneIsSaid() throws {
+    @Test func missingAndInvalidFieldsAreReported() throws {
         #expect(try code(signature(), id: nil) == .signatureMissing)
         #expect(try code(signature(), time: nil) == .signatureMissing)
         #expect(try code(nil) == .signatureMissing)
@@ -100,13 +100,13 @@ struct WebhookVerifierTests {
     }
 
     @Test(arguments: ["", "whsec_", "whsec_AAAA", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_!"])
-    func aSecretThatIsNoneIsRefused(secret: String) {
+    func anInvalidSecretIsRejected(secret: String) {
         #expect(throws: ConsumerError.self) { try WebhookVerifier(secrets: [secret]) }
         #expect(throws: ConsumerError.self) { try WebhookVerifier(secrets: []) }
     }
 
     @Test(arguments: [0, -1, .nan, .infinity] as [TimeInterval])
-    func aToleranceThatIsNoneIsRefused(tolerance: TimeInterval) {
+    func anInvalidToleranceIsRejected(tolerance: TimeInterval) {
         let error = #expect(throws: ConsumerError.self) {
             try WebhookVerifier(secrets: [Self.secret], tolerance: tolerance)
         }

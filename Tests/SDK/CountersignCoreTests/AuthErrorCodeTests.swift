@@ -13,7 +13,7 @@ struct AuthErrorCodeTests {
         #expect(AuthErrorCode(rawValue: number).reason == reason)
     }
 
-    @Test func everyCodeSaysWhatToDo() {
+    @Test func everyCodeHasARemedy() {
         let numbers = AuthErrorCode.all.map(\.rawValue)
         #expect(numbers == Set(numbers).sorted())
         #expect(Set(AuthErrorCode.all.map(\.reason)).count == numbers.count)

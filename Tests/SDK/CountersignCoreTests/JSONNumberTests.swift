@@ -26,14 +26,14 @@ struct JSONNumberTests {
         #expect(JSONValue(any: ["n": [number] as [Any]] as [String: Any]) == ["n": .array([expected])])
     }
 
-    @Test func valuesOfSwiftStayWhatTheyAre() {
+    @Test func swiftNumbersKeepTheirValue() {
         let values: [Any] = [true, false, 1, 1.0, UInt8(7), "1", Float(2)]
         #expect(
             JSONValue(any: values)
                 == .array([.bool(true), .bool(false), .integer(1), .number(1), .integer(7), "1", .number(2)]))
     }
 
-    @Test func whatWasReadFromJSONIsWrittenAsItWas() throws {
+    @Test func numbersReadFromJSONAreWrittenUnchanged() throws {
         let text = #"{"big":9007199254740993,"no":false,"small":0.25,"whole":5,"yes":true}"#
         let object = try JSONSerialization.jsonObject(with: Data(text.utf8))
         #expect(JSONValue(any: object).map { String(decoding: $0.bytes, as: UTF8.self) } == text)

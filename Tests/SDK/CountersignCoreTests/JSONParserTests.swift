@@ -38,7 +38,7 @@ struct JSONParserTests {
     }
 
     @Test(arguments: ["[", "{\"a\":"])
-    func deepTextIsReadWithNullInPlaceOfWhatIsDeeper(opening: String) throws {
+    func valuesBelowTheDepthLimitBecomeNull(opening: String) throws {
         let closing = opening == "[" ? "]" : "}"
         for levels in [128, 129, 20_000, 1_000_000] {
             let text =

@@ -14,7 +14,7 @@ struct JSONValueTests {
         #expect(String(decoding: value.bytes, as: UTF8.self) == expected)
     }
 
-    @Test func whatIsWrittenIsJSON() throws {
+    @Test func writtenValuesAreValidJSON() throws {
         let text = String(String.UnicodeScalarView((0..<0x300).compactMap(Unicode.Scalar.init)))
         let value: JSONValue = [
             "text": .string(text), "big": .integer(.min), "small": .number(.leastNonzeroMagnitude),

@@ -59,7 +59,7 @@ struct RFC3339Tests {
         }
     }
 
-    @Test func whatIsWrittenIsReadAgainAndIsWhatFoundationWrites() {
+    @Test func writtenTimesAreReadBackAndEqualFoundations() {
         let formatter = ISO8601DateFormatter()
         formatter.formatOptions = [.withInternetDateTime, .withFractionalSeconds]
         var random = SystemRandomNumberGenerator()

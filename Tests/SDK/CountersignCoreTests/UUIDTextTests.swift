@@ -24,7 +24,7 @@ struct UUIDTextTests {
         "00112233-4455-6677-8899-aabbccddeegf", "{0112233-4455-6677-8899-aabbccddeef}",
         "00112233-4455-6677-8899-aabbccddee\u{E9}",
     ])
-    func anotherTextIsNone(text: String) {
+    func invalidTextIsNotAUUID(text: String) {
         #expect(UUIDText.bytes(of: text) == nil)
     }
 }

@@ -10,7 +10,7 @@ struct CredentialTests {
         (.apiKey, "Authorization", "Token sr=x&sig=y"), (.bare, "Authorization", "sr=x&sig=y"),
         (.field("X-Signature"), "X-Signature", "sr=x&sig=y"),
     ])
-    func aTokenStandsInPlaceOfWhatTheAppHasSet(
+    func aTokenReplacesTheAppsHeader(
         scheme: Credential.Scheme, name: String, value: String
     ) throws {
         let token = try #require(SignedToken.accessToken("sr=x&sig=y"))

@@ -7,7 +7,7 @@ import Testing
 struct DurableFileTests {
     private let folder = TemporaryFolder()
 
-    @Test func whatCannotBePutInPlaceIsSaidAndLeavesNothing() throws {
+    @Test func aFailedReplacementThrowsAndLeavesNoFile() throws {
         let path = folder.url.appendingPathComponent("taken")
         try FileManager.default.createDirectory(at: path, withIntermediateDirectories: true)
         #expect(throws: CocoaError.self) { try DurableFile.write(Data("new".utf8), to: path.path) }

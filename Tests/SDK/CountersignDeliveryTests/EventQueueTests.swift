@@ -98,7 +98,7 @@ struct EventQueueTests {
     }
 
     /// Another process may have removed it.
-    @Test func whatIsGoneIsCountedOnce() throws {
+    @Test func deletedEventsAreCountedOnce() throws {
         let queue = try open()
         try queue.append(rows([1, 2]), clock: clock)
         let event = try #require(
@@ -206,7 +206,7 @@ struct EventQueueTests {
         #expect(try queue.claim(ClaimRequest(maximumEvents: 10, maximumBytes: 10)).count == 1)
     }
 
-    @Test func settlingWhatIsGoneCountsNothing() throws {
+    @Test func settlingDeletedEventsCountsNothing() throws {
         let queue = try open()
         try queue.append(rows(1...3), clock: clock)
         let events = try queue.claim(ClaimRequest(maximumEvents: 3, maximumBytes: .max))

@@ -77,7 +77,7 @@ struct PlatformTokenStoreTests {
             })
     }
 
-    @Test func withoutTheRightToTheKeychainTokensAreInAFileAndThatIsSaidOnce() throws {
+    @Test func withoutTheRightToTheKeychainTokensAreInAFileAndThatIsReportedOnce() throws {
         keychain.status.withLock { $0 = -34018 }
         let store = make()
         try store.store("a.b.c", for: "ada")
@@ -94,7 +94,7 @@ struct PlatformTokenStoreTests {
 
     /// Before the first unlock, the Keychain cannot be read but is not empty.
     @Test(arguments: [-25308, -25291, -25299, -50] as [Int32])
-    func anyOtherFailureIsToldAndTheKeychainIsAskedAgain(status: Int32) throws {
+    func anyOtherFailureIsReportedAndTheKeychainIsAskedAgain(status: Int32) throws {
         keychain.tokens.withLock { $0["ada"] = "a.b.c" }
         keychain.status.withLock { $0 = status }
         let store = make()
@@ -156,7 +156,7 @@ struct PlatformTokenStoreTests {
         #expect(try run().token(for: "access-token") == "new")
     }
 
-    @Test func whatCannotBeTakenOverNowIsTakenOverLater() throws {
+    @Test func failedMigrationOfTokensIsRetried() throws {
         try writeQueue()
         let isOpen = Lock(false)
         func open() throws {

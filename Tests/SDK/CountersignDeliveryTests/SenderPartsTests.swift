@@ -51,7 +51,7 @@ struct SenderPartsTests {
         #expect(round.ending == .drained)
     }
 
-    @Test func aPauseGrowsAndItsReasonStaysUntilSomebodyResumes() {
+    @Test func theBackoffGrowsAndItsReasonStaysUntilAResume() {
         var pause = CircuitBreaker()
         for expected in [2.0, 4, 8] {
             pause.backOff(retry, serverDelay: nil, now: 0, fraction: 1)
@@ -168,7 +168,7 @@ struct SenderPartsTests {
         #expect(backoffs[ada]?.providerFailures == 0)
     }
 
-    @Test func ofTheLastTwoTheSecondIsTriedUnlessTheServerSaysWhoIsRefused() {
+    @Test func ofTheLastTwoOwnersTheSecondIsTriedUnlessTheServerNamesTheRejectedOne() {
         let events = [event(1), event(2)]
         for (cause, expected) in [(BatchBisection.Cause.serverFault, 1), (.tooLarge, 1), (.refused, 0)] {
             #expect(BatchBisection(cause: cause, suspects: events).probe == [events[expected]])

@@ -126,7 +126,7 @@ struct SenderTests {
         #expect(simulation.queue.isEmpty)
     }
 
-    @Test func whatWasAboutToBeSentIsNotSentAfterItsTokenIsForgotten() {
+    @Test func aClaimedBatchIsNotSentAfterItsTokenIsForgotten() {
         var sender = Sender(settings: Sender.Settings())
         let event = QueuedEvent(sequence: 1, messageID: "m", userID: "ada", body: [])
         sender.flush()
@@ -156,7 +156,7 @@ struct SenderTests {
         #expect(sender.next(now: 0) == .settle(DeliveryOutcome(delivered: [event])))
     }
 
-    @Test func whatCouldNotBeSettledIsNotSentAgain() {
+    @Test func deliveredEventsThatCannotBeDeletedAreNotSentAgain() {
         var sender = Sender(settings: Sender.Settings())
         let event = QueuedEvent(sequence: 1, messageID: "m", userID: nil, body: [])
         deliver(event, by: &sender)

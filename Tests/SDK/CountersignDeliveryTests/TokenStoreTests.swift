@@ -26,7 +26,7 @@ struct TokenStoreTests {
         #expect(try again.token(for: "caf\u{E9}") == nil)
     }
 
-    @Test func whatOneProcessForgetsAnotherDoesNotBringBack() async throws {
+    @Test func tokensDeletedByOneProcessAreNotRestoredByAnother() async throws {
         let directory = directory
         let writing = ProviderThread.run {
             let other = FileTokenStore(directory: directory)
@@ -65,7 +65,7 @@ struct TokenStoreTests {
     }
 
     @Test(arguments: ["", "a b", "a\r\nb", "a\u{0}b", "tök.en.x"])
-    func whatCannotStandInAHeaderIsNoToken(text: String) {
+    func textThatIsInvalidInAHeaderIsNotAToken(text: String) {
         #expect(SignedToken(text) == nil)
     }
 

@@ -27,7 +27,7 @@ struct WriteAheadLogTests {
     private static let fullDisk = "/dev/full"
     private static let hasFullDisk = FileManager.default.fileExists(atPath: fullDisk)
 
-    @Test(.enabled(if: hasFullDisk)) func whatAFullDiskDidNotTakeHasNoNumber() throws {
+    @Test(.enabled(if: hasFullDisk)) func eventsRejectedByAFullDiskGetNoNumber() throws {
         try FileManager.default.createSymbolicLink(atPath: file(0).path, withDestinationPath: Self.fullDisk)
         let log = WriteAheadLog(directory: folder.url, holder: holder)
         #expect(throws: CountersignError.self) { try log.append([event("1"), event("2")]) }
@@ -60,7 +60,7 @@ struct WriteAheadLogTests {
     }
 
     @Test(arguments: ["", "1", "7-0", "a-b-c", "a-x-0", "a-99999999999-0"])
-    func aFileOfAnotherNameIsNoLog(name: String) throws {
+    func aFileOfAnotherNameIsNotALog(name: String) throws {
         let path = folder.url.appendingPathComponent("\(WriteAheadLog.prefix)\(name)\(WriteAheadLog.suffix)")
         try Data().write(to: path)
         #expect(WriteAheadLog.all(in: folder.url).isEmpty)

@@ -225,7 +225,7 @@ struct AccessTokensTests {
         }
     }
 
-    @Test func whatIsForgottenWhileANewPairIsStoredDoesNotComeBack() async throws {
+    @Test func tokensForgottenDuringAStoreStayForgotten() async throws {
         let store = HeldStore(store: bench.store)
         let tokens = bench.make(store: store)
         #expect(await tokens.authorize(rejected: nil).token == "A0")
@@ -247,7 +247,7 @@ struct AccessTokensTests {
         await tokens.close()
     }
 
-    @Test func whatIsForgottenWhileTheAppsPairIsStoredDoesNotComeBack() async throws {
+    @Test func tokensForgottenWhileTheAppsPairIsStoredStayForgotten() async throws {
         let tokens = bench.make()
         await tokens.prepare()
         await tokens.close()
@@ -321,7 +321,7 @@ struct AccessTokensTests {
         await other.close()
     }
 
-    @Test func whatTheStoreCannotForgetIsVoidAtTheNextStart() async throws {
+    @Test func tokensThatCannotBeDeletedAreIgnoredAtTheNextStart() async throws {
         let store = StubbornStore(store: bench.store)
         let tokens = bench.make(store: store)
         #expect(await tokens.authorize(rejected: nil).token == "A0")
@@ -362,7 +362,7 @@ struct AccessTokensTests {
         await other.close()
     }
 
-    @Test func whatCouldNotBeForgottenIsForgottenLater() async throws {
+    @Test func failedDeletionOfTokensIsRetried() async throws {
         await bench.make().close()
         let store = FrozenStore(store: bench.store, savesLeft: 10)
         store.isReadable.withLock { $0 = false }

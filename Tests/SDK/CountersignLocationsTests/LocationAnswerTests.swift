@@ -32,7 +32,7 @@ struct LocationAnswerTests {
         #"{"errors":[{"index":0,"code":"too_old"}]}"#,
         #"{"accepted":1,"rejected":[{"index":0,"code":"too_old"}]}"#,
     ])
-    func a400TakesNothing(body: String) {
+    func a400AcceptsNoEvent(body: String) {
         let answer = destination().read(
             TransportResponse(status: 400, body: Array(body.utf8)), for: [event("{}")])
         if case .accepted = answer.meaning { Issue.record("\(answer.meaning)") }
@@ -45,7 +45,7 @@ struct LocationAnswerTests {
         #expect(String(decoding: request.body, as: UTF8.self) == record)
     }
 
-    @Test func anotherProcessThatSendsIsSaid() async throws {
+    @Test func anotherSendingProcessIsReported() async throws {
         let client = try bench.make()
         let uuid = try await client.record(here)
         _ = try await client.count()

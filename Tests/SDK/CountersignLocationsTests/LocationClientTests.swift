@@ -213,7 +213,7 @@ struct LocationClientTests {
     }
 
     /// As a flush ends beside which a location was recorded.
-    @Test func whatIsRecordedBesideASyncIsNoFailureOfIt() {
+    @Test func recordingDuringASyncDoesNotFailIt() {
         func batch(_ outcome: FlushResult.Outcome, _ code: String = "") -> FlushResult.Batch {
             FlushResult.Batch(userID: nil, eventCount: 1, deliveredCount: 0, outcome: outcome, code: code)
         }
@@ -234,7 +234,7 @@ struct LocationClientTests {
     }
 
     /// The login page of a hotel's network has every status that a server has.
-    @Test func aPageIsNoDelivery() async throws {
+    @Test func aPageIsNotADelivery() async throws {
         let page = "<!DOCTYPE html><html><body>Welcome</body></html>"
         for answer in [
             TransportResponse.json(200, page), .json(201, "  \n<html/>"),
@@ -278,7 +278,7 @@ struct LocationClientTests {
         #expect(bench.http.withLock { $0 }.map(\.isSuccess) == [true])
     }
 
-    @Test func aPageIsADeliveryWhereTheConfigurationSaysSo() async throws {
+    @Test func aPageIsADeliveryIfConfigured() async throws {
         bench.judge.withLock { $0 = { _ in .json(200, "<!DOCTYPE html><p>Thank you</p>") } }
         let client = try bench.make { $0.http.acceptsPages = true }
         try await client.record(here)
@@ -415,7 +415,7 @@ struct LocationClientTests {
         #expect(bench.stored.withLock { $0 } == [uuid])
     }
 
-    @Test func networkThatIsAwayIsSaid() async throws {
+    @Test func aFailedConnectionIsReported() async throws {
         bench.transport.setHandler { _ in throw HTTPTransportError(.cannotConnect, "refused") }
         let client = try bench.make()
         try await client.record(here)
@@ -425,7 +425,7 @@ struct LocationClientTests {
         #expect(bench.http.withLock { $0.map(\.status) } == [0])
     }
 
-    @Test func configurationsThatCannotWorkAreRefused() async throws {
+    @Test func configurationsThatCannotWorkAreRejected() async throws {
         let changes: [(inout LocationConfiguration) -> Void] = [
             { $0.http.url = "ftp://a" }, { $0.http.method = "GET\r\nX: y" },
             { $0.http.headers = ["X": "a\nb"] },

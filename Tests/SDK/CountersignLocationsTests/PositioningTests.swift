@@ -17,7 +17,7 @@ struct PositioningTests {
             altitude: -2, verticalAccuracy: altitudeAccuracy, speed: speed, course: speed < 0 ? -1 : 90)
     }
 
-    @Test func whatIsNegativeIsNotKnown() throws {
+    @Test func negativeValuesCountAsUnknown() throws {
         let known = try #require(location())
         #expect((known.accuracy, known.altitude, known.altitudeAccuracy) == (5, -2, 3))
         #expect((known.speed, known.heading, known.isMoving) == (1, 90, true))
@@ -43,7 +43,7 @@ struct PositioningTests {
             ])
     }
 
-    @Test func locationsAreRecordedAndTheStatusIsTold() async throws {
+    @Test func locationsAreRecordedAndTheStatusIsReported() async throws {
         let bench = LocationBench()
         let told = Lock([PositioningStatus]())
         let (signals, signal) = AsyncStream.makeStream(of: PositioningSignal.self)

@@ -45,7 +45,7 @@ struct RefreshPartsTests {
         #expect(token.credential == nil)
     }
 
-    @Test func onlyAFreshTokenThatNobodyTookIsSuspicious() {
+    @Test func aTokenIsFreshUntilItIsAcceptedOrItsWindowEnds() {
         var token = token("a", lifetime: 1_000)
         #expect(!token.isFresh(at: 1, window: 30), "it is the app's")
         token.isRefreshed()
@@ -64,7 +64,7 @@ struct RefreshPartsTests {
         #expect(token.known == nil)
     }
 
-    @Test func eachRefusedTokenCountsOnceAndASuccessEndsTheRow() {
+    @Test func eachRejectedTokenCountsOnceAndASuccessEndsTheRow() {
         var rate = RefreshRate()
         let before = [1, 1].map { rate.refused($0, maximum: 2) }
         #expect(before == [false, false])
@@ -80,7 +80,7 @@ struct RefreshPartsTests {
         #expect(rate.count(at: 31, window: 30) == 1)
     }
 
-    @Test func aRefusedTokenIsSentAgainOnceAfterEachWait() {
+    @Test func aRejectedTokenIsSentAgainOnceAfterEachWait() {
         var resending = Resending()
         #expect(resending.take(at: 0, retry: retry) == 2)
         #expect(resending.take(at: 1, retry: retry) == 2)
@@ -106,7 +106,7 @@ struct RefreshPartsTests {
         #expect(!isStillForGood)
     }
 
-    @Test func whatWasAcceptedAndWhatIsOnDiskIsSaidOfOneTokenOnly() {
+    @Test func acceptanceAndStorageAreRecordedForOneTokenOnly() {
         var token = token("a", lifetime: 1_000, isOnDisk: false)
         token.isRefreshed()
         token.isAccepted()
@@ -161,7 +161,7 @@ struct RefreshPartsTests {
         }
     }
 
-    @Test func anotherTokenIsSentAgainAsIfNoneHadBeenRefused() {
+    @Test func anotherTokenIsSentAgainAsIfNoneHadBeenRejected() {
         var machine = machine(refreshToken: nil)
         func retryAt(_ uptime: TimeInterval) -> TimeInterval? {
             let demand = machine.demand(rejected: machine.generation, hasWaited: false, uptime: uptime)

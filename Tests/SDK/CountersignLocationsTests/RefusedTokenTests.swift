@@ -20,7 +20,7 @@ struct RefusedTokenTests {
     }
 
     /// The response to a request with an earlier token may arrive late.
-    @Test func whatAnEarlierTokenWasGoodForSaysNothingOfThisOne() {
+    @Test func acceptanceOfAnEarlierTokenDoesNotCountForALaterOne() {
         var machine = machine(TokenPair(accessToken: "a"))
         machine.adopted(TokenPair(accessToken: "b"), isOnDisk: true, now: now, uptime: 0, fraction: 1)
         #expect(retryAt(&machine, 0) == 2)

@@ -29,7 +29,7 @@ struct TokenPairStoreTests {
         await other.unlock()
     }
 
-    @Test func aLockFileThatCannotBeMadeIsSaid() async throws {
+    @Test func aLockFileThatCannotBeMadeIsReported() async throws {
         try FileManager.default.createDirectory(at: lockFile, withIntermediateDirectories: true)
         let error = await #expect(throws: POSIXError.self) { try await store().lock(clock: clock) }
         #expect(error?.code == .EISDIR)

@@ -105,7 +105,7 @@ struct SQLiteConnectionTests {
         }
     }
 
-    @Test func migrationsRunOnceAndANewerFileIsRefused() throws {
+    @Test func migrationsRunOnceAndANewerFileIsRejected() throws {
         try withFile { path in
             let first = ["CREATE TABLE t (a)", "INSERT INTO t VALUES (1)"]
             try SQLiteConnection(path: path).migrate(first)
@@ -134,7 +134,7 @@ struct SQLiteConnectionTests {
         #expect(applied == [1, 3])
     }
 
-    @Test func aStatementThatFailsSaysSo() throws {
+    @Test func aFailedStatementIsReported() throws {
         let database = try SQLiteConnection(path: ":memory:")
         #expect(throws: SQLiteError.self) { try database.execute("CREATE TABLE t (a); no SQL") }
         // Statements before the error take effect.
@@ -172,7 +172,7 @@ struct SQLiteConnectionTests {
         }
     }
 
-    @Test func aCopyIsOfOneMomentAndEndsWhereItIsToldTo() throws {
+    @Test func aCopyIsAConsistentSnapshotAndStopsOnRequest() throws {
         try withFile { path in
             let writer = try SQLiteConnection(path: path)
             try writer.execute("PRAGMA journal_mode = WAL; CREATE TABLE t (a)")

@@ -28,7 +28,7 @@ struct CountersignClientTests {
         }
     }
 
-    @Test func theSameUserWithNothingNewIsNoEvent() async throws {
+    @Test func theSameUserWithNothingNewIsNotAnEvent() async throws {
         let (bench, client) = try Bench.open()
         func identify(_ traits: JSONObject = [:]) async -> Result<String?, CountersignError> {
             await withCheckedContinuation { continuation in
@@ -44,7 +44,7 @@ struct CountersignClientTests {
         withExtendedLifetime(bench) {}
     }
 
-    @Test func whatNobodyWantsIsNotLogged() {
+    @Test func messagesBelowTheLevelAreNotLogged() {
         let lines = Lock<[String]>([])
         let log = CountersignLog(isEnabled: { $0 >= .warning }) { _, line, _ in
             lines.withLock { $0.append(line) }

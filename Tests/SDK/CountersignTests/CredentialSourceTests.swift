@@ -60,7 +60,7 @@ struct CredentialSourceTests {
         await storage.close()
     }
 
-    @Test func aRefusedKeyIsLookedForAgainWhereOtherProcessesKeepTheirs() async throws {
+    @Test func aRejectedKeyIsLookedForAgainWhereOtherProcessesKeepTheirs() async throws {
         let projects = ProjectKeySource(stored: stored, clock: bench.clock)
         _ = await projects.take(try key("one"), for: shop)
         await stored.save(try key("two"), of: "shop")
@@ -71,7 +71,7 @@ struct CredentialSourceTests {
         await storage.close()
     }
 
-    @Test func whatIsForgottenIsForgottenOnDiskToo() async throws {
+    @Test func forgottenTokensAreDeletedFromDisk() async throws {
         let (users, projects) = (userTokens(), ProjectKeySource(stored: stored, clock: bench.clock))
         _ = await users.take(try token("a.b.c"), for: ada, at: 1)
         await users.removeAll()
@@ -86,7 +86,7 @@ struct CredentialSourceTests {
     }
 
     /// Calls of the app from two threads may arrive out of order.
-    @Test func whatTheAppSaidBeforeComesTooLate() async throws {
+    @Test func anEarlierTokenOfTheAppIsIgnored() async throws {
         let users = userTokens()
         for (count, text) in [(3, "new.a.a"), (1, "old.a.a")] {
             _ = await users.take(try token(text), for: ada, at: count)
@@ -103,7 +103,7 @@ struct CredentialSourceTests {
     }
 
     /// A token may be handed over while the data is being wiped.
-    @Test func whatIsHandedOverAfterAWipeWasCalledForStays() async throws {
+    @Test func aTokenSetAfterAWipeStays() async throws {
         let users = userTokens()
         _ = await users.take(try token("a.a.a"), for: ada, at: 1)
         _ = await users.take(try token("b.b.b"), for: UserKey("bob"), at: 3)
@@ -128,7 +128,7 @@ struct CredentialSourceTests {
         await storage.close()
     }
 
-    @Test func aProviderThatFailsIsToldOnceAndAskedAgainWhenSomebodyResumes() async throws {
+    @Test func aProviderFailureIsReportedOnceAndTheProviderIsCalledAgainAfterAResume() async throws {
         // Through the protocol, as in the engine: a direct call would choose the asynchronous overload.
         let users: any CredentialSource = userTokens { _ in nil }
         let (works, work) = AsyncStream.makeStream(of: CredentialAction.self)

@@ -164,7 +164,7 @@ struct DamagedRowTests {
     // MARK: Other files
 
     /// Unreadable tokens and users count as missing. The user signs in again, and no event is lost.
-    @Test func anyDamageToTheFilesOfTokensAndUsersIsNoError() throws {
+    @Test func anyDamageToTheFilesOfTokensAndUsersIsNotAnError() throws {
         let folder = TemporaryFolder()
         let tokens = FileTokenStore(directory: folder.url)
         let user = StoredUser(directory: folder.url, writeKey: "wk")

@@ -137,7 +137,7 @@ struct DeliveryEngineTests {
     }
 
     @available(macOS 15, iOS 18, *)
-    @Test func aFlushSendsWhatIsStillBeingWritten() async throws {
+    @Test func aFlushSendsEventsThatAreStillBeingWritten() async throws {
         let bench = try Bench()
         let (client, gate) = try await clientThatWrites(bench)
         let executor = HeldExecutor()
@@ -152,7 +152,7 @@ struct DeliveryEngineTests {
     }
 
     @available(macOS 15, iOS 18, *)
-    @Test func closingStoresWhatIsStillBeingWritten() async throws {
+    @Test func closingStoresEventsThatAreStillBeingWritten() async throws {
         let bench = try Bench()
         let (client, gate) = try await clientThatWrites(bench)
         let executor = HeldExecutor()

@@ -8,7 +8,7 @@ import Testing
 
 /// Validation of an app's configuration.
 struct DeliverySettingsTests {
-    @Test func configurationsThatCannotWorkAreRefused() throws {
+    @Test func configurationsThatCannotWorkAreRejected() throws {
         let changes: [(String, (inout CountersignConfiguration) throws -> Void)] = [
             ("endpoint", { $0.endpoint = try #require(URL(string: "ftp://gateway.example")) }),
             ("endpoint", { $0.endpoint = try #require(URL(string: "https:///path")) }),

@@ -113,7 +113,7 @@ struct FailureLogTests {
             ])
     }
 
-    @Test func aServerThatTakesNothingIsAWarningOnce() async throws {
+    @Test func aFailingServerIsLoggedOnce() async throws {
         let client = try open { _ in .json(503, "") }
         client.track("A")
         for _ in 0..<3 { await client.flush() }

@@ -53,7 +53,7 @@ struct GatewayTests {
     }
 
     @Test(arguments: [59, 60, 20_000], [true, false])
-    func aGatewayTakesAnEventHoweverDeepItIsNested(levels: Int, isTrait: Bool) async throws {
+    func aGatewayAcceptsDeeplyNestedEvents(levels: Int, isTrait: Bool) async throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
         let client = try client(fixture)
         let value = (0..<levels).reduce(JSONValue.integer(1)) { inner, _ in ["a": inner] }

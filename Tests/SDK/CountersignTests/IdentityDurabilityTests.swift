@@ -167,7 +167,7 @@ struct IdentityDurabilityTests {
             #expect(try bench.makeClient().userID == "bob")
         }
 
-        @Test func aCustomerWhoIsAnonymizedOnAFullDiskDoesNotComeBack() async throws {
+        @Test func anAnonymizedCustomerStaysAnonymousOnAFullDisk() async throws {
             let folder = TemporaryFolder()
             let first = try BloomreachDevice(directory: folder.url.appendingPathComponent("disk"))
             first.client.identifyCustomer(["registered": "ada@example.com"])
@@ -243,7 +243,7 @@ struct IdentityDurabilityTests {
         #expect(try tokens.token(for: "bob") == nil)
     }
 
-    @Test func aProcessThatWasStoppedUndoesNothingWhenItGoesOn() throws {
+    @Test func aProcessThatWasStoppedUndoesNothingWhenItContinues() throws {
         let folder = TemporaryFolder()
         let file = folder.url.appendingPathComponent("file").path
         let lock = folder.url.appendingPathComponent("lock").path
@@ -265,7 +265,7 @@ struct IdentityDurabilityTests {
 
     // MARK: Two processes
 
-    @Test func anotherProcessStopsUsingTheTokenOfAUserWhoHasLoggedOut() async throws {
+    @Test func anotherProcessStopsUsingTheTokenOfASignedOutUser() async throws {
         let (bench, one) = try Bench.open()
         let two = try bench.makeClient()
         for client in [one, two] {
@@ -283,7 +283,7 @@ struct IdentityDurabilityTests {
         #expect(bench.gateway.batches.last?.token == "b.b.b")
     }
 
-    @Test func theEntryOfAUserWhoLeftIsRemovedWhenNothingWaits() async throws {
+    @Test func theEntryOfASignedOutUserIsRemovedWithoutWaitingEvents() async throws {
         let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         client.track("hers")
@@ -353,7 +353,7 @@ struct IdentityDurabilityTests {
         withExtendedLifetime(folder) {}
     }
 
-    @Test func whatAFailedFlushLostIsWrittenAgain() throws {
+    @Test func dataLostByAFailedFlushIsWrittenAgain() throws {
         let (folder, file) = makeFile()
         try file.write(Array("ada".utf8))
         #expect(throws: CountersignError.self) { try file.synchronize { _ in false } }

@@ -27,7 +27,7 @@ struct LogOutTests {
     }
 
     @Test(arguments: [false, true])
-    func whatIsLeftNeverGoesWithoutAToken(restarts: Bool) async throws {
+    func remainingEventsAreNeverSentWithoutAToken(restarts: Bool) async throws {
         let (bench, first) = try Bench.open()
         var client = first
         client.setUser("ada", token: "a.a.a")
@@ -65,7 +65,7 @@ struct LogOutTests {
         #expect(await client.flush().isComplete, "nothing was left this time")
     }
 
-    @Test func whoLeavesTwiceWithoutATokenStaysLoggedOut() async throws {
+    @Test func signingOutTwiceWithoutATokenStaysSignedOut() async throws {
         let (bench, client) = try Bench.open()
         bench.gateway.judge(offline)
         client.setUser("ada", token: "a.a.a")
@@ -78,7 +78,7 @@ struct LogOutTests {
         #expect(bench.gateway.events == [])
     }
 
-    @Test func whatWasSetAsideWaitsToo() async throws {
+    @Test func requeuedEventsOfASignedOutUserWaitToo() async throws {
         let (bench, client) = try Bench.open()
         bench.gateway.judge { received in
             let rejected = #"[{"index":0,"code":"invalid_event","reason":"scripted"}]"#
@@ -122,7 +122,7 @@ struct LogOutTests {
     }
 
     @Test(arguments: ["a.a.a", "b.b.b"])
-    func whoIsBackBeforeTheLogOutIsThroughKeepsTheToken(token: String) async throws {
+    func signingInAgainDuringTheSignOutKeepsTheToken(token: String) async throws {
         let (bench, client) = try Bench.open()
         client.setUser("ada", token: "a.a.a")
         client.track("one")
@@ -169,7 +169,7 @@ struct LogOutTests {
         #expect(StoredUser(directory: directory, writeKey: "wk_test").file.content == .missing)
     }
 
-    @Test func aFailureOfATokenThatIsForgottenIsToldNoMore() async throws {
+    @Test func aFailureOfATokenThatIsForgottenIsReportedNoMore() async throws {
         let (bench, client) = try Bench.open()
         bench.gateway.judge { _ in .tokenProblem(.expired) }
         client.setUser("ada", token: "a.a.a")
@@ -184,7 +184,7 @@ struct LogOutTests {
 
     // MARK: Two processes
 
-    @Test func whatOneProcessLeavesWaitsInTheOther() async throws {
+    @Test func aSignOutInOneProcessParksEventsInTheOther() async throws {
         let (bench, one) = try Bench.open()
         let two = try bench.makeClient()
         // The second client has already looked for a token.
@@ -205,7 +205,7 @@ struct LogOutTests {
         #expect(tokens(bench).last == "c.c.c", "the token that the other process has")
     }
 
-    @Test func whoIsBackInAnotherProcessKeepsTheTokenThere() async throws {
+    @Test func signingInAgainInAnotherProcessKeepsItsToken() async throws {
         let (bench, one) = try Bench.open()
         let two = try bench.makeClient()
         one.setUser("ada", token: "a.a.a")
@@ -243,7 +243,7 @@ struct LogOutTests {
         #expect(tokens(bench) == ["a.a.a"])
     }
 
-    @Test func whatCannotBeForgottenIsNotUsedAgain() async throws {
+    @Test func tokensThatCannotBeDeletedAreNotUsedAgain() async throws {
         let store = UnreliableStore()
         let (bench, client) = try Bench.open { $0.tokenStore = store }
         client.setUser("ada", token: "a.a.a")

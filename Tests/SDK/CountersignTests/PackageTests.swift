@@ -22,9 +22,9 @@ struct PackageTests {
         ("CountersignDelivery", [], ["FileTimestamp": ["C617.1"], "SystemBootTime": ["35F9.1"]]),
         ("CountersignLocations", ["PreciseLocation"], [:]),
     ])
-    func privacyManifestsSayWhatIsCollected(module: String, collected: [String], accessed: [String: [String]])
-        throws
-    {
+    func privacyManifestsListTheCollectedData(
+        module: String, collected: [String], accessed: [String: [String]]
+    ) throws {
         let file = package.appendingPathComponent("Sources/SDK/\(module)/PrivacyInfo.xcprivacy")
         let manifest = try #require(
             try PropertyListSerialization.propertyList(from: Data(contentsOf: file), format: nil)
@@ -138,7 +138,7 @@ struct PackageTests {
         }
     }
 
-    @Test func warningsAreErrorsOnlyForThoseWhoWorkOnThePackage() throws {
+    @Test func warningsAreErrorsOnlyInStrictBuilds() throws {
         let uses = try text("Package.swift").components(separatedBy: "treatAllWarnings")
         #expect(uses.count == 2)
         #expect(uses[0].hasSuffix(#"Context.environment["COUNTERSIGN_STRICT"] == "1" ? [."#))

@@ -15,7 +15,7 @@ struct ProviderOutageTests {
 
     // MARK: Clocks
 
-    @Test func aClockThatJumpsMakesForgetWhatWasLearned() async throws {
+    @Test func aClockJumpInvalidatesTheKnownOffset() async throws {
         let bench = try Bench()
         bench.gateway.judge { received in
             .json(
@@ -165,7 +165,7 @@ struct ProviderOutageTests {
         client.withLock { $0 = nil }
     }
 
-    @Test func whatWasForgottenWhileTheProviderWasAskedStaysForgotten() async throws {
+    @Test func tokensForgottenDuringAProviderCallStayForgotten() async throws {
         var bench = try Bench()
         let store = FileTokenStore(directory: bench.directory.appendingPathComponent("tokens"))
         bench.configuration.tokenStore = store

@@ -59,7 +59,7 @@ struct QueueRecoveryTests {
     }
 
     /// One such body would make a whole batch unreadable for the server.
-    @Test func aBodyThatIsNoObjectAnyMoreIsNotSaved() async throws {
+    @Test func aBodyThatIsNotAnObjectAnyMoreIsNotSaved() async throws {
         let bench = try Bench()
         let first = try bench.makeClient()
         first.identify(userID: "ada", token: "a.a.a")

@@ -168,7 +168,7 @@ struct RecorderTests {
         }
     }
 
-    @Test func whatOnlyTheLogHasOutlivesTheProcessOnce() async throws {
+    @Test func eventsInTheLogOnlySurviveTheProcessOnce() async throws {
         let (bench, client) = try Bench.open()
         client.identify(userID: "caf\u{E9}", token: "a.a.a")
         _ = try await client.record("taken over")
@@ -265,7 +265,7 @@ struct RecorderTests {
     }
 
     /// The events exceed the memory limit, so they are read back from the log.
-    @Test func whatOnlyTheLogFileHoldsReachesTheQueueInOrder() async throws {
+    @Test func eventsInTheLogOnlyReachTheQueueInOrder() async throws {
         let (bench, client) = try Bench.open {
             $0.limits.maximumUnsavedBytes = 2_000
             $0.batchEvents = 1_000
@@ -324,7 +324,7 @@ struct RecorderTests {
         #expect(try queue.value(of: .recorded) == 201)
     }
 
-    @Test func whatIsWrittenAgainIsReadOnce() throws {
+    @Test func repeatedEntriesOfTheLogAreReadOnce() throws {
         let bench = try Bench()
         let directory = bench.configuration.instanceDirectory
         let log = WriteAheadLog(directory: directory, holder: LeaseOwner())
@@ -482,7 +482,7 @@ struct RecorderTests {
         #expect(await client.flush().ending == .closed)
     }
 
-    @Test func whatWasInMemoryIsOnDiskAfterClose() async throws {
+    @Test func closingWritesEventsInMemoryToDisk() async throws {
         let (bench, client) = try Bench.open()
         for number in 0..<1_000 { client.track("\(number)") }
         await client.close()

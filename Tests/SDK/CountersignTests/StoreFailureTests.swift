@@ -92,7 +92,7 @@ struct StoreFailureTests {
         }
     }
 
-    @Test func aFlushIsNotCompleteWhileTheLogHasWhatTheQueueFileHasNot() async throws {
+    @Test func aFlushIsIncompleteWhileEventsAreInTheLogOnly() async throws {
         let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         #expect(await client.flush().isComplete)
@@ -106,7 +106,7 @@ struct StoreFailureTests {
         #expect(await client.snapshot().lastError == nil)
     }
 
-    @Test func whoSendsIsToldWhenTheQueueFileHasCaughtUp() async throws {
+    @Test func theSenderIsWokenWhenTheQueueFileHasCaughtUp() async throws {
         let fixture = try Fixture()
         try await fixture.record("small")
         await fixture.recorder.drain()
@@ -196,7 +196,7 @@ struct StoreFailureTests {
 
     // MARK: Disk failures
 
-    @Test func whatTheLogCannotMakeDurableTheQueueFileDoes() async throws {
+    @Test func theQueueFileStoresEventsThatTheLogCannotFlush() async throws {
         let fixture = try Fixture()
         try await fixture.record("before")
         fixture.isDurable.withLock { $0 = false }
@@ -207,7 +207,7 @@ struct StoreFailureTests {
         #expect(try await fixture.names() == ["before", "during", "after"])
     }
 
-    @Test func whatNeitherCouldMakeDurableIsRefusedAndForgottenAndTheOthersStay() async throws {
+    @Test func eventsThatCannotBeMadeDurableAreRejectedAndOthersStay() async throws {
         let fixture = try Fixture()
         let file = fixture.bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
         try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
@@ -297,7 +297,7 @@ struct StoreFailureTests {
         #expect(try await fixture.names() == ["small", "big"])
     }
 
-    @Test func withoutAReserveAFullDiskIsSaid() async throws {
+    @Test func aFullDiskWithoutAReserveIsReported() async throws {
         let fixture = try Fixture()
         try await fixture.record("small")
         #expect(try await fixture.names() == ["small"])
@@ -345,7 +345,7 @@ struct StoreFailureTests {
         return (one, other, gate)
     }
 
-    @Test func aWipeReachesWhatOtherClientsHaveInTheirLogs() async throws {
+    @Test func aWipeDeletesEventsInLogsOfOtherClients() async throws {
         let bench = try Bench()
         let (one, other, gate) = try await clientsOfOneQueue(bench)
         for number in 0..<5 { try await other.record("before \(number)") }
@@ -381,7 +381,7 @@ struct StoreFailureTests {
         #expect(error?.code == .optedOut)
     }
 
-    @Test func whatOnlyTheLogHasIsKeptWhileRecordingIsDisabled() async throws {
+    @Test func eventsInTheLogStayWhileRecordingIsDisabled() async throws {
         let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         #expect(await client.flush().isComplete)
@@ -395,7 +395,7 @@ struct StoreFailureTests {
     }
 
     /// The opt-out may come after the write to the log and before the write to the queue file.
-    @Test func nothingComesIntoTheQueueFileOnceSomebodyHasOptedOut() async throws {
+    @Test func nothingEntersTheQueueFileAfterAnOptOut() async throws {
         let fixture = try Fixture()
         let directory = fixture.bench.configuration.instanceDirectory
         let event = RenderedEvent(messageID: "m", userID: "ada", sessionID: "s", body: [])
@@ -435,7 +435,7 @@ struct StoreFailureTests {
         #expect(WriteAheadLog.all(in: directory).flatMap { $0.events(after: 0).events }.isEmpty)
     }
 
-    @Test func whatIsRecordedDuringAWipeIsGoneOrHasTheNewID() async throws {
+    @Test func eventsRecordedDuringAWipeAreDeletedOrHaveTheNewID() async throws {
         let (bench, client) = try Bench.open()
         for round in 0..<20 {
             try await client.record("before \(round)")

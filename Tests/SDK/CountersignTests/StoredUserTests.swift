@@ -11,7 +11,7 @@ import Testing
 
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct StoredUserTests {
-    @Test func whoOptsOutIsForgotten() async throws {
+    @Test func anOptOutDeletesTheUser() async throws {
         let bench = try Bench()
         let first = try bench.makeClient()
         first.identify(userID: "ada", token: "a.a.a")
@@ -59,7 +59,7 @@ struct StoredUserTests {
         #expect(StoredUser(directory: directory, writeKey: "wk_other").load().loggingOut.count == 100)
     }
 
-    @Test func theLastOfTwoProcessesDecidesAndADamagedFileIsNobody() async throws {
+    @Test func theLastWriterDecidesAndADamagedFileMeansNoUser() async throws {
         let bench = try Bench()
         let app = try bench.makeClient()
         let helper = try bench.makeClient()

@@ -12,7 +12,7 @@ import Testing
 struct TokenProviderTests {
     private static let now = 1_750_000_000
 
-    @Test func expiryIsJudgedInServerTime() async throws {
+    @Test func expiryIsCheckedInServerTime() async throws {
         var bench = try Bench()
         let asked = Lock([TokenRequest.Reason]())
         let fresh = SignedToken.fake(subject: "ada", expiresAt: Self.now + 200_000)
@@ -40,7 +40,7 @@ struct TokenProviderTests {
         ("a.a.a", "token_unchanged"), ("not a token", "token_malformed"),
         (nil, "no_token"), ("throw", "provider_failed"),
     ])
-    func uselessAnswersAreToldAndARefusedTokenIsNotSentAgainForThem(answer: String?, reason: String)
+    func uselessAnswersAreReportedAndARejectedTokenIsNotSentAgainForThem(answer: String?, reason: String)
         async throws
     {
         var bench = try Bench()

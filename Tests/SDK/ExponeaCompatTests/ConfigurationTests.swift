@@ -10,7 +10,7 @@ import Testing
 /// An instance that is not shared, with an in-memory server.
 @Suite(.timeLimit(.minutes(5)))
 struct ConfigurationTests {
-    @Test func whatIsTrackedBeforeTheFirstUnlockIsStoredAfterIt() async throws {
+    @Test func eventsTrackedBeforeTheFirstUnlockAreStoredAfterIt() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "countersign-exponea-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -41,7 +41,7 @@ struct ConfigurationTests {
         await exponea.close()
     }
 
-    @Test func datesAreSecondsWhoeverMadeThem() {
+    @Test func allDatesBecomeSeconds() {
         let date = Date(timeIntervalSince1970: 1_750_000_000.5)
         let object = NSDate(timeIntervalSince1970: 1_750_000_000.5)
         let values: [String: Any] = [
@@ -105,7 +105,7 @@ struct ConfigurationTests {
         override func logMessage(_ message: String) { lines.withLock { $0.append(message) } }
     }
 
-    @Test func aLoggerTakesWhatItsLevelSays() {
+    @Test func aLoggerFiltersByItsLevel() {
         for (level, expected) in [
             (LogLevel.none, []), (.error, ["e"]), (.warning, ["e", "w"]), (.verbose, ["e", "w", "v"]),
         ] as [(LogLevel, [String])] {

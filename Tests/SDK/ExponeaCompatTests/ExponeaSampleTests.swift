@@ -180,7 +180,7 @@ struct ExponeaSampleTests {
 
     // MARK: Configuring
 
-    @Test func placeholdersAreRefusedInWords() async throws {
+    @Test func placeholdersAreRejectedInWords() async throws {
         for sample in [
             Configuring.withAPIKey, Configuring.withAccessToken, Configuring.withCustomerTokens,
             Configuring.withCustomerTokensAndAccessToken,
@@ -267,7 +267,7 @@ struct ExponeaSampleTests {
         await finish()
     }
 
-    @Test func configuringTwiceIsRefused() async throws {
+    @Test func configuringTwiceIsRejected() async throws {
         configure(advancedAuthEnabled: false)
         configure(advancedAuthEnabled: false)
         #expect(logger.lines == ["Exponea SDK already configured."])
@@ -278,7 +278,7 @@ struct ExponeaSampleTests {
     // MARK: Customer token authorization
 
     /// The first sample as printed. Its placeholder is not a token, so the gateway rejects it.
-    @Test func sampleWithAPlaceholderIsRefusedByTheServer() async throws {
+    @Test func sampleWithAPlaceholderIsRejectedByTheServer() async throws {
         Exponea.shared.authorizationProvider = .className("ExponeaSampleToken.ExampleAuthProvider")
         configure()
         Exponea.shared.identifyCustomer(customerIds: ["registered": "ada"])
@@ -332,7 +332,7 @@ struct ExponeaSampleTests {
         await finish()
     }
 
-    @Test func expiredTokenIsRefusedAndTheNextOneWorks() async throws {
+    @Test func expiredTokenIsRejectedAndTheNextOneWorks() async throws {
         let (expired, good) = (try token(lifetime: -600), try token())
         let tokens = Lock([good, expired])
         yourAuthTokenReqUrl.answer { tokens.withLock { $0.popLast() } }
@@ -363,7 +363,7 @@ struct ExponeaSampleTests {
         await finish()
     }
 
-    @Test func aSettingWithoutEffectIsSaidOnceAndTheOthersWork() async throws {
+    @Test func aSettingWithoutEffectIsReportedOnceAndTheOthersWork() async throws {
         var map = map
         map["automaticSessionTracking"] = false
         map["requirePushAuthorization"] = true

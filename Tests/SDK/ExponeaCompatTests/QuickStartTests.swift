@@ -189,7 +189,7 @@ struct QuickStartTests {
         await finish(exponea)
     }
 
-    @Test func whoConfiguresRightAfterwardsFindsNothingOfTheOneBefore() async throws {
+    @Test func aNewConfigurationStartsWithoutDataOfThePreviousOne() async throws {
         let exponea = configured()
         exponea.identifyCustomer(customerIds: ["registered": "ada"], properties: [:], timestamp: nil)
         let cookie = try #require(exponea.customerCookie)

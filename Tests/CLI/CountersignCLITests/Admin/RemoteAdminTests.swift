@@ -42,7 +42,7 @@ struct RemoteAdminTests {
         #expect(await run("app list --server \(url) --token-file -", input: reader + "\n").code == .done)
     }
 
-    @Test func whoWantsToKnowIsToldWhatIsAskedAndHowItIsAnswered() async throws {
+    @Test func verboseOutputHasRequestsAndAnswers() async throws {
         let fixture = try GatewayFixture()
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
         let token = try fixture.apps.apiTokens.create(name: "r", scopes: ["read"]).text
@@ -111,7 +111,7 @@ struct RemoteAdminTests {
                 == .unavailable)
     }
 
-    @Test func aChangeThatSomebodyElseMadeMeanwhileIsNotOverwritten() async throws {
+    @Test func aConcurrentChangeIsNotOverwritten() async throws {
         let fixture = try GatewayFixture()
         let admin = try LocalAdmin(StorageLocation(fixture.place.configuration))
         let error = await #expect(throws: CommandError.self) {
@@ -126,14 +126,14 @@ struct RemoteAdminTests {
         #expect(try fixture.apps.app(id: "shop").policy.leeway == 7)
     }
 
-    @Test func whatIsNoObjectIsNotChanged() async throws {
+    @Test func otherValuesThanObjectsAreNotChanged() async throws {
         let error = await #expect(throws: CommandError.self) {
             _ = try await Lists().change("apps") { _ in Issue.record("a list was changed") }
         }
         #expect(error?.code == .failed)
     }
 
-    @Test func aCertificateThatNobodyKnowsIsRefused() async throws {
+    @Test func anUntrustedCertificateIsRejected() async throws {
         let (key, certificate) = (folder.path + "/key.pem", folder.path + "/certificate.pem")
         let made = try await Shell(folder: folder.path).run(
             """
@@ -178,7 +178,7 @@ struct RemoteAdminTests {
 
     // MARK: Profiles
 
-    @Test func aProfileIsKeptInAFileThatNobodyElseReads() async throws {
+    @Test func theFileOfProfilesIsReadableByItsOwnerOnly() async throws {
         let fixture = try GatewayFixture()
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
         let token = try fixture.apps.apiTokens.create(name: "laptop", scopes: ["read"]).text

@@ -39,7 +39,7 @@ struct CommandLineProgramTests {
         ([:], false, false),
         (["NO_COLOR": ""], true, true),
     ])
-    func coloursOnlyForAPersonWhoWantsThem(
+    func coloursAppearOnlyOnATerminalThatWantsThem(
         environment: [String: String], isInteractive: Bool, isColoured: Bool
     ) async {
         let recorded = RecordedIO(environment: environment, isInteractive: isInteractive)
@@ -47,7 +47,7 @@ struct CommandLineProgramTests {
         #expect(recorded.talk.contains("\u{1B}[") == isColoured)
     }
 
-    @Test func dataThatNobodyTakesIsAFailure() async {
+    @Test func closedOutputIsAFailure() async {
         let io = CommandIO(
             output: { _ in throw CommandError(.failed, "disk full") }, talk: { _ in }, input: { [] },
             environment: [:],

@@ -19,7 +19,7 @@ struct QuantityTests {
         ("90m", .hours), ("12h", .days), ("99999999999999999999", .seconds),
         ("9223372036854775807w", .seconds),
     ])
-    func whatIsNoTimeIsNone(text: String, unit: Quantity.Time) {
+    func invalidTimesAreRejected(text: String, unit: Quantity.Time) {
         #expect(Quantity.duration(text, in: unit) == nil)
     }
 
@@ -27,7 +27,7 @@ struct QuantityTests {
         (Int64(0), "0s"), (30, "30s"), (90, "90s"), (600, "10m"), (5_400, "90m"), (3_600, "1h"),
         (129_600, "36h"), (2_592_000, "30d"),
     ])
-    func whatIsShownCanBeTyped(seconds: Int64, text: String) {
+    func shownQuantitiesCanBeTyped(seconds: Int64, text: String) {
         #expect(Quantity.text(seconds: seconds) == text)
         #expect(Quantity.duration(text, in: .seconds) == Int(seconds))
     }
@@ -58,7 +58,7 @@ struct QuantityTests {
     }
 
     @Test(arguments: ["", "GB", "10G", "1.5GB", "9223372036854775807TB"])
-    func whatIsNoSizeIsNone(text: String) {
+    func invalidSizesAreRejected(text: String) {
         #expect(Quantity.size(text) == nil)
     }
 

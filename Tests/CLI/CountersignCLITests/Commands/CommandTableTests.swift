@@ -49,7 +49,7 @@ struct CommandTableTests {
         }
     }
 
-    @Test func eachFirstWordStandsInOneSectionOfTheHelp() {
+    @Test func eachCommandIsInOneSectionOfTheHelp() {
         let words = CommandSection.all.flatMap { $0.words.map(\.key) }
         #expect(words.count == Set(words).count)
         #expect(Set(words) == Set(CommandTable.all.map { $0.path[0] }))
@@ -64,7 +64,7 @@ struct CommandTableTests {
         for code in [0, 1, 2, 3, 4, 5, 6, 7, 130] { #expect(recorded.output.contains("\n  \(code) ")) }
     }
 
-    @Test func helpOnNothingKnownSaysSo() async {
+    @Test func helpForAnUnknownCommandFails() async {
         let recorded = RecordedIO()
         #expect(await recorded.run("help", "serv") == .usage)
         #expect(recorded.talk.contains("did you mean `countersign serve`?"))

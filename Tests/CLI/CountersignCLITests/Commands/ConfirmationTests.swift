@@ -55,7 +55,7 @@ struct ConfirmationTests {
         #expect(await run("key delete shop \(last)").code == .done)
     }
 
-    @Test func anAppThatIsNotThereIsNoReasonToAsk() async {
+    @Test func deletingAMissingAppAsksNoQuestion() async {
         let (code, io) = await run("app delete shoop")
         #expect(code == .notFound)
         #expect(io.talk.contains("countersign app list"))

@@ -34,7 +34,7 @@ struct DatabaseCommandTests {
         ["app", "list"], ["cluster", "status"], ["event", "list", "shop"], ["admin", "reset"],
         ["tail"], ["self-check"], ["trigger", "22"],
     ])
-    func whatReadsMakesNoSchema(line: [String]) async throws {
+    func readingCreatesNoSchema(line: [String]) async throws {
         let empty = try #require(empty)
         let io = RecordedIO(environment: ["COUNTERSIGN_DATABASE": empty])
         #expect(await io.run(arguments: line) == .notFound)

@@ -38,7 +38,7 @@ struct EventExportTests {
     }
 
     @Test(arguments: [false, true])
-    func itGoesOnWhereItStopped(_ isRemote: Bool) async throws {
+    func anExportContinuesAfterAPosition(_ isRemote: Bool) async throws {
         let shell = try await shellOfAnApp(isRemote)
         func send(_ names: String...) -> String {
             names.map {
@@ -75,7 +75,7 @@ struct EventExportTests {
     }
 
     @Test(arguments: [false, true])
-    func itSaysWhatRetentionHasDeletedMeanwhile(_ isRemote: Bool) async throws {
+    func eventsDeletedByRetentionAreReported(_ isRemote: Bool) async throws {
         let shell = try await shellOfAnApp(isRemote)
         let sent = try await shell.run(
             #"""

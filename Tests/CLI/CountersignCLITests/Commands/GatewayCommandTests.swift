@@ -239,7 +239,7 @@ struct GatewayCommandTests {
             await run("enforcement set shop optional").1.talk == "shop: required for everyone -> optional\n")
     }
 
-    @Test func whoeverAnswersLateOverwritesNothing() async throws {
+    @Test func aLateAnswerOverwritesNothing() async throws {
         _ = await run("app create shop")
         let environment = environment
         // While the command asks, another operator changes the same setting.

@@ -57,7 +57,7 @@ struct MistakeTests {
             "cannot read the database's password in none", ""
         ),
     ])
-    func aGatewayThatCannotStartSaysWhatHelps(
+    func aFailedStartNamesTheRemedy(
         line: String, expected: ExitCode, reason: String, hint: String
     ) async throws {
         _ = try folder.write("mine", to: "notes.txt")
@@ -70,7 +70,7 @@ struct MistakeTests {
         #expect(hint.isEmpty || lines.dropFirst().joined().contains(hint), "\(result.talk)")
     }
 
-    @Test func aPortThatIsTakenIsSaidToBe() async throws {
+    @Test func aPortInUseIsReported() async throws {
         let fixture = try GatewayFixture()
         let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": data])
         let result = try await shell.run("countersign serve --port \(fixture.gateway.port)")
@@ -108,7 +108,7 @@ struct MistakeTests {
     }
 
     /// The API returns a policy's times as numbers that may have a fraction.
-    @Test func whatAPolicyAllowsIsPrintedWithItsUnit() async {
+    @Test func policyValuesArePrintedWithTheirUnits() async {
         #expect(await run("policy", "set", "shop", "--leeway", "2m", "--max-lifetime", "1h").code == .done)
         let shown = await run("policy", "show", "shop").io.output
         #expect(shown.contains("leeway            2m\n"), "\(shown)")
@@ -118,7 +118,7 @@ struct MistakeTests {
         #expect(await run("policy", "show", "shop").io.output.contains("longest lifetime  any\n"))
     }
 
-    @Test func aLifetimeThatNeverCountsIsSaid() async {
+    @Test func aLifetimeThatNeverCountsIsReported() async {
         let (code, io) = await run("app", "tokens", "shop", "--absolute-seconds", "2h")
         #expect(code == .done)
         #expect(io.talk.contains("Every session ends 2h after it was opened"))
@@ -131,7 +131,7 @@ struct MistakeTests {
         )
     }
 
-    @Test func aFileOfNoKnownKindIsSaidToBe() async throws {
+    @Test func aFileOfAnUnknownKindIsReported() async throws {
         let junk = try folder.write("hello, this is junk\n", to: "junk.txt")
         let (code, io) = await run("send", junk)
         #expect(code == .failed)
@@ -140,7 +140,7 @@ struct MistakeTests {
         #expect(!io.talk.contains("left out"))
     }
 
-    @Test func nothingOnStandardInputIsSaidToBeEmpty() async {
+    @Test func emptyStandardInputIsReported() async {
         #expect(await run("send").io.talk.contains("standard input is empty"))
     }
 
@@ -169,7 +169,7 @@ struct MistakeTests {
         ("project set shop --customer-tokens off --allow-private", "go with --webhook"),
         ("app create -- -x", "must not begin with -"),
     ])
-    func whatContradictsItselfOrDoesNothingIsUsage(line: String, said: String) async {
+    func contradictoryAndEmptyCommandsAreUsageErrors(line: String, said: String) async {
         let io = RecordedIO(environment: ["COUNTERSIGN_DATA": data, "HOME": folder.path])
         #expect(await io.run(arguments: line.split(separator: " ").map(String.init)) == .usage)
         #expect(io.talk.contains(said), "\(io.talk)")

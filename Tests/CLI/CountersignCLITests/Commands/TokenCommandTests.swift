@@ -86,7 +86,7 @@ struct TokenCommandTests {
     }
 
     @Test(arguments: ["inspect", "verify"])
-    func aTokenIsNoArgumentAndIsNotRepeated(command: String) async throws {
+    func aTokenIsNotAnArgumentAndIsNotRepeated(command: String) async throws {
         let token = await token()
         let recorded = RecordedIO()
         let key = command == "verify" ? ["--key", publicKey] : []
@@ -129,7 +129,7 @@ struct TokenCommandTests {
         #expect(garbage.contains("FAIL  it reads as a compact JWS") && garbage.contains("-     exp is there"))
     }
 
-    @Test func aKeyThatIsNoneIsSaidAndJudged() async throws {
+    @Test func anInvalidKeyIsReported() async throws {
         let (code, recorded) = await run("token", "verify", "--key", privateKey, input: await token())
         #expect(code == .verificationFailed)
         #expect(recorded.talk.contains("private key"))
@@ -203,7 +203,7 @@ struct TokenCommandTests {
         (["registered=ada"], "another", "1800000000", .verificationFailed),
         (["registered=ada"], "backend", "1800009999", .verificationFailed),
     ])
-    func aCustomerTokenIsJudged(ids: [String], keyID: String, now: String, expected: ExitCode) async throws {
+    func aCustomerTokenIsChecked(ids: [String], keyID: String, now: String, expected: ExitCode) async throws {
         let recorded = RecordedIO(input: try await customerToken())
         let code = await recorded.run(
             arguments: [

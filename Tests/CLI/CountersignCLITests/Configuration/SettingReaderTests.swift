@@ -38,14 +38,14 @@ struct SettingReaderTests {
         #expect(await printed("port", ["--config", file.path]) == "1003 file \(file.path)")
     }
 
-    @Test func aFileWithoutAnEndIsRefused() async throws {
+    @Test func aFileWithoutAnEndIsRejected() async throws {
         #expect(
             await printed("port", ["--config", "/dev/zero"])?.contains("/dev/zero is larger than 1MiB")
                 == true)
     }
 
     @Test(arguments: ["host", "admin-host"])
-    func aNameIsNoAddress(setting: String) async throws {
+    func aNameIsNotAnAddress(setting: String) async throws {
         let recorded = RecordedIO()
         #expect(await recorded.run("config", "print", "--" + setting, "nosuch") == .usage)
         #expect(recorded.talk.contains("\(setting) (flag --\(setting)): needs an IPv4 or IPv6 address"))
@@ -76,7 +76,7 @@ struct SettingReaderTests {
     }
 
     /// A shell that started the gateway with `&` reads further input from the same terminal.
-    @Test func inTheBackgroundOnlyWhatGoesWrongIsLogged() throws {
+    @Test func inTheBackgroundOnlyErrorsAreLogged() throws {
         func level(_ io: RecordedIO, origin: SettingReader.Origin = .standard) -> (LogLevel, Bool) {
             var configuration = GatewayConfiguration(dataDirectory: "d")
             configuration.logLevel = .info
@@ -102,7 +102,7 @@ struct SettingReaderTests {
         (#"{"trusted-proxies": "10.0.0.1/8"}"#, "10.0.0.0/8,192.0.2.7"),
         (#"{"tls-certificate": "a.pem"}"#, "both tls-certificate and tls-key"),
     ])
-    func aFileThatIsNotRightIsRefusedByName(text: String, expected: String) async throws {
+    func aFileThatIsNotRightIsRejectedByName(text: String, expected: String) async throws {
         let folder = TemporaryFolder()
         let file = try folder.write(text, to: "c.json")
         let recorded = RecordedIO()

@@ -52,7 +52,7 @@ struct DemoNetworkTests {
         (401, #"{"success":false,"code":"invalid_write_key"}"#, 0, 0, ["invalid_write_key": 1]),
         (502, "<html>", 0, 0, ["502": 1]),
     ])
-    func countsWhatTheGatewaySays(
+    func theGatewaysAnswersAreCounted(
         status: Int, body: String, delivered: Int, duplicates: Int, rejections: [String: Int]
     ) async throws {
         let (network, _) = network(status: status, body: body)
@@ -89,7 +89,7 @@ struct DemoNetworkTests {
     }
 
     /// A gateway that is killed during the hold has not verified the token, so the next request is held too.
-    @Test func aHeldRequestThatNobodyAnswersDoesNotUseUpTheHold() async throws {
+    @Test func anUnansweredHeldRequestDoesNotUseUpTheHold() async throws {
         let (network, server) = network()
         let token = try tokens.token(for: "a", reason: .missing)
         network.holdNext()

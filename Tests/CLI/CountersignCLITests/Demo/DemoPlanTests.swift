@@ -37,7 +37,7 @@ struct DemoPlanTests {
         #expect(DemoPlan(replay: replay(users), devices: asked).devices.count == expected)
     }
 
-    @Test func theForgedDeviceRecordsEventsThatNobodyElseHas() throws {
+    @Test func theForgedDeviceRecordsEventsOfItsOwn() throws {
         let plan = DemoPlan(replay: replay("a b"), devices: 3)
         let forged = try #require(plan.devices.last)
         #expect(forged.rows.count == 20)

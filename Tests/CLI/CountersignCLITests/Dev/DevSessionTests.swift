@@ -46,7 +46,7 @@ struct DevSessionTests {
         answer.headers.first { $0.name == name }?.value
     }
 
-    @Test func anEventUnderItsTokensIsStoredAndTheNextRunGoesOn() async throws {
+    @Test func anEventUnderItsTokensIsStoredAndTheNextRunContinues() async throws {
         var writeKeys: [String] = []
         for run in 1...2 {
             let session = try await start(3_600)
@@ -153,7 +153,7 @@ struct DevSessionTests {
         session.stop()
     }
 
-    @Test func thePolicyFileIsAppliedAndWhatIsWrongChangesNothing() async throws {
+    @Test func thePolicyFileIsAppliedUnlessItIsInvalid() async throws {
         try makeFolder()
         let kept = try await DevFolder(path: path)
         let admin = try kept.admin()

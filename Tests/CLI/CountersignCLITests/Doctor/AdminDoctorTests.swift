@@ -70,7 +70,7 @@ struct AdminDoctorTests {
         #expect(text.contains("gateway: \(url) answers"))
     }
 
-    @Test func whatDoesNotAnswerIsAFindingInEveryForm() async throws {
+    @Test func aMissingAnswerIsAFindingInEveryFormat() async throws {
         let other = try GatewayFixture()
         let url = "http://127.0.0.1:\(other.gateway.port)"
         let rejected = await run("--server", url, "--json", environment: ["COUNTERSIGN_TOKEN": "csa_x"])
@@ -94,7 +94,7 @@ struct AdminDoctorTests {
         (checks: true, seconds: 0.0, outcome: [Finding.Outcome.ok, .ok, .ok]),
         (false, 0, [.ok, .ok, .failed]), (true, 20, [.ok, .warning, .ok]), (true, -40, [.ok, .failed, .ok]),
     ])
-    func whatTheGatewaySaysOfItselfIsSaid(
+    func theGatewaysOwnFindingsAreShown(
         checks: Bool, seconds: Double, outcome: [Finding.Outcome]
     ) async throws {
         let now = Date(timeIntervalSince1970: 1_800_000_000)
@@ -120,7 +120,7 @@ struct AdminDoctorTests {
         #expect(found.last?.detail == "required, 1 key")
     }
 
-    @Test func whatAnAppsEventsDoNotReachIsSaid() async throws {
+    @Test func consumersAndWebhooksWithoutDeliveriesAreFindings() async throws {
         for (path, item, detail, remedy) in [
             ("keys", ["id": "k", "kty": .null], "the key k cannot be used", "countersign key delete shop k"),
             (
@@ -194,7 +194,7 @@ struct AdminDoctorTests {
         #expect(found.map(\.remedy) == ["countersign write-key create shop"])
     }
 
-    @Test func anAppWithoutAKeyIsSaidWhereTokensAreJudged() async throws {
+    @Test func anAppThatChecksTokensWithoutAKeyIsReported() async throws {
         func look(_ enforcement: String) async throws -> Finding? {
             let app: JSONValue = ["id": "shop", "enforcement": .string(enforcement), "keys": 0]
             return try await AdminDoctor(admin: Answers(answers: ["/apps": page(app)])).apps().first

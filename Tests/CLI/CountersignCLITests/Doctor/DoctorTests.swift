@@ -43,7 +43,7 @@ struct DoctorTests {
         return await doctor.findings()
     }
 
-    @Test func aFolderThatIsNotThereIsNotAllWell() async throws {
+    @Test func aMissingFolderIsAFinding() async throws {
         let (code, text) = await run()
         #expect(code == .notFound)
         #expect(text.contains("FAIL  data directory: there is no folder \(data)"))
@@ -130,7 +130,7 @@ struct DoctorTests {
     }
 
     @Test(arguments: [(0, Finding.Outcome.ok), (380, .warning), (401, .failed), (-2, .failed)])
-    func theCertificatesEndIsTold(days: Double, outcome: Finding.Outcome) async throws {
+    func theCertificatesEndIsReported(days: Double, outcome: Finding.Outcome) async throws {
         try makeData()
         let (certificate, key) = try await makeCertificate("own")
         var configuration = GatewayConfiguration(dataDirectory: data)
@@ -172,7 +172,7 @@ struct DoctorTests {
         #expect(text.contains("FAIL  certificate: \(other) is not the key of \(certificate)"))
     }
 
-    @Test func certificateFilesThatCannotBeReadAreToldByName() async throws {
+    @Test func certificateFilesThatCannotBeReadAreReportedByName() async throws {
         try makeData()
         let (certificate, key) = try await makeCertificate("own")
         let nonsense = try folder.write("nonsense", to: "nonsense.pem")

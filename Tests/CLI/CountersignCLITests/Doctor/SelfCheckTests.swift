@@ -42,7 +42,7 @@ struct SelfCheckTests {
             ])
     }
 
-    @Test func whatIsWrongIsNamed() async throws {
+    @Test func faultsOfADeploymentAreNamed() async throws {
         #expect(try await findings(with: ["/readyz": (503, "storage_full")])["storage"]?.outcome == .failed)
         #expect(try await findings(with: ["/readyz": (404, "")])["storage"]?.outcome == .warning)
         #expect(try await findings(with: ["/livez": (404, "")])["gateway"]?.outcome == .failed)

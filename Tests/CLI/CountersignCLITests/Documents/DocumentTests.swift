@@ -142,7 +142,7 @@ struct DocumentTests {
         #expect(result.output.contains(#""lag_events":0"#))
     }
 
-    @Test func thePageOfErrorCodesSaysWhatTheCodesSay() throws {
+    @Test func thePageOfErrorCodesHasTheTextsOfTheCodes() throws {
         let page = try document("docs/reference/error-codes.md")
         // Line breaks depend on the width of the page.
         func unwrapped(_ text: String) -> String {

@@ -49,7 +49,7 @@ struct ProgressLineTests {
         #expect(drawn.taken.contains(String(repeating: "█", count: 24) + " 100 of 100"))
     }
 
-    @Test func whatIsThereIsTakenAwayOnce() {
+    @Test func theProgressLineIsErasedOnce() {
         let drawn = Drawn()
         let line = drawn.line()
         line.clear()
@@ -61,7 +61,7 @@ struct ProgressLineTests {
         #expect(drawn.taken == "\r\u{1B}[K")
     }
 
-    @Test func nobodyWhoDoesNotWatchGetsALine() {
+    @Test func noLineWithoutATerminal() {
         let drawn = Drawn()
         let line = drawn.line(total: 2, isInteractive: false)
         line.show("one")
@@ -74,7 +74,7 @@ struct ProgressLineTests {
     }
 
     @Test(arguments: [true, false])
-    func aBackupIsFollowedByWhoWatches(isInteractive: Bool) async throws {
+    func aBackupShowsProgressOnATerminal(isInteractive: Bool) async throws {
         let folder = TemporaryFolder()
         let data = folder.path + "/data"
         #expect(await RecordedIO().run("app", "create", "shop", "--data", data) == .done)

@@ -7,7 +7,7 @@ import Testing
 struct TerminalTextTests {
     private let event: JSONValue = ["user": "a\u{202E}b\u{9B}31m\u{2028}é👩‍👧\u{7F}\u{1B}[2J"]
 
-    @Test func jsonOnATerminalEscapesWhatWouldChangeIt() throws {
+    @Test func jsonOnATerminalEscapesControlCharacters() throws {
         let watched = RecordedIO(isOutputWatched: true)
         try watched.io.print(event)
         #expect(

@@ -42,7 +42,7 @@ struct AccessLogTests {
             ["status": 200, "bytes": 1, "request": "GET /a b HTTP/1.0"] as JSONObject
         ),
     ])
-    func takesWhatServersReallyWrite(line: String, properties: JSONObject) throws {
+    func linesOfRealServersAreRead(line: String, properties: JSONObject) throws {
         var expected = properties
         expected["time"] = "2015-05-17T10:05:03.000Z"
         #expect(try AccessLog.event(line).properties == expected)
@@ -85,7 +85,7 @@ struct AccessLogTests {
             "the client address has control characters or over 255 bytes"
         ),
     ])
-    func saysWhatIsWrongWithALine(line: String, reason: String) {
+    func errorsNameTheFaultOfALine(line: String, reason: String) {
         let problem = #expect(throws: AccessLog.LineProblem.self) { try AccessLog.event(line) }
         #expect(problem?.reason == reason)
     }

@@ -22,7 +22,7 @@ struct ReplayTests {
         ("<gpx/>", "empty holds no track point"),
         ("<html>", "empty holds no track point; line 1: the XML is broken here; what follows is not read"),
     ])
-    func aFileWithoutEventsSaysWhatWasExpected(text: String, reason: String) throws {
+    func aFileWithoutEventsNamesTheExpectedFormat(text: String, reason: String) throws {
         let path = try folder.write(text, to: "empty")
         let error = #expect(throws: CommandError.self) { try Replay.read(path: path) }
         #expect(error?.code == .failed)

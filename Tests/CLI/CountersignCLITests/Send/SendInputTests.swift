@@ -37,7 +37,7 @@ struct SendInputTests {
                 != member(input(text, "other.ndjson").events[0], "messageId"))
     }
 
-    @Test(arguments: [#""""#, "null"]) func anIDThatIsNoneIsMadeTheSameEveryTime(id: String) throws {
+    @Test(arguments: [#""""#, "null"]) func missingIDsAreDerivedDeterministically(id: String) throws {
         let text = #"{"event":"a","userId":"u","messageId":\#(id)}"#
         guard case .string(let made)? = try member(#require(input(text).events.first), "messageId") else {
             throw CancellationError()
@@ -87,7 +87,7 @@ struct SendInputTests {
         ),
         (#"{"a":""# + String(repeating: "x", count: 1 << 20) + "\"}", "it is longer than 1 MiB"),
     ])
-    func anUnreadableLineIsToldItsReason(text: String, reason: String) {
+    func anUnreadableLineHasAReason(text: String, reason: String) {
         #expect(input(text).problems == [.init(line: 1, reason: reason)])
     }
 
@@ -97,7 +97,7 @@ struct SendInputTests {
         ("walk.gpx", #"<gpx><trk><trkpt lat="1" lon="2"/></trk></gpx>"#),
         ("-", #"{"event":"a"}"#),
     ])
-    func aByteOrderMarkIsNoPartOfTheFirstEvent(name: String, text: String) {
+    func aByteOrderMarkIsNotAPartOfTheFirstEvent(name: String, text: String) {
         let read = input([0xEF, 0xBB, 0xBF] + Array(text.utf8), name)
         #expect(read.problems.isEmpty)
         #expect(read.events.count == 1)
@@ -136,7 +136,7 @@ struct SendInputTests {
         ".5",
         "true", "false",
     ])
-    func aFieldThatIsNoPlainNumberStaysText(field: String) {
+    func aFieldThatIsNotAPlainNumberStaysText(field: String) {
         let read = input("event,value\nx,\(field)", "values.csv")
         #expect(properties(read.events.first) == ["value": .string(field)])
     }

@@ -101,7 +101,7 @@ struct SendRunTests {
         #expect(said.withLock { $0.allSatisfy { $0.contains("certificate has expired") } })
     }
 
-    @Test func whatMayPassIsTriedAgainAndNothingIsSkipped() async throws {
+    @Test func temporaryErrorsAreRetriedAndNothingIsSkipped() async throws {
         let busy = TransportResponse(status: 503, headers: [("Retry-After", "7")])
         let (outcome, script, pauses) = try await run(
             150, [nil, busy, Self.stored(100), Self.stored(50)])
@@ -123,7 +123,7 @@ struct SendRunTests {
         #expect(outcome.accepted == 150)
     }
 
-    @Test func aRefusedCredentialEndsIt() async throws {
+    @Test func aRejectedCredentialEndsIt() async throws {
         let rejected = TransportResponse(
             status: 401, body: Array(#"{"auth_error":{"hint":"mint a new token\u001b[2J"}}"#.utf8))
         let error = await #expect(throws: CommandError.self) { try await run(3, [rejected]) }
@@ -131,7 +131,7 @@ struct SendRunTests {
         #expect(error?.reason.contains("mint a new token\u{FFFD}[2J") == true)
     }
 
-    @Test func whereEveryEventIsRefusedTheNextOnesAreSent() async throws {
+    @Test func whereEveryEventIsRejectedTheNextOnesAreSent() async throws {
         let reasons = (0..<100).map { #"{"index":\#($0),"reason":"no user"}"# }.joined(separator: ",")
         let rejected = TransportResponse(
             status: 400,
@@ -143,7 +143,7 @@ struct SendRunTests {
         #expect(outcome.rejected.last?.reason == "no user")
     }
 
-    @Test func aRefusedEventIsToldByItsLine() async throws {
+    @Test func aRejectedEventIsReportedByItsLine() async throws {
         let (outcome, _, _) = try await run(
             3, [Self.stored(2, rejected: #"{"index":1,"code":"missing_user","reason":"no user"}"#)])
         #expect(outcome.rejected == [.init(line: 2, reason: "no user")])
@@ -158,7 +158,7 @@ struct SendRunTests {
         #expect(sent.allSatisfy { $0.header("Authorization")?.hasPrefix("Bearer ") == true })
     }
 
-    @Test func aFileGoesOnWhereItStoppedAndOnlyTheSameFile() throws {
+    @Test func aFileContinuesWhereItStoppedAndOnlyTheSameFile() throws {
         let folder = TemporaryFolder()
         let url = try #require(URL(string: "http://gateway.example:8787"))
         func place(_ text: String, _ name: String = "events.ndjson", key: String = "wk_1") -> SendCheckpoint {

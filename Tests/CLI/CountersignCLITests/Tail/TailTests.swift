@@ -89,7 +89,7 @@ struct TailTests {
         return (metrics, chart)
     }
 
-    @Test func aBrokenConnectionIsMadeAgainAndGoesOn() async throws {
+    @Test func aBrokenConnectionIsMadeAgainAndContinues() async throws {
         let url = try await gateway.start()
         let token = try AppDirectory(dataDirectory: data).apiTokens.create(name: "t", scopes: ["read"]).text
         let admin = try RemoteAdmin(.init(url: url.absoluteString), token: token)
@@ -122,7 +122,7 @@ struct TailTests {
         _ = await gateway.stop()
     }
 
-    @Test func whatCameBeforeIsShownFirstWhenAskedFor() async throws {
+    @Test func earlierVerdictsAreShownFirstOnRequest() async throws {
         let url = try await gateway.start()
         let directory = try AppDirectory(dataDirectory: data)
         let writeKey = try directory.createApp(id: "before").writeKey

@@ -88,7 +88,7 @@ struct TriggerTests {
         #expect(await gateway.stop() == 0)
     }
 
-    @Test func aCodeThatNoRequestGetsIsRefusedBeforeAnAppIsMade() async throws {
+    @Test func aCodeThatNoRequestGetsIsRejectedBeforeAnAppIsMade() async throws {
         let apps = TriggerApps(Untouched(), keptIn: nil)
         let trigger = Trigger(apps, url: try #require(URL(string: "http://127.0.0.1:1")))
         let error = await #expect(throws: CommandError.self) {

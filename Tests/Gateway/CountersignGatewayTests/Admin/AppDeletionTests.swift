@@ -44,7 +44,7 @@ struct AppDeletionTests {
             headers: ["X-Write-Key": key ?? bench.writeKey])?.status
     }
 
-    @Test func onlyAnOwnerWhoTypesTheIDDeletesAnApp() throws {
+    @Test func deletingAnAppNeedsAnOwnerAndTheID() throws {
         let path = "apps/shop"
         #expect(try bench.ask("DELETE", path, #"{"confirm":"shop"}"#, bench.token("write")).status == 403)
         let owner = try bench.token("admin")
@@ -184,7 +184,7 @@ struct AppDeletionTests {
         #expect(try send("n", of: "u1", bench, key: other) == 200)
     }
 
-    @Test func theIDIsFreeOnceNothingIsLeftAndTokensAreOver() throws {
+    @Test func theIDIsFreeAfterErasureAndTheExpiryOfTokens() throws {
         let owner = try bench.token("admin")
         #expect(try send("m1", of: "ada", bench) == 200)
         _ = try bench.ask("POST", "apps/shop/sessions", #"{"user":"ada"}"#, owner)
@@ -238,7 +238,7 @@ struct AppDeletionTests {
     }
 
     /// The app was deleted while no gateway ran, or the gateway stopped before it had erased all rows.
-    @Test func theNextGatewayGoesOn() throws {
+    @Test func theNextGatewayContinues() throws {
         #expect(try send("m1", of: "ada", bench) == 200)
         bench.gateway.stop()
         _ = try bench.apps.deleteApp(id: "shop")

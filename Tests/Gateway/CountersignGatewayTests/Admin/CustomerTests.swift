@@ -43,7 +43,7 @@ struct CustomerTests {
         {"type":"track","event":"Opened","messageId":"b2","anonymousId":"device-2"}
         """#
 
-    @Test func whatANativeClientIdentifiesAppearsAsACustomer() throws {
+    @Test func identifyEventsCreateCustomers() throws {
         try send(bench, Self.ada)
         let owner = try bench.token("admin")
         let shown = try bench.ask("GET", "apps/shop/customers/ada", nil, owner)
@@ -174,7 +174,7 @@ struct CustomerTests {
     }
 
     /// In any table with user ids. Events sent by other users are unchanged.
-    @Test func noDatabaseNamesAPersonWhoWasDeleted() throws {
+    @Test func noDatabaseHasADeletedPerson() throws {
         try bench.apps.setEnforcement(.optional, for: "shop")
         let (ada, bob) = ("ada-0b7e", "bob-0b7e")
         let writer = try bench.token("write")
@@ -240,7 +240,7 @@ struct CustomerTests {
             atMilliseconds: bench.now, durationMilliseconds: 1, status: 500, error: "status", answer: text)
     }
 
-    @Test func answersOfOtherAppsAndOfNobodyStay() throws {
+    @Test func answersOfOtherAppsAndWithoutAUserStay() throws {
         let writer = try bench.token("write")
         // Responses of apps that do not exist are swept.
         _ = try bench.apps.createApp(id: "other")
@@ -311,7 +311,7 @@ struct CustomerTests {
     }
 
     /// An id of another name may have the same value as another customer's device.
-    @Test func anIDThatLooksLikeSomebodysDeviceTakesNoneOfItsEventsAlong() throws {
+    @Test func deletingAUserKeepsEventsOfADeviceWithTheSameID() throws {
         try send(bench, Self.ada)
         let key = ["Authorization": "Token " + bench.writeKey]
         for (ids, path) in [

@@ -16,7 +16,7 @@ import Testing
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct GatewayClockTests {
     @Test(arguments: TestTransport.allCases)
-    func whatIsNotedHasTheTimeOfTheGatewaysClock(_ transport: TestTransport) throws {
+    func auditEntriesHaveTheTimeOfTheGatewaysClock(_ transport: TestTransport) throws {
         let bench = try AdminBench(transport)
         let token = try bench.token("admin")
         bench.clock.advance(by: 10 * 86_400)
@@ -36,7 +36,7 @@ struct GatewayClockTests {
     }
 
     /// Sessions are reloaded while the clock is ahead, because another process changes them.
-    @Test func whatWasRevokedStaysSoAfterALeapOfTheClock() throws {
+    @Test func revocationsSurviveAClockJump() throws {
         let bench = try AdminBench()
         // The key was created slightly later than the time of the manual clock.
         bench.clock.advance(by: 60)

@@ -104,7 +104,7 @@ struct UserMaskTests {
         }
     }
 
-    @Test func noAnswerToAViewerNamesAUserOrShowsWhatAnAppSent() throws {
+    @Test func answersToViewersHaveNoUserAndNoBody() throws {
         let bench = try bench()
         let key = try Pseudonyms(key: bench.apps.pseudonymKey(), appID: "shop")
         let reader = try bench.token("read")
@@ -139,7 +139,7 @@ struct UserMaskTests {
         "apps/shop/events?request_id=trail-7", "apps/shop/samples?request_id=trail-7",
         "apps/shop/sessions?user=Alice-zbevnica", "live?user=Alice-zbevnica",
     ])
-    func aViewerIsRefusedWhatNeedsAnId(path: String) throws {
+    func viewersCannotSearchByID(path: String) throws {
         let bench = try bench()
         for viewer in [try bench.token("read"), ["Cookie": try bench.visitor(.viewer, "vic").cookie]] {
             let answer = try bench.ask("GET", path, nil, viewer)
@@ -291,7 +291,7 @@ struct UserMaskTests {
         #expect(!LiveEvents.Filter(user: "u-aaaaaaaa", pseudonymMask: mask).matches(entry))
     }
 
-    @Test func whoOwnsTheDataDirectorySeesIdsWithoutAnEntry() throws {
+    @Test func commandsOnADataDirectoryShowIdsWithoutAnAuditEntry() throws {
         let bench = try bench()
         let local = try LocalAdministration(
             storage: bench.place.open(), backupFolder: nil)

@@ -67,7 +67,7 @@ final class DialectTests {
                 headers: token.map { ["Authorization": "Bearer \($0)"] } ?? [:]))
     }
 
-    @Test func theExampleStoresWhatItIsSent() throws {
+    @Test func theExampleDialectStoresEvents() throws {
         let token = try signingKey.sign(claims: ["sub": "ada", "exp": 1_750_000_600])
         let body = #"{"user":"ada","color":"red"}"#
         let answer = try post(body, token: token)
@@ -80,7 +80,7 @@ final class DialectTests {
         #expect(stored.map { String(decoding: $0.body, as: UTF8.self) } == [body])
     }
 
-    @Test func theExampleIsJudgedAsAllDialectsAre() throws {
+    @Test func theExampleDialectIsVerifiedLikeOthers() throws {
         let token = try signingKey.sign(claims: ["sub": "bob", "exp": 1_750_000_600])
         for (token, expected) in [(nil, 26), (token, 21), ("nonsense", 20)] {
             let answer = try post(#"{"user":"ada"}"#, token: token)
@@ -92,7 +92,7 @@ final class DialectTests {
         #expect(client.get("/example/\(writeKey)")?.headers["allow"] == "POST")
     }
 
-    @Test func whatADialectDeclaresReachesRouterPagesAndDocument() throws {
+    @Test func aDialectsDeclarationsReachRouterCORSAndDocument() throws {
         #expect(client.get("/declared")?.status == 200)
         #expect(client.get("/declared/none")?.body == #"{"declared":404}"# + "\n")
         #expect(client.post("{}", path: "/declared")?.body == #"{"declared":405}"# + "\n")

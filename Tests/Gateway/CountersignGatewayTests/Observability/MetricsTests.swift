@@ -21,7 +21,7 @@ struct MetricsTests {
     }
 
     @Test(arguments: [("X-Forwarded-For", "192.0.2.1"), ("Forwarded", "for=192.0.2.1"), ("Via", "1.1 proxy")])
-    func whatAProxyPassesOnIsNotThisMachines(name: String, value: String) throws {
+    func requestsThroughAProxyAreNotLocal(name: String, value: String) throws {
         let fixture = try GatewayFixture(.standard)
         let connection = try fixture.client()
         #expect(connection.get("/metrics", headers: [name: value])?.status == 403)
@@ -79,7 +79,7 @@ struct MetricsTests {
         #expect(!text.contains(fixture.writeKey))
     }
 
-    @Test func whatNobodyKnowsHasNoSample() {
+    @Test func unknownValuesHaveNoSample() {
         func sample(_ free: Int?) -> Double? {
             let text = Metrics().text(
                 Gauges(

@@ -139,7 +139,7 @@ struct TelemetryTests {
         #expect(spans[4].attributes["http.route"] == nil)
     }
 
-    @Test func aCallerWhoDoesNotRecordIsFollowed() throws {
+    @Test func aCallersDecisionNotToRecordIsFollowed() throws {
         let collector = try WebhookServer { _ in .answer(200, body: "{}") }
         defer { collector.close() }
         let fixture = try fixture(collector)
@@ -200,7 +200,7 @@ struct TelemetryTests {
 
     /// A collector that accepts connections but never answers, and an unreachable collector.
     @Test(arguments: [true, false])
-    func aCollectorThatFailsHoldsNobodyUp(hangs: Bool) throws {
+    func aFailingCollectorDelaysNoRequest(hangs: Bool) throws {
         let collector = try WebhookServer { _ in .hang }
         defer { collector.close() }
         let fixture = try GatewayFixture(.standard) {

@@ -72,7 +72,7 @@ struct CORSTests {
         "/.well-known/oauth-authorization-server", "/v1/apps/shop/events", "/v1/apps/shop/consumers",
         "/v1/apps/shop/consumers/x/poll", "/nowhere", "/docs/", "/",
     ])
-    func noPageReadsWhatAppsDoNotCall(path: String) throws {
+    func pagesCannotReadOtherEndpoints(path: String) throws {
         try withPages(["https://shop.example", "*"]) { _, connection in
             for method in ["GET", "POST"] {
                 let answer = connection.send(method, path, ["Origin": "https://shop.example"], nil)
@@ -178,7 +178,7 @@ struct CORSTests {
         "https://1.2.3.example", "https://\(String(repeating: "a", count: 63)).example",
         "https://\(String(repeating: "a.", count: 126))b",
     ])
-    func whatAppsAndBrowsersSendIsAnOrigin(origin: String) throws {
+    func originsOfAppsAndBrowsersAreValid(origin: String) throws {
         var rules = AppRules()
         rules.origins = [origin]
         try rules.checkOrigins(besides: [])
@@ -206,13 +206,13 @@ struct CORSTests {
         "https://2130706433", "https://a.1", "https://a.0x", "https://a.0x1f.", "https://a.1.", "https://0x",
         "https://1.2.3.0x4", "https://1.2.3.08", "https://+1.2.3.4",
     ])
-    func whatNoBrowserSendsIsNoOrigin(origin: String) {
+    func otherTextsAreNotOrigins(origin: String) {
         var rules = AppRules()
         rules.origins = [origin]
         #expect(throws: GatewayError.self) { try rules.checkOrigins(besides: []) }
     }
 
-    @Test func whatIsNoOriginIsNotStored() throws {
+    @Test func invalidOriginsAreNotStored() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         var rules = AppRules()
         rules.origins = ["https://shop.example/"]

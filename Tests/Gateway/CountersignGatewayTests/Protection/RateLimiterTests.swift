@@ -117,7 +117,7 @@ struct RateLimiterTests {
         #expect((0..<30).compactMap { _ in connection.answer() }.contains { $0.status == 429 })
     }
 
-    @Test func anAppIsLimitedBeforeItsTokensAreJudged() throws {
+    @Test func anAppIsLimitedBeforeItsTokensAreChecked() throws {
         var limits = GatewayLimits()
         limits.requestsPerSecondPerApp = 1
         let fixture = try GatewayFixture(enforcement: .required, limits: limits)

@@ -56,7 +56,7 @@ struct FollowerTests {
         #expect(machine.willSend(through: 20, digest: "two") { "msg_b" } == "msg_b")
     }
 
-    @Test func itRestsOnceThereIsNothingAndIsNotSleptThroughWhatCameMeanwhile() throws {
+    @Test func anIdleFollowerIsWokenByEventsStoredMeanwhile() throws {
         var machine = machine()
         _ = try work(machine.next(atMilliseconds: start))
         _ = machine.ended(
@@ -134,7 +134,7 @@ struct FollowerTests {
         #expect(reason == .gone && machine.isPaused && machine.progress.committed == 0)
     }
 
-    @Test func whatWasNotTriedIsNoFailure() throws {
+    @Test func anUntriedBatchIsNotAFailure() throws {
         var machine = machine()
         let first = try work(machine.next(atMilliseconds: start))
         #expect(first == .init(after: 0, through: nil, attempt: 1, limit: 1_000))
@@ -156,7 +156,7 @@ struct FollowerTests {
         #expect(again == .init(after: 0, through: nil, attempt: 2, limit: 1_000))
     }
 
-    @Test func whatWasAskedForWhileTheClockWasAheadIsDueOnceItIsSetBack() throws {
+    @Test func timesSetWhileTheClockWasAheadAreDueAfterTheCorrection() throws {
         let request = DeliveryRequest(
             id: "1", wayName: "wh", kind: .replay, messageID: "a", after: 0, through: 9,
             nextMilliseconds: start + 365 * day)
@@ -170,7 +170,7 @@ struct FollowerTests {
         #expect(begun.id == "1")
     }
 
-    @Test func aReplayGoesOnAfterEachDeliveryAndIsGivenUpAtLast() throws {
+    @Test func aReplayContinuesAfterEachDeliveryAndIsGivenUpAtLast() throws {
         let request = DeliveryRequest(
             id: "1", wayName: "wh", kind: .replay, messageID: "a", after: 0, through: 9,
             nextMilliseconds: start)

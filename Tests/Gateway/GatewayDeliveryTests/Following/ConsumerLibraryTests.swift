@@ -34,7 +34,7 @@ struct ConsumerLibraryTests {
         try fixture.place.settle()
     }
 
-    @Test func aConsumerConfirmsGoesOnAndWaits() async throws {
+    @Test func aConsumerConfirmsContinuesAndWaits() async throws {
         try store("m-1", "m-2", "m-3")
         _ = try consumers.create(id, EventConsumerSettings(), from: .start)
         let consumer = try CountersignConsumer.EventConsumer(
@@ -61,7 +61,7 @@ struct ConsumerLibraryTests {
         #expect(try consumers.find(id).lag == 4)
     }
 
-    @Test func aReaderGoesOnFromAPosition() async throws {
+    @Test func aReaderContinuesFromAPosition() async throws {
         try store("m-1", "m-2")
         var pages = try CountersignConsumer.EventReader(
             endpoint: endpoint, app: "shop", token: token, limit: 1

@@ -119,7 +119,7 @@ struct FollowingTests {
     }
 
     @Test(arguments: ["", "&wait=1"])
-    func whatRetentionDeletedIsSaidAlsoWhereNothingComesAfterIt(_ wait: String) throws {
+    func eventsDeletedByRetentionAreReportedWithoutLaterEvents(_ wait: String) throws {
         try bench.store(trackEvent("m-1"), trackEvent("m-2"))
         let events = try bench.ask("GET", "events").json["events"] as? [[String: Any]] ?? []
         let position = try #require(events.first?["position"] as? String)
@@ -133,7 +133,7 @@ struct FollowingTests {
         #expect(try bench.ask("GET", "events?after=\(next)").json["events_missed"] as? Bool == false)
     }
 
-    @Test func aParameterStandsOnceAndAsLongAsItsValueMayBe() throws {
+    @Test func parametersAreUniqueAndOfLimitedLength() throws {
         for query in ["limit=1&limit=2", "name=a&name=a", "user=a&limit=1&user="] {
             let answer = try bench.ask("GET", "events?" + query)
             #expect(answer.status == 400 && answer.json["code"] as? String == "invalid_parameter", "\(query)")
@@ -144,7 +144,7 @@ struct FollowingTests {
         #expect(try bench.ask("GET", "events?name=" + name + "a").status == 400)
     }
 
-    @Test func linesAndCompressionAreAnsweredToWhoTakesThem() throws {
+    @Test func linesAndCompressionFollowTheAcceptHeaders() throws {
         let event = trackEvent("m-1", extra: ",\n\"properties\":{}")
         try bench.store(event, trackEvent("m-2"))
         let lines = try bench.ask("GET", "events", headers: ["Accept": "application/x-ndjson"])
@@ -209,7 +209,7 @@ struct FollowingTests {
         #expect(try bench.code("GET", "events") == "401 unauthenticated", "a deleted token opens nothing")
     }
 
-    @Test func aConsumerLeasesConfirmsAndGoesOn() throws {
+    @Test func aConsumerLeasesConfirmsAndContinues() throws {
         try bench.store(trackEvent("m-1"), trackEvent("m-2"), trackEvent("m-3"))
         let made = try bench.ask("POST", "consumers", #"{"name":"billing"}"#)
         #expect(made.status == 201)
@@ -253,7 +253,7 @@ struct FollowingTests {
         #expect(try bench.code("POST", "consumers/billing/poll") == "404 consumer_not_found")
     }
 
-    @Test func whatIsWrongIsSaidAndChangesNothing() throws {
+    @Test func invalidRequestsAreRejectedWithoutAChange() throws {
         try bench.store(trackEvent("m-1"))
         for (path, code) in [
             ("events?after=x", "422 position_malformed"), ("events?limit=0", "400 invalid_parameter"),
@@ -309,7 +309,7 @@ struct FollowingTests {
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func whoWaitsGetsWhatIsStoredMeanwhile() async throws {
+    func aWaitingRequestGetsNewEvents() async throws {
         let bench = try Bench(.live)
         let end = try #require(try bench.ask("GET", "events").json["next"] as? String)
         #expect(try bench.ask("POST", "consumers", #"{"name":"b","from":"end"}"#).status == 201)
@@ -324,7 +324,7 @@ struct FollowingTests {
 
     /// A request whose client has hung up does not lease the next events.
     @Test(.timeLimit(.minutes(5)))
-    func whoHangsUpWhileWaitingLeasesNothing() throws {
+    func aDisconnectedPollLeasesNothing() throws {
         let bench = try Bench(.live)
         #expect(try bench.ask("POST", "consumers", #"{"name":"b","from":"end"}"#).status == 201)
         let gone = try RawConnection(port: bench.fixture.gateway.port)

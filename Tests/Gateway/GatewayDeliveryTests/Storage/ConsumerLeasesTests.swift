@@ -48,7 +48,7 @@ struct ConsumerLeasesTests {
         check(leases.reserve(0, at: 0))
     }
 
-    @Test func anExpiredLeaseCountsUntilSomebodyTakesItsPartition() {
+    @Test func anExpiredLeaseIsValidUntilItsPartitionIsLeased() {
         var leases = leased("a")
         #expect(leases.find("a") == .lease(lease("a")))
         check(leases.reserve(0, at: 500))
@@ -57,7 +57,7 @@ struct ConsumerLeasesTests {
         #expect(leases.find("a") == .expired, "it does not come back")
     }
 
-    @Test func whileAnAcknowledgementIsOnItsWayNobodyTakesThePartition() {
+    @Test func aPartitionIsNotLeasedDuringAnAcknowledgement() {
         var leases = leased("a")
         leases.settle(lease("a"))
         check(!leases.reserve(0, at: 500))

@@ -211,7 +211,7 @@ struct EventFilesTests {
 
     /// The state after a crash at each step.
     @Test(arguments: ["tmp", "file", "another hour's file", "half a line", "half a first line"])
-    func whatACrashLeavesIsPutRight(_ step: String) throws {
+    func filesLeftByACrashAreRepaired(_ step: String) throws {
         let manifest = bench.place + "/manifest.ndjson"
         bench.store(1...3, minute: 5)
         if step == "half a first line" {
@@ -246,7 +246,7 @@ struct EventFilesTests {
         #expect(try bench.names().count == 3)
     }
 
-    @Test func whatCannotBeWrittenIsSaidAndTriedAgain() throws {
+    @Test func failedWritesAreReportedAndRetried() throws {
         bench.store(1...3, minute: 5)
         bench.clock.advance(by: 3_600)
         // A file blocks the folder's path.
@@ -348,7 +348,7 @@ struct EventFilesTests {
         #expect(progress.nextMilliseconds == Self.start + 3_600_000)
     }
 
-    @Test func whatWasDeletedUnwrittenIsSaid() throws {
+    @Test func eventsDeletedBeforeTheyWereWrittenAreReported() throws {
         bench.store(1...2, minute: 5)
         bench.clock.advance(by: 3_600)
         try bench.write()

@@ -50,7 +50,7 @@ struct SQLiteEventConsumersTests {
         #expect(try consumers.acknowledge(lease.id, of: id, through: nil) == held.reached)
     }
 
-    @Test func oneThatIsNotThereIsNotChanged() throws {
+    @Test func aMissingConsumerIsNotChanged() throws {
         let folder = FileManager.default.temporaryDirectory.path + "/consumers-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let storage = try SQLiteStorage(dataDirectory: folder)

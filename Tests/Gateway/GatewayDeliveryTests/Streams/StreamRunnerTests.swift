@@ -43,7 +43,7 @@ struct StreamRunnerTests {
         #expect(try bench.isAtEnd(position()))
     }
 
-    @Test func whoIsBehindIsToldOfOnce() throws {
+    @Test func aLaggingStreamIsReportedOnce() throws {
         _ = try bench.directory.setAlertWebhook(
             url: "https://alerts.example/in", secret: nil, for: "shop")
         _ = try bench.create(["alert_seconds": 60])
@@ -71,7 +71,7 @@ struct StreamRunnerTests {
         #expect(try alerts().count == 1)
     }
 
-    @Test func whatCannotBeIsRefusedAndNothingSecretIsSaid() throws {
+    @Test func invalidSettingsAreRejectedWithoutSecrets() throws {
         let wrong: [JSONObject] = [
             ["servers": "nats://lee:swordfish@n.example:4222"], ["servers": "https://n.example"],
             ["servers": ""], ["stream": "a.b"], ["stream": "a*"], ["stream": ""],

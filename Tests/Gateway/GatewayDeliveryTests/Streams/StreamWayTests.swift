@@ -47,7 +47,7 @@ struct StreamWayTests {
         #expect(bench.stream.positions == bench.stored)
     }
 
-    @Test func whatIsAnsweredLateOrNeverComesOnce() throws {
+    @Test func unansweredMessagesAreStoredOnce() throws {
         try bench.store(900)
         let publisher = try bench.publisher(try bench.create())
         bench.stream.unanswered = 40
@@ -114,7 +114,7 @@ struct StreamWayTests {
         #expect(bench.stream.positions == bench.stored)
     }
 
-    @Test func whatWasPurgedIsNotFedAgainAndAnotherStreamIsFilled() throws {
+    @Test func purgedMessagesAreNotPublishedAgainAndANewStreamIsFilled() throws {
         try bench.store(20)
         let settings = try bench.create()
         var publisher = try bench.publisher(settings)
@@ -224,7 +224,7 @@ struct StreamWayTests {
         #expect(bench.stream.positions == positions)
     }
 
-    @Test func anAnswerToWhatWasNeverPublishedIsIgnored() throws {
+    @Test func anUnexpectedAcknowledgementIsIgnored() throws {
         var window = PublishWindow()
         #expect(window.hear(StreamAnswer(number: .max, body: nil)) == .stale)
         let numbers = (1...3).compactMap { window.add(event: $0, after: $0, bytes: 1, asks: true, at: 0) }
@@ -235,7 +235,7 @@ struct StreamWayTests {
         #expect(window.hear(StreamAnswer(number: numbers[0], body: stored)) == .stored(event: 1, message: 2))
     }
 
-    @Test func whatAnEventHoldsIsOneTokenOfItsSubject() {
+    @Test func valuesOfAnEventAreOneTokenOfTheSubject() {
         let template = SubjectTemplate("c.{app}.{type}.{user}", appID: "a.b")
         #expect(
             template?.subject(type: "x.>* y", user: "u") { $0 + "!" } == "c.a%2eb.x%2e%3e%2a%20y.u!")
@@ -248,7 +248,7 @@ struct StreamWayTests {
         }
     }
 
-    @Test func anIdWithALineBreakIsNoFieldOfTheHeader() throws {
+    @Test func anIDWithALineBreakAddsNoHeaderField() throws {
         let event = StoredEvent(
             sequence: 1, messageID: "a\r\nNats-Rollup: all", type: "track", userID: nil, anonymousID: nil,
             name: nil, timestampMilliseconds: 1, receivedMilliseconds: 1, proof: nil, body: [])

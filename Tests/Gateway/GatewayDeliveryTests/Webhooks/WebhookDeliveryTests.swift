@@ -116,7 +116,7 @@ struct WebhookDeliveryTests {
     }
 
     @Test(arguments: ["https://2852039166/", "https://0xa9fea9fe/", "https://169.254.169.254/"])
-    func aLinkLocalAddressIsRefusedEvenWhereAnOwnerAllowsPrivateOnes(url: String) throws {
+    func aLinkLocalAddressIsRejectedEvenWhereAnOwnerAllowsPrivateOnes(url: String) throws {
         let (attempt, _) = try deliver(.answer(200), url: url)
         #expect(attempt.error == "refused_address" && attempt.reason.contains("link-local"))
     }

@@ -15,7 +15,7 @@ struct WebhookRunnerTests {
 
     init() throws { bench = try WebhookBench() }
 
-    @Test func whatFailsIsSentAgainAsItWasAlsoAfterARestart() throws {
+    @Test func aFailedDeliveryIsRepeatedUnchangedAlsoAfterARestart() throws {
         let endpoint = try bench.endpoint()
         bench.events.add(3)
         bench.fail(500)
@@ -180,7 +180,7 @@ struct WebhookRunnerTests {
         #expect(late.map(\.events) == [[1, 2, 3, 4, 5], Array(6...15)])
     }
 
-    @Test func whatRetentionDeletedIsToldWithTheNextEventThatIsDelivered() throws {
+    @Test func deletedEventsAreReportedWithTheNextDelivery() throws {
         let endpoint = try bench.endpoint()
         bench.events.add(1)
         bench.look()
@@ -239,7 +239,7 @@ struct WebhookRunnerTests {
         #expect(try bench.committed(endpoint) == 1)
     }
 
-    @Test func replaysAndTestsGoBesideWhatComesNextAndMoveNothing() throws {
+    @Test func replaysAndTestsDoNotMoveThePosition() throws {
         let endpoint = try bench.endpoint(["batch_size": 2])
         bench.events.add(6)
         bench.look()
@@ -273,7 +273,7 @@ struct WebhookRunnerTests {
         #expect { _ = try bench.endpoint() } throws: { ($0 as? GatewayError)?.code == .conflict }
     }
 
-    @Test func whatIsRememberedOfDeliveriesIsBounded() throws {
+    @Test func theListOfDeliveriesIsBounded() throws {
         let endpoint = try bench.endpoint(["batch_size": 1])
         bench.events.add(DeliveryStore.mostOfEndpoint + 20)
         bench.look()
@@ -284,7 +284,7 @@ struct WebhookRunnerTests {
         #expect(try bench.deliveries(of: endpoint).isEmpty)
     }
 
-    @Test func whatADeletedEndpointLeftGoesAlsoAfterTheClockWasAhead() throws {
+    @Test func dataOfADeletedEndpointIsDeletedAlsoAfterAClockJump() throws {
         let right = bench.now.withLock { $0 }
         bench.look(after: 365 * 86_400_000)
         bench.now.withLock { $0 = right }

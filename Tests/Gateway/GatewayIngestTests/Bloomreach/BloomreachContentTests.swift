@@ -62,7 +62,7 @@ struct BloomreachContentTests {
         #"{"attributes":[]}"#, #"{"customer_ids":{"cookie":"C"}}"#,
         #"{"customer_ids":{"cookie":"C"},"attributes":{}}"#, "no",
     ])
-    func aBadQuestionSaysWhatIsWrong(body: String) throws {
+    func theReasonNamesTheFaultOfTheQuery(body: String) throws {
         let answer = try #require(client.post(attributes, body))
         #expect(answer.status == 400)
         #expect(answer.json["success"] as? Bool == false)
@@ -146,7 +146,7 @@ struct BloomreachContentTests {
 
     // MARK: Other endpoints
 
-    @Test func whatClientsAskForAtStartIsValidAndEmpty() throws {
+    @Test func resourcesFetchedAtStartAreValidAndEmpty() throws {
         struct List: Decodable {
             let success: Bool
             let data: [String]
@@ -206,7 +206,7 @@ struct BloomreachContentTests {
         #expect(rejection.headers["content-type"] == "application/json")
     }
 
-    @Test func whoCannotReadACustomerNowIsToldWhy() {
+    @Test func aFailedReadOfACustomerHasAReason() {
         let request = HTTPRequest(method: "POST", path: "/", receivedMilliseconds: 1)
         let busy = BloomreachAnswer.unreadable(StoreFailure(reason: .overloaded, detail: ""), request)
         #expect(busy.status == 503 && busy.code == "overloaded")

@@ -100,7 +100,7 @@ struct BloomreachForgeryTests {
     ]
 
     @Test(arguments: Mode.allCases)
-    func nobodyElseReadsAProfile(mode: Mode) throws {
+    func onlyTheCustomerReadsTheProfile(mode: Mode) throws {
         try set(mode)
         for (ids, user) in Self.foreign {
             for answer in [try read(ids, as: user), try fetch(ids, as: user)] {
@@ -119,7 +119,7 @@ struct BloomreachForgeryTests {
 
     /// Without required tokens, an unverified `registered` id is accepted, but soft ids are not.
     @Test(arguments: Mode.allCases)
-    func nobodyElseWritesAProfile(mode: Mode) throws {
+    func onlyTheCustomerWritesTheProfile(mode: Mode) throws {
         try set(mode)
         for (ids, user) in Self.foreign {
             // Enforcement accepts this unverified id.

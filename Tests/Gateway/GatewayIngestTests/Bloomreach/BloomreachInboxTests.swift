@@ -90,7 +90,7 @@ struct BloomreachInboxTests {
 
     // MARK: Fetching
 
-    @Test func everybodyGetsWhatIsForAllAndTheCustomerWhatIsTheirs() throws {
+    @Test func messagesForAllAndForTheCustomerAreFetched() throws {
         try put("all")
         try put("janes", to: registered("jane"))
         try put("johns", to: registered("john"))
@@ -116,7 +116,7 @@ struct BloomreachInboxTests {
         #expect(try inbox().messages?.map(\.id) == ["janes"])
     }
 
-    @Test func aSyncTokenBringsWhatIsNew() throws {
+    @Test func aSyncTokenFetchesChanges() throws {
         track(jane)
         try put("one")
         let first = try inbox()
@@ -147,7 +147,7 @@ struct BloomreachInboxTests {
         _ = first
     }
 
-    @Test func whatNobodyKnowsCanBeReadToo() throws {
+    @Test func unknownMessageIDsCanBeMarkedAsRead() throws {
         try put("one")
         let before = try inbox(#"{"cookie":"N"}"#)
         #expect(markRead(["one"], ids: #"{"cookie":"N"}"#)?.status == 200)
@@ -189,7 +189,7 @@ struct BloomreachInboxTests {
         #expect((answer.json["messages"] as? [Any])?.count == 1)
     }
 
-    @Test func aTokenThatIsNoneIsGone() throws {
+    @Test func anInvalidSyncTokenGets410() throws {
         track(jane)
         track(#"{"cookie":"X"}"#)
         try put("one")
@@ -215,7 +215,7 @@ struct BloomreachInboxTests {
         ("markasread", #"{"customer_ids":{"cookie":"C"},"message_ids":[7]}"#),
         ("markasread", #"{"message_ids":["m"]}"#),
     ])
-    func aBadBodySaysWhatIsWrong(path: String, body: String) throws {
+    func theReasonNamesTheFaultOfTheBody(path: String, body: String) throws {
         let answer = try #require(client.post("/webxp/projects/{p}/appinbox/" + path, body))
         #expect(answer.status == 400)
         #expect((answer.json["error"] as? String)?.isEmpty == false)
@@ -303,7 +303,7 @@ struct BloomreachInboxTests {
         #expect(try fetch(#"{"cookie":"X","registered":"jane"}"#, authorization: both).status == 401)
     }
 
-    @Test func aTokenThatIsNotGoodIsRefusedWithItsCode() throws {
+    @Test func aTokenThatIsNotGoodIsRejectedWithItsCode() throws {
         let secret = try turnOn()
         let good = #"{"registered":"jane"}"#
         let cases: [(String, Int)] = [
@@ -326,7 +326,7 @@ struct BloomreachInboxTests {
         }
     }
 
-    @Test func theProjectSaysWhatOpensItsInbox() throws {
+    @Test func theProjectDecidesWhichCredentialOpensTheInbox() throws {
         let key = "Token \(client.fixture.writeKey)"
         let bearer = "Bearer " + token(#"{"registered":"jane"}"#, secret: try turnOn(.off))
         #expect(try fetch(authorization: key).status == 200)

@@ -67,7 +67,7 @@ struct BloomreachSelfCheckTests {
         #expect(headers.last?.value == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=")
     }
 
-    @Test func withoutAWebhookItSaysSo() throws {
+    @Test func aMissingWebhookIsReported() throws {
         let answer = try #require(check())
         guard case .missingData(let text) = ShippedClient.outcome(answer) else {
             Issue.record("the client would take it for a success")
@@ -77,7 +77,7 @@ struct BloomreachSelfCheckTests {
         #expect(answer.json["success"] as? Bool == false)
     }
 
-    @Test func aWebhookThatRefusesOrIsNotThereIsNoSuccess() throws {
+    @Test func aRejectingOrMissingWebhookIsAFailure() throws {
         for status in [500, 302] {
             let receiver = try WebhookServer { _ in .answer(status, headers: ["Location": "/other"]) }
             try client.edit {
@@ -99,7 +99,7 @@ struct BloomreachSelfCheckTests {
         #"{"push_notification_id":"x"}"#, #"{"platform":"ios"}"#,
         #"{"platform":"ios","push_notification_id":""}"#, #"{"platform":7,"push_notification_id":"x"}"#, "[]",
     ])
-    func aBadBodySaysWhatIsWrong(body: String) throws {
+    func theReasonNamesTheFaultOfTheBody(body: String) throws {
         #expect(check(body)?.status == 400)
     }
 

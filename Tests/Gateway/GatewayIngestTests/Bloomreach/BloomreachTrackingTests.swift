@@ -140,7 +140,7 @@ struct BloomreachTrackingTests {
         #expect(try client.events().count == 2)
     }
 
-    @Test func whatTellsNoTwoEventsApartIsStoredEachTime() throws {
+    @Test func eventsWithoutDistinguishingMembersAreStoredEachTime() throws {
         let path = "/track/v2/projects/{p}/customers/events"
         for moment in [#","age":0"#, #","age":7"#, ""] {
             for _ in 0..<2 {
@@ -201,7 +201,7 @@ struct BloomreachTrackingTests {
         ("customers/events", #"{"event_type":"e"}"#, "At least one id should be specified."),
         ("campaigns/clicks", #"{"timestamp":1}"#, "Field 'url' is required."),
     ])
-    func aBadBodySaysWhatIsWrong(path: String, body: String, says: String) throws {
+    func theReasonNamesTheFaultOfTheBody(path: String, body: String, says: String) throws {
         let answer = try #require(client.post("/track/v2/projects/{p}/" + path, body))
         #expect(answer.status == 400)
         guard case .missingData(let text) = ShippedClient.outcome(answer) else {
@@ -214,7 +214,7 @@ struct BloomreachTrackingTests {
         #expect(try client.events().isEmpty)
     }
 
-    @Test func anEventIsNoLongerThanItMayBe() throws {
+    @Test func anEventHasAMaximumLength() throws {
         var limits = GatewayLimits()
         limits.eventBytes = 300
         let client = try BloomreachClient(limits: limits)
@@ -263,7 +263,7 @@ struct BloomreachTrackingTests {
         #expect(try client.events().isEmpty)
     }
 
-    @Test func anUnknownProjectAndAnUnknownPathAreToldApart() throws {
+    @Test func anUnknownProjectAndAnUnknownPathAreDistinguished() throws {
         let body = #"{"customer_ids":{"cookie":"x"}}"#
         let project = try #require(client.post("/track/v2/projects/nobody/customers", body))
         #expect(project.status == 400)

@@ -177,7 +177,7 @@ struct DamagedEventsTests {
         #expect(try stored() == [])
     }
 
-    @Test func whatStandsBesideTheEventsDoesNotCostThem() throws {
+    @Test func invalidValuesOutsideTheEventsDoNotRejectThem() throws {
         let native = #"{"context":{"a":1,"a":2},"n":1e400,"batch":[\#(WireShape.native.event("m-1"))]}"#
         #expect(try post(Array(native.utf8), .native).status == 200)
         let braze =
@@ -218,7 +218,7 @@ struct DamagedEventsTests {
     }
 
     @Test(arguments: ["1e400", "NaN", "01", "null", "42", #""text""#])
-    func whatIsNoObjectAmongLocationsIsRejectedAlone(value: String) throws {
+    func aLocationThatIsNotAnObjectIsRejectedAlone(value: String) throws {
         let list = [WireShape.locations.event("a"), value, WireShape.locations.event("b")].joined(
             separator: ",")
         let answer = try post(Array(#"{"location":[\#(list)]}"#.utf8), .locations)
@@ -318,7 +318,7 @@ struct UnusualEventsTests {
         "42.0", "4.2", "1e3", "-0.0", "18446744073709551616.0", "123456789012345678901e0", "{}",
         String(repeating: "9", count: 309),
     ])
-    func aNumberWithoutOneTextIsNoID(number: String) throws {
+    func aNumberWithoutOneTextIsNotAnID(number: String) throws {
         let answer = try #require(
             connection.post(
                 batch(#"{"type":"track","event":"e","userId":\#(number)}"#), headers: signed("42")))

@@ -95,7 +95,7 @@ struct LongPollsTests {
         }
     }
 
-    @Test func whoWaitsIsWokenByWhatIsNew() async throws {
+    @Test func newEventsWakeAWaitingRequest() async throws {
         let reader = Reader()
         let answer = try begin(reader)
         await reader.looked(1)
@@ -106,7 +106,7 @@ struct LongPollsTests {
         #expect(await answer() == "found")
     }
 
-    @Test func nobodyWaitsLongerThanAsked() async throws {
+    @Test func aRequestWaitsAtMostItsTime() async throws {
         let reader = Reader()
         let answer = try begin(reader, seconds: 5)
         await reader.looked(1)
@@ -128,7 +128,7 @@ struct LongPollsTests {
         #expect(await answer() == "found")
     }
 
-    @Test func aDrainAnswersWhoWaits() async throws {
+    @Test func drainingAnswersWaitingRequests() async throws {
         let reader = Reader()
         let answer = try begin(reader)
         await reader.looked(1)
@@ -188,7 +188,7 @@ struct LongPollsTests {
     }
 
     /// The slot is free immediately, not only after the next poll.
-    @Test func whoHangsUpGivesItsPlaceBack() throws {
+    @Test func aDisconnectedRequestFreesItsSlot() throws {
         var begun = try (0..<LongPolls.mostOfApp).map { _ in
             try #require(polls.outcome(of: "shop", waitSeconds: 30) { .answer(.text(200, "")) })
         }

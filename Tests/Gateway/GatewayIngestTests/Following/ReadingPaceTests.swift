@@ -26,7 +26,7 @@ struct ReadingPaceTests {
 
     private func store() { arrivals.note(["shop"]) }
 
-    @Test func whoReadsWhileProcessorsAreShortWaitsForTheShare() {
+    @Test func readersAreDelayedWhileProcessorsAreBusy() {
         store()
         let pause = 0.01 * (1 / ReadingPace.share - 1)
         #expect(abs(look(ran: 0.01, took: 0.02) - pause) < 1e-9)
@@ -38,14 +38,14 @@ struct ReadingPaceTests {
         #expect(abs(look(ran: 0.01, took: 0.02) - pause) < 1e-9)
     }
 
-    @Test func nobodyWaitsWhereProcessorsAreFree() {
+    @Test func readersAreNotDelayedWithIdleProcessors() {
         store()
         #expect(look(ran: 0.01, took: 0.01) == 0)
         #expect(look(ran: 0.01, took: 0.010_4) == 0)
         #expect(look(ran: 0.01, took: 0.011_5) > 0)
     }
 
-    @Test func nobodyWaitsWhileNothingIsStored() {
+    @Test func readersAreNotDelayedWhileNothingIsStored() {
         #expect(look(ran: 0.01, took: 0.05) == 0)
         store()
         #expect(look(ran: 0.01, took: 0.05) > 0)
@@ -53,13 +53,13 @@ struct ReadingPaceTests {
         #expect(look(ran: 0.01, took: 0.05) == 0)
     }
 
-    @Test func whoIsUpToDateDoesNotWait() {
+    @Test func shortReadsAreNotDelayed() {
         store()
         #expect(look(ran: 0.1, took: 1) > 0)
         #expect(look(ran: 0.000_9, took: 0.1) == 0)
     }
 
-    @Test func nobodyWaitsForLong() {
+    @Test func theDelayIsLimited() {
         for _ in 0..<5 {
             store()
             #expect(look(ran: 1, took: 3) <= ReadingPace.longestPause)

@@ -83,7 +83,7 @@ struct CombiningMarksTests {
         #expect(try fixture.rows("user_id").compactMap(\.[0]) == [composed])
     }
 
-    @Test func aPEMLabelOfMarksIsNoKey() {
+    @Test func aPEMLabelOfMarksIsNotAKey() {
         let text = "-----BEGIN \(Self.marks)-----\nAAAA\n-----END \(Self.marks)-----"
         #expect(throws: JOSEError.self) { try PublicKey(text: text) }
     }

@@ -85,7 +85,7 @@ struct DeviceTokenTests {
         "control characters",
         "nothing",
     ])
-    func aFormThatIsNoneIsRefused(fault: String) throws {
+    func anInvalidFormIsRejected(fault: String) throws {
         let refresh = try register().refresh
         var type = "multipart/form-data; boundary=" + Self.boundary
         var body = Self.multipart([("refresh_token", refresh)])
@@ -171,7 +171,7 @@ struct DeviceTokenTests {
         #expect((answer?.json["auth_error"] as? [String: Any])?["reason"] as? String == "AUDIENCE_MISMATCH")
     }
 
-    @Test func whereRegistrationIsClosedNobodyGetsIn() throws {
+    @Test func closedRegistrationRejectsDevices() throws {
         let token = try register().refresh
         try fixture.apps.setTokenRules(TokenRules(), for: "shop")
         try fixture.gateway.refreshApps()
@@ -188,7 +188,7 @@ struct DeviceTokenTests {
         #"{"org":"shop","uuid":""}"#, #"{"org":"shop","uuid":"\#(String(repeating: "x", count: 129))"}"#,
         #"{"org":"shop","org":"shop","uuid":"u"}"#,
     ])
-    func badRegistrationsAreSaidPlainly(body: String) throws {
+    func badRegistrationsAreReportedPlainly(body: String) throws {
         let answer = try #require(connection.post(body, path: "/api/register"))
         #expect(answer.status == 400)
         #expect(answer.json["error"] as? String == "invalid_request")
@@ -202,7 +202,7 @@ struct DeviceTokenTests {
         (#"{"refresh_token":5}"#, "application/json", "invalid_request"),
         ("refresh_token=nonsense", "application/x-www-form-urlencoded", "invalid_grant"),
     ])
-    func badRefreshesAreSaidPlainly(body: String, type: String, error: String) throws {
+    func badRefreshesAreReportedPlainly(body: String, type: String, error: String) throws {
         let answer = try #require(refresh(body, type: type))
         #expect(answer.status == 400)
         #expect(answer.json["error"] as? String == error)

@@ -102,7 +102,7 @@ struct OAuthTests {
         }
     }
 
-    @Test func whatABackendSendsSaysSo() throws {
+    @Test func eventsOfABackendHaveItsVerdict() throws {
         let answer = try post("grant_type=client_credentials", basic: (client.id, secret))
         let access = try #require(answer.json["access_token"] as? String)
         #expect(try upload(access, user: "user-1", id: "m-1") == 200)
@@ -111,7 +111,7 @@ struct OAuthTests {
         #expect(rows.allSatisfy { $0[2] != nil && $0[3] != nil })
     }
 
-    @Test func aDeletedClientsTokensAreRefused() throws {
+    @Test func aDeletedClientsTokensAreRejected() throws {
         let answer = try post("grant_type=client_credentials", basic: (client.id, secret))
         let access = try #require(answer.json["access_token"] as? String)
         try fixture.apps.clients.delete(id: client.id)
@@ -184,7 +184,7 @@ struct OAuthTests {
         #expect(huge.status == 413)
     }
 
-    @Test func whatTheQuerySaysIsNotLookedAt() throws {
+    @Test func theQueryIsIgnored() throws {
         let answer = try post(
             "",
             path: "/oauth/token?grant_type=client_credentials&client_id=\(client.id)&client_secret=\(secret)")
@@ -225,7 +225,7 @@ struct OAuthTests {
         }
     }
 
-    @Test func badAssertionsAreRefused() throws {
+    @Test func badAssertionsAreRejected() throws {
         let now = Int64(Date().timeIntervalSince1970)
         let changes: [JSONObject] = [
             ["aud": "https://other.example/token"], ["aud": .null],
@@ -266,7 +266,7 @@ struct OAuthTests {
         return input + "." + Base64URL.encode([UInt8](repeating: 1, count: 256))
     }
 
-    @Test func whatIsWrongWithAnAssertionIsSaid() throws {
+    @Test func faultsOfAnAssertionAreReported() throws {
         func said(_ assertion: String, extra: String = "") throws -> String {
             let answer = try postAssertion(assertion, extra: extra)
             #expect(error(answer) == "401 invalid_client")
@@ -414,7 +414,7 @@ struct OAuthTests {
                 == "401 invalid_client")
     }
 
-    @Test func nobodyRevokesTheTokensOfAnotherClient() throws {
+    @Test func aClientCannotRevokeAnotherClientsTokens() throws {
         let token = try sessions.open(for: "user-1", of: "shop", clientID: client.id).refreshToken
         let access = try #require(
             try post("grant_type=client_credentials", basic: (client.id, secret)).json["access_token"]
@@ -451,7 +451,7 @@ struct OAuthTests {
         #expect((3_600...3_601).contains(lifetime))
     }
 
-    @Test func theMetadataNamesWhatThereIs() throws {
+    @Test func theMetadataListsTheEndpoints() throws {
         let answer = try #require(connection.get("/.well-known/oauth-authorization-server"))
         #expect(answer.headers["content-type"] == "application/json")
         #expect(answer.json["issuer"] as? String == url)

@@ -39,7 +39,7 @@ struct BackgroundTests {
         func released() async { await isReleased.wait() }
     }
 
-    @Test func theProcessIsHeldUntilWhatWaitsIsSent() async throws {
+    @Test func theBackgroundTaskEndsAfterWaitingEventsAreSent() async throws {
         var bench = try Bench()
         bench.configuration.flushPolicy = FlushPolicy(eventCount: nil, interval: nil, onBackground: true)
         let answer = Handshake()
@@ -142,7 +142,7 @@ struct BackgroundTests {
         return client
     }
 
-    @Test func whenTimeIsUpNothingIsSentBeforeTheAppIsBack() async throws {
+    @Test func afterTheBackgroundTimeNothingIsSentUntilTheForeground() async throws {
         let bench = try Bench()
         let client = try await clientWhoseTimeIsUp(bench)
         let result = await client.flush()
@@ -203,7 +203,7 @@ struct BackgroundTests {
         tracker.enterForeground(uptime: uptime, now: Date(timeIntervalSince1970: uptime)).isNew
     }
 
-    @Test func aStartInTheBackgroundIsNoSessionOfTheForeground() {
+    @Test func aStartInTheBackgroundIsNotASessionOfTheForeground() {
         var tracker = tracker()
         let id = tracker.id
         #expect(foreground(&tracker, 3_700))

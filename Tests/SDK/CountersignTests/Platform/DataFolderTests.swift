@@ -70,7 +70,7 @@ struct DataFolderTests {
         #expect(!FileManager.default.fileExists(atPath: second.path))
     }
 
-    @Test func whatIsThereAlreadyIsNeverReplaced() throws {
+    @Test func existingFilesAreNeverReplaced() throws {
         try write("new", "\(folder().name)/default/queue.sqlite")
         try write("old", "default/queue.sqlite")
         #expect(text(folder().directory(of: "default"), "queue.sqlite") == "new")
@@ -84,7 +84,7 @@ struct DataFolderTests {
         #expect(folder().directory(of: "default").standardizedFileURL.path == shared.path + "/default")
     }
 
-    @Test func whoHasOptedOutStaysSoUnderAnotherKeyAndInEachAppThatShared() throws {
+    @Test func anOptOutAppliesToAllKeysAndToEachSharingApp() throws {
         try write("", "default/queue.sqlite")
         try write("", "default/opted-out")
         for place in [folder(), folder("com.example.tasks"), folder("com.example.notes", "wk_2")] {
@@ -121,7 +121,7 @@ struct DataFolderTests {
         "/var/mobile/Containers/Shared/AppGroup/5D9E-11",
         "/Users/a/Library/Developer/CoreSimulator/Devices/1/data/Containers/Shared/AppGroup/2/x",
     ])
-    func theContainerOfAnAppGroupIsRefused(path: String) throws {
+    func theContainerOfAnAppGroupIsRejected(path: String) throws {
         var bench = try Bench()
         bench.configuration.dataDirectory = URL(fileURLWithPath: path)
         let error = #expect(throws: CountersignError.self) { try bench.makeClient() }

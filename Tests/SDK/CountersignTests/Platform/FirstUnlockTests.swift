@@ -10,7 +10,7 @@ import Testing
 /// A device that was started and not unlocked yet.
 @Suite(.timeLimit(.minutes(5)))
 struct FirstUnlockTests {
-    @Test func whatThereIsToDoWaitsForTheFirstUnlock() async throws {
+    @Test func workWaitsForTheFirstUnlock() async throws {
         let bench = try Bench()
         let isOpen = Lock(false)
         let asked = Lock([String]())
@@ -42,7 +42,7 @@ struct FirstUnlockTests {
     }
 
     /// The thread that removes the data is held up until then; the app is not.
-    @Test func aWipeBeforeTheFirstUnlockHoldsNobodyUp() async throws {
+    @Test func aWipeBeforeTheFirstUnlockDoesNotBlock() async throws {
         let bench = try Bench()
         let isOpen = Lock(false)
         let settings = bench.configuration.deliverySettings
@@ -94,7 +94,7 @@ struct FirstUnlockTests {
         await waiting.value
     }
 
-    @Test func aFileThatIsMissingOrOpenIsNoReasonToWait() throws {
+    @Test func aFileThatIsMissingOrOpenIsNotAReasonToWait() throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
             "countersign-unlock-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }

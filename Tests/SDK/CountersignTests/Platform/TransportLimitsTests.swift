@@ -116,7 +116,7 @@ struct TransportLimitsTests {
         #expect(error.detail == "URLError \(number)")
     }
 
-    @Test func whatTheSystemForbidsIsTriedOnceAnHourAndLoggedOnce() async throws {
+    @Test func aForbiddenRequestIsRetriedHourlyAndLoggedOnce() async throws {
         var bench = try Bench()
         bench.configuration.flushPolicy = .automatic
         let lines = Lock([String]())
