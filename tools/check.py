@@ -28,7 +28,7 @@ CHECKS = {
     # Not for the build: SwiftPM keeps its lock in TMPDIR.
     "browser": "swift build --product countersign-cli && { [ ! -w /dev/shm ] || export TMPDIR=/dev/shm; } && " + TOOL + "browser",
     "web": "scripts/web.sh",
-    "docs": "scripts/docs.sh",
+    "docs": "scripts/docs.sh && " + TOOL + "site",
     "packages": "scripts/packages-check.sh",
     "apple": "scripts/apple-check.sh",
     "objc": "scripts/objc-check.sh",
