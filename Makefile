@@ -12,13 +12,13 @@ endif
 
 COUNTERSIGN := .build/debug/countersign-cli
 TOOLS := python3 -B -m tools
-# How often something is killed.
+# The number of kills in crash tests.
 ROUNDS_OF = $(if $(ROUNDS),--rounds $(ROUNDS))
 
 # Warnings are errors here, but not in packages that depend on this one (Package.swift).
 export COUNTERSIGN_STRICT := 1
 
-# Left alone, swift-testing begins all tests at once, each waits for all others, and time limits are reached that no test needs.
+# By default swift-testing starts all tests at once, and tests reach their time limits while they wait for others.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 4
 
 help: ## List the targets
@@ -38,8 +38,8 @@ countersign: setup ## Build the command line, and link it to .build/bin/counters
 	@mkdir -p .build/bin
 	@ln -sf ../debug/countersign-cli .build/bin/countersign
 
-# Where `make install` puts libcountersign; DESTDIR goes before it and is not remembered. It builds nothing where something was
-# built: under sudo there may be no Swift.
+# The folder of `make install`; DESTDIR is a prefix for packaging. It builds only if nothing was built, because there may be no
+# Swift under sudo.
 PREFIX ?= /usr/local
 libcountersign: setup ## Build libcountersign, its header and its pkg-config file into .build/libcountersign
 	@scripts/libcountersign.sh
@@ -120,7 +120,7 @@ fuzz: setup ## Fuzz the parsers of tokens, keys, JSON and request bodies (DURATI
 	cd Fuzzing && SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 .build/release/Fuzz -max_total_time=$(or $(DURATION),60) -max_len=65536 \
 		-timeout=60 -rss_limit_mb=1024 -detect_leaks=0 .build/corpus Seeds
 
-# The gateway as it is released: with the Swift runtime inside.
+# The gateway as released, with the Swift runtime linked in.
 bench: ## Measure verification and the gateway (release build)
 	@scripts/setup.sh bench
 	swift build -c release --static-swift-stdlib --scratch-path .build-static --product countersign-cli

@@ -42,29 +42,29 @@ for interface in "$sdk"/*/"$ios"; do
     sed 's/-target arm64-apple-ios12.2/-target arm64-apple-macosx10.14.4/' "$interface" >"${interface%ios.swiftinterface}macos.swiftinterface"
 done
 
-# A project that has samples and example as modules, too.
+# A project in which samples and the example app are modules too.
 modules="CountersignCore CountersignSQLite CountersignTransport CountersignDelivery Countersign CountersignBloomreach CountersignLocations
 BrazeCompat BackgroundGeolocationCompat ExponeaCompat CountersignTesting CountersignC CountersignConsumer"
 sources="$folder/sources"
 mkdir "$sources"
 for module in $modules; do cp -r "Sources/SDK/$module" "$sources/"; done
-# The compiler runs without Objective-C: its surface is checked without that word against the rest of the module.
+# The compiler has no Objective-C here, so `@objc` is removed and the files are checked with the rest of the module.
 for file in "$sources"/*/*+ObjectiveC.swift; do
     sed -i -e 's/canImport(ObjectiveC)/true/' -e 's/@objc([^)]*) *//' -e 's/@objc //' "$file"
 done
 for sample in Snippets/*.swift; do
-    # Those for servers.
+    # Samples for servers are left out.
     ! grep -qE '^import Countersign(Gateway|JOSE)$' "$sample" || continue
     module="Sample$(basename "$sample" .swift)"
     mkdir "$sources/$module"
-    # The statements of a sample are the end of its file; a module has only declarations.
+    # A module has only declarations, so the statements at the end of a sample become a function.
     awk '/^(if|guard|let|var|for|do|try|print)/ && !body { body = 1; print "func run() async throws {" } { print } END { if (body) print "}" }' \
         "$sample" >"$sources/$module/$module.swift"
     modules="$modules $module"
 done
 mkdir "$sources/NotesApp"
 for file in Examples/NotesApp/Sources/*.swift; do
-    # Its previews are in debug builds only.
+    # Includes previews, which are in debug builds only.
     sed 's/#if DEBUG/#if true/' "$file" >"$sources/NotesApp/$(basename "$file")"
 done
 

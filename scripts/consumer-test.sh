@@ -11,7 +11,7 @@ git rev-parse --git-dir >/dev/null 2>&1 || {
     exit 0
 }
 
-# A consumer does not have the variable that makes warnings errors.
+# Consumers do not set the variable that makes warnings errors.
 unset COUNTERSIGN_STRICT
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
@@ -69,7 +69,7 @@ for system in "$@"; do
     for attempt in 1 2; do
         status=0
         $build --disable-dependency-cache --product App >"$folder/log" 2>&1 || status=$?
-        # A build system that ends without naming an error has failed itself: it is asked once more.
+        # Retries once if the build system fails without naming an error.
         if [ "$status" -eq 0 ] || grep -q 'error:' "$folder/log"; then break; fi
         printf 'consumer: attempt %s with %s ended with %s:\n' "$attempt" "$system" "$status" >&2
         tail -n 5 "$folder/log" >&2
@@ -79,7 +79,7 @@ for system in "$@"; do
         echo "consumer: a package that adds this one by URL does not build with $system" >&2
         exit 1
     fi
-    # Nothing of the gateway, which has no place in an app, and of none of its rooms.
+    # An app must build no target of the gateway.
     strange="$(find "$folder/$system" \( -path "*CountersignGateway*" -o -path "*/Gateway[A-Z]*" \) -name "*.o" | head -n 1)"
     [ -z "$strange" ] || { echo "consumer: an app that adds the SDK has $strange with $system" >&2; exit 1; }
     said="$("$($build --show-bin-path)/App")" || said="it ended with $?"

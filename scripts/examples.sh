@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the examples and runs them together: the daemon records under tokens that the Python backend signs, a gateway
-# stores them, and the Swift backend's token is judged.
+# stores them, and the Swift backend's token is verified.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Kills the gateway with SIGKILL in the middle of a demo run, three times, and lets the demo judge: each event must
+# Kills the gateway with SIGKILL in the middle of a demo run, three times, and lets the demo compare: each event must
 # be in the database exactly once. Arguments go to the demo; COUNTERSIGN names a built program. Ends with the demo's
 # exit status.
 set -eu
@@ -18,7 +18,7 @@ kills=0
 while [ "$kills" -lt 3 ]; do
     sleep 2
     kill -0 "$demo" 2>/dev/null || break
-    # The demo says each new gateway's process number.
+    # The demo prints the process id of each new gateway.
     gateway="$(sed -n 's/.*(process \([0-9]*\)).*/\1/p' "$folder/talk" | tail -n 1)"
     [ -n "$gateway" ] || continue
     kill -9 "$gateway" && kills=$((kills + 1))

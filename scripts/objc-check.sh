@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks what Objective-C sees of BrazeCompat, and the vendor's samples for it. The compiler checks the façade with @objc and
 # writes the header that an app for Apple's systems gets; clang checks the samples against that. NSObject, NSString and the
-# like are declared in Tests/Apple/objc. Nothing is linked or run: here is no runtime of Objective-C that Swift could use.
+# like are declared in Tests/Apple/objc. Nothing is linked or run, because Swift has no Objective-C runtime on Linux.
 set -eu
 cd "$(dirname "$0")/.."
 

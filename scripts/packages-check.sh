@@ -1,5 +1,5 @@
 #!/bin/sh
-# Type-checks the packages beside this one, which are built rarely: the fuzzer, the benchmarks and the torture.
+# Type-checks the repository's other packages, which are built rarely: fuzzer, benchmarks and crash tests.
 set -eu
 cd "$(dirname "$0")/.."
 swift build

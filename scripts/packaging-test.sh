@@ -1,5 +1,5 @@
 #!/bin/sh
-# Holds packaging/countersign.service and packaging/Containerfile against the systemd and the program that are here.
+# Checks packaging/countersign.service and packaging/Containerfile with the installed systemd and the built program.
 # Skips the parts that need a missing program (systemd, dpkg).
 set -eu
 cd "$(dirname "$0")/.."
@@ -28,18 +28,18 @@ else
     echo "packaging-test: no systemd-analyze here; the unit is not checked"
 fi
 
-# Every variable and word that the unit and the image use is one of the program's.
+# The unit and the image use only variables and commands that exist.
 for variable in $(grep -hoE 'COUNTERSIGN_[A-Z_]+' packaging/countersign.service packaging/Containerfile | sort -u); do
     grep -q "\`$variable\`" docs/reference/settings.md || fail "$variable is no setting"
 done
 
-# The files that the image copies are a complete package. Planning the build shows that without building.
+# The image copies a complete package. Planning the build proves it without building.
 mkdir "$folder/source"
 for path in $(sed -n 's/^COPY \([^-][^ ]*\) .*/\1/p' packaging/Containerfile); do cp -r "$path" "$folder/source/"; done
 said="$(swift build --package-path "$folder/source" --product countersign-cli --print-manifest-job-graph 2>&1)" ||
     fail "what the image copies cannot be built: $(printf '%s' "$said" | head -n 3)"
 
-# The packages that the image installs are those whose libraries the program loads.
+# The image installs exactly the packages whose libraries the program loads.
 if command -v dpkg >/dev/null 2>&1 && command -v objdump >/dev/null 2>&1; then
     installed="$(sed -n '/bookworm-slim/,$p' packaging/Containerfile | grep -oE '(^| )(lib[a-z0-9+.-]+|zlib1g)' | tr -d ' ' | sort -u)"
     for library in $(objdump -p "$countersign" | awk '/NEEDED/ {print $2}'); do
@@ -52,7 +52,7 @@ if command -v dpkg >/dev/null 2>&1 && command -v objdump >/dev/null 2>&1; then
         echo "$installed" | grep -qx "$package" || fail "the program loads $library of $package, which the image does not install"
         echo "$package" >>"$folder/loaded"
     done
-    # Foundation needs it once it is linked in; the debug program gets it through Swift's own libraries.
+    # The release program needs libxml2 for Foundation; the debug program loads it through Swift's libraries.
     echo libxml2 >>"$folder/loaded"
     for package in $installed; do
         grep -qx "$package" "$folder/loaded" || fail "the image installs $package, which the program does not load"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a command beside a PostgreSQL server of its own: scripts/postgresql.sh run [--fast] [--max-connections N] COMMAND...
+# Runs a command with a temporary PostgreSQL server: scripts/postgresql.sh run [--fast] [--max-connections N] COMMAND...
 set -eu
 cd "$(dirname "$0")/.."
 exec python3 -B -m tools postgresql "$@"

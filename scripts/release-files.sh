@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes what a release attaches, in .build/release-files: the Linux program with Swift's libraries linked in, its SHA-256,
+# Makes the files of a release in .build/release-files: the Linux program with Swift's libraries linked in, its SHA-256,
 # and a list of its parts (SPDX 2.3), made of the libraries that it loads and the Debian packages that they come from.
 set -eu
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ mkdir -p "$folder/$name"
 install -m 0755 "$1" "$folder/$name/countersign"
 strip "$folder/$name/countersign"
 cp LICENSE README.md CHANGELOG.md packaging/countersign.service "$folder/$name/"
-# The same bytes from the same files.
+# Reproducible: the same files give the same bytes.
 tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -C "$folder" -c "$name" |
     gzip -n >"$folder/$name.tar.gz"
 scripts/sbom.py "$folder/$name/countersign" "$version" >"$folder/$name.spdx.json"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints what CHANGELOG.md says about a version: release-notes.sh 0.1.0. Fails when it says nothing.
+# Prints the section of a version in CHANGELOG.md: release-notes.sh 0.1.0. Fails without such a section.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -eq 1 ] || { echo "usage: scripts/release-notes.sh VERSION" >&2; exit 2; }

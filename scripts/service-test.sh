@@ -31,7 +31,7 @@ COUNTERSIGN_PUBLIC_URL=https://collect.example
 COUNTERSIGN_TRUSTED_PROXIES=127.0.0.1
 END
 
-# A machine of its own: its first process is systemd. Not by chroot, in which the unit could have no PrivateUsers.
+# A container whose first process is systemd. In a chroot the unit could not use PrivateUsers.
 cat >"$root/boot.sh" <<END
 set -e
 mount --make-rprivate /
@@ -89,7 +89,7 @@ sleep 3
 ready "after SIGKILL"
 [ "$(c event list shop --json | grep -c '"message_id"')" -ge 1 ] || fail "the event is gone"
 
-# A wrong setting: no use in trying again.
+# After an invalid setting the service must not be restarted.
 echo COUNTERSIGN_PORT=x >>/etc/countersign/environment
 systemctl restart countersign 2>/dev/null || true
 sleep 4

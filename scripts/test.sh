@@ -12,21 +12,21 @@ kill_tree() {
     kill -KILL "$1" 2>/dev/null || true
 }
 
-# Apart, so that the time of a first build is not the tests' own.
+# Built first, so that the time limit covers only the tests.
 swift build --build-tests
 # The linter reads ELF object files.
 if [ "$(uname -s)" = Linux ]; then scripts/text-lint.py; fi
 
-# Where there is room, tests keep their files in memory: on a disk they would mostly wait for it to flush, which says
-# nothing more. `make torture` tests durability.
+# If there is enough memory, tests store their files there. On a disk they would mostly wait for flushes. `make torture`
+# tests durability.
 room="$(df -Pk /dev/shm 2>/dev/null | awk 'END { print $4 + 0 }')"
 if [ -z "${TMPDIR:-}" ] && [ "$room" -gt 4000000 ] && [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
 
-# More at a time than this and two cores mostly switch between them: without it the suite takes twice as long. And no
-# stack is kept of every error that is thrown, which no report shows.
+# More parallel tests take twice as long on two cores. Stacks of thrown errors are not recorded, because no report shows
+# them.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-8}"
 export SWT_SWIFT_ERROR_BACKTRACING_ENABLED=0
-# Memory that one test has given back is for the next: left alone, malloc hands it to the system and asks for it again.
+# malloc keeps freed memory for the next test instead of returning it to the system.
 export MALLOC_TRIM_THRESHOLD_=1000000000 MALLOC_MMAP_THRESHOLD_=1000000000 MALLOC_TOP_PAD_=16777216
 # Failures are found by the beginning of their lines.
 export NO_COLOR=1
@@ -36,7 +36,7 @@ mkdir "$folder/files" "$folder/running"
 if [ -n "${TMPDIR:-}" ]; then export POSTGRESQL_TMPDIR="$TMPDIR"; fi
 export TMPDIR="$folder/files"
 
-# run NAME COMMAND...: runs the command, notes its process while it runs, keeps what it prints and whether it failed.
+# run NAME COMMAND...: runs the command. Records its process id, its output and whether it failed.
 run() {
     name="$1"
     shift
@@ -46,7 +46,7 @@ run() {
     } | tee "$folder/$name.log"
     rm -f "$folder/running/$name"
 }
-# Not by `swift test` where two run at once: each writes the plan of the build, and reads the other's half-written one.
+# Two `swift test` at once would overwrite each other's build plan, so the program is run directly.
 tests() {
     if [ "$(uname -s)" = Darwin ]; then
         echo swift test --skip-build --disable-xctest
@@ -55,7 +55,7 @@ tests() {
     fi
 }
 
-# stop SIGNAL: ends what runs. TERM lets the server be stopped and removed.
+# stop SIGNAL: ends the running commands. TERM lets the server stop and remove its files.
 stop() {
     for file in "$folder"/running/*; do
         [ -e "$file" ] || continue
@@ -76,7 +76,7 @@ trap 'kill_tree "$watchdog"; rm -rf "$folder"' EXIT
 trap 'stop TERM 2>/dev/null; exit 130' INT TERM
 
 postgresql='^GatewayPostgreSQLTests\.'
-# These mostly wait for programs, and whichever began last would hold up the end.
+# These mostly wait for programs, so they run beside the other tests.
 programs='^CountersignCLITests\.(KillTests|ExampleTests)/'
 # shellcheck disable=SC2046
 if [ $# -gt 0 ] && [ "${COUNTERSIGN_POSTGRESQL:-1}" != 0 ]; then

@@ -27,9 +27,9 @@ folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/types"
 tsc --project $client --outDir "$folder/all"
-# The others describe what is inside.
+# The other declarations are internal.
 for file in index client braze; do cp "$folder/all/$file.d.ts" "$folder/types/"; done
-# The shapes are written by hand, once.
+# These types are written by hand.
 printf "export * from '../src/types.js';\n" >"$folder/types/types.d.ts"
 accepts=no
 if [ "${1:-}" = --accept ]; then
@@ -40,7 +40,7 @@ if [ "${1:-}" = --accept ]; then
 fi
 diff -r "$folder/types" $client/types || fail "$client/types is out of date: scripts/web.sh --accept"
 
-# Properties of these names are the client's own: no browser, gateway, stored event or other tab knows them.
+# Properties with these names are internal. No browser, gateway, stored event or other tab uses them.
 internal="$(paste -sd '|' $client/internal-names.txt)"
 esbuild --bundle --minify --format=esm --target=es2022 --mangle-props="^($internal)\$" $client/src/index.js \
     --outfile="$folder/bundle.js" --log-level=error
@@ -55,7 +55,7 @@ node --test $client/test/*.test.js Tests/Dashboard/*.test.mjs >"$folder/tests" 2
     grep -vE '^( *(---|\.\.\.|duration_ms.*)|# Subtest.*|ok .*)$' "$folder/tests" >&2
     fail "a test failed"
 }
-# A wrong name in that list breaks the minified file only, so that is tested in place of its source.
+# A wrong name in that list breaks only the minified file, so the tests run against it too.
 mkdir "$folder/Clients"
 cp -R $client "$folder/Clients/web"
 cp "$folder/bundle.js" "$folder/Clients/web/src/index.js"
