@@ -107,10 +107,11 @@ package struct InboxContents: Sendable {
     package private(set) var revision: Int64 = 0
     private(set) var forEverybody: [InboxMessage] = []
     private(set) var byRecipient: [CustomerIdentifier: [InboxMessage]] = [:]
-    private var ids: BytewiseSet = []
+    /// By message id: whether the message is for one `registered` id.
+    private var ids: BytewiseDictionary<Bool> = [:]
 
     package mutating func add(_ message: InboxMessage) {
-        ids.insert(message.id)
+        ids[message.id] = message.recipient?.isHard == true
         revision = max(revision, message.revision)
         if let recipient = message.recipient {
             byRecipient[recipient, default: []].append(message)
@@ -123,7 +124,10 @@ package struct InboxContents: Sendable {
         (forEverybody + byRecipient.values.flatMap { $0 }).sorted { $0.revision > $1.revision }
     }
 
-    package func contains(_ id: String) -> Bool { ids.contains(id) }
+    /// Whether there is such a message. Without `forHardIDs` those for one `registered` id are left out.
+    package func contains(_ id: String, forHardIDs: Bool) -> Bool {
+        ids[id].map { forHardIDs || !$0 } ?? false
+    }
 
     /// Unexpired messages for customers with any of these ids, newest first.
     package func messages(for identifiers: [CustomerIdentifier], atMilliseconds now: Int64) -> [InboxMessage]

@@ -60,13 +60,14 @@ struct BloomreachInboxTests {
     }
 
     private func markRead(
-        _ messages: [String], ids: String? = nil, authorization: String? = nil
-    ) -> TestAnswer? {
+        _ messages: [String], ids: String? = nil, authorization: String? = nil, signedBy user: String? = nil
+    ) throws -> TestAnswer? {
         let list = messages.map { "\"\($0)\"" }.joined(separator: ",")
         return client.post(
             readPath,
             #"{"customer_ids":\#(ids ?? jane),"message_ids":[\#(list)],"sync_token":"1.1.1.0..x"}"#,
-            authorization: authorization)
+            authorization: authorization,
+            extra: try user.map { ["X-Countersign-Signature": try client.fixture.token(for: $0)] } ?? [:])
     }
 
     @Test func blockedCustomerWithAValidTokenIsRejected() throws {
@@ -138,7 +139,7 @@ struct BloomreachInboxTests {
         try put("two")
         let first = try inbox()
         let other = try inbox()
-        #expect(markRead(["one"])?.body == #"{"success":true}"# + "\n")
+        #expect(try markRead(["one"], signedBy: "jane")?.body == #"{"success":true}"# + "\n")
         let later = try inbox(since: other.sync_token)
         #expect(later.messages?.map(\.id) == ["one"])
         #expect(later.messages?.first?.is_read == true)
@@ -147,10 +148,26 @@ struct BloomreachInboxTests {
         _ = first
     }
 
+    /// The key is public in effect. It neither marks a customer's messages, nor through a cookie that later
+    /// joins the customer.
+    @Test func theKeyAloneMarksNoMessageOfAnIdentifiedCustomer() throws {
+        track(jane)
+        try put("all")
+        try put("janes", to: registered("jane"))
+        for user in [nil, "attacker"] {
+            #expect(try markRead(["all", "janes"], signedBy: user)?.status == 200)
+        }
+        _ = try markRead(["janes"], ids: #"{"cookie":"evil"}"#)
+        track(#"{"cookie":"evil","registered":"jane"}"#)
+        #expect(try inbox().messages?.filter(\.is_read).isEmpty == true)
+        #expect(try markRead(["all", "janes"], signedBy: "jane")?.status == 200)
+        #expect(try inbox().messages?.filter(\.is_read).count == 2)
+    }
+
     @Test func unknownMessageIDsCanBeMarkedAsRead() throws {
         try put("one")
         let before = try inbox(#"{"cookie":"N"}"#)
-        #expect(markRead(["one"], ids: #"{"cookie":"N"}"#)?.status == 200)
+        #expect(try markRead(["one"], ids: #"{"cookie":"N"}"#)?.status == 200)
         let after = try inbox(#"{"cookie":"N"}"#, since: before.sync_token)
         #expect(after.messages?.first?.is_read == true)
         #expect(try inbox().messages?.first?.is_read == false)
@@ -223,8 +240,8 @@ struct BloomreachInboxTests {
 
     @Test func messagesThatAreGoneAreNoFaultOfTheClient() throws {
         track(jane)
-        #expect(markRead(["gone"])?.body == #"{"success":true}"# + "\n")
-        #expect(markRead([])?.body == #"{"success":true}"# + "\n")
+        #expect(try markRead(["gone"])?.body == #"{"success":true}"# + "\n")
+        #expect(try markRead([])?.body == #"{"success":true}"# + "\n")
         let database = try client.fixture.place.connection(to: "events")
         #expect(try database.first("SELECT count(*) FROM inbox_read") { $0.int(0) } == 0)
     }
@@ -256,7 +273,7 @@ struct BloomreachInboxTests {
         try put("janes", to: registered("jane"))
         let bearer = "Bearer " + token(#"{"registered":"jane"}"#, secret: secret)
         #expect(try inbox(authorization: bearer).messages?.map(\.id) == ["janes"])
-        #expect(markRead(["janes"], authorization: bearer)?.status == 200)
+        #expect(try markRead(["janes"], authorization: bearer)?.status == 200)
         #expect(try inbox(authorization: bearer).messages?.first?.is_read == true)
     }
 
@@ -282,7 +299,7 @@ struct BloomreachInboxTests {
         ] {
             for answer in [
                 try fetch(ids, authorization: bearer),
-                try #require(markRead(["johns"], ids: ids, authorization: bearer)),
+                try #require(try markRead(["johns"], ids: ids, authorization: bearer)),
             ] {
                 #expect(ShippedClient.outcome(answer) != .notAuthorized(nil), "\(ids)")
                 #expect(
@@ -293,7 +310,8 @@ struct BloomreachInboxTests {
         let mixed = try inbox(#"{"cookie":"X","registered":"jane"}"#, authorization: bearer)
         #expect(mixed.messages?.isEmpty == true)
         #expect(
-            markRead(["johns"], ids: #"{"cookie":"X","registered":"jane"}"#, authorization: bearer)?.status
+            try markRead(["johns"], ids: #"{"cookie":"X","registered":"jane"}"#, authorization: bearer)?
+                .status
                 == 200)
         let johns = "Bearer " + token(#"{"registered":"john"}"#, secret: secret)
         #expect(try inbox(#"{"registered":"john"}"#, authorization: johns).messages?.first?.is_read == false)
@@ -336,7 +354,7 @@ struct BloomreachInboxTests {
         #expect(try fetch(authorization: bearer).status == 200)
         try client.edit { try $0.setCustomerTokens(.required, for: "shop") }
         #expect(try fetch(authorization: key).status == 401)
-        #expect(markRead(["m"], authorization: key)?.status == 401)
+        #expect(try markRead(["m"], authorization: key)?.status == 401)
         #expect(try fetch(authorization: bearer).status == 200)
         // Some clients also send the token for static files, but never to the other endpoints.
         #expect(client.get("/wxstatic/projects/{p}/bundle-ios.json", authorization: bearer)?.status == 200)
