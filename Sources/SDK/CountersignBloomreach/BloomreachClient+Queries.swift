@@ -215,12 +215,16 @@ extension BloomreachClient {
             throw CountersignError(.invalidArgument, endpoint, "the project's base URL does not work")
         }
         let credential = try await credential(for: endpoint, project: project)
+        let ids = body["customer_ids"]?.object?.compactMapValues(\.string) ?? [:]
+        let userToken = try await userToken(for: endpoint, ids: Dictionary(ids))
         let request = TransportRequest(
             url: url, headers: BloomreachRequest.headers, body: JSONValue.object(body).bytes,
             timeout: configuration.requestTimeout, maximumResponseBytes: Self.maximumAnswerBytes)
         let response: TransportResponse
         do {
-            response = try await queries.send(credential.applied(to: request))
+            response = try await queries.send(
+                Credential(.field("X-Countersign-Signature"), token: userToken)
+                    .applied(to: credential.applied(to: request)))
         } catch {
             let code: CountersignError.Code = error.code == .cancelled ? .cancelled : .unreachable
             throw CountersignError(code, endpoint, error.description)
@@ -229,12 +233,26 @@ extension BloomreachClient {
         do {
             return try BloomreachAnswer(response).result(of: endpoint, now: pipeline.clock.now)
         } catch {
-            guard error.code == .authorizationRefused, takesCustomerToken(endpoint) else { throw error }
-            customerTokens.tokenRefused()
-            let ids = body["customer_ids"]?.object?.compactMapValues(\.string) ?? [:]
+            let isPrivate = takesCustomerToken(endpoint)
+            guard error.code == .authorizationRefused, isPrivate || userToken != nil else { throw error }
+            (isPrivate ? customerTokens : userTokens).tokenRefused()
             throw error.refined(
                 isForPresentCustomer: isForPresentCustomer(),
-                isOfAnotherCustomer: credential.token?.vouches(for: Dictionary(ids)) == false)
+                isOfAnotherCustomer: isPrivate && credential.token?.vouches(for: Dictionary(ids)) == false)
+        }
+    }
+
+    /// The token that is sent beside the API key; nil without one.
+    private func userToken(
+        for endpoint: BloomreachEndpoint, ids: [String: String]
+    ) async throws(CountersignError) -> SignedToken? {
+        guard configuration.userTokenProvider != nil, !takesCustomerToken(endpoint),
+            ids.keys.contains(where: { $0 != BloomreachCustomer.cookieName })
+        else { return nil }
+        do {
+            return try await userTokens.credential(for: endpoint, log: nil).token
+        } catch  where error.code == .noCustomerToken {
+            return nil
         }
     }
 

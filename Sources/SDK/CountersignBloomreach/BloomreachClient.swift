@@ -32,6 +32,7 @@ public final class BloomreachClient: Sendable {
     let device: BloomreachDeviceRecord
     let inbox: AppInboxCache
     let customerTokens: CustomerTokenCoordinator
+    let userTokens: CustomerTokenCoordinator
     let queries: any HTTPTransport
     private let setup: Lock<Setup>
     private let discovery: AuthorizationProviderDiscovery
@@ -70,6 +71,8 @@ public final class BloomreachClient: Sendable {
         if configuration.advancedAuthEnabled {
             provider = try discovery.find(configuration.authorizationProvider)
         }
+        var userProvider: CustomerTokenProvider?
+        if let given = configuration.userTokenProvider { userProvider = try discovery.find(given) }
         self.configuration = configuration
         setup = Lock(
             Setup(
@@ -104,6 +107,8 @@ public final class BloomreachClient: Sendable {
         inbox = AppInboxCache(directory: settings.directory, log: configuration.log)
         customerTokens = CustomerTokenCoordinator(
             provider: provider, timeout: configuration.authorizationProviderTimeout, clock: clock)
+        userTokens = CustomerTokenCoordinator(
+            provider: userProvider, timeout: configuration.authorizationProviderTimeout, clock: clock)
         useKeys()
         configuration.logWhatHasNoEffect()
         pipeline.onSessionEvent { [weak self] event in self?.sessionEvent(event) }
@@ -193,7 +198,7 @@ public final class BloomreachClient: Sendable {
 
     private func customerChanged() {
         storage.submit { [inbox] _ in inbox.clear() }
-        if configuration.advancedAuthEnabled { customerTokens.customerChanged(to: customerIDs) }
+        notifyProviders(of: customerIDs)
     }
 
     // MARK: Tracking
@@ -362,19 +367,20 @@ public final class BloomreachClient: Sendable {
     ///   then.
     public func wipeData() async throws(CountersignError) {
         pipeline.recorder.setOptedOut(true)
-        forgetCustomerToken()
+        notifyProviders(of: [:])
         try await pipeline.wipe(removeFiles)
     }
 
     /// As `wipeData()`, blocking: a client created afterwards finds no data.
     package func wipeDataNow() throws(CountersignError) {
-        forgetCustomerToken()
+        notifyProviders(of: [:])
         try pipeline.wipeAndStop(isLasting: false, removeFiles)
     }
 
-    /// Makes a caching provider drop the customer's token, so that it is not used for the next customer.
-    private func forgetCustomerToken() {
-        if configuration.advancedAuthEnabled { customerTokens.customerChanged(to: [:]) }
+    /// Makes caching providers drop the customer's tokens, so that they are not used for the next customer.
+    private func notifyProviders(of ids: [String: String]) {
+        customerTokens.customerChanged(to: ids)
+        userTokens.customerChanged(to: ids)
     }
 
     private var removeFiles: @Sendable () throws -> Void {

@@ -12,7 +12,13 @@ public struct BloomreachConfiguration: Sendable {
     /// The source of customer tokens; nil for a class named `ExponeaAuthProvider`. Ignored without
     /// `advancedAuthEnabled`.
     public var authorizationProvider: CustomerTokenProvider?
-    /// Time limit for a request's customer token, in seconds. Default: 30.
+    /// The source of signed-user tokens for queries under the API key; nil for none.
+    ///
+    /// Countersign's gateway returns a customer's attributes and App Inbox only with such a token. Its `sub`
+    /// is the customer's `registered` ID. Called for each query that names the customer by more than the
+    /// cookie. If the provider returns nil, the query is sent with the key alone.
+    public var userTokenProvider: CustomerTokenProvider?
+    /// Time limit for a request's token, in seconds. Default: 30.
     public var authorizationProviderTimeout: TimeInterval = 30
     /// Properties added to every event, and to every customer update if `allowDefaultCustomerProperties` is
     /// true. Properties of a call take precedence.

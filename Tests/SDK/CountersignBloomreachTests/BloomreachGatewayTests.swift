@@ -147,6 +147,36 @@ struct BloomreachGatewayTests {
         #expect(try await client.fetchAppInbox().map(\.id) == ["a"])
     }
 
+    /// The default authorization, with a signed-user token beside the API key.
+    @Test func ownAttributesAndInboxAreReadWithAUserToken() async throws {
+        #expect(await client.flush().isComplete)
+        try edit { apps in
+            try apps.setCustomerTokens(.off, for: fixture.appID)
+            try apps.projects.putInboxMessage(
+                id: "a", type: "html", content: #"{"title":"T"}"#,
+                recipient: CustomerIdentifier(name: "registered", value: "ada"), in: fixture.appID)
+        }
+        let token = Lock<String?>(nil)
+        var configuration = BloomreachConfiguration(project: client.project)
+        configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
+            "signed")
+        configuration.flushPolicy = .manual
+        configuration.userTokenProvider = .instance(SampleProvider { token.withLock { $0 } })
+        let signed = try BloomreachClient(configuration: configuration)
+        Closing.afterTest { await signed.close() }
+        signed.identifyCustomer(["registered": "ada"])
+        #expect(try await signed.fetchAttributes([.property("city")]).map(\.isSuccess) == [false])
+        #expect(try await signed.fetchAppInbox().isEmpty)
+        token.withLock { $0 = try? fixture.token(for: "ada") }
+        #expect(try await signed.fetchAttributes([.property("city")]).map(\.value) == ["London"])
+        let message = try #require(try await signed.fetchAppInbox().first)
+        try await signed.markAsRead(message)
+        let reads = try fixture.place.connection(to: "events").all("SELECT message_id FROM inbox_read") {
+            $0.text(0)
+        }
+        #expect(reads == ["a"])
+    }
+
     @Test func refusedCustomerTokensAreNamed() async throws {
         try edit { _ in }
         #expect(await client.flush().isComplete)

@@ -91,6 +91,7 @@ final class CustomerTokenCoordinator: Sendable {
 
     private func tell(_ news: TokenUpdate, _ body: @escaping @Sendable (any CustomerObserving) -> Void) {
         let next = state.withLock { state -> Start? in
+            guard state.provider != nil else { return nil }
             // While a provider hangs, keep only the latest notification in the queue.
             let waiting = state.waiting.firstIndex {
                 if case .tell(news, _) = $0.work { true } else { false }
