@@ -171,6 +171,15 @@ struct DeviceTokenTests {
         #expect((answer?.json["auth_error"] as? [String: Any])?["reason"] as? String == "AUDIENCE_MISMATCH")
     }
 
+    @Test func theIDOfAnAppWithAProjectTokenRegisters() throws {
+        try fixture.apps.setProjectToken("shop-project", for: "shop")
+        try fixture.gateway.refreshApps()
+        for org in ["shop", "shop-project"] {
+            let answer = connection.post(#"{"org":"\#(org)","uuid":"u-1"}"#, path: "/api/register")
+            #expect(answer?.status == 200)
+        }
+    }
+
     @Test func closedRegistrationRejectsDevices() throws {
         let token = try register().refresh
         try fixture.apps.setTokenRules(TokenRules(), for: "shop")

@@ -47,7 +47,9 @@ struct GeolocationTokens: Sendable {
                 .invalidRequest,
                 "uuid must be a string of 1 to \(Self.longestDevice) bytes that names the device")
         }
-        guard let app = service.apps.app(projectToken: org), app.tokenRules.allowsRegistration else {
+        guard let app = service.apps.app(id: org) ?? service.apps.app(projectToken: org),
+            app.tokenRules.allowsRegistration
+        else {
             throw OAuthError(
                 .accessDenied,
                 "no app with this id lets devices register; open registration in the app's token rules")
