@@ -535,6 +535,11 @@ def weaker_policy(visitor):
     page.reload()
     expect(page.get_by_label("Issuer (iss)")).to_have_value("https://login.example.com")
     say("a weaker policy is saved after its consequences were read")
+    visitor.button("Require this").click()
+    visitor.told("The policy is saved and in force.")
+    expect(visitor.page.get_by_label("Audience (aud)")).to_have_value("braze")
+    expect(visitor.page.get_by_role("group", name="Must be present").get_by_label("typ")).to_be_checked()
+    say("one click requires what Braze's page says")
 
 
 def recommended(visitor, gateway):

@@ -73,7 +73,19 @@ export function policy(context) {
       maximum_lifetime_seconds: life.read(), audience: listed(audience), issuer: listed(issuer), typ: chosen("typ"), user_claim: uid.value.trim(),
     });
     const chosen = (name) => [...form.querySelectorAll(`input[name=${name}]:checked`)].map((box) => box.value);
-    return [!readonly && presets(), form];
+    // Saves the requirements of Braze's page. The issuer stays, because the SDK API key is not known here.
+    const asBraze = () => {
+      for (const [name, values] of [["algorithms", ["RS256"]], ["typ", ["JWT"]], ["required", ["typ", ...chosen("required")]]]) {
+        for (const box of form.querySelectorAll(`input[name=${name}]`)) box.checked = values.includes(box.value);
+      }
+      [audience.value, uid.value] = ["braze", "sub"];
+      audience.dispatchEvent(new Event("input"));
+      form.requestSubmit();
+    };
+    const braze = card("Tokens as Braze documents them", h("p", { class: "muted" }, "“SDK Authentication” requires RS256 and typ JWT. aud (braze) and iss (the SDK API key) may be absent; a token that has them must have these values. Without this policy, the gateway accepts tokens without typ and ignores aud and iss."),
+      h("p", { class: "hint" }, "Tokens without typ or for another audience are then rejected. If your tokens have iss, add the SDK API key as issuer."),
+      button("Require this", { onclick: asBraze }));
+    return [!readonly && [presets(), braze], form];
   });
   const presets = () => card("Identity provider", h("p", { class: "muted" }, "Take the policy and the keys of the provider that signs your tokens, in place of other published keys."),
     button("Choose a provider", { onclick: choose }));
