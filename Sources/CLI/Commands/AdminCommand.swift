@@ -21,7 +21,9 @@ enum AdminCommand {
 
     private static let gateway = Flag(
         "gateway", .text("URL"),
-        help: "where operators reach the dashboard; default: the gateway running on the data")
+        help:
+            "where operators reach the dashboard; default: the gateway running on the data, at its public-url"
+    )
 
     private static let reset = Command(
         "admin reset", summary: "Print a one-time link that creates an owner or sets an owner's new password",
@@ -38,9 +40,9 @@ enum AdminCommand {
         let place = try invocation.placeWithData()
         let token = try place.open().openControl(as: .account).admins.makeSetupToken(
             at: Milliseconds(Date()).count)
-        let url =
-            try invocation.value(of: gateway) ?? place.runningGateway()?.adminURL
-            ?? "http://127.0.0.1:8787"
+        let running = try place.runningGateway()
+        let local = running?.adminURL ?? "http://127.0.0.1:8787"
+        let url = try invocation.value(of: gateway) ?? running?.dashboardURL ?? local
         invocation.io.say("For \(place); it works once, within 30 minutes:")
         try invocation.io.print("\(url)/admin/#/setup/\(token)")
     }

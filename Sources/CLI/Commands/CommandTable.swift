@@ -2,7 +2,8 @@
 enum CommandTable {
     static let all: [Command] =
         [
-            ServeCommand.command, DevCommand.command, DemoCommand.command, SendCommand.command,
+            ServeCommand.command, DevCommand.command, DashboardCommand.command, DemoCommand.command,
+            SendCommand.command,
             TailCommand.command, ListenCommand.command, TriggerCommand.command, DoctorCommand.command,
             SelfCheckCommand.command,
         ]

@@ -85,11 +85,13 @@ enum ServeCommand {
         try io.print(url)
         io.say("Data:  \(place)")
         io.say("Ready: \(url)/readyz")
-        let page = configuration.adminURL(port: gateway.adminPort) + "/admin/"
+        let page = configuration.dashboardURL(port: gateway.adminPort) + "/admin/"
+        let local = configuration.adminURL(port: gateway.adminPort) + "/admin/"
         switch Result(catching: { () throws(GatewayError) in try gateway.makeSetupToken() }) {
         case .success(let token?):
             io.say("Admin: \(page)#/setup/\(token)")
             io.say("       That link sets the first password, once, within 30 minutes.")
+            if page != local { io.say("       Through an SSH tunnel: \(local)#/setup/\(token)") }
         case .success(nil): io.say("Admin: \(page)")
         case .failure(let error):
             guard error.code == .storage else { throw error }

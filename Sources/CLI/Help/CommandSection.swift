@@ -10,7 +10,8 @@ struct CommandSection: Sendable {
         CommandSection(
             title: "Run and try",
             words: [
-                "serve": nil, "dev": nil, "demo": nil, "send": nil, "tail": nil, "listen": nil,
+                "serve": nil, "dev": nil, "dashboard": nil, "demo": nil, "send": nil, "tail": nil,
+                "listen": nil,
                 "trigger": nil, "doctor": nil, "self-check": nil,
             ]),
         CommandSection(

@@ -170,7 +170,10 @@ public final class Gateway: Sendable {
             let port = try server.start(host: host, port: configuration.adminPort)
             boundAdminPort.withLock { $0 = port }
         }
-        folder.note(url: configuration.url(port: port), adminURL: configuration.adminURL(port: adminPort))
+        folder.note(
+            RunningGateway(
+                url: configuration.url(port: port), adminURL: configuration.adminURL(port: adminPort),
+                dashboardURL: configuration.dashboardURL(port: adminPort)))
         membership.announce(configuration, port: port, adminPort: adminPort)
         announce(port: port)
     }

@@ -207,7 +207,7 @@ struct StorageRulesTests {
     }
 
     /// Contents of the lock file while the gateway writes its addresses.
-    @Test(arguments: ["", "http://127.0.0.1:1\n", "a\nb\nc\n"])
+    @Test(arguments: ["", "http://127.0.0.1:1\n", "a\nb\n", "a\nb\nc\nd\n"])
     func aGatewayIsFoundOnceItHasSaidWhereItIs(text: String) throws {
         let folder = FileManager.default.temporaryDirectory.path + "/lock-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: folder) }

@@ -46,8 +46,8 @@ struct LockedDataDirectory: Sendable {
     }
 
     /// Stores the gateway's URLs for commands on the same machine.
-    func note(url: String, adminURL: String) {
-        lock.withLock { $0 }?.note(url: url, adminURL: adminURL)
+    func note(_ gateway: RunningGateway) {
+        lock.withLock { $0 }?.note(gateway)
     }
 
     func unlock() {

@@ -87,6 +87,12 @@ extension GatewayConfiguration {
     /// The URL of the admin page, if the admin listener has this port.
     package func adminURL(port: UInt16) -> String { url(host: adminHost ?? host, port: port) }
 
+    /// The URL of the dashboard for operators on other machines: the public URL, if the main listener has the
+    /// admin page.
+    package func dashboardURL(port: UInt16) -> String {
+        adminHost == nil ? publicURL ?? adminURL(port: port) : adminURL(port: port)
+    }
+
     /// Replaces the unspecified address by a loopback address, because browsers do not open `0.0.0.0`.
     private func url(host: String, port: UInt16) -> String {
         let host = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host

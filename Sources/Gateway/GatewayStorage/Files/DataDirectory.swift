@@ -95,8 +95,8 @@ package final class DataDirectoryLock: Sendable {
     }
 
     /// Writes the gateway's URLs to the lock file, for other programs.
-    package func note(url: String, adminURL: String) {
-        let text = Array("\(url)\n\(adminURL)\n".utf8)
+    package func note(_ gateway: RunningGateway) {
+        let text = Array("\(gateway.url)\n\(gateway.adminURL)\n\(gateway.dashboardURL)\n".utf8)
         // Overwrite before truncating: a truncated file might get no space again on a full disk.
         _ = pwrite(descriptor, text, text.count, 0)
         _ = ftruncate(descriptor, off_t(text.count))
@@ -110,9 +110,13 @@ package struct RunningGateway: Sendable {
     /// The URL for operators. Differs from `url` if there is a separate admin listener.
     package let adminURL: String
 
-    package init(url: String, adminURL: String) {
+    /// The URL of the dashboard for other machines; with a public URL, that one.
+    package let dashboardURL: String
+
+    package init(url: String, adminURL: String, dashboardURL: String? = nil) {
         self.url = url
         self.adminURL = adminURL
+        self.dashboardURL = dashboardURL ?? adminURL
     }
 
     package init?(dataDirectory: String) {
@@ -120,8 +124,7 @@ package struct RunningGateway: Sendable {
             let text = FileManager.default.contents(atPath: dataDirectory + "/gateway.lock")
         else { return nil }
         let lines = String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
-        guard lines.count == 2 else { return nil }
-        url = lines[0]
-        adminURL = lines[1]
+        guard lines.count == 3 else { return nil }
+        (url, adminURL, dashboardURL) = (lines[0], lines[1], lines[2])
     }
 }

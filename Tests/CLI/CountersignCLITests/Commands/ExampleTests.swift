@@ -45,7 +45,7 @@ struct ExampleTests {
         let needsGateway =
             [
                 "send", "tail", "listen", "trigger", "doctor", "self-check", "event list", "event export",
-                "enforcement preview",
+                "enforcement preview", "dashboard",
             ].contains(command) || command.hasPrefix("consumer")
         if needsGateway { _ = try await gateway.start() }
         try await prepare(command)
