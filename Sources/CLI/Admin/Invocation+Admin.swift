@@ -154,11 +154,14 @@ extension Invocation {
         return text
     }
 
-    /// A secret from the file in `flag`, from a prompt, or from standard input.
-    func secret(of flag: Flag, asking question: String) throws -> String {
+    /// A secret from the file in `flag`, from a prompt, or from standard input. A new secret is asked twice.
+    func secret(of flag: Flag, asking question: String, isNew: Bool = false) throws -> String {
         if let path = try value(of: flag) { return try secret(ofFile: path) }
         if let answer = io.ask(question) {
             guard !answer.isEmpty else { throw CommandError(.usage, "nothing was typed") }
+            guard !isNew || io.ask("\(question) again") == answer else {
+                throw CommandError(.usage, "the two entries differ; nothing was changed")
+            }
             return answer
         }
         return try secret(ofFile: "-")

@@ -25,7 +25,7 @@ enum AdminUserCommand {
                 "countersign admin user create alice --role viewer --password-file password.txt"
         ]
     ) { invocation in
-        let secret = try invocation.secret(of: password, asking: "Password")
+        let secret = try invocation.secret(of: password, asking: "Password", isNew: true)
         let user = try await invocation.admin().post(
             "users",
             body: [
@@ -65,7 +65,7 @@ enum AdminUserCommand {
         details: "The user's sessions end.", positionals: [name], flags: [password] + Flag.place,
         examples: ["It was forgotten": "countersign admin user set-password kim --password-file password.txt"]
     ) { invocation in
-        let secret = try invocation.secret(of: password, asking: "New password")
+        let secret = try invocation.secret(of: password, asking: "New password", isNew: true)
         let user = try await invocation.admin().patch(
             "users", invocation[name], body: ["password": .string(secret)])
         invocation.io.say("\(user["name"].shown) has a new password.")

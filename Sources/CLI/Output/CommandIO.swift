@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 
 /// The streams and environment of a command. Data goes to standard output, messages to standard error.
@@ -20,6 +21,9 @@ struct CommandIO: Sendable {
     var ask: @Sendable (String) -> String? = { _ in nil }
     /// Asks for a line; nil without a terminal.
     var askOpenly: @Sendable (String) -> String? = { _ in nil }
+
+    /// The present in milliseconds since 1970, for relative times at a terminal. Nil prints dates.
+    var now: Int64? { isOutputWatched ? Milliseconds(Date()).count : nil }
 
     /// Prints a line of data.
     func print(_ line: String) throws {
@@ -55,11 +59,28 @@ struct CommandIO: Sendable {
                 }
             },
             talk: { text in try? FileHandle.standardError.write(contentsOf: Data(text.utf8)) },
-            input: { [UInt8](try FileHandle.standardInput.readToEnd() ?? Data()) },
+            input: {
+                if isatty(STDIN_FILENO) == 1 {
+                    try? FileHandle.standardError.write(
+                        contentsOf: Data("Reading the terminal; Ctrl-D ends it.\n".utf8))
+                }
+                return [UInt8](try FileHandle.standardInput.readToEnd() ?? Data())
+            },
             environment: ProcessInfo.processInfo.environment,
             isInteractive: isatty(STDERR_FILENO) == 1, isOutputWatched: isatty(STDOUT_FILENO) == 1,
             width: terminalWidth, isInBackground: isInBackground(),
             ask: askWithoutEcho, askOpenly: askWithEcho)
+    }
+
+    /// Ends the process as Ctrl-C does, even if the parent ignores the signal or this thread blocks it.
+    private static func endByInterrupt() -> Never {
+        var interrupt = sigset_t()
+        sigemptyset(&interrupt)
+        sigaddset(&interrupt, SIGINT)
+        signal(SIGINT, SIG_DFL)
+        pthread_sigmask(SIG_UNBLOCK, &interrupt, nil)
+        raise(SIGINT)
+        exit(ExitCode.interrupted.rawValue)
     }
 
     /// Nil if standard output is not a terminal or its width is unknown.
@@ -81,19 +102,26 @@ struct CommandIO: Sendable {
         return readLine() ?? ""
     }
 
+    /// Ctrl-C restores the terminal and ends the process.
     private static let askWithoutEcho: @Sendable (String) -> String? = { question in
         var before = termios()
         guard isatty(STDIN_FILENO) == 1, tcgetattr(STDIN_FILENO, &before) == 0 else { return nil }
         var silent = before
-        // Clears ISIG too, because Ctrl-C would end the program and leave the terminal without echo.
+        // Ctrl-C ends the line instead of the program, which would leave the terminal without echo.
         silent.c_lflag &= ~tcflag_t(ECHO | ISIG)
-        try? FileHandle.standardError.write(contentsOf: Data((question + ": ").utf8))
+        withUnsafeMutableBytes(of: &silent.c_cc) { $0[Int(VEOL)] = 0x03 }
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
-        defer {
-            tcsetattr(STDIN_FILENO, TCSAFLUSH, &before)
-            try? FileHandle.standardError.write(contentsOf: Data("\n".utf8))
+        try? FileHandle.standardError.write(contentsOf: Data((question + ": ").utf8))
+        var answer: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        while answer.last != 0x0A, answer.last != 0x03 {
+            let count = read(STDIN_FILENO, &buffer, buffer.count)
+            guard count > 0 else { break }
+            answer += buffer.prefix(count)
         }
-        let answer = readLine() ?? ""
-        return answer.utf8.contains(0x03) ? "" : answer
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &before)
+        try? FileHandle.standardError.write(contentsOf: Data("\n".utf8))
+        if answer.last == 0x03 { endByInterrupt() }
+        return String(decoding: answer.prefix { $0 != 0x0A }, as: UTF8.self)
     }
 }

@@ -46,6 +46,11 @@ struct Shell {
         return Result(status: status ?? -1, output: line ?? "", talk: "")
     }
 
+    /// Runs a script with a terminal as its input and output.
+    func onTerminal(_ script: String) throws -> TerminalProgram {
+        try TerminalProgram(try prepare(script))
+    }
+
     private func prepare(_ script: String) throws -> Process {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
