@@ -61,6 +61,9 @@ need "command -v zstd" zstd zstd
 need "command -v sqlite3" sqlite3 sqlite
 need "command -v openssl" openssl openssl@3
 need "command -v curl" curl curl
+# For tests of the completion scripts.
+need "command -v zsh" zsh zsh
+need "command -v fish" fish fish
 # The toolchain calls git to read package manifests.
 need "command -v git" git git
 # A test that never ends is stopped with its children (scripts/test.sh).

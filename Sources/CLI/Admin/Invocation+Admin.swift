@@ -19,7 +19,7 @@ extension Flag {
 
     /// The profile to use instead of the one in use.
     static let profile = Flag(
-        "profile", .text("NAME"), environment: "COUNTERSIGN_PROFILE",
+        "profile", .text("NAME"), environment: "COUNTERSIGN_PROFILE", completes: .profiles,
         help: "work on the gateway of this profile")
 
     /// Shows the requests to a gateway and its responses.

@@ -69,7 +69,9 @@ struct CommandParser {
     /// The number of words of a flag with its value; nil if the command does not have the flag.
     private func width(of word: String, _ command: Command) -> Int? {
         if ["--help", "-h"].contains(word) { return 1 }
-        guard word.hasPrefix("-"), let (flag, attached) = Self.find(word, in: command) else { return nil }
+        guard word.hasPrefix("-"), let (flag, attached) = Self.find(word, in: command.flags) else {
+            return nil
+        }
         return flag.value == .none || attached != nil ? 1 : 2
     }
 
@@ -173,7 +175,7 @@ struct CommandParser {
     private func flag(_ argument: String, of command: Command) throws(CommandError) -> (
         Flag, attached: String?
     ) {
-        if let found = Self.find(argument, in: command) { return found }
+        if let found = Self.find(argument, in: command.flags) { return found }
         let (written, name, _) = Self.parts(of: argument)
         let hint =
             if let meant = Suggestion.nearest(to: name, among: command.flags.map(\.name)) {
@@ -184,12 +186,15 @@ struct CommandParser {
         throw CommandError(.usage, "`\(command.name)` has no flag \(written)", hint: hint)
     }
 
-    private static func find(_ argument: String, in command: Command) -> (Flag, attached: String?)? {
+    /// The flag in `argument` and its attached value, as in `--output=json` or `-ojson`.
+    static func find(_ argument: String, in flags: [Flag]) -> (Flag, attached: String?)? {
         let (written, name, attached) = parts(of: argument)
-        let flag = command.flags.first { flag in
-            written.hasPrefix("--") ? flag.name == name : flag.letter.map { name == String($0) } ?? false
+        if written.hasPrefix("--") { return flags.first { $0.name == name }.map { ($0, attached) } }
+        guard let flag = flags.first(where: { $0.letter != nil && $0.letter == name.first }) else {
+            return nil
         }
-        return flag.map { ($0, attached) }
+        if name.count == 1 { return (flag, attached) }
+        return flag.value == .none ? nil : (flag, String(argument.dropFirst(2)))
     }
 
     /// A flag as written, its current name, and the value after its `=`.
@@ -222,7 +227,7 @@ struct CommandParser {
             case .one, .optional:
                 if let word = rest.popFirst() { words[positional.name] = [word] }
             }
-            if words[positional.name]?.contains("") == true {
+            if !positional.mayBeEmpty, words[positional.name]?.contains("") == true {
                 throw CommandError(
                     .usage, "\(positional.name) is empty", hint: "\(positional.name): \(positional.help)")
             }

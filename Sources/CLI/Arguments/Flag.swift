@@ -33,11 +33,13 @@ struct Flag: Sendable, Equatable {
     let mayBeEmpty: Bool
     /// The maximum number of occurrences; see ``Invocation/values(of:)``.
     let maximumCount: Int
+    /// The values that a shell offers for a text; nil without any.
+    let completes: Candidates?
 
     init(
         _ name: String, _ value: Value = .none, letter: Character? = nil, default defaultValue: String? = nil,
         environment: String? = nil, mayBeEmpty: Bool = false, maximumCount: Int = 1,
-        help: String
+        completes: Candidates? = nil, help: String
     ) {
         self.name = name
         self.letter = letter
@@ -47,6 +49,7 @@ struct Flag: Sendable, Equatable {
         self.environment = environment
         self.mayBeEmpty = mayBeEmpty
         self.maximumCount = maximumCount
+        self.completes = completes
     }
 
     /// The flag in help, such as `--port PORT` or `-o, --output WORD`.

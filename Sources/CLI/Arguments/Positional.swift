@@ -11,17 +11,26 @@ struct Positional: Sendable, Equatable {
     let count: Count
     /// The accepted words; nil accepts any text.
     let choices: [String]?
+    /// The values that a shell offers besides the choices; nil without any.
+    let completes: Candidates?
+    /// Whether a word may be empty. For most commands it indicates an unset shell variable.
+    let mayBeEmpty: Bool
     /// One line for help.
     let help: String
 
-    init(_ name: String, _ count: Count = .one, choices: [String]? = nil, help: String) {
+    init(
+        _ name: String, _ count: Count = .one, choices: [String]? = nil, completes: Candidates? = nil,
+        mayBeEmpty: Bool = false, help: String
+    ) {
         self.name = name
         self.count = count
         self.choices = choices
+        self.completes = completes
+        self.mayBeEmpty = mayBeEmpty
         self.help = help
     }
 
-    static let app = Positional("APP", help: "the app's id")
+    static let app = Positional("APP", completes: .apps, help: "the app's id")
 
     /// The form in help: `FILE`, `[FILE]` or `[FILE...]`.
     var usage: String {

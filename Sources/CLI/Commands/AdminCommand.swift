@@ -13,11 +13,12 @@ enum AdminCommand {
         "scopes", .text("NAMES"), default: "read",
         help: "comma-separated: read, write, admin; or just reader")
     private static let readerApp = Flag(
-        "app", .text("APP"), help: "the app whose events a reader token may read")
+        "app", .text("APP"), completes: .apps, help: "the app whose events a reader token may read")
     private static let days = Flag(
         "days", .duration(.days, 1...3_650), help: "days until it expires; never by default")
     private static let tokenID = Positional(
-        "TOKEN", help: "the token's id, as `countersign admin token list` prints it")
+        "TOKEN", completes: .list("tokens"),
+        help: "the token's id, as `countersign admin token list` prints it")
 
     private static let gateway = Flag(
         "gateway", .text("URL"),

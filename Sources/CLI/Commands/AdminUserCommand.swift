@@ -5,7 +5,8 @@ internal import GatewayModel
 enum AdminUserCommand {
     static let commands = [create, list, setRole, setPassword, resetSecondFactor, delete]
 
-    private static let name = Positional("NAME", help: "the name to sign in with, without spaces")
+    private static let name = Positional(
+        "NAME", completes: .list("users", member: "name"), help: "the name to sign in with, without spaces")
     private static let roles = AdminRole.allCases.map(\.rawValue)
     private static let role = Flag(
         "role", .choice(roles), default: AdminRole.viewer.rawValue,

@@ -2,7 +2,7 @@
 enum AuditCommand {
     static let commands = [list, verify]
 
-    private static let app = Flag("app", .text("APP"), help: "only changes to this app")
+    private static let app = Flag("app", .text("APP"), completes: .apps, help: "only changes to this app")
     private static let actor = Flag(
         "actor", .text("NAME"),
         help: "only changes by this actor: a user, token:NAME or cli:ACCOUNT")

@@ -7,7 +7,8 @@ enum BackupCommand {
     static let commands = [create, list, verify, restore]
 
     private static let backup = Positional(
-        "BACKUP", help: "its name, as `countersign backup list` prints it, or the path of its folder")
+        "BACKUP", completes: .files,
+        help: "its name, as `countersign backup list` prints it, or the path of its folder")
     private static let folder = Flag(
         "to", .path("FOLDER"),
         help: "a folder on this machine, instead of the gateway's backup folder")

@@ -6,7 +6,8 @@ enum ClientCommand {
     static let commands = [create, list, delete]
 
     private static let id = Positional(
-        "CLIENT", help: "the client's id, as `countersign client list` shows it")
+        "CLIENT", completes: .ofApp("clients", member: "client_id"),
+        help: "the client's id, as `countersign client list` shows it")
     private static let name = Flag(
         "name", .text("TEXT"), default: "", mayBeEmpty: true, help: "display name")
     private static let key = Flag(

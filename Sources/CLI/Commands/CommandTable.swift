@@ -37,7 +37,7 @@ enum CommandTable {
         + ClusterCommand.commands
         + ConfigCommand.commands
         + [
-            CompletionCommand.command { all }, CompleteCommand.command,
+            CompletionCommand.command, CompleteCommand.command { all },
             ManCommand.command { all },
             VersionCommand.command, HelpCommand.command { all },
         ]

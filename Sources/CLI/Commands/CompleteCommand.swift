@@ -1,36 +1,52 @@
-/// `countersign complete`: returns candidates to the completion scripts.
+/// `countersign complete`: returns the continuations of a command line to the completion scripts.
 enum CompleteCommand {
-    private static let kind = Positional(
-        "KIND", choices: ["apps", "keys", "users", "profiles"], help: "apps, keys, users or profiles")
-    private static let app = Positional("APP", .optional, help: "the app whose keys or users are listed")
-    /// The number of recent events from which users are suggested.
-    private static let newest = 200
+    private static let words = Positional(
+        "WORDS", .any, mayBeEmpty: true,
+        help: "after --, the words behind the program's name; the last is completed")
+    /// The number of items from which values are suggested, one page of a list.
+    private static let newest = "500"
 
-    static let command = Command(
-        "complete", summary: "Print ids for shell completion, one per line",
-        details: """
-            From the data directory or the profile in use. The scripts of `countersign completion` call it to complete an
-            id. Users are those of an app's newest events, as in `event list`: pseudonyms if a remote gateway's token has only
-            the scope read, which filters accept too.
-            """,
-        positionals: [kind, app], flags: Flag.place,
-        examples: ["Which apps are offered?": "countersign complete apps"]
-    ) { invocation in
-        let ids: [String]
-        switch invocation[kind] {
-        case "apps": ids = try await invocation.admin().items("apps").map(\.["id"].shown)
-        case "keys", "users":
-            guard let app = invocation.word(of: app) else {
-                throw CommandError(.usage, "\(invocation[kind]) of which app?")
+    /// A closure, because the table contains this command.
+    static func command(table: @escaping @Sendable () -> [Command]) -> Command {
+        Command(
+            "complete", summary: "Print what a command line can continue with, one per line",
+            details: """
+                The scripts of `countersign completion` call it. Each line is a word, a tab and a description; :files stands for
+                file names. Ids come from the gateway or data that the line, the environment or the profile in use names. Users
+                are those of an app's newest events: pseudonyms if a remote gateway's token has only the scope read.
+                """,
+            positionals: [words],
+            examples: ["Which apps are offered?": "countersign complete -- app show ''"]
+        ) { invocation in
+            let completion = Completion(invocation.allWords(of: words), commands: table())
+            var found = completion.words
+            switch completion.candidates {
+            case nil, .commands: break
+            case .words(let words): found += words.map { ($0, "") }
+            case .files: found.append((":files", ""))
+            case .profiles:
+                found += try Profiles(environment: invocation.io.environment).all.map { ($0.name, $0.server) }
+            case .list(let list, let member):
+                found += try await items([list], member, completion, invocation.io)
+            case .ofApp(let list, let member):
+                guard let app = completion.app else { break }
+                found += try await items(["apps", app, list], member, completion, invocation.io)
             }
-            if invocation[kind] == "users" {
-                let events = try await invocation.admin().items("apps", app, "events", limit: newest)
-                ids = Set(events.compactMap(\.["user_id"].text)).map { TerminalText.safe($0) }.sorted()
-                break
-            }
-            ids = try await invocation.admin().items("apps", app, "keys").map(\.["id"].shown)
-        default: ids = try Profiles(environment: invocation.io.environment).all.map(\.name)
+            for (word, about) in found { try invocation.io.print(about.isEmpty ? word : "\(word)\t\(about)") }
         }
-        for id in ids { try invocation.io.print(id) }
+    }
+
+    /// The values of a list's member, from the place that the line's flags name.
+    private static func items(
+        _ path: [String], _ member: String, _ completion: Completion, _ io: CommandIO
+    ) async throws -> [(String, String)] {
+        let place = Invocation(
+            commandName: "complete", flags: Flag.place, positionals: [], flagValues: completion.flagValues,
+            words: [:], io: io)
+        let page = try await place.admin().send(
+            AdminRequest(method: "GET", path: path, query: [("limit", newest)]))
+        return Set(page.body["items"].elements.compactMap { $0[member].text }).sorted().map {
+            (TerminalText.safe($0), "")
+        }
     }
 }

@@ -5,7 +5,8 @@ internal import GatewayModel
 enum ConsumerCommand {
     static let commands = [create, list, show, seek, delete]
 
-    private static let name = Positional("CONSUMER", help: "the consumer's name")
+    private static let name = Positional(
+        "CONSUMER", completes: .ofApp("consumers", member: "name"), help: "the consumer's name")
     private static let partitions = Flag(
         "partitions", .integer("N", 1...EventConsumerSettings.mostPartitions), default: "1",
         help: "how many workers may read at the same time; each user's events stay in order")

@@ -4,7 +4,7 @@ internal import CountersignCore
 enum CustomerCommand {
     static let commands = [show, delete]
 
-    private static let id = Positional("ID", help: "the user id or the pseudonym")
+    private static let id = Positional("ID", completes: .users, help: "the user id or the pseudonym")
     private static let kind = Flag(
         "id-name", .text("NAME"), default: "registered",
         help: "which id it is: registered is the user id, cookie an anonymous or device id")

@@ -6,7 +6,7 @@ enum EventCommand {
     static let commands = [list, show, export]
 
     private static let user = Flag(
-        "user", .text("ID"), help: "only this user's events: the id or the pseudonym")
+        "user", .text("ID"), completes: .users, help: "only this user's events: the id or the pseudonym")
     private static let messageID = Flag("message-id", .text("ID"), help: "only events with this message id")
     private static let requestID = Flag(
         "request-id", .text("ID"), help: "only events of the request with this X-Request-Id")

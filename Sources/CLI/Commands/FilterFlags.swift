@@ -4,7 +4,7 @@ internal import GatewayModel
 extension Flag {
     /// The filter for reading events. The flags have the names of the API's parameters.
     static let filter = [
-        Flag("user", .text("ID"), help: "only this user's events"),
+        Flag("user", .text("ID"), completes: .users, help: "only this user's events"),
         Flag("type", .choice(EventKind.storedWords), help: "only events of this type"),
         Flag("name", .text("TEXT"), help: "only events with this name"),
         Flag("verdict", .choice(VerdictFilter.words), help: "only events with this verdict"),

@@ -1,6 +1,8 @@
 /// `countersign help`.
 enum HelpCommand {
-    private static let topic = Positional("TOPIC", .any, help: "the words of a command, or exit-codes")
+    private static let topic = Positional(
+        "TOPIC", .any, completes: .commands, help: "the words of a command, exit-codes or global-flags")
+    private static let all = Flag("all", help: "list all commands, not only those of the first week")
 
     /// A closure, because the table contains this command.
     static func command(table: @escaping @Sendable () -> [Command]) -> Command {

@@ -7,7 +7,7 @@ enum KeyCommand {
     static let commands = [add, list, jwks, primary, delete, follow, unfollow]
 
     private static let file = Positional(
-        "FILE", help: "a public key as PEM or JWK, or a JWK Set; - reads standard input")
+        "FILE", completes: .files, help: "a public key as PEM or JWK, or a JWK Set; - reads standard input")
     private static let url = Positional(
         "URL",
         help: "the https address of a JWK Set, or of an OpenID provider's /.well-known/openid-configuration")
@@ -16,7 +16,8 @@ enum KeyCommand {
     static let allowPrivate = Flag(
         "allow-private", help: "allow a URL on a private network or on this machine; needs the role owner"
     )
-    private static let keyID = Positional("KEY", help: "the key's id, as `countersign key list` shows it")
+    private static let keyID = Positional(
+        "KEY", completes: .ofApp("keys"), help: "the key's id, as `countersign key list` shows it")
     private static let note = Flag(
         "description", .text("TEXT"), default: "", mayBeEmpty: true, help: "a note to tell it apart")
 

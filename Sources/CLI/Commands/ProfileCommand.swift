@@ -4,9 +4,9 @@ internal import CountersignCore
 enum ProfileCommand {
     static let commands = [add, show, list, use, delete]
 
-    private static let name = Positional("NAME", help: "the profile's name")
+    private static let name = Positional("NAME", completes: .profiles, help: "the profile's name")
     private static let chosen = Positional(
-        "NAME", .optional, help: "the profile; omit it to use the data directory again")
+        "NAME", .optional, completes: .profiles, help: "the profile; omit it to use the data directory again")
 
     private static let add = Command(
         "profile add", summary: "Save a gateway's URL and API token under a name",

@@ -9,7 +9,8 @@ enum ProjectCommand {
     private static let kinds = ["in-app-message", "consent-category", "inbox-message"]
     private static let kind = Positional(
         "KIND", choices: kinds, help: kinds.joined(separator: ", "))
-    private static let file = Positional("FILE", help: "a JSON object; - reads standard input")
+    private static let file = Positional(
+        "FILE", completes: .files, help: "a JSON object; - reads standard input")
     private static let itemID = Positional("ID", help: "its id, as `countersign project show` prints it")
     private static let keyID = Positional("KID", help: "the kid of its tokens")
     private static let token = Flag(

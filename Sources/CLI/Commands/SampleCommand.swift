@@ -4,7 +4,8 @@ internal import CountersignCore
 enum SampleCommand {
     static let commands = [list]
 
-    private static let code = Flag("code", .text("CODE"), help: "only this code: 22, or EXPIRED")
+    private static let code = Flag(
+        "code", .text("CODE"), completes: .codes, help: "only this code: 22, or EXPIRED")
     private static let requestID = Flag(
         "request-id", .text("ID"), help: "only the request with this X-Request-Id")
     private static let limit = Flag(

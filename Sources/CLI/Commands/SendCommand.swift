@@ -7,7 +7,7 @@ internal import Foundation
 /// `countersign send`.
 enum SendCommand {
     private static let file = Positional(
-        "FILE", .optional,
+        "FILE", .optional, completes: .files,
         help: "NDJSON, CSV, an access log or a GPX track; - or nothing reads standard input")
     private static let format = Flag(
         "format", .choice(SendInput.Format.allCases.map(\.rawValue)),

@@ -4,10 +4,14 @@ internal import CountersignCore
 enum SessionCommand {
     static let commands = [create, list, revoke]
 
-    private static let id = Positional("SESSION", .optional, help: "the session's id, instead of --user")
+    private static let id = Positional(
+        "SESSION", .optional, completes: .ofApp("sessions"), help: "the session's id, instead of --user")
     private static let user = Flag(
-        "user", .text("ID"), help: "the user's id, or device:ID for a device that registered itself")
-    private static let client = Flag("client", .text("CLIENT"), help: "only this client may use it")
+        "user", .text("ID"), completes: .users,
+        help: "the user's id, or device:ID for a device that registered itself")
+    private static let client = Flag(
+        "client", .text("CLIENT"), completes: .ofApp("clients", member: "client_id"),
+        help: "only this client may use it")
 
     private static let create = Command(
         "session create", summary: "Open a session for a user and print its refresh token",

@@ -5,7 +5,8 @@ internal import GatewayModel
 enum StreamCommand {
     static let commands = [create, list, show, pause, resume, seek, delete]
 
-    private static let name = Positional("NAME", help: "the stream's name in the gateway")
+    private static let name = Positional(
+        "NAME", completes: .ofApp("streams", member: "name"), help: "the stream's name in the gateway")
     private static let servers = Positional(
         "SERVERS", help: "nats://HOST:PORT or tls://HOST:PORT; comma-separated if several")
     private static let stream = Positional(

@@ -5,9 +5,11 @@ internal import GatewayStorage
 
 /// `countersign tail`.
 enum TailCommand {
-    private static let app = Flag("app", .text("APP"), help: "only this app")
-    private static let code = Flag("code", .text("CODE"), help: "only this code: 22, or EXPIRED")
-    private static let user = Flag("user", .text("ID"), help: "only this user: the id or the pseudonym")
+    private static let app = Flag("app", .text("APP"), completes: .apps, help: "only this app")
+    private static let code = Flag(
+        "code", .text("CODE"), completes: .codes, help: "only this code: 22, or EXPIRED")
+    private static let user = Flag(
+        "user", .text("ID"), completes: .users, help: "only this user: the id or the pseudonym")
     private static let count = Flag(
         "count", .integer("N", 1...1_000_000_000), help: "stop after this many new ones; by default at Ctrl-C"
     )

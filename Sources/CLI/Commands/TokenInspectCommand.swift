@@ -5,7 +5,7 @@ internal import Foundation
 /// `countersign token inspect`.
 enum TokenInspectCommand {
     private static let token = Positional(
-        "FILE", .optional, help: "file with a token; - or nothing reads standard input")
+        "FILE", .optional, completes: .files, help: "file with a token; - or nothing reads standard input")
 
     static let command = Command(
         "token inspect", summary: "Decode a token without verifying it",

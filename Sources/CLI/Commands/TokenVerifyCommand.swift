@@ -6,7 +6,7 @@ internal import GatewayModel
 /// `countersign token verify`.
 enum TokenVerifyCommand {
     private static let token = Positional(
-        "FILE", .optional, help: "file with a token; - or nothing reads standard input")
+        "FILE", .optional, completes: .files, help: "file with a token; - or nothing reads standard input")
     private static let key = Flag(
         "key", .path("FILE"), maximumCount: KeyRing.maximumKeys,
         help: "a public key as PEM or JWK, up to three times")
@@ -18,7 +18,8 @@ enum TokenVerifyCommand {
         "alg", .choice(JWSAlgorithm.all.map(\.rawValue)), maximumCount: JWSAlgorithm.all.count,
         help: "an algorithm that the app allows (default: RS256)")
     private static let app = Flag(
-        "app", .text("APP"), help: "judge by this app's keys and policy, in the gateway or its data")
+        "app", .text("APP"), completes: .apps,
+        help: "judge by this app's keys and policy, in the gateway or its data")
     private static let keyID = Flag("kid", .text("ID"), help: "the id of the private key in --secret-file")
     private static let batch = Flag(
         "batch", .path("FILE"), help: "judge one JSON object per line; - reads standard input")

@@ -6,7 +6,8 @@ internal import GatewayStorage
 /// `countersign trigger`.
 enum TriggerCommand {
     private static let verdict = Positional(
-        "VERDICT", help: "ok, a code such as 22, its word such as EXPIRED, or all")
+        "VERDICT", completes: .words(["ok", "all"] + AuthErrorCode.all.map(\.reason)),
+        help: "ok, a code such as 22, its word such as EXPIRED, or all")
 
     static let command = Command(
         "trigger", summary: "Send the running gateway a real request that gets exactly this verdict",

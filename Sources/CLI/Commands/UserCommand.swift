@@ -5,7 +5,7 @@ enum UserCommand {
     static let commands = [block, limit, revoke, allow, list]
 
     private static let user = Positional(
-        "USER", help: "the user's id; with --device the anonymousId of events")
+        "USER", completes: .users, help: "the user's id; with --device the anonymousId of events")
     private static let device = Flag("device", help: "a device instead of a user")
     private static let lasting = Flag(
         "for", .duration(.seconds, 1...315_360_000), help: "how long; without it, until it is lifted")

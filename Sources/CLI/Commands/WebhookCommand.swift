@@ -9,9 +9,11 @@ enum WebhookCommand {
     ]
 
     private static let id = Positional(
-        "WEBHOOK", help: "the webhook's id, as `countersign webhook list` shows it")
+        "WEBHOOK", completes: .ofApp("webhooks"),
+        help: "the webhook's id, as `countersign webhook list` shows it")
     private static let idOrAlerts = Positional(
-        "WEBHOOK", help: "the webhook's id, or alerts for the app's alert webhook")
+        "WEBHOOK", completes: .ofApp("webhooks"),
+        help: "the webhook's id, or alerts for the app's alert webhook")
     private static let url = Positional("URL", help: "where deliveries go: https://…")
     private static let alertURL = Positional("URL", help: "where alerts go: https://…")
 
@@ -23,7 +25,7 @@ enum WebhookCommand {
         "name", .text("TEXT"), mayBeEmpty: true,
         help: "only events with this name; in an update, empty means any name")
     private static let user = Flag(
-        "user", .text("ID"), mayBeEmpty: true,
+        "user", .text("ID"), mayBeEmpty: true, completes: .users,
         help: "only this user's events: the id or the pseudonym; in an update, empty means everybody's")
     static let batch = Flag(
         "batch-size", .integer("N", 1...500), help: "most events in one delivery; 100 by default")

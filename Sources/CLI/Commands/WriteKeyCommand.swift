@@ -5,7 +5,8 @@ enum WriteKeyCommand {
     static let commands = [create, list, delete]
 
     private static let key = Positional(
-        "KEY", help: "the write key's id, as `countersign write-key list` prints it")
+        "KEY", completes: .ofApp("write-keys"),
+        help: "the write key's id, as `countersign write-key list` prints it")
     private static let description = Flag("description", .text("TEXT"), help: "what the write key is for")
 
     private static let create = Command(

@@ -212,9 +212,45 @@ struct MistakeTests {
         #expect(await run("app", "list", "--output", "table").io.output.hasPrefix("APP"))
     }
 
-    @Test func idsAreOfferedForCompletion() async throws {
-        #expect(await run("complete", "apps").io.output == "shop\n")
-        #expect(await run("complete", "keys").code == .usage)
-        #expect(await run("complete", "keys", "shop").io.output == "")
+    #expect(await run("app", "list", "-ojsonl").io.output.split(separator: "\n") == lines)
+    @Test func anAPITokenExpiresAfter90DaysUnlessToldOtherwise() async {
+        #expect(await run("admin", "token", "create").io.talk.contains("; it expires at 20"))
+        #expect(await run("admin", "token", "create", "--days", "0").io.talk.contains("; it never expires"))
+        let tokens = JSONValue(parsing: Array(await run("admin", "token", "list", "--json").io.output.utf8))
+        let ends = tokens?.elements.map(\.["expires_ms"]) ?? []
+        let days = ends.compactMap(\.integer).map { Double($0 - Milliseconds(Date()).count) / 86_400_000 }
+        #expect(ends.contains(.null) && days.count == 1 && days.allSatisfy { (89.9...90).contains($0) })
+    }
+
+    @Test func anAppIsShownWithItsPolicyAndKeys() async throws {
+        let key = try AppDirectory(dataDirectory: data).addKey(try SharedKeys.app().publicKey.pem, to: "shop")
+        let shown = JSONValue(parsing: Array(await run("app", "show", "shop", "--json").io.output.utf8))
+        #expect(shown?["policy"]["algorithms"] == ["RS256"] && shown?["policy"]["leeway_seconds"] != .null)
+        #expect(shown?["verification_keys"].elements.map(\.["id"]) == [.string(key.id)])
+    }
+
+    @Test func changesAreListedSinceATime() async {
+        #expect(await run("audit", "list", "--since", "1h").io.output.hasPrefix("SEQ"))
+        #expect(await run("audit", "list", "--since", "2999-01-01T00:00:00Z").io.talk == "No such change.\n")
+    }
+
+    @Test func theOriginOfTheDataDirectoryIsPrinted() async {
+        let output = await run("config", "print", "--origin").io.output
+        #expect(output.contains(#/(?m)^data .* environment COUNTERSIGN_DATA$/#), "\(output)")
+        #expect(
+            await run("config", "print", "--data", data, "--origin", "--json").io.output.contains(
+                "flag --data"))
+    }
+
+    @Test(arguments: [
+        ("token verify --algorithm RS256", "did you mean --alg?"),
+        ("policy set shop --alg RS256", "did you mean --algorithms?"), ("trigger list", "22 EXPIRED, "),
+        ("webhook list shop", "webhook create shop URL"), ("consumer list shop", "consumer create shop NAME"),
+    ])
+    func aMessageSaysHowToContinue(line: String, expected: String) async throws {
+        try storeEvent(of: "u", in: data)
+        let io = RecordedIO(environment: ["COUNTERSIGN_DATA": data])
+        _ = await io.run(arguments: line.split(separator: " ").map(String.init))
+        #expect(io.talk.contains(expected), "\(io.talk)")
     }
 }

@@ -1,3 +1,4 @@
+import CountersignCore
 import Foundation
 import GatewayStorage
 import Testing
@@ -6,35 +7,49 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct CompletionTests {
-    @Test(.enabled(if: isInstalled("bash"), "bash is not installed"))
-    func bashReadsItsScript() async throws {
-        try await check(CompletionScript.bash(CommandTable.all), "bash -n")
+    /// Incomplete command lines and the completions of the last word. `{webhook}` is a webhook's id.
+    private static let lines = [
+        ("enf", "enforcement"), ("admin user set-r", "set-role"), ("tail --cod", "--code"),
+        ("completion z", "zsh"), ("help admin user set-r", "set-role"), ("-o jsonl app sh", "show"),
+        ("enforcement set shop req", "required"), ("event list shop --verdict unv", "unverified"),
+        ("event export shop --format cs", "csv"), ("app list -o tab", "table"),
+        ("trigger EXPIRE", "EXPIRED"),
+        ("serve --log-level deb", "debug"), ("tail --code NOT_Y", "NOT_YET_VALID"), ("app show sh", "shop"),
+        ("tail --app sh", "shop"), ("consumer show shop bil", "billing"),
+        ("webhook show shop {webh", "{webhook}"),
+        ("customer show shop ali", "alice"), ("event list shop --since 2h --user ali", "alice"),
+        ("key add shop publ", "public.pem"), ("send --key publ", "public.pem"),
+    ]
+
+    private let folder = TemporaryFolder()
+    private let webhook: String
+
+    init() async throws {
+        let data = folder.path + "/data"
+        _ = try AppDirectory(dataDirectory: data).createApp(id: "shop")
+        try storeEvent(of: "alice", in: data)
+        _ = try folder.write("", to: "public.pem")
+        let io = RecordedIO(environment: ["COUNTERSIGN_DATA": data])
+        #expect(await io.run("consumer", "create", "shop", "billing") == .done, "\(io.talk)")
+        #expect(await io.run("webhook", "create", "shop", "https://hook.example") == .done, "\(io.talk)")
+        webhook = String(io.output.split(separator: "\n")[1])
     }
 
-    @Test(.enabled(if: isInstalled("zsh"), "zsh is not installed"))
-    func zshReadsItsScript() async throws {
-        try await check(CompletionScript.zsh(CommandTable.all), "zsh -n")
+    private var shell: Shell {
+        Shell(
+            folder: folder.path,
+            environment: [
+                "COUNTERSIGN_DATA": folder.path + "/data", "HOME": folder.path, "INPUTRC": "/dev/null",
+                "PS1": "ready> ", "TERM": "dumb",
+            ])
     }
 
-    @Test(.enabled(if: isInstalled("fish"), "fish is not installed"))
-    func fishReadsItsScript() async throws {
-        try await check(CompletionScript.fish(CommandTable.all), "fish --no-execute")
-    }
-
-    /// fish completes without a terminal, so its answer can be looked at.
-    @Test(.enabled(if: isInstalled("fish"), "fish is not installed"))
-    func fishCompletesCommandsAndFlags() async throws {
-        let folder = TemporaryFolder()
-        let file = try folder.write(CompletionScript.fish(CommandTable.all), to: "completion")
-        for (line, expected) in [
-            ("countersign enf", "enforcement"), ("countersign admin user s", "set-role"),
-            ("countersign tail --c", "--code"), ("countersign completion z", "zsh"),
-        ] {
-            let shell = Shell(folder: folder.path, environment: ["HOME": folder.path])
-            let result = try await shell.run("fish -c 'source \(file); complete -C \"\(line)\"'")
-            #expect(
-                result.output.split(separator: "\n").contains { $0.hasPrefix(expected) },
-                "\(line): \(result.output) \(result.talk)")
+    /// The lines with the id of the webhook.
+    private var lines: [(String, String)] {
+        Self.lines.map { line, word in
+            (
+                line.replacing("{webh", with: webhook.dropLast(4)), word.replacing("{webhook}", with: webhook)
+            )
         }
     }
 
@@ -44,60 +59,63 @@ struct CompletionTests {
         }
     }
 
-    private func check(_ script: String, _ check: String) async throws {
-        let folder = TemporaryFolder()
-        let file = try folder.write(script, to: "completion")
-        let result = try await Shell(folder: folder.path).run("\(check) '\(file)'")
-        #expect(result.status == 0 && result.talk.isEmpty, "\(result.talk)")
-    }
-
-    @Test func bashCompletesCommandsFlagsAndChoices() async throws {
-        let folder = TemporaryFolder()
-        let file = try folder.write(CompletionScript.bash(CommandTable.all), to: "completion")
-        let shell = Shell(folder: folder.path)
-        for (words, expected) in [
-            (["countersign", "enf"], "enforcement"), (["countersign", "enforcement", "s"], "set"),
-            (["countersign", "serve", "--log-level", "deb"], "debug"),
-            (["countersign", "completion", "z"], "zsh"),
-        ] {
-            let line = words.map { "'\($0)'" }.joined(separator: " ")
-            let result = try await shell.run(
-                "exec bash -c 'source \"$0\"; shift 0; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _countersign; printf \"%s\\n\" \"${COMPREPLY[@]}\"' '\(file)' \(line)"
-            )
-            #expect(
-                result.output.split(separator: "\n").map(String.init).contains(expected),
-                "\(words): \(result)")
+    /// Types each line and a tab.
+    private func check(_ start: String, setUp: String) async throws {
+        let program = try shell.onTerminal("exec " + start)
+        try await program.screen.wait { $0.contains("ready> ") }
+        try await program.type("\(setUp); echo loa''ded\n", waitFor: "loaded")
+        for (line, word) in lines {
+            let whole = "countersign \(line.split(separator: " ").dropLast().joined(separator: " ")) \(word)"
+                .replacing("  ", with: " ")
+            try await program.type("countersign \(line)\t", waitFor: whole)
+            // Deletes the line.
+            program.type("\u{15}")
         }
     }
 
-    /// The app is the word before a user's id, or the command's first where a flag names the user.
+    @Test(.enabled(if: isInstalled("bash"), "bash is not installed"))
+    func bashCompletesValuesAndIDs() async throws {
+        let file = try folder.write(CompletionScript.bash, to: "completion")
+        try await check("bash --norc --noprofile -i", setUp: "source '\(file)'")
+    }
+
+    @Test(.enabled(if: isInstalled("zsh"), "zsh is not installed"))
+    func zshCompletesValuesAndIDs() async throws {
+        let file = try folder.write(CompletionScript.zsh, to: "completion")
+        try await check("zsh -f -i", setUp: "autoload -Uz compinit; compinit -u -D; source '\(file)'")
+    }
+
+    @Test(.enabled(if: isInstalled("fish"), "fish is not installed"))
+    func fishCompletesValuesAndIDs() async throws {
+        let file = try folder.write(CompletionScript.fish, to: "completion")
+        for (line, word) in lines {
+            let result = try await shell.run("fish -c 'source \(file); complete -C \"countersign \(line)\"'")
+            #expect(
+                result.output.split(separator: "\n").contains { $0.split(separator: "\t")[0] == word },
+                "\(line): \(result)")
+        }
+    }
+
+    /// bash passes `=` as a word of its own.
     @Test(arguments: [
-        ["customer", "show", "shop", "us"], ["event", "list", "shop", "--user", "us"],
-        ["event", "export", "shop", "--since", "2h", "--user", "us"],
+        ["app", "show", "--data", "DATA", ""], ["--data=DATA", "app", "show", ""],
+        ["tail", "--data", "DATA", "--app", "=", "sh"], ["tail", "--data", "=", "DATA", "--app", "="],
     ])
-    func bashCompletesUsersOfAnApp(words: [String]) async throws {
-        let folder = TemporaryFolder()
-        _ = try AppDirectory(dataDirectory: folder.path + "/data").createApp(id: "shop")
-        try storeEvent(of: "user-1", in: folder.path + "/data")
-        let file = try folder.write(CompletionScript.bash(CommandTable.all), to: "completion")
-        let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": folder.path + "/data"])
-        let line = (["countersign"] + words).map { "'\($0)'" }.joined(separator: " ")
-        let result = try await shell.run(
-            "exec bash -c 'source \"$0\"; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _countersign; printf \"%s\\n\" \"${COMPREPLY[@]}\"' '\(file)' \(line)"
-        )
-        #expect(result.output == "user-1\n", "\(result)")
+    func idsComeFromThePlaceOnTheLine(line: [String]) async {
+        let io = RecordedIO()
+        let words = line.map { $0.replacing("DATA", with: folder.path + "/data") }
+        #expect(await io.run(arguments: ["complete", "--"] + words) == .done, "\(io.talk)")
+        #expect(io.output == "shop\n")
     }
 
     @Test(.enabled(if: isInstalled("groff"), "groff is not installed"))
     func manualPagesHaveNoWarnings() async throws {
-        let folder = TemporaryFolder()
         _ = try folder.write(ManPage.program(CommandTable.all, version: "1"), to: "countersign.1")
         for command in CommandTable.all {
             let name = "countersign-\(command.path.joined(separator: "-")).1"
             _ = try folder.write(ManPage.command(command, version: "1"), to: name)
         }
-        let result = try await Shell(folder: folder.path).run(
-            "groff -man -ww -Tutf8 *.1 >/dev/null")
+        let result = try await shell.run("groff -man -ww -Tutf8 *.1 >/dev/null")
         #expect(result.status == 0 && result.talk.isEmpty, "\(result.talk)")
     }
 }
