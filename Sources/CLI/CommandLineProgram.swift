@@ -10,7 +10,7 @@ struct CommandLineProgram: Sendable {
         do {
             switch try CommandParser(commands: commands, io: io).parse(arguments) {
             case .help(let path):
-                try io.print(HelpText.text(for: path, commands: commands))
+                try io.print(HelpText(commands, io: io).text(for: path))
             case .run(let command, let invocation): try await command.run(invocation)
             }
             return .done

@@ -13,6 +13,10 @@ struct CommandParser {
         ["keys", "generate"]: ["key", "generate"], ["key", "import"]: ["key", "add"],
         ["config", "validate"]: ["config", "print"],
     ]
+    /// Words of other command lines, for suggestions.
+    private static let synonyms = [
+        "ls": "list", "rm": "delete", "remove": "delete", "new": "create", "get": "show", "describe": "show",
+    ]
     private static let earlierFlags = ["url": "server"]
 
     /// Returns a validated invocation or a help topic. Throws `usage`, with the most similar valid word as a
@@ -25,9 +29,12 @@ struct CommandParser {
         if arguments.first == "sink" { return try parse(["stream"] + arguments.dropFirst()) }
         if let reordered = commandFirst(arguments) { return try parse(reordered) }
         let path = arguments.prefix { !$0.hasPrefix("-") }
-        let asksForHelp = arguments.prefix { $0 != "--" }.contains { $0 == "--help" || $0 == "-h" }
+        let asksForHelp =
+            arguments.isEmpty || path.last == "help" && command(for: path) == nil
+            || arguments.prefix { $0 != "--" }.contains { $0 == "--help" || $0 == "-h" }
         guard let command = command(for: path) else {
-            if asksForHelp, path.isEmpty || isGroup(Array(path)) { return .help(Array(path)) }
+            let topic = Array(path.last == "help" ? path.dropLast() : path)
+            if asksForHelp, topic.isEmpty || isGroup(topic) { return .help(topic) }
             if arguments.first == "--version" { return try parse(["version"]) }
             throw unknownCommand(Array(path), first: arguments.first)
         }
@@ -84,10 +91,7 @@ struct CommandParser {
         if let first, path.isEmpty {
             return CommandError(
                 .usage, "no command follows that takes the flag \(first)",
-                hint: "`countersign --help` lists the commands")
-        }
-        if path.isEmpty {
-            return CommandError(.usage, "which command?", hint: "`countersign --help` lists the commands")
+                hint: "`countersign help --all` lists the commands")
         }
         if isGroup(path) {
             var verbs: [String] = []
@@ -113,10 +117,12 @@ struct CommandParser {
             })
         let prefix = (known + [""]).joined(separator: " ")
         let hint =
-            if let meant = Suggestion.nearest(to: wrong, among: candidates.sorted()) {
+            if let meant = Self.synonyms[wrong].flatMap({ candidates.contains($0) ? $0 : nil })
+                ?? Suggestion.nearest(to: wrong, among: candidates.sorted())
+            {
                 "did you mean `countersign \(prefix)\(meant)`?"
             } else {
-                "`countersign \(prefix)--help` lists the commands"
+                "`countersign \(known.isEmpty ? "help --all" : "\(prefix)--help")` lists the commands"
             }
         return CommandError(.usage, "there is no command `\(prefix)\(wrong)`", hint: hint)
     }

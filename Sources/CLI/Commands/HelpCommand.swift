@@ -8,23 +8,24 @@ enum HelpCommand {
     static func command(table: @escaping @Sendable () -> [Command]) -> Command {
         Command(
             "help", summary: "Print help on a command or a topic",
-            positionals: [topic],
+            positionals: [topic], flags: [all],
             examples: [
+                "Which commands are there?": "countersign help --all",
                 "What do the exit codes mean?": "countersign help exit-codes",
-                "How do I print the version?": "countersign help version",
             ]
         ) { invocation in
             let words = invocation.allWords(of: topic)
-            if words == ["exit-codes"] {
-                try invocation.io.print(HelpText.exitCodes)
-                return
-            }
             let commands = table()
-            guard commands.contains(where: { $0.path.starts(with: words) }) else {
-                throw CommandParser(commands: commands, io: invocation.io).unknownCommand(
-                    words, first: nil)
+            let help = HelpText(commands, io: invocation.io)
+            switch words {
+            case ["exit-codes"]: return try invocation.io.print(help.exitCodes)
+            case ["global-flags"]: return try invocation.io.print(help.globalFlags)
+            default: break
             }
-            try invocation.io.print(HelpText.text(for: words, commands: commands))
+            guard commands.contains(where: { $0.path.starts(with: words) }) else {
+                throw CommandParser(commands: commands, io: invocation.io).unknownCommand(words, first: nil)
+            }
+            try invocation.io.print(help.text(for: words, all: invocation.isSet(all)))
         }
     }
 }

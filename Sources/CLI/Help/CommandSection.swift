@@ -5,6 +5,12 @@ struct CommandSection: Sendable {
     /// summary.
     let words: KeyValuePairs<String, String?>
 
+    /// The commands that the first week with the gateway needs.
+    static let firstWeek: Set = [
+        "serve", "dev", "dashboard", "send", "tail", "doctor", "app", "key", "token", "enforcement", "event",
+        "webhook",
+    ]
+
     /// All sections. They contain the first word of each command.
     static let all: [CommandSection] = [
         CommandSection(

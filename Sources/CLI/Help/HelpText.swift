@@ -1,9 +1,18 @@
-enum HelpText {
+/// The help of the program and of its commands, wrapped to a width.
+struct HelpText {
+    let commands: [Command]
+    let width: Int
+
+    init(_ commands: [Command], io: CommandIO) {
+        self.commands = commands
+        width = min(io.width ?? 80, 100)
+    }
+
     /// The list of the commands whose path begins with `path`, or the complete help of a command with this
-    /// path.
-    static func text(for path: [String], commands: [Command]) -> String {
+    /// path. Without a path, lists the first words that the first week needs, or all of them.
+    func text(for path: [String], all: Bool = false) -> String {
         if let command = commands.first(where: { $0.path == path }) { return text(for: command) }
-        if path.isEmpty { return program(commands) }
+        if path.isEmpty { return program(all: all) }
         let shown = commands.filter { $0.path.starts(with: path) }
         let usage = (["countersign"] + path + ["COMMAND"]).joined(separator: " ")
         let lines =
@@ -17,47 +26,52 @@ enum HelpText {
     }
 
     /// The help of the program: one line for each first word, in sections.
-    private static func program(_ commands: [Command]) -> String {
+    private func program(all: Bool) -> String {
         var lines = [
             "Authenticated delivery for apps: gateway and tools.", "", "Usage: countersign COMMAND [FLAGS]",
         ]
-        let width = CommandSection.all.flatMap { $0.words.map(\.key.count) }.max() ?? 0
         for section in CommandSection.all {
-            lines += ["", "\(section.title):"]
-            for (word, about) in section.words {
-                let summary = about ?? commands.first { $0.path == [word] }?.summary ?? ""
-                lines.append("  " + word + String(repeating: " ", count: width - word.count + 2) + summary)
-            }
+            let rows = section.words.filter { all || CommandSection.firstWeek.contains($0.key) }
+                .map { word, about in (word, about ?? commands.first { $0.path == [word] }?.summary ?? "") }
+            if !rows.isEmpty { lines += ["", "\(section.title):"] + table(rows, column: 15) }
         }
-        lines += [
-            "",
-            "`countersign WORD --help` lists a group's commands, `countersign COMMAND --help` says more, with examples.",
-            "Flags may stand before, between and after the words. `countersign help exit-codes` lists what the exit status means.",
-        ]
+        let end = """
+            `countersign COMMAND --help` explains a command or lists a group's commands. `countersign help
+            global-flags` lists the flags that choose where a command works, `countersign help exit-codes` what the
+            exit status means.
+            """
+        lines += [""] + (all ? [] : ["`countersign help --all` lists all commands."]) + wrapped(end)
         return lines.joined(separator: "\n")
     }
 
-    static var exitCodes: String {
+    var exitCodes: String {
         (["Exit status:"] + table(ExitCode.table.map { (String($0.code.rawValue), $0.meaning) }))
             .joined(separator: "\n")
     }
 
-    private static func text(for command: Command) -> String {
+    var globalFlags: String {
+        (["Flags that choose where a command works:"]
+            + table(Flag.place.map { ($0.usage, Self.help(for: $0)) })).joined(separator: "\n")
+    }
+
+    private func text(for command: Command) -> String {
         let usage =
             ["countersign", command.name] + command.positionals.map(\.usage)
             + (command.flags.isEmpty ? [] : ["[FLAGS]"])
-        var lines = [command.summary + ".", "", "Usage: \(usage.joined(separator: " "))"]
-        if !command.details.isEmpty { lines += ["", command.details] }
-        if !command.positionals.isEmpty {
-            lines += ["", "Arguments:"] + table(command.positionals.map { ($0.name, $0.help) })
-        }
-        if !command.flags.isEmpty {
-            lines += ["", "Flags:"] + table(command.flags.map { ($0.usage, help(for: $0)) })
-        }
+        let isGlobal = command.flags.contains(.server)
+        let flags = command.flags.filter { !isGlobal || !Flag.place.contains($0) }
+        var lines = wrapped(command.summary + ".") + ["", "Usage: \(usage.joined(separator: " "))"]
         lines += ["", "Examples:"]
         for example in command.examples {
             lines += ["  # \(example.purpose)", "  \(example.commandLine)"]
         }
+        if !command.details.isEmpty { lines += [""] + wrapped(command.details) }
+        if !command.positionals.isEmpty {
+            lines += ["", "Arguments:"] + table(command.positionals.map { ($0.name, $0.help) })
+        }
+        if !flags.isEmpty { lines += ["", "Flags:"] + table(flags.map { ($0.usage, Self.help(for: $0)) }) }
+        let note = "Global flags: --server, --data and others; see `countersign help global-flags`."
+        if isGlobal { lines += [""] + wrapped(note) }
         return lines.joined(separator: "\n")
     }
 
@@ -74,7 +88,38 @@ enum HelpText {
         return notes.isEmpty ? flag.help : "\(flag.help) (\(notes.joined(separator: "; ")))"
     }
 
-    private static func table(_ rows: [(String, String)]) -> [String] {
-        TextTable(rows: rows.map { [$0, $1] }).lines.map { "  " + $0 }
+    /// Rows of a name and a description. A description starts on its own line after a long name.
+    private func table(_ rows: [(String, String)], column: Int? = nil) -> [String] {
+        let column = column ?? min(rows.map(\.0.count).max() ?? 0, 26) + 4
+        let indent = String(repeating: " ", count: column)
+        return rows.flatMap { name, about -> [String] in
+            var lines = wrapped(about, indent: indent)
+            let start = "  " + name
+            guard start.count + 2 <= column, !lines.isEmpty else { return [start] + lines }
+            lines[0] = start + lines[0].dropFirst(start.count)
+            return lines
+        }
+    }
+
+    /// The paragraphs of a text as lines. A line with a column, which two spaces precede, stays as it is.
+    private func wrapped(_ text: String, indent: String = "") -> [String] {
+        var lines: [String] = []
+        var line: String?
+        for source in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            if source.isEmpty || source.contains("  ") {
+                lines += [line, indent + source].compactMap { $0 }
+                line = nil
+                continue
+            }
+            for word in source.split(separator: " ") {
+                if let begun = line, begun.count + 1 + word.count <= width {
+                    line = begun + " " + word
+                } else {
+                    if let line { lines.append(line) }
+                    line = indent + word
+                }
+            }
+        }
+        return lines + [line].compactMap { $0 }
     }
 }

@@ -105,16 +105,16 @@ struct CommandParserTests {
 
     @Test(arguments: [
         ("serv", "there is no command `serv`", "did you mean `countersign serve`?"),
-        ("zzzzzzzz", "there is no command `zzzzzzzz`", "`countersign --help` lists the commands"),
+        ("zzzzzzzz", "there is no command `zzzzzzzz`", "`countersign help --all` lists the commands"),
+        ("app ls", "there is no command `app ls`", "did you mean `countersign app list`?"),
         ("app craete shop", "there is no command `app craete`", "did you mean `countersign app create`?"),
         (
             "app", "`app` needs one more word: create, list",
             "`countersign app --help` says what each does"
         ),
-        ("", "which command?", "`countersign --help` lists the commands"),
         (
             "--prot 1 serve", "no command follows that takes the flag --prot",
-            "`countersign --help` lists the commands"
+            "`countersign help --all` lists the commands"
         ),
         ("serve --prot 1", "`serve` has no flag --prot", "did you mean --port?"),
         (

@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import CountersignCLI
@@ -31,22 +32,71 @@ struct CommandTableTests {
             let arguments = command.path + ["--help"]
             #expect(
                 await CommandLineProgram(commands: CommandTable.all, io: recorded.io).run(arguments) == .done)
-            for flag in command.flags { #expect(recorded.output.contains(flag.usage)) }
+            let isGlobal = command.flags.contains(.server)
+            for flag in command.flags where !isGlobal || !Flag.place.contains(flag) {
+                #expect(recorded.output.contains(flag.usage))
+            }
+            #expect(recorded.output.contains("Global flags: ") == isGlobal)
             for example in command.examples { #expect(recorded.output.contains(example.commandLine)) }
+            let parts = recorded.output.components(separatedBy: "\nExamples:\n")
+            #expect(!parts[0].contains("Flags:") && !parts[0].contains("Arguments:"))
         }
     }
 
     @Test func helpListsEveryCommand() async {
         let recorded = RecordedIO()
-        #expect(await recorded.run("--help") == .done)
+        #expect(await recorded.run("help", "--all") == .done)
         for command in CommandTable.all { #expect(recorded.output.contains("\n  \(command.path[0]) ")) }
         for group in Set(CommandTable.all.filter { $0.path.count > 1 }.map { $0.path[0] }) {
             let listed = RecordedIO()
             #expect(await listed.run(group, "--help") == .done)
             for command in CommandTable.all where command.path[0] == group {
-                #expect(listed.output.contains("  \(command.name) "))
+                #expect(
+                    listed.output.split(separator: "\n").contains {
+                        ($0 + " ").hasPrefix("  \(command.name) ")
+                    })
             }
         }
+    }
+
+    @Test(arguments: [[], ["--help"], ["help"]])
+    func helpBeginsWithTwelveCommands(arguments: [String]) async {
+        let recorded = RecordedIO()
+        #expect(await recorded.run(arguments: arguments) == .done)
+        let listed = Set(recorded.output.matches(of: #/(?m)^  ([a-z-]+) /#).map { String($0.output.1) })
+        #expect(listed.count == 12 && listed == CommandSection.firstWeek)
+        #expect(recorded.output.contains("`countersign help --all` lists all commands."))
+        #expect(recorded.talk.isEmpty)
+    }
+
+    @Test func helpListsTheGlobalFlags() async {
+        let recorded = RecordedIO()
+        #expect(await recorded.run("help", "global-flags") == .done)
+        for flag in Flag.place { #expect(recorded.output.contains("\n  \(flag.usage)")) }
+    }
+
+    /// Examples may be copied, so they are not wrapped.
+    @Test(arguments: [nil, 50, 300])
+    func helpFitsTheTerminal(width: Int?) async {
+        for command in CommandTable.all {
+            let recorded = RecordedIO(isOutputWatched: true, width: width)
+            #expect(await recorded.run(arguments: command.path + ["--help"]) == .done)
+            let limit = min(width ?? 80, 100)
+            for line in recorded.output.split(separator: "\n") where line.count > limit {
+                let isExample = command.examples.contains {
+                    line.hasSuffix($0.commandLine) || line.hasSuffix($0.purpose)
+                }
+                let text = line.drop { $0 == " " }
+                let isWhole = !text.contains(" ") || text.contains("  ") || text.contains("|")
+                #expect(isExample || isWhole || line.hasPrefix("Usage:"), "\(line)")
+            }
+        }
+    }
+
+    @Test func aGroupExplainsItselfForTheWordHelp() async {
+        let recorded = RecordedIO()
+        #expect(await recorded.run("app", "help") == .done)
+        #expect(recorded.output.contains("app create"))
     }
 
     @Test func eachCommandIsInOneSectionOfTheHelp() {
