@@ -15,7 +15,7 @@ extension Invocation {
     /// Prints a response as JSON, or as a table with a row for each column.
     func printTable(_ answer: JSONValue, _ columns: KeyValuePairs<String, Column>) throws {
         try print(answer) {
-            try io.print(TextTable(rows: columns.map { [$0.key, $0.value.cell(answer)] }))
+            try io.print(TextTable(rows: columns.map { [$0.key, $0.value.cell(answer, io.now)] }))
         }
     }
 
@@ -74,7 +74,8 @@ extension Invocation {
             return try (isOneALine ? items : [.array(items)]).forEach { try io.print($0) }
         }
         guard !items.isEmpty else { return io.say(empty) }
-        let rows = items.map { item in columns.map { $0.value.cell(item) } }
+        let now = io.now
+        let rows = items.map { item in columns.map { $0.value.cell(item, now) } }
         let numbers = columns.indices.filter { column in rows.allSatisfy { Int64($0[column]) != nil } }
         try io.print(list: TextTable(rightAligned: Set(numbers), rows: [columns.map(\.key)] + rows))
     }
@@ -82,18 +83,28 @@ extension Invocation {
 
 /// A column of a table. Usually a member of the response, given by name.
 struct Column: ExpressibleByStringLiteral, Sendable {
-    let cell: @Sendable (JSONValue) -> String
+    /// The text of the cell. Times are relative to the second argument, or dates if it is nil.
+    let cell: @Sendable (JSONValue, _ now: Int64?) -> String
 
     init(_ cell: @escaping @Sendable (JSONValue) -> String) {
-        self.cell = cell
+        self.cell = { item, _ in cell(item) }
+    }
+
+    /// A time in milliseconds since 1970.
+    init(time name: String, missing: String) {
+        cell = { item, now in item[name] == .null ? missing : item[name].time(from: now) }
     }
 
     init(stringLiteral name: String) {
+        if name.hasSuffix("_ms") {
+            self.init(time: name, missing: "-")
+            return
+        }
         self.init { item in
             switch item[name] {
             case .bool(let isTrue): isTrue ? "yes" : "no"
             case .array: item[name].joined(",")
-            default: name.hasSuffix("_ms") ? item[name].time : item[name].shown
+            default: item[name].shown
             }
         }
     }

@@ -46,5 +46,13 @@ extension JSONValue {
     var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
 
     /// For display: the elements of an array.
+    /// For display: the same as ``time``, or the distance from `now` if it is less than 100 days.
+    func time(from now: Int64?) -> String {
+        guard let now, let integer else { return time }
+        let seconds = (Double(integer) - Double(now)) / 1_000
+        guard abs(seconds) < 100 * 86_400 else { return time }
+        return Quantity.distance(seconds: Int64(seconds))
+    }
+
     func joined(_ separator: String = ", ") -> String { elements.map(\.shown).joined(separator: separator) }
 }

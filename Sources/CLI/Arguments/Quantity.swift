@@ -63,6 +63,12 @@ enum Quantity {
         }
     }
 
+    /// A time for display, as seconds from now.
+    static func distance(seconds: Int64) -> String {
+        let about = about(seconds: abs(seconds))
+        return seconds > 0 ? "in \(about)" : "\(about) ago"
+    }
+
     /// Parses a text such as `1000`, `10GB` (decimal) or `10GiB` (binary) to bytes; nil if it is not a size.
     static func size(_ text: String) -> Int? {
         guard let (number, name) = parts(text), let factor = sizes[name.lowercased()] else { return nil }

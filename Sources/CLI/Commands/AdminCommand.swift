@@ -111,7 +111,7 @@ enum AdminCommand {
             try await invocation.admin().items("tokens"),
             [
                 "TOKEN": "id", "NAME": "name", "SCOPES": "scopes", "APP": "app", "LAST USED": "last_used_ms",
-                "EXPIRES": "expires_ms",
+                "EXPIRES": Column(time: "expires_ms", missing: "never"),
             ],
             empty: "No token. Next: countersign admin token create")
     }

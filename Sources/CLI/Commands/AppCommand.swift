@@ -108,8 +108,8 @@ enum AppCommand {
         table.add("enforcement", app["enforcement"].shown)
         table.add("algorithms", policy["algorithms"].joined(" "))
         table.add("leeway", policy["leeway_seconds"].duration)
-        table.add("created", app["created_ms"].time)
-        for key in try await admin.items("apps", id, "keys") {
+        table.add("created", app["created_ms"].time(from: invocation.io.now))
+        for key in keys {
             table.add("\(key["slot"].shown) key", key["id"].shown, key["description"].shown)
         }
         try invocation.io.print(table)

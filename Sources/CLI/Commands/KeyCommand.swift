@@ -154,9 +154,7 @@ enum KeyCommand {
             try await admin.items("apps", invocation.app, "keys"),
             [
                 "SLOT": "slot", "ID": "id", "ADDED": "added_ms", "VERIFIED": "verified_total",
-                "LAST VERIFIED": Column {
-                    $0["last_verified_ms"] == .null ? "never" : $0["last_verified_ms"].time
-                },
+                "LAST VERIFIED": Column(time: "last_verified_ms", missing: "never"),
                 "DESCRIPTION": "description",
             ],
             empty: sources.isEmpty

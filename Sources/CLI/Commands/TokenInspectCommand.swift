@@ -60,8 +60,7 @@ enum TokenInspectCommand {
         }
         guard abs(seconds) < 1e11 else { return "" }
         let away = Int64(seconds - Date().timeIntervalSince1970)
-        let about = Quantity.about(seconds: abs(away))
-        let distance = away < 0 ? "\(about) ago" : "in \(about)"
-        return "  (\(RFC3339.text(milliseconds: Milliseconds(seconds: seconds).count)), \(distance))"
+        let time = RFC3339.text(milliseconds: Milliseconds(seconds: seconds).count)
+        return "  (\(time), \(Quantity.distance(seconds: away)))"
     }
 }

@@ -31,7 +31,8 @@ struct WayCommands: Sendable {
             let found = try await request("GET", [], invocation)
             try invocation.print(found) {
                 let rows = settings + Self.state.map { (name: $0.key, column: $0.value) }
-                try invocation.io.print(TextTable(rows: rows.map { [$0.name, $0.column.cell(found)] }))
+                try invocation.io.print(
+                    TextTable(rows: rows.map { [$0.name, $0.column.cell(found, invocation.io.now)] }))
                 try say(invocation, found)
             }
         }

@@ -43,7 +43,7 @@ enum WriteKeyCommand {
             try await admin.items("apps", invocation.app, "write-keys"),
             [
                 "ID": "id", "WRITE KEY": Column { text(of: $0) }, "CREATED": "created_ms",
-                "LAST USED": Column { $0["last_used_ms"] == .null ? unused : $0["last_used_ms"].time },
+                "LAST USED": Column(time: "last_used_ms", missing: unused),
                 "DESCRIPTION": "description",
             ],
             empty: "No write key, so no app can send. Next: countersign write-key create \(invocation.app)")
