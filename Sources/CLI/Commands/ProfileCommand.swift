@@ -11,8 +11,8 @@ enum ProfileCommand {
     private static let add = Command(
         "profile add", summary: "Save a gateway's URL and API token under a name",
         details: """
-            The token comes from --token-file, $COUNTERSIGN_TOKEN, a prompt or standard input, and is kept in a file that
-            only your account can read (mode 0600). The first profile is used at once. Flags take precedence over the
+            The token comes from --token-file, $COUNTERSIGN_TOKEN, a prompt or standard input. A token that the gateway
+            rejects is not saved. It is kept in a file that only your account can read (mode 0600). The first profile is used at once. Flags take precedence over the
             environment, then the profile in use, then the data directory.
             """,
         positionals: [name], flags: Flag.connection,
@@ -28,6 +28,13 @@ enum ProfileCommand {
         let server = try invocation.server(url)
         var profiles = try Profiles(environment: invocation.io.environment)
         let token = try invocation.apiToken() ?? invocation.secret(of: .tokenFile, asking: "API token")
+        do {
+            let user = try await RemoteAdmin(server, token: token).get("session").body["user"]
+            invocation.io.say(
+                "The gateway accepts the token as \(user["name"].shown), \(user["role"].shown).")
+        } catch let error as CommandError where error.code == .unavailable {
+            invocation.io.say("The token was not tried: \(error.reason).")
+        }
         try profiles.add(
             Profile(
                 name: name, server: server.url, token: token,
@@ -71,7 +78,12 @@ enum ProfileCommand {
     ) { invocation in
         var profiles = try Profiles(environment: invocation.io.environment)
         try profiles.use(invocation.word(of: chosen))
-        invocation.io.say("Commands work on \(profiles.inUse?.server ?? "the data directory") now.")
+        let place = profiles.inUse?.server ?? "the data directory"
+        let variables = ["SERVER", "PROFILE", "DATABASE", "DATA"].map { "COUNTERSIGN_" + $0 }
+        let set = variables.filter { invocation.io.environment[$0]?.isEmpty == false }
+        guard !set.isEmpty else { return invocation.io.say("Commands work on \(place) now.") }
+        let names = set.map { "$\($0)" }.joined(separator: " and ")
+        invocation.io.say("Commands work on \(place) only without \(names), which takes precedence.")
     }
 
     private static let delete = Command(

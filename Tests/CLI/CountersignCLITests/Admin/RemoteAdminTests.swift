@@ -59,7 +59,8 @@ struct RemoteAdminTests {
     @Test func aDeploymentIsCheckedByItsProfile() async throws {
         let fixture = try GatewayFixture()
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
-        #expect(await run("profile add live --server \(url)", input: "csa_a-token").code == .done)
+        let token = try fixture.apps.apiTokens.create(name: "laptop", scopes: ["read"]).text
+        #expect(await run("profile add live --server \(url)", input: token).code == .done)
         let (code, io) = await run("self-check --profile live")
         #expect(code == .done, "\(io.output)\(io.talk)")
         #expect(io.output.contains("answers"))
@@ -185,11 +186,15 @@ struct RemoteAdminTests {
         let added = await run("profile add live --server \(url)/", input: token + "\n")
         #expect(added.code == .done, "\(added.io.talk)")
         #expect(!added.io.talk.contains(token) && added.io.output.isEmpty)
+        #expect(added.io.talk.contains("accepts the token as token:laptop"))
         let path = folder.path + "/config/countersign/profiles.json"
         let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber
         #expect(mode?.intValue == 0o600)
         #expect(await run("profile add live --server \(url)", input: token).code == .conflict)
-        #expect(await run("profile add other --server https://o.example", input: "csa_o").code == .done)
+        #expect(await run("profile add other --server https://127.0.0.1:1", input: "csa_o").code == .done)
+        let wrong = await run("profile add wrong --server \(url)", input: "csa_wrong")
+        #expect(wrong.code == .notAuthorized)
+        #expect(await run("profile list").io.output.contains("wrong") == false)
         let list = await run("profile list --json").io.output
         #expect(list.contains(#""in_use":true,"name":"live""#) && !list.contains("csa_"))
         // The first profile is in use. A flag or the environment overrides it.
@@ -210,7 +215,11 @@ struct RemoteAdminTests {
             await run("profile show", environment: ["HOME": folder.path]).io.output.contains(
                 "countersign-data"))
         #expect(await run("profile use none").code == .notFound)
-        #expect(await run("profile use live").code == .done)
+        let used = await run("profile use live", environment: ["COUNTERSIGN_DATA": data])
+        #expect(
+            used.io.talk
+                == "Commands work on \(url) only without $COUNTERSIGN_DATA, which takes precedence.\n")
+        #expect(await run("profile use live").io.talk == "Commands work on \(url) now.\n")
         #expect(await run("profile delete live").code == .done)
         #expect(!(try String(contentsOfFile: path, encoding: .utf8)).contains(token))
 

@@ -81,14 +81,14 @@ struct ExampleTests {
             }
         }
         if command.hasPrefix("profile") {
-            lines = [["profile", "add", "old", "--server", "https://old.example"]]
+            lines = [["profile", "add", "old", "--server", "https://127.0.0.1:1"]]
         }
         if command == "token verify" {
             _ = try AppDirectory(dataDirectory: folder.path + "/data").addKey(key.publicKey.pem, to: "shop")
         }
         for line in lines {
             let io = RecordedIO(
-                environment: ["XDG_CONFIG_HOME": folder.path + "/config"], input: "a secret of some length")
+                environment: ["XDG_CONFIG_HOME": folder.path + "/config"], input: "csa_old")
             #expect(await io.run(arguments: line) == .done)
         }
     }
