@@ -15,7 +15,7 @@ enum AdminCommand {
     private static let readerApp = Flag(
         "app", .text("APP"), completes: .apps, help: "the app whose events a reader token may read")
     private static let days = Flag(
-        "days", .duration(.days, 1...3_650), help: "days until it expires; never by default")
+        "days", .duration(.days, 0...3_650), default: "90", help: "when it expires; 0: never")
     private static let tokenID = Positional(
         "TOKEN", completes: .list("tokens"),
         help: "the token's id, as `countersign admin token list` prints it")
@@ -46,6 +46,7 @@ enum AdminCommand {
         let url = try invocation.value(of: gateway) ?? running?.dashboardURL ?? local
         invocation.io.say("For \(place); it works once, within 30 minutes:")
         try invocation.io.print("\(url)/admin/#/setup/\(token)")
+        if url != local { invocation.io.say("Through an SSH tunnel: \(local)/admin/#/setup/\(token)") }
     }
 
     private static let state = Positional(
@@ -87,9 +88,8 @@ enum AdminCommand {
         flags: [name, scopes, readerApp, days, .json] + Flag.place,
         examples: ["For a script that reads": "countersign admin token create --name report --days 30"]
     ) { invocation in
-        let expires = try invocation.integer(of: days).map {
-            Milliseconds(Date().addingTimeInterval(Double($0) * 86_400)).count
-        }
+        let days = Double(try invocation.integer(of: days) ?? 0)
+        let expires = days > 0 ? Milliseconds(Date().addingTimeInterval(days * 86_400)).count : nil
         let scopes = (try invocation.value(of: scopes) ?? "read").split(separator: ",")
         let made = try await invocation.admin().post(
             "tokens",
@@ -99,8 +99,9 @@ enum AdminCommand {
                 "app": try invocation.value(of: readerApp).map { .string($0) } ?? .null,
                 "expires_ms": expires.map { .integer($0) } ?? .null,
             ])
+        let end = expires == nil ? "it never expires" : "it expires at \(made["expires_ms"].time)"
         try invocation.printSecret(
-            "token", of: made, notice: "The token \(made["id"].shown), shown only once:")
+            "token", of: made, notice: "The token \(made["id"].shown), shown only once; \(end):")
     }
 
     private static let listTokens = Command(
