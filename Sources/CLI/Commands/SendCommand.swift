@@ -23,8 +23,8 @@ enum SendCommand {
         "send", summary: "Send events from a file or standard input and wait until they are stored",
         details: """
             An NDJSON line is {"event":"Order Completed","userId":"user-1","properties":{…}} or any other message of POST
-            /v1/batch. CSV has a header; event, type, user_id, anonymous_id, timestamp and message_id belong to the event,
-            and all other columns are its properties: a number if it is written as in JSON (42, -7, 1.5), else text
+            /v1/batch. CSV has a header; event, type, user_id, anonymous_id, timestamp and message_id (also userId,
+            anonymousId and messageId) belong to the event, and all other columns are its properties: a number if it is written as in JSON (42, -7, 1.5), else text
             (+491701234567, 00501, 1e3, 1.10, true). A line that cannot be read, such as one that is not UTF-8 or longer
             than 1 MiB, is skipped and counted, and the command exits with 1. Sending a file again stores nothing twice:
             message ids are derived from the file's name and lines; events from standard input or a pipe are new each

@@ -178,7 +178,7 @@ struct SendInput: Sendable {
     }
 
     /// Converts a row of CSV. The columns `event`, `type`, `user_id`, `anonymous_id`, `timestamp` and
-    /// `message_id` have a meaning; all other columns are properties.
+    /// `message_id` have a meaning, also as `userId` and so on; all other columns are properties.
     private func event(_ row: CSVReader.Row, _ header: [String]) throws(AccessLog.LineProblem) -> SendEvent {
         guard row.fields.count == header.count else {
             throw AccessLog.LineProblem(
@@ -190,10 +190,10 @@ struct SendInput: Sendable {
             switch column {
             case "type": message["type"] = .string(field)
             case "event", "name": message["event"] = .string(field)
-            case "user_id": message["userId"] = .string(field)
-            case "anonymous_id": message["anonymousId"] = .string(field)
+            case "user_id", "userId": message["userId"] = .string(field)
+            case "anonymous_id", "anonymousId": message["anonymousId"] = .string(field)
             case "timestamp": message["timestamp"] = .string(field)
-            case "message_id": message["messageId"] = .string(field)
+            case "message_id", "messageId": message["messageId"] = .string(field)
             default: properties[column] = Self.value(field)
             }
         }

@@ -72,6 +72,16 @@ struct SendInputTests {
         #expect(member(read.events[1], "properties") == [:])
     }
 
+    @Test(arguments: ["user_id,anonymous_id,message_id", "userId,anonymousId,messageId"])
+    func columnsMayHaveTheNamesOfTheAPI(header: String) {
+        let read = input("type,event,\(header)\ntrack,a,user-1,device-1,m-1\n", "orders.csv")
+        #expect(read.events.first?.userID == "user-1")
+        for (name, value) in [("userId", "user-1"), ("anonymousId", "device-1"), ("messageId", "m-1")] {
+            #expect(read.events.first.map { member($0, name) } == .string(value))
+        }
+        #expect(read.events.first.map { member($0, "properties") } == [:])
+    }
+
     @Test func theFirstByteTellsWhereTheNameDoesNot() {
         #expect(input(#"{"event":"a","userId":"b"}"#, "-").events.count == 1)
         let line = #"192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1 "-" "-""#
