@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import GatewayModel
 
 /// `countersign app …`.
 enum AppCommand {
@@ -90,18 +91,19 @@ enum AppCommand {
 
     private static let show = Command(
         "app show", summary: "Show an app, its token rules and its keys",
-        details: "With --json the app alone; `policy show` and `key list` have the rest.",
+        details: "With --json, policy is as `policy show` and verification_keys as `key list` prints it.",
         positionals: [.app], flags: [.json] + Flag.place,
         examples: ["How is this app judged?": "countersign app show shop"]
     ) { invocation in
         let admin = try invocation.admin()
         let id = invocation.app
         let app = try await admin.get("apps", id).body
-        if invocation.printsJSON {
-            try invocation.io.print(app)
-            return
-        }
         let policy = try await admin.get("apps", id, "policy").body
+        let keys = try await admin.items("apps", id, "keys")
+        if invocation.printsJSON {
+            let more: JSONObject = ["policy": policy, "verification_keys": .array(keys)]
+            return try invocation.io.print(.object((app.members ?? [:]).merging(more) { $1 }))
+        }
         var table = TextTable()
         table.add("app", app["id"].shown)
         table.add("name", app["name"].shown)
