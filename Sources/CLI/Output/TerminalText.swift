@@ -1,12 +1,13 @@
 /// Makes untrusted text safe for a terminal.
 enum TerminalText {
     /// The text with every control character replaced, so that it can neither move the cursor nor change
-    /// colours.
+    /// colours. Joiners stay, because emoji and some scripts need them.
     static func safe(_ text: String) -> String {
         String(
             String.UnicodeScalarView(
                 text.unicodeScalars.map { scalar in
                     switch scalar.properties.generalCategory {
+                    case .format where ["\u{200C}", "\u{200D}"].contains(scalar): scalar
                     case .control, .format, .lineSeparator, .paragraphSeparator: "\u{FFFD}"
                     default: scalar
                     }

@@ -16,7 +16,7 @@ struct TextTable {
     /// line for each non-empty cell, after the column's name. Nothing is truncated, so that values can be
     /// copied.
     func lines(within width: Int) -> [String] {
-        guard rows.count > 1, lines.contains(where: { $0.count > width }) else { return lines }
+        guard rows.count > 1, lines.contains(where: { $0.columns > width }) else { return lines }
         let names = rows[0]
         return Array(
             rows.dropFirst().map { row in
@@ -28,12 +28,12 @@ struct TextTable {
     var lines: [String] {
         let columns = rows.map(\.count).max() ?? 0
         let widths = (0..<columns).map { column in
-            rows.map { column < $0.count ? $0[column].count : 0 }.max() ?? 0
+            rows.map { column < $0.count ? $0[column].columns : 0 }.max() ?? 0
         }
         return rows.map { row in
             var line = ""
             for (column, cell) in row.enumerated() {
-                let padding = String(repeating: " ", count: widths[column] - cell.count)
+                let padding = String(repeating: " ", count: widths[column] - cell.columns)
                 if column > 0 { line += "  " }
                 if rightAligned.contains(column) {
                     line += padding + cell
@@ -43,5 +43,26 @@ struct TextTable {
             }
             return String(line.reversed().drop { $0 == " " }.reversed())
         }
+    }
+}
+
+extension String {
+    /// The number of columns in a terminal: two for an emoji or an East Asian wide character.
+    fileprivate var columns: Int { reduce(0) { $0 + ($1.isWide ? 2 : 1) } }
+}
+
+extension Character {
+    /// The main ranges of wide and full-width characters in Unicode's EastAsianWidth.txt.
+    private static let wide: [ClosedRange<UInt32>] = [
+        0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3, 0xF900...0xFAFF,
+        0xFE30...0xFE6F, 0xFF01...0xFF60, 0xFFE0...0xFFE6, 0x20000...0x3FFFD,
+    ]
+
+    fileprivate var isWide: Bool {
+        !isASCII
+            && unicodeScalars.contains { scalar in
+                scalar.properties.isEmojiPresentation || scalar == "\u{FE0F}"
+                    || Self.wide.contains { $0.contains(scalar.value) }
+            }
     }
 }

@@ -11,6 +11,11 @@ struct TextTableTests {
         #expect(table.lines == ["DEVICE     SENT  NOTE", "a          1200", "long name     7  x"])
     }
 
+    @Test func wideCharactersTakeTwoColumns() {
+        let table = TextTable(rows: [["山田", "1"], ["👩‍👧", "2"], ["é", "3"]])
+        #expect(table.lines == ["山田  1", "👩‍👧    2", "é     3"])
+    }
+
     @Test func whereItDoesNotFitEachRowIsABlockOfItsOwn() {
         var table = TextTable(rightAligned: [1])
         table.add("KEY", "USED", "DESCRIPTION")
