@@ -30,6 +30,11 @@ extension JSONValue {
         }
     }
 
+    /// For display: a number and its noun.
+    func counted(_ one: String, _ several: String? = nil) -> String {
+        "\(shown) \(self == 1 ? one : several ?? one + "s")"
+    }
+
     /// For display: seconds with a unit, `-` for null.
     var duration: String {
         switch self {
@@ -41,11 +46,6 @@ extension JSONValue {
     /// For display: milliseconds since 1970 as date and time, `-` for null.
     var time: String { integer.map { RFC3339.text(milliseconds: $0) } ?? "-" }
 
-    var isTrue: Bool { self == .bool(true) }
-
-    var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
-
-    /// For display: the elements of an array.
     /// For display: the same as ``time``, or the distance from `now` if it is less than 100 days.
     func time(from now: Int64?) -> String {
         guard let now, let integer else { return time }
@@ -54,5 +54,10 @@ extension JSONValue {
         return Quantity.distance(seconds: Int64(seconds))
     }
 
+    var isTrue: Bool { self == .bool(true) }
+
+    var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+
+    /// For display: the elements of an array.
     func joined(_ separator: String = ", ") -> String { elements.map(\.shown).joined(separator: separator) }
 }

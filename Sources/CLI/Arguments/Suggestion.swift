@@ -1,12 +1,16 @@
 /// Suggests corrections for mistyped words.
 enum Suggestion {
-    /// The candidate most similar to `word`; nil without a similar one.
+    /// The candidate most similar to `word`; nil without a similar one. Of two such words, one may be the
+    /// beginning of the other.
     static func nearest(to word: String, among candidates: [String]) -> String? {
         let limit = max(1, word.count / 3)
         return candidates.map { (candidate: $0, distance: distance(from: word, to: $0)) }
             .filter { $0.distance <= limit }
             .min { ($0.distance, $0.candidate) < ($1.distance, $1.candidate) }?
             .candidate
+            ?? candidates.first {
+                min($0.count, word.count) > 2 && ($0.hasPrefix(word) || word.hasPrefix($0))
+            }
     }
 
     /// The edit distance (optimal string alignment).

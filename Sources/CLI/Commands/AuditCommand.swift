@@ -6,6 +6,8 @@ enum AuditCommand {
     private static let actor = Flag(
         "actor", .text("NAME"),
         help: "only changes by this actor: a user, token:NAME or cli:ACCOUNT")
+    private static let since = Flag(
+        "since", .text("TIME"), help: "at or after this time: 2026-11-21T08:30:00Z, or 10m, 2h, 7d ago")
     private static let limit = Flag(
         "limit", .integer("N", 1...10_000), default: "50", help: "maximum number")
 
@@ -15,12 +17,13 @@ enum AuditCommand {
             --json prints one object per line, with the values before and after. A server omits values and hashes for a
             viewer and for a token with only the scope read.
             """,
-        flags: [app, actor, limit, .json] + Flag.place,
+        flags: [app, actor, since, limit, .json] + Flag.place,
         examples: [
             "What happened lately?": "countersign audit list",
             "Who changed this app?": "countersign audit list --app shop",
         ]
     ) { invocation in
+        let since = try invocation.time(of: since) ?? .min
         let entries = try await invocation.admin().items(
             "audit",
             query: [
@@ -28,7 +31,7 @@ enum AuditCommand {
             ],
             limit: try invocation.integer(of: limit) ?? 50)
         try invocation.printList(
-            entries,
+            entries.filter { $0["at_ms"].integer ?? 0 >= since },
             [
                 "SEQ": "seq", "TIME": "at_ms", "ACTOR": "actor", "ACTION": "action", "APP": "app",
                 "TARGET": "target",
@@ -48,6 +51,6 @@ enum AuditCommand {
                 .verificationFailed, "the audit log is broken at the entry \(found["broken_at"].shown)",
                 hint: "somebody has altered the file: compare it with a backup")
         }
-        invocation.io.say("Intact: \(found["entries"].shown) entries.")
+        invocation.io.say("Intact: \(found["entries"].counted("entry", "entries")).")
     }
 }

@@ -12,7 +12,7 @@ extension AuthErrorCode {
                 .usage, "there is no code '\(word)'",
                 hint: Suggestion.nearest(to: word.uppercased(), among: known.map(\.reason)).map {
                     "did you mean \($0)?"
-                } ?? "one of \(known.map { String($0.rawValue) }.joined(separator: ", "))")
+                } ?? "one of \(known.map { "\($0.rawValue) \($0.reason)" }.joined(separator: ", "))")
         }
         self = named
     }

@@ -86,7 +86,7 @@ enum BackupCommand {
                 throw CommandError(.verificationFailed, found["problem"].shown)
             }
         }
-        invocation.io.say("Intact: \(found["events"].shown) events, \(found["bytes"].shown) bytes.")
+        invocation.io.say("Intact: \(found["events"].counted("event")), \(found["bytes"].counted("byte")).")
         if invocation.printsJSON { try invocation.io.print(found) }
     }
 

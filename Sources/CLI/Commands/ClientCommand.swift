@@ -52,7 +52,7 @@ enum ClientCommand {
         let clients = try await invocation.admin().items("apps", invocation.app, "clients")
         try invocation.printList(
             clients, ["CLIENT": "client_id", "PROOF": "proof", "GRANTS": "grants", "NAME": "name"],
-            empty: "No client. Next: countersign client create APP")
+            empty: "No client. Next: countersign client create \(invocation.app)")
     }
 
     private static let delete = Command(

@@ -20,6 +20,7 @@ enum ConfigCommand {
         ]
     ) { invocation in
         let reader = SettingReader(invocation: invocation)
+        let (data, dataOrigin) = (try invocation.dataDirectory(), reader.dataOrigin.text)
         let settings = try reader.all()
         _ = try reader.configuration(of: settings)
         if invocation.printsJSON {
@@ -31,12 +32,12 @@ enum ConfigCommand {
                 if invocation.isSet(origin) { members["origin"] = .string(found.origin.text) }
                 return .object(members)
             }
-            return try invocation.io.print(
-                .array([["name": "data", "value": .string(try invocation.dataDirectory())]] + members))
+            var first: JSONObject = ["name": "data", "value": .string(data)]
+            if invocation.isSet(origin) { first["origin"] = .string(dataOrigin) }
+            return try invocation.io.print(.array([.object(first)] + members))
         }
-        let rows = settings.map { found in
-            [found.setting.name, found.withUnit] + (invocation.isSet(origin) ? [found.origin.text] : [])
-        }
-        try invocation.io.print(TextTable(rows: [["data", try invocation.dataDirectory()]] + rows))
+        let rows =
+            [["data", data, dataOrigin]] + settings.map { [$0.setting.name, $0.withUnit, $0.origin.text] }
+        try invocation.io.print(TextTable(rows: invocation.isSet(origin) ? rows : rows.map { $0.dropLast() }))
     }
 }

@@ -56,7 +56,7 @@ enum ConsumerCommand {
         let made = try await invocation.admin().post(
             "apps", invocation.app, "consumers", body: .object(body))
         try invocation.print(made) {
-            invocation.io.say("Created a consumer, \(made["lag_events"].shown) events behind.")
+            invocation.io.say("Created a consumer, \(made["lag_events"].counted("event")) behind.")
             try invocation.io.print(made["name"].shown)
         }
     }
@@ -69,7 +69,7 @@ enum ConsumerCommand {
         let items = try await invocation.admin().items(
             "apps", invocation.app, "consumers")
         try invocation.printList(
-            items, columns, empty: "No consumer. Next: countersign consumer create APP NAME")
+            items, columns, empty: "No consumer. Next: countersign consumer create \(invocation.app) NAME")
     }
 
     private static let show = shared.show(
@@ -87,6 +87,6 @@ enum ConsumerCommand {
     private static let seek = shared.seek(
         "Move an event consumer; leases end, and events after the new position are read again",
         details: "This is the replay of a consumer.", "Read the last day again"
-    ) { "Moved. \($0["lag_events"].shown) events come after it." }
+    ) { "Moved, \($0["lag_events"].counted("event")) before the newest." }
     private static let delete = shared.delete("Delete an event consumer and its position")
 }

@@ -33,7 +33,7 @@ enum CustomerCommand {
             try invocation.io.print(table)
             if customer["more_properties"].isTrue { invocation.io.say("There are more properties.") }
             let seen = customer["seen_ms"] == .null ? "" : ", last seen \(customer["seen_ms"].time)"
-            invocation.io.say("\(customer["events"].shown) events\(seen).")
+            invocation.io.say("\(customer["events"].counted("event"))\(seen).")
         }
     }
 
@@ -54,7 +54,7 @@ enum CustomerCommand {
         try invocation.print(done) {
             let profile = done["profile"].isTrue ? "the profile" : "no profile"
             invocation.io.say(
-                "Deleted \(profile), \(done["events"].shown) events, \(done["samples"].shown) samples and \(done["inbox_messages"].shown) App Inbox messages; ended \(done["sessions"].shown) sessions."
+                "Deleted \(profile), \(done["events"].counted("event")), \(done["samples"].counted("sample")) and \(done["inbox_messages"].counted("App Inbox message")); ended \(done["sessions"].counted("session"))."
             )
         }
     }

@@ -65,7 +65,7 @@ enum EnforcementCommand {
             let bad = preview["would_reject"]
             let judged = preview["requests"].count - preview["not_judged"].count
             try invocation.io.print(
-                "\(bad["requests"].shown) of \(counted(judged, "request")), \(bad["users"].shown) of \(counted(preview["users"].integer ?? 0, "user")) in \(preview["hours"].shown) h"
+                "\(bad["requests"].shown) of \(JSONValue.integer(judged).counted("request")), \(bad["users"].shown) of \(preview["users"].counted("user")) in \(preview["hours"].shown) h"
             )
             for part in preview["by_code"].elements {
                 let name = part["code"] == .null ? "-" : "\(part["code"].shown) \(part["reason"].shown)"
@@ -82,11 +82,7 @@ enum EnforcementCommand {
     }
 
     private static func counted(_ part: JSONValue) -> String {
-        counted(part["requests"].integer ?? 0, "request") + ", " + counted(part["users"].integer ?? 0, "user")
-    }
-
-    private static func counted(_ count: Int64, _ noun: String) -> String {
-        "\(count) \(noun)\(count == 1 ? "" : "s")"
+        part["requests"].counted("request") + ", " + part["users"].counted("user")
     }
 
     private static let percent = Flag(

@@ -71,7 +71,7 @@ enum SessionCommand {
         case (nil, let userID?):
             let count = try await invocation.admin().delete(
                 "apps", invocation.app, "sessions", query: [("user", userID)])["ended"]
-            invocation.io.say("Ended \(count.shown) \(count == 1 ? "session" : "sessions") of \(userID).")
+            invocation.io.say("Ended \(count.counted("session")) of \(userID).")
         default:
             throw CommandError(.usage, "give a session's id, or --user")
         }

@@ -89,7 +89,8 @@ enum StreamCommand {
     ) { invocation in
         let items = try await invocation.admin().items("apps", invocation.app, "streams")
         try invocation.printList(
-            items, columns, empty: "No stream. Next: countersign stream create APP NAME SERVERS STREAM")
+            items, columns,
+            empty: "No stream. Next: countersign stream create \(invocation.app) NAME SERVERS STREAM")
     }
 
     private static let show = shared.show(

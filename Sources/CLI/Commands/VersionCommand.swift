@@ -5,9 +5,11 @@ enum VersionCommand {
     static let version = countersignVersion
 
     static let command = Command(
-        "version", summary: "Print the version",
+        "version", summary: "Print the version", flags: [.json],
         examples: ["Which version is this?": "countersign version"]
     ) { invocation in
-        try invocation.io.print("countersign \(version)")
+        try invocation.print(["version": .string(version)]) {
+            try invocation.io.print("countersign \(version)")
+        }
     }
 }

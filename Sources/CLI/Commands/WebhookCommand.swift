@@ -65,7 +65,7 @@ enum WebhookCommand {
             [
                 "WEBHOOK": "id", "STATE": "state", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
                 "ERROR": "error", "URL": "url",
-            ], empty: "No webhook. Next: countersign webhook create APP URL")
+            ], empty: "No webhook. Next: countersign webhook create \(invocation.app) URL")
     }
 
     private static let create = Command(

@@ -132,6 +132,12 @@ struct SettingReader {
         return (setting.defaultValue, .standard)
     }
 
+    /// Where the data directory comes from.
+    var dataOrigin: Origin {
+        if invocation.flagValues[Flag.data.name] != nil { return .flag(Flag.data.name) }
+        return variable("COUNTERSIGN_DATA") == nil ? .standard : .environment("COUNTERSIGN_DATA")
+    }
+
     private func variable(_ name: String) -> String? {
         invocation.io.environment[name].flatMap { $0.isEmpty ? nil : $0 }
     }

@@ -147,7 +147,7 @@ struct AdminDoctor: Sendable {
         {
             found.append(
                 (
-                    "the hourly event files are \(files["lag_events"].shown) events behind",
+                    "the hourly event files are \(files["lag_events"].counted("event")) behind",
                     "countersign files show \(app)"
                 ))
         }
