@@ -138,7 +138,7 @@ package final class Administration: Sendable {
                     return try? storage.analytics.activity(
                         of: appID, from: now - 86_400_000, to: now + 60_000)
                 } ?? nil
-            }, writeKeyUses: writeKeyUses
+            }, writeKeyUses: writeKeyUses, customers: { () throws(GatewayError) in try storage.people.apps() }
         ).all
             + KeyRoutes(log: storage.log).all
             + KeySourceRoutes(registry: registry).all + IdentityProviderRoutes().all

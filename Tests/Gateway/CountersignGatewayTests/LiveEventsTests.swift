@@ -265,4 +265,25 @@ struct LiveEventsTests {
         let after = try watch(after: seen.id)
         for request in missed { #expect(try nextVerdict(after).data.contains(request)) }
     }
+
+    @Test func enforcementAloneIsStreamedWhenItChanges() throws {
+        let fixture = try GatewayFixture(enforcement: .required)
+        let token = try fixture.apps.apiTokens.create(name: "header", scopes: ["read"]).text
+        let connection = try RawConnection(port: fixture.gateway.port)
+        connection.send(
+            "GET /admin/api/live?app=shop&enforcement=only HTTP/1.1\r\nHost: localhost\r\n"
+                + "Authorization: Bearer \(token)\r\n\r\n")
+        func next() throws -> String {
+            while let line = connection.line() {
+                #expect(line != "event: verdict" && line != "event: sampling")
+                if line.hasPrefix("data: {\"ramp_percent\"") { return line }
+            }
+            throw POSIXError(.ECONNRESET)
+        }
+        #expect(try next() == #"data: {"ramp_percent":100,"state":"required"}"#)
+        _ = try RawConnection(port: fixture.gateway.port).post(
+            batch(trackEvent("a")), headers: ["X-Write-Key": fixture.writeKey])
+        try fixture.apps.setEnforcement(.optional, for: "shop")
+        #expect(try next() == #"data: {"ramp_percent":100,"state":"optional"}"#)
+    }
 }

@@ -363,6 +363,31 @@ struct AdminReadTests {
         }
     }
 
+    @Test func anAppIsListedWithTheFeaturesThatItUses() throws {
+        _ = try bench.apps.createApp(id: "idle")
+        for id in ["backend", "devices", "vendor", "people"] { _ = try bench.apps.createApp(id: id) }
+        _ = try bench.apps.clients.create(of: "backend", name: "")
+        var rules = TokenRules()
+        rules.allowsRegistration = true
+        try bench.apps.setTokenRules(rules, for: "devices")
+        var project = ProjectSettings.standard(for: "vendor")
+        project.token = "vendor-token"
+        try bench.apps.setProject(project, for: "vendor")
+        let people = try bench.apps.createWriteKey(for: "people", description: "").text
+        try bench.gateway.refreshApps()
+        let identify = #"{"type":"identify","messageId":"1","anonymousId":"a","traits":{"plan":"pro"}}"#
+        _ = try bench.client().post(batch(identify), headers: ["X-Write-Key": people])
+        let items = try bench.ask("GET", "apps", nil, bench.token("read")).json["items"] as? [[String: Any]]
+        let features = (items ?? []).map { item in
+            "\(item["id"] ?? ""): \((item["features"] as? [String] ?? []).joined(separator: " "))"
+        }
+        #expect(
+            features == [
+                "backend: token_service", "devices: token_service", "idle: ", "people: customers", "shop: ",
+                "vendor: bloomreach",
+            ])
+    }
+
     @Test func eachAppIsListedWithItsOwnCounts() throws {
         func minute() -> Int64 { Int64(Date().timeIntervalSince1970) / 60 * 60_000 }
         let first = minute()

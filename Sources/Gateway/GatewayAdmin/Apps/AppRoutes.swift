@@ -9,14 +9,17 @@ struct AppRoutes: Sendable {
     let activity: @Sendable (_ appID: String?, _ nowMilliseconds: Int64) -> BytewiseDictionary<AppActivity>?
     /// The uses that the running gateway has not stored yet; nil without a running gateway.
     let writeKeyUses: (@Sendable () -> BytewiseDictionary<Int64>)?
+    /// The ids of the apps that have customer profiles.
+    let customers: @Sendable () throws(GatewayError) -> BytewiseSet
 
     var all: [AdminRoute] {
         [
             AdminRoute("GET", "/apps", .viewer, "List the apps", .list(Self.app.shape)) { call in
                 let activity = activity(nil, call.nowMilliseconds)
                 let rules = try call.directory.settings(AppRules.self)
+                let features = try features(call)
                 return try call.page(try call.directory.apps(), at: { PageCursor(0, $0.id) }) { app in
-                    Self.app.json(Resource(app, rules[app.id] ?? AppRules(), activity))
+                    Self.app.json(Resource(app, rules[app.id] ?? AppRules(), activity, features))
                 }
             },
             AdminRoute(
@@ -86,12 +89,27 @@ struct AppRoutes: Sendable {
         let rules: AppRules
         /// Nil if the counts cannot be read now.
         let activity: AppActivity?
+        let features: [String]
 
-        init(_ app: App, _ rules: AppRules, _ activity: BytewiseDictionary<AppActivity>?) {
+        init(
+            _ app: App, _ rules: AppRules, _ activity: BytewiseDictionary<AppActivity>?, _ features: Features
+        ) {
             self.app = app
             self.rules = rules
+            self.features = features.filter { $0.apps.contains(app.id) }.map(\.name)
             self.activity = activity.map { $0[app.id] ?? AppActivity() }
         }
+    }
+
+    /// The optional features, each with the apps that use it.
+    private typealias Features = [(name: String, apps: BytewiseSet)]
+
+    private func features(_ call: AdminCall) throws -> Features {
+        let used = try call.directory.appsWithFeatures()
+        return [
+            ("bloomreach", used.bloomreach), ("customers", try customers()),
+            ("token_service", used.tokenService),
+        ]
     }
 
     /// The fields that only an operator changes.
@@ -101,7 +119,8 @@ struct AppRoutes: Sendable {
 
     private static let app = AnswerShape<Resource>(
         named: "App", first: stable.fields, .init("enforcement", \.app.enforcement),
-        .init("keys", \.app.keys.count), .time("last_request_ms", \.activity?.lastMilliseconds),
+        .init("keys", \.app.keys.count), .init("features", \.features),
+        .time("last_request_ms", \.activity?.lastMilliseconds),
         .object("last_24h", activityShape, \.activity))
 
     private static let activityShape = AnswerShape<AppActivity>(
@@ -186,7 +205,7 @@ struct AppRoutes: Sendable {
         try call.changing { call in
             let app = try call.app()
             let before = try call.directory.rules(of: app.id)
-            try call.checkMatch(Self.stable.json(Resource(app, before, nil)))
+            try call.checkMatch(Self.stable.json(Resource(app, before, nil, [])))
             var rules = before
             rules.set(body.members)
             try call.directory.setRules(rules, of: app.id)
@@ -203,7 +222,9 @@ struct AppRoutes: Sendable {
     }
 
     private func shown(_ app: App, _ call: AdminCall) throws -> Resource {
-        Resource(app, try call.directory.rules(of: app.id), activity(app.id, call.nowMilliseconds))
+        Resource(
+            app, try call.directory.rules(of: app.id), activity(app.id, call.nowMilliseconds),
+            try features(call))
     }
 
     /// The write keys of the app, with uses that are not noted in them yet.

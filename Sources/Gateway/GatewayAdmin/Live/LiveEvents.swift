@@ -4,7 +4,8 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayObservability
 
-/// Verification results as server-sent events (WHATWG HTML, section 9.2), for one client.
+/// Verification results, and changes of an app's enforcement, as server-sent events (WHATWG HTML,
+/// section 9.2), for one client.
 final class LiveEvents: Sendable {
     /// Selects the results to send.
     struct Filter: Sendable {
@@ -29,6 +30,8 @@ final class LiveEvents: Sendable {
 
     private struct State {
         var ready: [UInt8]?
+        /// The last read enforcement.
+        var enforcement: JSONValue?
         var isLooking = false
         /// On the clock of `nanoseconds`.
         var nextLook: UInt64 = 0
@@ -40,6 +43,8 @@ final class LiveEvents: Sendable {
         var lastID: UInt64?
         var hasBegun = false
         var oneIn = 1
+        /// The last sent enforcement.
+        var enforcement: JSONValue?
         /// The times of the last transmission and of the next access check, on the clock of `nanoseconds`.
         var sent: UInt64 = 0
         var nextCheck: UInt64 = 0
@@ -50,25 +55,30 @@ final class LiveEvents: Sendable {
     /// Access checks read the database, so they have their own queue.
     private static let checks = DispatchQueue(label: "live checks")
     private static let checkNanoseconds: UInt64 = 2_000_000_000
+    /// The interval of access checks that also read the enforcement.
+    private static let enforcementNanoseconds: UInt64 = 400_000_000
 
     private static let pingNanoseconds: UInt64 = 15_000_000_000
     private static let pause: UInt64 = 100_000_000
     /// The maximum number of results in one page, which limits a client to 1,000 results a second.
     private static let longestPage = 100
 
-    private let feed: LiveFeed
+    private let feed: LiveFeed?
     private let filter: Filter
     private let mask: UserMask
     private let isAllowed: @Sendable () -> Bool
+    private let enforcement: (@Sendable () -> JSONValue?)?
     private let nanoseconds: @Sendable () -> UInt64
     private let beside: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let state = Lock(State())
     private let progress: Lock<Progress>
 
-    /// `beside` runs work on another thread.
+    /// Without a feed, the stream has no verification results. `enforcement` reads the app's enforcement and
+    /// returns nil after an error. `beside` runs work on another thread.
     init(
-        _ feed: LiveFeed, after lastID: UInt64?, _ filter: Filter, _ mask: UserMask,
+        _ feed: LiveFeed?, after lastID: UInt64?, _ filter: Filter, _ mask: UserMask,
         isAllowed: @escaping @Sendable () -> Bool = { true },
+        enforcement: (@Sendable () -> JSONValue?)? = nil,
         nanoseconds: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds },
         beside: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { queue.async(execute: $0) }
     ) {
@@ -76,6 +86,7 @@ final class LiveEvents: Sendable {
         self.filter = filter
         self.mask = mask
         self.isAllowed = isAllowed
+        self.enforcement = enforcement
         self.nanoseconds = nanoseconds
         self.beside = beside
         progress = Lock(Progress(lastID: lastID))
@@ -103,9 +114,9 @@ final class LiveEvents: Sendable {
     private func look(_ now: UInt64) {
         let output = progress.withLock { progress in
             if now >= progress.nextCheck {
-                // Access was checked when the request began.
-                if progress.hasBegun { check() }
-                progress.nextCheck = now + Self.checkNanoseconds
+                check(access: progress.hasBegun)
+                progress.nextCheck =
+                    now + (enforcement == nil ? Self.checkNanoseconds : Self.enforcementNanoseconds)
             }
             return events(at: now, &progress)
         }
@@ -115,15 +126,20 @@ final class LiveEvents: Sendable {
         }
     }
 
-    private func check() {
+    /// Without `access`, only reads the enforcement: access was checked when the request began.
+    private func check(access: Bool) {
         Self.checks.async { [weak self] in
-            guard let self, !isAllowed() else { return }
-            state.withLock { $0.isOver = true }
+            guard let self else { return }
+            if access, !isAllowed() {
+                state.withLock { $0.isOver = true }
+            } else if let current = enforcement?() {
+                state.withLock { $0.enforcement = current }
+            }
         }
     }
 
     private func events(at now: UInt64, _ progress: inout Progress) -> [UInt8] {
-        let page = feed.entries(after: progress.lastID)
+        let page = feed?.entries(after: progress.lastID)
         var output: [UInt8] = []
         func write(_ event: String, id: UInt64? = nil, _ data: [UInt8]) {
             output += "event: \(event)\n".utf8
@@ -132,26 +148,32 @@ final class LiveEvents: Sendable {
             output += data
             output += "\n\n".utf8
         }
-        if page.missed != 0 {
+        if let page, page.missed != 0 {
             write("gap", Array("{\"missed\":\(page.missed.map { String($0) } ?? "null")}".utf8))
         }
-        let entries = page.entries.filter { filter.matches($0) }
+        let entries = page?.entries.filter { filter.matches($0) } ?? []
         // The first page after a reconnect is complete: it is not sampled.
         let oneIn =
             progress.hasBegun ? max(1, (entries.count + Self.longestPage - 1) / Self.longestPage) : 1
         if !progress.hasBegun || oneIn != progress.oneIn {
             if !progress.hasBegun { output += "retry: 1000\n".utf8 }
-            write(
-                "sampling", id: progress.lastID ?? page.lastID, Array("{\"one_in\":\(oneIn)}".utf8))
+            if let page {
+                write(
+                    "sampling", id: progress.lastID ?? page.lastID, Array("{\"one_in\":\(oneIn)}".utf8))
+            }
+        }
+        if let current = state.withLock({ $0.enforcement }), current != progress.enforcement {
+            progress.enforcement = current
+            write("enforcement", current.bytes)
         }
         progress.hasBegun = true
         progress.oneIn = oneIn
         for (index, entry) in entries.enumerated() where index % oneIn == 0 {
             write("verdict", id: entry.id, json(entry).bytes)
         }
-        progress.lastID = page.lastID
+        progress.lastID = page?.lastID
         if output.isEmpty, now - progress.sent >= Self.pingNanoseconds {
-            write("ping", id: page.lastID, Array("{}".utf8))
+            write("ping", id: page?.lastID, Array("{}".utf8))
         }
         if !output.isEmpty { progress.sent = now }
         return output

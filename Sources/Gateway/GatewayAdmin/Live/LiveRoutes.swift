@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayObservability
@@ -12,7 +13,7 @@ struct LiveRoutes: Sendable {
                 "GET", "/live", .viewer, "Follow verdicts as they happen",
                 query: [
                     .init("app", .text(longest: 64)), .init("code", SampleRoutes.code),
-                    .init("user", .text(longest: 512)),
+                    .init("user", .text(longest: 512)), .init("enforcement", .choice(["only"])),
                 ], .file(["text/event-stream"])
             ) { call in
                 // Following an unknown app would wait for ever.
@@ -33,9 +34,21 @@ struct LiveRoutes: Sendable {
                     headers: [("Content-Type", "text/event-stream; charset=utf-8")] + AdminAnswer.headers,
                     body: [])
                 let last = call.request.lastEventID.flatMap { UInt64($0) }
+                var enforcement: (@Sendable () -> JSONValue?)?
+                if call.query("enforcement") != nil {
+                    guard let app = filter.appID else { throw AdminProblem.invalid("app", "is required") }
+                    enforcement = { [directory = call.directory] in
+                        guard let plan = try? directory.enforcementPlan(of: app) else { return nil }
+                        return [
+                            "state": .string(plan.state.rawValue),
+                            "ramp_percent": .integer(Int64(plan.rampPercent)),
+                        ]
+                    }
+                }
                 response.stream =
                     LiveEvents(
-                        live, after: last, filter, mask, isAllowed: call.isStillAllowed
+                        enforcement == nil ? live : nil, after: last, filter, mask,
+                        isAllowed: call.isStillAllowed, enforcement: enforcement
                     ).stream
                 return response
             }

@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 internal import CountersignJSON
 internal import CountersignSQLite
 package import GatewayModel
@@ -42,6 +42,10 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
                 return profile == nil && record.events == 0 ? nil : record
             }
         }
+    }
+
+    package func apps() throws(GatewayError) -> BytewiseSet {
+        try GatewayError.storing { try pool.use { try Self.apps($0) } }
     }
 
     package func delete(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError)

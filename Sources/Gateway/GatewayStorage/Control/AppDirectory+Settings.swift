@@ -50,6 +50,26 @@ extension AppDirectory {
         }
     }
 
+    /// The apps that use a feature which most apps lack: the token service or the Bloomreach dialect.
+    package func appsWithFeatures() throws(GatewayError) -> (
+        tokenService: BytewiseSet, bloomreach: BytewiseSet
+    ) {
+        try read { connection in
+            func apps(with setting: String, _ tables: String...) throws -> BytewiseSet {
+                let sql =
+                    ["SELECT app_id FROM app_setting WHERE name = ?1"]
+                    + tables.map { "SELECT app_id FROM \($0)" }
+                return BytewiseSet(
+                    try connection.all(sql.joined(separator: " UNION "), [.text(setting)]) { $0.text(0) })
+            }
+            return (
+                try apps(with: TokenRules.settingName, "oauth_client"),
+                try apps(
+                    with: ProjectSettings.settingName, "customer_token_key", "project_item", "inbox_message")
+            )
+        }
+    }
+
     // MARK: One by one
 
     /// Sets the rules for the claims of an app's tokens.

@@ -50,7 +50,26 @@ package protocol CustomerRecordStore: Sendable {
     /// The stored data; nil without a profile and events.
     func find(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerRecord?
 
+    /// The ids of the apps that have a profile.
+    func apps() throws(GatewayError) -> BytewiseSet
+
     /// Deletes the profile, the events and the samples. Includes events that the profile's devices sent before the user signed
     /// in. Repeat the call after an error, and for events that are stored during the call.
     func delete(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerDeletion
+}
+
+extension CustomerRecordStore {
+    /// The ids of the apps that have a profile. Reads one index entry for each app.
+    package static func apps(_ connection: any SQLConnection) throws -> BytewiseSet {
+        BytewiseSet(
+            try connection.all(
+                """
+                WITH RECURSIVE own (id) AS (
+                    SELECT min(app_id) FROM customer
+                    UNION ALL SELECT (SELECT min(app_id) FROM customer WHERE app_id > own.id)
+                    FROM own WHERE own.id IS NOT NULL)
+                SELECT id FROM own WHERE id IS NOT NULL
+                """, []
+            ) { $0.text(0) })
+    }
 }

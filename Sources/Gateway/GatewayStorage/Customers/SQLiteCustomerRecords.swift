@@ -1,4 +1,4 @@
-internal import CountersignCore
+package import CountersignCore
 internal import CountersignJSON
 internal import CountersignSQLite
 internal import Foundation
@@ -45,6 +45,11 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
             record.events = min(record.events, Self.mostCounted)
             return profile == nil && record.events == 0 ? nil : record
         }
+    }
+
+    package func apps() throws(GatewayError) -> BytewiseSet {
+        guard events.isThere else { return [] }
+        return try events.withConnection { try Self.apps($0) }
     }
 
     /// Overwrites the deleted data on disk.

@@ -40,7 +40,7 @@ struct HeldUpReportsTests {
         let place = try TestStorage()
         let directory = try place.openControl()
         _ = try directory.createApp(id: "shop")
-        let routes = AppRoutes(activity: { _, _ in nil }, writeKeyUses: { [:] }).all
+        let routes = AppRoutes(activity: { _, _ in nil }, writeKeyUses: { [:] }, customers: { [] }).all
         let route = try #require(routes.first { $0.operation.path == "/apps/{app}" })
         let answer = try route.respond(
             AdminRequest(request("/apps/shop"), ["shop"]), AdminIdentity(name: "ann", role: .viewer),
