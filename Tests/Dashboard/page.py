@@ -19,10 +19,10 @@ class Visitor:
 
     windows = []
 
-    def __init__(self, browser, url, storage=None, width=1280, scheme="light", zone=None):
+    def __init__(self, browser, url, storage=None, width=1280, scheme="light", zone=None, locale="en-GB"):
         self.url = url
         self.faults = []
-        self.context = browser.new_context(storage_state=storage, color_scheme=scheme, reduced_motion="reduce", timezone_id=zone,
+        self.context = browser.new_context(storage_state=storage, color_scheme=scheme, reduced_motion="reduce", timezone_id=zone, locale=locale,
                                            viewport={"width": width, "height": 800})
         self.context.set_default_timeout(60_000)
         # Chromium says each breach of the policy to the document; kept across the pages of the visit.
@@ -44,6 +44,8 @@ class Visitor:
             self.faults.append(f"request to another origin: {request.url}")
 
     def watch(self, page):
+        # Chromium's question before unsaved input is lost.
+        page.on("dialog", lambda question: question.accept())
         page.on("pageerror", lambda error: self.faults.append(f"script error: {error}"))
         page.on("console", self.console)
 
@@ -62,7 +64,8 @@ class Visitor:
         assert not self.page.evaluate("window.hacked"), f"stored markup ran on {self.page.url}"
 
     def open(self, route):
-        """Opens a screen, and waits until it is there."""
+        """Opens a screen, and waits until it is there. Gives up unsaved input."""
+        self.page.evaluate("document.querySelectorAll('form[data-dirty]').forEach(form => form.removeAttribute('data-dirty'))")
         address = f"{self.url}/admin/#/{route}"
         if self.page.url == address:
             self.page.reload()

@@ -14,6 +14,8 @@ for (const file of ["format.js", "preferences.js"]) {
   copyFileSync(new URL(`../../Sources/CShims/CDashboard/Resources/modules/${file}`, import.meta.url), join(folder, file));
 }
 writeFileSync(join(folder, "package.json"), '{"type": "module"}');
+// The texts below have 24 hours.
+Intl.DateTimeFormat = new Proxy(Intl.DateTimeFormat, { construct: (target, [locale, options]) => new target(locale ?? "en-GB", options) });
 const { timeTicks } = await import(pathToFileURL(join(folder, "format.js")));
 
 const HOUR = 3_600_000;

@@ -154,7 +154,7 @@ def expired(browser, url):
     token = visitor.context.request.get(f"{url}/admin/api/session").json()["csrf"]
     ended = visitor.context.request.delete(f"{url}/admin/api/session", headers={"X-CSRF-Token": token, "Origin": url})
     assert ended.ok, ended.text()
-    # Without any input: the header requests the app's enforcement all the time.
+    # Without any input: the gateway ends the header's stream.
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     visitor.sign_in("ada")
     expect(page.get_by_role("table", name="Failures per bucket")).to_be_visible()

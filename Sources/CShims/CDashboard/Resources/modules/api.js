@@ -13,9 +13,20 @@ export class Problem extends Error {
     this.retryAfter = retryAfter;
   }
 
+  /** Whether the same request may succeed later. */
+  get isTransient() {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
+
+  /** Milliseconds until the next attempt: half of the time since the first failure, at least 1 s, at most 30 s. */
+  get delay() {
+    const asked = Number(this.retryAfter) * 1000 || 0;
+    return Math.max(asked, Math.min(30_000, Math.max(1000, (Date.now() - (this.since ?? Date.now())) / 2)));
+  }
+
   get advice() {
     switch (this.status) {
-      case 0: return "Check that the gateway is running and that you are online; the page keeps trying.";
+      case 0: return "Check that the gateway is running and that you are online.";
       case 401: return "Sign in again.";
       case 403: return this.code === "csrf"
         ? "Reload the page and try again."
@@ -53,11 +64,21 @@ async function wait(milliseconds, signal) {
   });
 }
 
+/** When each address began to fail. */
+const failing = new Map();
+
 async function call(method, path, options = {}) {
+  const place = path.split("?")[0];
   for (let tries = 0; ; tries += 1) {
     try {
-      return await callOnce(method, path, options);
+      const answer = await callOnce(method, path, options);
+      failing.delete(place);
+      return answer;
     } catch (error) {
+      if (error.isTransient) {
+        if (!failing.has(place)) failing.set(place, Date.now());
+        error.since = failing.get(place);
+      }
       const isBusy = method === "GET" && error.status === 503 && error.code === "busy" && Number(error.retryAfter) > 0;
       if (!isBusy || tries === MORE_TRIES) throw error;
       await wait(Math.min(5, Number(error.retryAfter)) * 1000, options.signal);

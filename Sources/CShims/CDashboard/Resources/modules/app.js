@@ -7,7 +7,7 @@ import { preferences, prefer, applyTheme } from "./preferences.js";
 import { carriedTo } from "./address.js";
 import { loadCodes, paints } from "./codes.js";
 import { clock, ago } from "./format.js";
-import { dialog } from "./dialogs.js";
+import { dialog, isUnsaved, mayLeave, watchForms } from "./dialogs.js";
 import { appNames, iconButton, problemNotice, problemText, select, toast } from "./ui.js";
 import { accountMenu, enrol, signIn, setUp } from "./signin.js";
 import { palette } from "./palette.js";
@@ -80,10 +80,11 @@ function go(to) {
   else location.hash = to;
 }
 
-async function start() {
+async function begin() {
   applyTheme();
   document.body.append(paints());
-  window.addEventListener("hashchange", route);
+  watchForms();
+  window.addEventListener("hashchange", moved);
   document.addEventListener("keydown", shortcut);
   document.addEventListener("preference", (event) => { if (event.detail.name === "zone" && session) route(); });
   setInterval(showAge, 5_000);
@@ -95,12 +96,16 @@ async function start() {
     showSignIn();
   });
   if (place().parts[0] === "setup") return route();
+  await open();
+}
+
+async function open() {
   try {
     enter(await api.get("/session"));
     await route();
   } catch (error) {
     if (error.status === 401) return firstScreen();
-    replace(root, h("main", { class: "gate" }, problemNotice(error, () => location.reload())));
+    showProblem(error, open);
   }
 }
 
@@ -111,8 +116,13 @@ async function firstScreen() {
     if (setup.needed) setUp(root, { token: null, done: entered });
     else showSignIn();
   } catch (error) {
-    replace(root, h("main", { class: "gate" }, problemNotice(error, () => location.reload())));
+    showProblem(error, firstScreen);
   }
+}
+
+/** A problem before anything could be shown. */
+function showProblem(error, retry) {
+  replace(root, h("main", { class: "gate" }, h("div", { class: "gate-card" }, h("h1", {}, "Countersign"), problemNotice(error, retry))));
 }
 
 function enter(body) {
@@ -146,6 +156,7 @@ function closeDialogs() {
 }
 
 async function signOut() {
+  if (!await mayLeave()) return;
   try {
     await api.remove("/session");
   } catch (error) {
@@ -156,6 +167,19 @@ async function signOut() {
   wanted = null;
   history.replaceState(null, "", "#/");
   showSignIn();
+}
+
+/** Shows the screen of the new URL. With unsaved input, goes back to the previous URL and asks. */
+async function moved(event) {
+  if (!session || !isUnsaved()) return route();
+  history.pushState(null, "", new URL(event.oldURL).hash);
+  if (!await mayLeave()) return;
+  closeDialogs();
+  history.back();
+}
+
+async function refresh(context) {
+  if (await mayLeave()) context.refresh?.();
 }
 
 async function route() {
@@ -177,7 +201,8 @@ async function route() {
   } catch (error) {
     if (controller.signal.aborted || error.name === "AbortError" || !session) return;
     if (error.code === "second_factor_setup_required") return showEnrolment();
-    return replace(root, h("main", { class: "gate" }, problemNotice(error, route)));
+    // The frame stays during an outage; the screen below says what fails.
+    if (!error.isTransient || apps.length === 0) return showProblem(error, route);
   }
   if (controller.signal.aborted) return;
   for (const [name, value] of Object.entries(carriedTo(location.hash.split("?")[0].slice(1)))) query.set(name, value);
@@ -214,7 +239,7 @@ async function route() {
       asOf: (at) => { age = at; showAge(); },
       refresh: null,
     };
-    frame.querySelector("#refresh").addEventListener("click", () => context.refresh?.());
+    frame.querySelector("#refresh").addEventListener("click", () => refresh(context));
     entry[3](context);
   }
   window.scrollTo(0, 0);
@@ -261,7 +286,7 @@ function shell(title, name, app, current, body) {
     sidebar,
     h("div", { class: "column" },
       h("header", { class: "topbar" }, opener,
-        h("div", { class: "title" }, app && h("p", { class: "crumb" }, app.name || app.id), h("h1", { tabindex: -1 }, title)),
+        h("div", { class: "title" }, app && h("p", { class: "crumb", dir: "auto" }, app.name || app.id), h("h1", { tabindex: -1 }, title)),
         h("div", { class: "standing" },
           app && standing(app, leave.signal),
           h("span", { id: "age", class: "age" })),
@@ -340,4 +365,4 @@ function shortcuts() {
       row(["Enter"], "Requests behind it"), row(["Esc"], "Back to the chart")))), { wide: true });
 }
 
-start();
+begin();

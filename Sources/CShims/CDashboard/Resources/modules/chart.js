@@ -140,7 +140,7 @@ export class FailureChart {
       const at = TOP + PLOT - (line / 4) * PLOT;
       svg.append(s("line", { class: line === 0 ? "axis" : "grid", x1: g.left, x2: g.left + g.inner, y1: at, y2: at }),
         s("text", { class: "tick", x: g.left - 8, y: at + 4, "text-anchor": "end" }, compact((top / 4) * line)),
-        s("text", { class: "tick rate", x: g.left + g.inner + 8, y: at + 4 }, `${Number((rateTop * 25 * line).toFixed(1))}%`));
+        s("text", { class: "tick rate", x: g.left + g.inner + 8, y: at + 4 }, `${Number((rateTop * 25 * line).toFixed(1))} %`));
     }
     if (g.plot > 0) {
       svg.append(s("text", { class: "axis-name", x: g.left, y: 11 }, "Failed requests"),

@@ -39,7 +39,7 @@ export function customers(context) {
       h("div", { class: "card-head" }, facts([
         ...found.ids.map((entry) => [entry.name, h("span", { class: "mono wrap" }, entry.value)]),
         ["Events", found.events >= 100_000 ? "100,000 or more" : number(found.events)],
-        ["First seen", found.created_ms ? dateTime(found.created_ms) : "no profile"], ["Last seen", found.seen_ms ? ago(found.seen_ms) : "–"],
+        ["First seen", found.created_ms ? dateTime(found.created_ms) : "–"], ["Last seen", found.seen_ms ? ago(found.seen_ms) : "–"],
       ]), h("div", { class: "push" }, button("Delete this customer", { kind: "danger", onclick: remove }))),
       found.properties.length === 0 ? h("p", { class: "muted" }, "No properties.") : table("Properties", [
         { title: "Property", heading: true, cell: (property) => h("span", { class: "mono wrap" }, property.name) },

@@ -30,8 +30,10 @@ export function dialog(title, build, { wide = false, look = wide ? "wide" : unde
       element.remove();
       resolve(result);
     });
-    const leave = () => { result = null; element.close(); };
-    window.addEventListener("hashchange", leave, { once: true });
+    const leave = () => {
+      if (!element.querySelector("form[data-dirty]")) close();
+    };
+    window.addEventListener("hashchange", leave);
     element.addEventListener("close", () => window.removeEventListener("hashchange", leave), { once: true });
     document.body.append(element);
     element.showModal();
@@ -109,4 +111,24 @@ export function removable(label, name, question, remove, done) {
   return button(label, { kind: "small", "aria-label": `${label} ${name}`, onclick: async () => {
     if (await confirm(`${label} ${name}`, { action: label, ...question }) && await attempt(remove)) done();
   } });
+}
+
+/** Marks forms with unsaved input, until `attempt` has saved it. Forms of the classes toolbar and loose have nothing to lose. */
+export function watchForms() {
+  document.addEventListener("input", (event) => event.target.closest("main:not(.gate) form:not(.toolbar, .loose), dialog form:not(.loose)")?.setAttribute("data-dirty", ""));
+  window.addEventListener("beforeunload", (event) => { if (isUnsaved()) event.preventDefault(); });
+}
+
+export function isUnsaved() {
+  return document.querySelector("form[data-dirty]") !== null;
+}
+
+/** Whether the screen may be replaced: asks if that loses unsaved input. */
+export async function mayLeave() {
+  if (!isUnsaved()) return true;
+  const title = "Leave without saving?";
+  if ([...document.querySelectorAll("dialog[open] h2")].some((heading) => heading.textContent === title)) return false;
+  if (!await confirm(title, { text: "What you changed here is not saved yet.", action: "Leave" })) return false;
+  for (const form of document.querySelectorAll("form[data-dirty]")) form.removeAttribute("data-dirty");
+  return true;
 }

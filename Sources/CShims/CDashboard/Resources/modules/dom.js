@@ -16,9 +16,9 @@ function fill(element, properties, children) {
 /** Characters that change the text direction, and control characters except line ends. */
 const unsafe = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** Text for display. Ids from clients must not change the appearance of surrounding text. */
+/** Text for display. Ids from clients must not change the appearance of surrounding text: shows escapes as in JSON. */
 function shown(text) {
-  return String(text).replace(unsafe, "\ufffd");
+  return String(text).replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 function put(element, children) {

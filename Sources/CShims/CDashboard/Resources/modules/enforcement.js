@@ -13,7 +13,7 @@ import { remember } from "./address.js";
 import { restrictions } from "./restrictions.js";
 
 const states = [
-  ["disabled", "Disabled", "Tokens are not checked, and every event is stored. (Default Setting)"],
+  ["disabled", "Disabled", "Tokens are not checked, and every event is stored. This is the default."],
   ["optional", "Optional", "Requests of logged-in users are verified, but invalid ones are stored too. Failures are counted and shown."],
   ["required", "Required", "Requests of logged-in users are verified, and those with an invalid token are rejected; apps keep the events, get a new token and retry."],
 ];
@@ -86,12 +86,10 @@ export function enforcement(context) {
   async function change(rule, said, place) {
     const { data: before } = await api.read(base).catch(() => ({ data: null }));
     const done = await attempt(async () => { await api.put(base, clean(rule), rule.etag); }, place);
-    document.dispatchEvent(new CustomEvent("enforcement-set"));
     await part.reload();
     if (!done) return false;
     toast(said, { tone: "good", action: before && before.state !== rule.state ? "Undo" : undefined, onaction: async () => {
       if (await attempt(async () => { const now = await api.read(base); await api.put(base, clean(before), now.etag); })) {
-        document.dispatchEvent(new CustomEvent("enforcement-set"));
         part.reload();
         toast(`Back to ${nameOf[before.state]}.`);
       }
@@ -222,7 +220,7 @@ export function enforcement(context) {
     } }, field("Enforced for", ramp.input, "Users are chosen by their id, so raising the share never drops anyone already included."), ramp.text, operator && h("button", { type: "submit", class: `button ${next?.to === "ramp" ? "primary" : "plain"}` }, "Apply")));
   }
 
-  document.addEventListener("enforcement", () => part.reload(), { signal });
+  document.addEventListener("enforcement", () => part.reload(true), { signal });
   replace(body, part.element, restrictions(context));
   drawPreview();
 }

@@ -42,9 +42,12 @@ export function bytes(value) {
   return `${value.toFixed(unit === 0 || value >= 100 ? 0 : 1)} ${units[unit]}`;
 }
 
+/** 12 or 24 hours, as the browser's own inputs for times have them. */
+const { hourCycle } = new Intl.DateTimeFormat(undefined, { hour: "numeric" }).resolvedOptions();
+
 function formatter(options) {
   const zone = preferences.zone === "utc" ? { timeZone: "UTC" } : {};
-  return new Intl.DateTimeFormat("en-GB", { ...options, ...zone });
+  return new Intl.DateTimeFormat("en-GB", { ...(options.hour && { hourCycle }), ...options, ...zone });
 }
 
 const clockOptions = { hour: "2-digit", minute: "2-digit", second: "2-digit" };

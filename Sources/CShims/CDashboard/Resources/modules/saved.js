@@ -16,7 +16,7 @@ export function savedViews(title) {
       : h("ul", { class: "views" }, preferences.views.map((view) => h("li", {}, h("a", { href: view.hash, onclick: () => { if (view.hash === location.hash) close(); } }, view.name),
         button("Remove", { kind: "small", "aria-label": `Remove the view ${view.name}`, onclick: () => { prefer("views", preferences.views.filter((other) => other !== view)); show(); } })))));
     show();
-    return [list, h("form", { class: "inline-form", onsubmit: (event) => {
+    return [list, h("form", { class: "inline-form loose", onsubmit: (event) => {
       event.preventDefault();
       const text = name.value.trim();
       prefer("views", [...preferences.views.filter((view) => view.name !== text), { name: text, hash: here }]);

@@ -4,7 +4,7 @@ import { h, freshID, prose, replace } from "./dom.js";
 import { api, Problem } from "./api.js";
 import { dialog } from "./dialogs.js";
 import { mark } from "./icons.js";
-import { button, field, menu, notice, problemNotice, toast } from "./ui.js";
+import { button, countdown, field, menu, notice, problemNotice, toast } from "./ui.js";
 import { attempt } from "./views.js";
 import { codeField, ownSecondFactor, setUpFirst } from "./secondfactor.js";
 
@@ -105,12 +105,11 @@ export function signIn(root, { done }) {
         if (error.code === "second_factor_required") {
           return secondStep(root, { name: name.value.trim(), password: password.value, done, back: () => signIn(root, { done }) });
         }
-        const wait = error.status === 429 && Number(error.retryAfter);
+        if (error.status === 429) return locked(trouble, send, error);
         replace(trouble, notice("bad", error.status === 401 ? "The name or the password is wrong." : error.message,
           h("p", {}, error.status === 401 ? prose("Forgotten? An owner can set a new password; on the gateway's machine `countersign admin reset` makes a one-time link.")
             : error.advice)));
-        if (wait) setTimeout(() => { send.disabled = false; }, wait * 1000);
-        else send.disabled = false;
+        send.disabled = false;
         password.select();
         return;
       }
@@ -118,6 +117,12 @@ export function signIn(root, { done }) {
     } }, field("Name", name), passwordBox, trouble, send),
     h("p", { class: "gate-foot" }, "There is no default password. The one-time link that the gateway prints creates the first owner."));
   name.focus();
+}
+
+/** Counts down until the next attempt is allowed. */
+function locked(place, send, error) {
+  const open = () => { replace(place); send.disabled = false; };
+  replace(place, notice("bad", "Too many wrong attempts.", h("p", {}, countdown("Try again in", Date.now() + (Number(error.retryAfter) || 1) * 1000, open))));
 }
 
 /** Asks for the second factor's code after the password was accepted. */
@@ -131,10 +136,10 @@ function secondStep(root, { name, password, done, back }) {
     try {
       done(await api.post("/session", { name, password, code: code.value.trim() }));
     } catch (error) {
-      const wait = error.status === 429 && Number(error.retryAfter);
+      if (error.status === 429) return locked(trouble, send, error);
       replace(trouble, notice("bad", error.status === 401 ? "The code is wrong or has already been used." : error.message,
         h("p", {}, error.status === 401 ? "Wait for the next code. Lost your phone? Use a recovery code, or ask an owner to reset your second factor." : error.advice)));
-      setTimeout(() => { send.disabled = false; }, (wait || 0) * 1000);
+      send.disabled = false;
       code.select();
     }
   } }, box, trouble, send, button("Back", { kind: "quiet", onclick: back })));

@@ -63,7 +63,30 @@ export function problemText(error) {
   return error instanceof Problem ? `${sentences(error).join("; ").replace(/\.?$/, ".")} ${error.advice}`.trim() : error.message;
 }
 
-/** A problem with its advice. `form` is the submitted form. */
+/** Counts down to an instant after the text, then calls `done` if the text is still shown. Waits while the page is hidden. */
+export function countdown(words, at, done) {
+  // Screen readers would announce each second.
+  const text = h("span", { class: "retry", "aria-live": "off" });
+  const tick = () => {
+    const left = Math.ceil((at - Date.now()) / 1000);
+    text.textContent = `${words} ${Math.max(0, left)} s.`;
+    if (left > 0 || document.hidden) return;
+    clearInterval(timer);
+    if (text.isConnected) done();
+  };
+  const timer = setInterval(tick, 500);
+  tick();
+  return text;
+}
+
+/** Repeats a request that failed for the time being, and shows when. Null for other problems. */
+export function retrying(error, retry) {
+  if (!(error instanceof Problem) || !error.isTransient) return null;
+  const element = h("p", {}, countdown("Trying again in", Date.now() + error.delay, retry), " ", button("Try now", { kind: "small", onclick: () => { element.remove(); retry(); } }));
+  return element;
+}
+
+/** A problem with its advice. `form` is the submitted form. With `retry`, a passing problem is retried automatically. */
 export function problemNotice(error, retry, form = null) {
   const known = error instanceof Problem;
   const [title, ...more] = known ? sentences(error, form) : ["The page made a mistake."];
@@ -72,7 +95,7 @@ export function problemNotice(error, retry, form = null) {
   return notice("bad", title,
     more.length > 0 && h("ul", {}, more.map((text) => h("li", {}, prose(text)))),
     advice && h("p", {}, advice),
-    retry && h("p", {}, button("Try again", { symbol: "refresh", onclick: retry })));
+    retry && (retrying(error, retry) ?? h("p", {}, button("Try again", { symbol: "refresh", onclick: retry }))));
 }
 
 /** The options of a list of apps. Equal names are distinguished by ids. */

@@ -3,11 +3,11 @@
 import { h, replace } from "./dom.js";
 import { Problem, firstFilled } from "./api.js";
 import { clock, ago } from "./format.js";
-import { button, inputOf, notice, problemNotice, problemText, skeleton, toast } from "./ui.js";
+import { button, inputOf, notice, problemNotice, problemText, retrying, skeleton, toast } from "./ui.js";
 
 /**
  * Loads data into a box and refreshes it. If a refresh fails, the old data stays, with the problem and its
- * age. Polls while the page is visible and the user is not typing in the box.
+ * age. Polls while the page is visible and the user is not typing in the box. Edits are never drawn over.
  */
 export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
   const body = h("div", { class: "view-body" }, skeleton(bones));
@@ -17,6 +17,9 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
   let drawnWith = null;
   let last = null;
   let running = null;
+  let failed = false;
+  const isBusy = () => body.querySelector("form[data-dirty], .menu-list:not([hidden])")
+    || (body.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"));
   function show() {
     const focusKey = document.activeElement?.closest?.("[data-focus]")?.dataset.focus;
     const drawn = draw(drawnWith);
@@ -30,18 +33,20 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
         const data = await fetchData(context.signal);
         if (context.signal.aborted) return;
         replace(trouble);
+        failed = false;
         last = Date.now();
         context.asOf(last);
         const shape = JSON.stringify(data, (name, value) => (name === "now_ms" ? undefined : value));
-        if (quiet && shape === seen) return;
+        if (quiet && (shape === seen || isBusy())) return;
         seen = shape;
         drawnWith = data;
         show();
       } catch (error) {
         if (context.signal.aborted || error.name === "AbortError") return;
         if (!(error instanceof Problem)) console.error(error);
-        if (last === null) replace(body, problemNotice(error, () => { replace(body, skeleton(bones)); load(); }));
-        else replace(trouble, notice("amber", problemText(error), h("p", {}, `What you see is from ${clock(last)} (${ago(last)}).`)));
+        failed = true;
+        if (last === null) replace(body, problemNotice(error, () => load()));
+        else replace(trouble, notice("amber", problemText(error), h("p", {}, `What you see is from ${clock(last)} (${ago(last)}).`), retrying(error, () => load(true))));
       } finally {
         running = null;
       }
@@ -50,8 +55,8 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
   }
   if (every > 0) {
     const timer = setInterval(() => {
-      const busy = body.contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
-      if (!document.hidden && !busy && !body.querySelector(".menu-list:not([hidden])")) load(true);
+      // After a failure, the notice retries.
+      if (!document.hidden && !failed && !isBusy()) load(true);
     }, every);
     context.signal.addEventListener("abort", () => clearInterval(timer));
   }
@@ -102,6 +107,7 @@ export async function attempt(work, place) {
   try {
     if (place) replace(place);
     await work();
+    place?.closest("form")?.removeAttribute("data-dirty");
     return true;
   } catch (error) {
     if (error.name === "AbortError") return false;
