@@ -20,7 +20,7 @@ def alone(visitor):
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("#/gateways$"))
     expect(page.get_by_text("One gateway runs, with a data directory of its own")).to_be_visible()
-    expect(page.get_by_text("docs/operating/several-gateways.md")).to_be_visible()
+    expect(page.get_by_role("link", name="Documentation: Several gateways")).to_be_visible()
     expect(page.get_by_role("table")).to_have_count(0)
     say("with a data directory the screen of gateways says that there is one, and how several are run")
 

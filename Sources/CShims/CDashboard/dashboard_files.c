@@ -1,7 +1,8 @@
 #include "dashboard_files.h"
 
 // Embeds the dashboard's files (C23, 6.10.4), so that the program needs no other files. They are in
-// Sources/CShims/CDashboard/Resources. A new file needs an entry here.
+// Sources/CShims/CDashboard/Resources, and pages that the dashboard links in docs (modules/docs.js). A new
+// file needs an entry here.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const unsigned char file_icons_favicon_svg[] = {
@@ -48,6 +49,9 @@ static const unsigned char file_modules_customers_js[] = {
 };
 static const unsigned char file_modules_dialogs_js[] = {
 #embed "Resources/modules/dialogs.js"
+};
+static const unsigned char file_modules_docs_js[] = {
+#embed "Resources/modules/docs.js"
 };
 static const unsigned char file_modules_dom_js[] = {
 #embed "Resources/modules/dom.js"
@@ -169,6 +173,54 @@ static const unsigned char file_styles_print_css[] = {
 static const unsigned char file_styles_theme_css[] = {
 #embed "Resources/styles/theme.css"
 };
+static const unsigned char file_docs_guides_dashboard_md[] = {
+#embed "../../../docs/guides/dashboard.md"
+};
+static const unsigned char file_docs_guides_identity_providers_md[] = {
+#embed "../../../docs/guides/identity-providers.md"
+};
+static const unsigned char file_docs_guides_move_from_bloomreach_md[] = {
+#embed "../../../docs/guides/move-from/bloomreach.md"
+};
+static const unsigned char file_docs_guides_read_events_md[] = {
+#embed "../../../docs/guides/read-events.md"
+};
+static const unsigned char file_docs_guides_record_events_md[] = {
+#embed "../../../docs/guides/record-events.md"
+};
+static const unsigned char file_docs_guides_roll_out_enforcement_md[] = {
+#embed "../../../docs/guides/roll-out-enforcement.md"
+};
+static const unsigned char file_docs_guides_rotate_keys_md[] = {
+#embed "../../../docs/guides/rotate-keys.md"
+};
+static const unsigned char file_docs_guides_sign_tokens_md[] = {
+#embed "../../../docs/guides/sign-tokens.md"
+};
+static const unsigned char file_docs_guides_troubleshooting_md[] = {
+#embed "../../../docs/guides/troubleshooting.md"
+};
+static const unsigned char file_docs_guides_web_md[] = {
+#embed "../../../docs/guides/web.md"
+};
+static const unsigned char file_docs_operating_backup_md[] = {
+#embed "../../../docs/operating/backup.md"
+};
+static const unsigned char file_docs_operating_first_sign_in_md[] = {
+#embed "../../../docs/operating/first-sign-in.md"
+};
+static const unsigned char file_docs_operating_security_md[] = {
+#embed "../../../docs/operating/security.md"
+};
+static const unsigned char file_docs_operating_several_gateways_md[] = {
+#embed "../../../docs/operating/several-gateways.md"
+};
+static const unsigned char file_docs_reference_error_codes_md[] = {
+#embed "../../../docs/reference/error-codes.md"
+};
+static const unsigned char file_docs_start_md[] = {
+#embed "../../../docs/start.md"
+};
 
 static const countersign_dashboard_file files[] = {
     {"assets/icons/favicon.svg", file_icons_favicon_svg, sizeof file_icons_favicon_svg},
@@ -186,6 +238,7 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/counts.js", file_modules_counts_js, sizeof file_modules_counts_js},
     {"assets/modules/customers.js", file_modules_customers_js, sizeof file_modules_customers_js},
     {"assets/modules/dialogs.js", file_modules_dialogs_js, sizeof file_modules_dialogs_js},
+    {"assets/modules/docs.js", file_modules_docs_js, sizeof file_modules_docs_js},
     {"assets/modules/dom.js", file_modules_dom_js, sizeof file_modules_dom_js},
     {"assets/modules/enforcement.js", file_modules_enforcement_js, sizeof file_modules_enforcement_js},
     {"assets/modules/events.js", file_modules_events_js, sizeof file_modules_events_js},
@@ -226,6 +279,22 @@ static const countersign_dashboard_file files[] = {
     {"assets/styles/parts.css", file_styles_parts_css, sizeof file_styles_parts_css},
     {"assets/styles/print.css", file_styles_print_css, sizeof file_styles_print_css},
     {"assets/styles/theme.css", file_styles_theme_css, sizeof file_styles_theme_css},
+    {"docs/guides/dashboard.md", file_docs_guides_dashboard_md, sizeof file_docs_guides_dashboard_md},
+    {"docs/guides/identity-providers.md", file_docs_guides_identity_providers_md, sizeof file_docs_guides_identity_providers_md},
+    {"docs/guides/move-from/bloomreach.md", file_docs_guides_move_from_bloomreach_md, sizeof file_docs_guides_move_from_bloomreach_md},
+    {"docs/guides/read-events.md", file_docs_guides_read_events_md, sizeof file_docs_guides_read_events_md},
+    {"docs/guides/record-events.md", file_docs_guides_record_events_md, sizeof file_docs_guides_record_events_md},
+    {"docs/guides/roll-out-enforcement.md", file_docs_guides_roll_out_enforcement_md, sizeof file_docs_guides_roll_out_enforcement_md},
+    {"docs/guides/rotate-keys.md", file_docs_guides_rotate_keys_md, sizeof file_docs_guides_rotate_keys_md},
+    {"docs/guides/sign-tokens.md", file_docs_guides_sign_tokens_md, sizeof file_docs_guides_sign_tokens_md},
+    {"docs/guides/troubleshooting.md", file_docs_guides_troubleshooting_md, sizeof file_docs_guides_troubleshooting_md},
+    {"docs/guides/web.md", file_docs_guides_web_md, sizeof file_docs_guides_web_md},
+    {"docs/operating/backup.md", file_docs_operating_backup_md, sizeof file_docs_operating_backup_md},
+    {"docs/operating/first-sign-in.md", file_docs_operating_first_sign_in_md, sizeof file_docs_operating_first_sign_in_md},
+    {"docs/operating/security.md", file_docs_operating_security_md, sizeof file_docs_operating_security_md},
+    {"docs/operating/several-gateways.md", file_docs_operating_several_gateways_md, sizeof file_docs_operating_several_gateways_md},
+    {"docs/reference/error-codes.md", file_docs_reference_error_codes_md, sizeof file_docs_reference_error_codes_md},
+    {"docs/start.md", file_docs_start_md, sizeof file_docs_start_md},
     {NULL, NULL, 0},
 };
 

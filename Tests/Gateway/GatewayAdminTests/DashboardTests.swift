@@ -60,7 +60,20 @@ struct DashboardTests {
         let files: BytewiseDictionary = [
             "assets/modules/app.js": "import { one as first, Two } from \"./parts.js\";\nfirst(new Two());\n",
             "assets/modules/parts.js":
-                "export async function one(x) {\n  return x;\n}\nexport class Two {}\nexport const three = 3;\n",
+                """
+            // Parts.
+            export async function one(x) {
+              // The same.
+              return x;
+            }
+            /**
+             * Two lines.
+             */
+            export class Two {}
+            /** One line. */
+            export const three = 3;
+
+            """,
         ]
         #expect(
             DashboardBundle.script(files) == """
@@ -83,6 +96,20 @@ struct DashboardTests {
                 })();
 
                 """)
+    }
+
+    @Test func theDocumentationIsServed() throws {
+        let bench = try AdminBench()
+        let page = try bench.ask("GET", "/admin/docs/guides,move-from,bloomreach.md")
+        #expect(page.status == 200 && page.headers["content-type"] == "text/plain; charset=utf-8")
+        #expect(page.body.hasPrefix("# "))
+        #expect(try bench.ask("GET", "/admin/docs/guides,missing.md").status == 404)
+        let embedded = DashboardBundle.files.keys.filter { $0.hasPrefix("docs/") }
+        let script = DashboardBundle.script()
+        for path in embedded {
+            let name = path.dropFirst("docs/".count).dropLast(".md".count)
+            #expect(script.contains("\(name)\": \"") || script.contains(" \(name): \""), "no link to \(path)")
+        }
     }
 
     @Test func theFirstAddressLeadsToThePage() throws {

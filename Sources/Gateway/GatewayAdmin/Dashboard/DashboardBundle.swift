@@ -6,7 +6,8 @@ internal import CountersignCore
 ///
 /// The files in `Sources/CShims/CDashboard/Resources` are ES modules that also work unbundled. They import each
 /// other with `import { … } from "./other.js";`, one import per line, and export in declarations. Here each
-/// module becomes a function that is called once, after the modules that it imports.
+/// module becomes a function that is called once, after the modules that it imports. Comments on their own
+/// lines are left out.
 enum DashboardBundle {
     static let files: BytewiseDictionary<String> = {
         var files: BytewiseDictionary<String> = [:]
@@ -29,8 +30,13 @@ enum DashboardBundle {
             guard done.insert(name).inserted, let source = files[folder + name] else { return }
             var exports: [Substring] = []
             var body = ""
+            var isComment = false
             for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
-                if let (names, other) = imported(line) {
+                let code = line.drop { $0 == " " }
+                isComment = isComment || code.hasPrefix("/**")
+                if isComment || code.hasPrefix("//") {
+                    isComment = isComment && !code.hasSuffix("*/")
+                } else if let (names, other) = imported(line) {
                     add(other)
                     body += "const {\(names.replacing(" as ", with: ": "))} = modules[\"\(other)\"];\n"
                 } else if line.hasPrefix("export ") {

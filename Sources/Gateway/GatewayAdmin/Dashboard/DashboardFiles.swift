@@ -32,7 +32,7 @@ struct DashboardFiles: Sendable {
         let style = DashboardBundle.style()
         let names = (script: "assets/app.\(hash(script)).js", style: "assets/app.\(hash(style)).css")
         let page = DashboardBundle.page(script: names.script, style: names.style)
-        return [
+        var files: BytewiseDictionary<File> = [
             "": File(page, type: "text/html; charset=utf-8", isForever: false),
             names.script: File(script, type: "text/javascript; charset=utf-8", isForever: true),
             names.style: File(style, type: "text/css; charset=utf-8", isForever: true),
@@ -40,6 +40,12 @@ struct DashboardFiles: Sendable {
                 DashboardBundle.files["assets/icons/favicon.svg"] ?? "", type: "image/svg+xml",
                 isForever: false),
         ]
+        // In the address of a page of the documentation, a comma separates folders.
+        for (path, text) in DashboardBundle.files where path.hasPrefix("docs/") {
+            files[path.replacing("/", with: ",")] = File(
+                text, type: "text/plain; charset=utf-8", isForever: false)
+        }
+        return files
     }()
 
     private static func hash(_ text: String) -> String {
@@ -59,6 +65,9 @@ struct DashboardFiles: Sendable {
             Endpoint(method: "GET", path: "/admin/") { request, _ in serve("", request) },
             Endpoint(method: "GET", path: "/admin/assets/{file}") { request, parts in
                 serve("assets/\(parts[0])", request)
+            },
+            Endpoint(method: "GET", path: "/admin/docs/{page}") { request, parts in
+                serve("docs,\(parts[0])", request)
             },
         ]
     }

@@ -8,6 +8,7 @@ import { carriedTo } from "./address.js";
 import { loadCodes, paints } from "./codes.js";
 import { clock, ago } from "./format.js";
 import { dialog, isUnsaved, mayLeave, watchForms } from "./dialogs.js";
+import { docs, docsLink, pages } from "./docs.js";
 import { appNames, iconButton, problemNotice, problemText, select, toast } from "./ui.js";
 import { accountMenu, enrol, signIn, setUp } from "./signin.js";
 import { palette } from "./palette.js";
@@ -50,7 +51,10 @@ const houseScreens = [
   ["members", "Members", "members", members, "t"],
   ["gateways", "Gateways", "gateways", gateways, "g"],
   ["system", "System", "settings", system, "y"],
+  ["docs", "Documentation", "policy", docs, "d"],
 ];
+/** The screens of features that most apps do not use, with the feature. */
+const optional = { customers: "customers", sessions: "token_service", project: "bloomreach" };
 
 const COMMAND = /Mac|iP(hone|ad)/.test(navigator.platform) ? "⌘K" : "Ctrl K";
 const root = document.getElementById("root");
@@ -220,12 +224,14 @@ async function route() {
   }
   const current = app ?? apps.find((item) => item.id === preferences.app) ?? apps[0] ?? null;
   // Only the screen of a failed request has a part after its name.
-  const known = app ? (entry?.[3] === sample ? 4 : 3) : 1;
+  const known = app ? (entry?.[3] === sample ? 4 : 3) : entry?.[3] === docs ? 4 : 1;
+  if (entry?.[3] === docs) parameter = parts.slice(1).join("/");
   const missing = !entry || (parts[0] === "apps" && !app) || parts.length > known;
   const title = missing ? "Not found" : entry[1];
   const focusBefore = document.activeElement?.closest?.(".sidebar, .topbar") !== null;
   const body = h("div", { class: "screen" });
-  const frame = shell(title, missing ? "" : entry[0], app, current, body);
+  const name = missing ? "" : entry[0];
+  const frame = shell(title, name, app, current, body);
   replace(root, frame);
   root.className = "";
   document.title = `${title}${app ? ` · ${app.name || app.id}` : ""} · Countersign`;
@@ -263,14 +269,14 @@ function shell(title, name, app, current, body) {
   const [overview, ...house] = houseScreens;
   const sidebar = h("nav", { class: "sidebar", id: "sidebar", "aria-label": "Main" },
     h("a", { class: "brand", href: "#/" }, mark(), h("span", {}, "Countersign")),
-    link("#/", overview[1], overview[2], name === "home"),
+    h("div", { class: "nav-scroll" }, link("#/", overview[1], overview[2], name === "home"),
     current && h("div", { class: "nav-group" },
       h("label", { class: "nav-title", for: "app-switch" }, "App"),
       select(appNames(apps), current.id,
         (event) => go(`#/apps/${encodeURIComponent(event.target.value)}/${app ? name : "failures"}`), { id: "app-switch", class: "app-switch" }),
-      appScreens.filter(([key]) => key !== "customers" || can("operator")).map(([key, label, symbol]) => link(`${base}/${key}`, label, symbol, app && name === key))),
+      entries(appScreens, (key) => isUsed(key, current), ([key, label, symbol]) => link(`${base}/${key}`, label, symbol, app && name === key), app && name)),
     h("div", { class: "nav-group" }, h("p", { class: "nav-title" }, "Gateway"),
-      house.filter(([key]) => key !== "members" || can("owner")).map(([key, label, symbol]) => link(`#/${key}`, label, symbol, name === key))),
+      entries(house, (key) => key !== "gateways" || preferences.cluster, ([key, label, symbol]) => link(`#/${key}`, label, symbol, name === key), !app && name))),
     h("div", { class: "nav-foot" },
       accountMenu(session, signOut), themeButton()));
   const opener = iconButton("Menu", "menu", () => {
@@ -294,7 +300,20 @@ function shell(title, name, app, current, body) {
         iconButton("Saved views", "star", () => savedViews(app ? `${app.name || app.id}: ${title}` : title), { class: "icon-button wide-only" }),
         iconButton("Refresh", "refresh", null, { id: "refresh" }),
         iconButton("Keyboard shortcuts", "keyboard", shortcuts, { class: "icon-button wide-only" })),
-      h("main", { id: "main", tabindex: -1 }, body)));
+      h("main", { id: "main", tabindex: -1 }, body, docsLink(name))));
+}
+
+/** Whether a screen is in the menu. The others are behind “More”. */
+function isUsed(key, app) {
+  return !optional[key] || app.features.includes(optional[key]);
+}
+
+/** The links of a menu; those of unused features are folded, unless one is the current screen. */
+function entries(screens, isShown, make, name) {
+  const allowed = screens.filter(([key]) => (key !== "customers" || can("operator")) && (key !== "members" || can("owner")));
+  const folded = allowed.filter(([key]) => !isShown(key));
+  return [allowed.filter((entry) => !folded.includes(entry)).map(make),
+    folded.length > 0 && h("details", { class: "nav-more", open: folded.some(([key]) => key === name) }, h("summary", { class: "nav-link" }, icon("chevron"), "More"), folded.map(make))];
 }
 
 function themeButton() {
@@ -317,8 +336,9 @@ function openPalette() {
   const id = parts[0] === "apps" ? parts[1] : preferences.app ?? apps[0]?.id;
   const app = apps.find((item) => item.id === id) ?? apps[0] ?? null;
   const screens = [
-    ...(app ? appScreens.filter(([key]) => key !== "customers" || can("operator")).map(([key, name, symbol]) => ({ name, symbol, href: `#${path("apps", app.id, key)}` })) : []),
+    ...(app ? appScreens.filter(([key]) => key !== "customers" || can("operator")).map(([key, name, symbol]) => ({ name, symbol, more: app.name || app.id, href: `#${path("apps", app.id, key)}` })) : []),
     ...houseScreens.filter(([key]) => key !== "members" || can("owner")).map(([key, name, symbol]) => ({ name, symbol, href: key === "home" ? "#/" : `#/${key}` })),
+    ...Object.entries(pages).map(([page, name]) => ({ name, symbol: "policy", kind: "Page", more: "documentation help", href: `#/docs/${page}` })),
   ];
   palette({ screens, apps, app, owner: can("owner"), go });
 }

@@ -70,6 +70,11 @@ export function remedy(code) {
   return null;
 }
 
+/** The link to a code's section in the documentation. */
+export function docsOf(code) {
+  return `#/docs/reference/error-codes?at=${code}-${reason(code).toLowerCase()}`;
+}
+
 export function reason(code) {
   return table.get(code)?.reason ?? "UNKNOWN";
 }

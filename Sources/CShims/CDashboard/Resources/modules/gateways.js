@@ -21,7 +21,7 @@ export function gateways(context) {
     overview ??= await api.get("/overview", {}, signal);
     return overview.database ? api.get("/cluster", {}, signal) : null;
   }, (cluster) => (cluster ? shared(cluster)
-    : emptyState("gateways", "One gateway runs, with a data directory of its own", "Several gateways share a PostgreSQL database: start each with --database (docs/operating/several-gateways.md).")), { every: 5_000 }).element);
+    : emptyState("gateways", "One gateway runs, with a data directory of its own", "Several gateways share a PostgreSQL database: start each with --database.")), { every: 5_000 }).element);
 }
 
 function shared(cluster) {

@@ -18,7 +18,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export function palette({ screens, apps, app, owner, go }) {
   const abort = new AbortController();
   const fixed = [
-    ...screens.map((screen) => ({ kind: "Screen", text: screen.name, symbol: screen.symbol, href: screen.href, more: "" })),
+    ...screens.map((screen) => ({ kind: "Screen", more: "", ...screen, text: screen.name })),
     ...preferences.views.map((view) => ({ kind: "View", text: view.name, symbol: "eye", href: view.hash, more: "" })),
     ...apps.map((item) => ({ kind: "App", text: item.name || item.id, symbol: "app", href: `#${path("apps", item.id, "failures")}`, more: item.id })),
   ];

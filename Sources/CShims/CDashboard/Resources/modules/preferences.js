@@ -1,8 +1,8 @@
-// Settings stored in this browser: theme, time zone, last app, dismissed first steps, saved views. No
-// secrets.
+// Settings stored in this browser: theme, time zone, last app, dismissed first steps, saved views,
+// and whether several gateways share a database. No secrets.
 
 const KEY = "countersign";
-const defaults = { theme: "system", zone: "local", app: null, dismissed: [], views: [] };
+const defaults = { theme: "system", zone: "local", app: null, dismissed: [], views: [], cluster: false };
 
 function read() {
   try {

@@ -2,7 +2,7 @@
 
 import { h, prose, replace } from "./dom.js";
 import { api, path } from "./api.js";
-import { remedy, swatch } from "./codes.js";
+import { docsOf, remedy, swatch } from "./codes.js";
 import { dateTime, ago } from "./format.js";
 import { button, card, copyable, notice, problemNotice, stacked, stateBadge, table, verdictBadge } from "./ui.js";
 import { view } from "./views.js";
@@ -18,7 +18,7 @@ export function sample(context) {
       h("div", { class: "verdict-head" }, swatch(item.code), h("div", {},
         h("h2", {}, `${item.code} ${item.reason}`), h("p", { class: "muted" }, `${dateTime(item.at_ms)} · ${ago(item.at_ms)}`)),
       verdictBadge(item.verdict)),
-      item.fix && h("div", { class: "fix" }, icon("info"), h("div", {}, h("p", {}, h("strong", {}, "What to do")), h("p", {}, prose(item.fix), there && context.can("operator")
+      item.fix && h("div", { class: "fix" }, icon("info"), h("div", {}, h("p", {}, h("strong", {}, "What to do")), h("p", {}, prose(item.fix), " ", h("a", { href: docsOf(item.code) }, "More about this code"), there && context.can("operator")
         && [" ", h("a", { class: "button small", href: `#${path("apps", app.id, there.screen)}${there.query}` }, there.text)])))),
     h("div", { class: "split" },
       card("Verdict, check by check", checks(item.checks), recheck(context, base)),

@@ -29,7 +29,7 @@ function backups(context) {
       ], items), result])));
 
   function elsewhere() {
-    return card("Backups", h("p", {}, "Everything is in a PostgreSQL database, which PostgreSQL's own tools back up, such as pg_basebackup and pg_dump (docs/operating/several-gateways.md)."));
+    return card("Backups", h("p", {}, "Everything is in a PostgreSQL database, which PostgreSQL's own tools back up, such as pg_basebackup and pg_dump. ", h("a", { href: "#/docs/operating/several-gateways" }, "Several gateways")));
   }
 
   async function make(event) {
