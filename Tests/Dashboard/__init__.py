@@ -10,7 +10,7 @@ from playwright.sync_api import sync_playwright
 
 from tools.common import PROGRAM, chromium
 from tools.gateway import Shop
-from . import account, factor, following, gateways, journey, operators, rules, screens, services, trouble
+from . import account, factor, following, gateways, journey, newcomers, operators, rules, screens, services, trouble
 from .day import Day
 from .page import Visitor, say
 
@@ -69,6 +69,7 @@ def main(arguments):
                     screens.pictures(browser, gateway.url, owner.context.storage_state(), options.screenshots)
                 else:
                     test(browser, owner, gateway)
+                    newcomers.check(browser, options.countersign)
                     gateways.several(browser, options.countersign)
             except BaseException:
                 say(f"a check failed; what the gateway complained of, and its last lines:\n{gateway.complaints()}")

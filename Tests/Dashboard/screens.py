@@ -6,8 +6,8 @@ from playwright.sync_api import expect
 
 from .page import Visitor, say
 
-HOUSE = ["", "audit", "members", "gateways", "system"]
-OF_APP = ["failures", "live", "keys", "enforcement", "policy", "events", "webhooks", "customers", "sessions", "project", "settings"]
+HOUSE = ["", "audit", "members", "gateways", "system", "docs"]
+OF_APP = ["start", "failures", "live", "keys", "enforcement", "policy", "events", "webhooks", "customers", "sessions", "project", "settings"]
 
 
 def all_of(app):
@@ -76,7 +76,6 @@ def pictures(browser, url, storage, folder):
         visitor = Visitor(browser, url, storage, width, scheme)
         visitor.page.set_viewport_size({"width": width, "height": 900})
         visitor.open(route)
-        visitor.page.wait_for_load_state("networkidle")
         file = os.path.join(folder, f"dashboard-{name}.png")
         visitor.page.screenshot(path=file)
         assert os.path.getsize(file) < 200_000, f"{file} is too large"

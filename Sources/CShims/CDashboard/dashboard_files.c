@@ -137,6 +137,9 @@ static const unsigned char file_modules_spark_js[] = {
 static const unsigned char file_modules_standing_js[] = {
 #embed "Resources/modules/standing.js"
 };
+static const unsigned char file_modules_start_js[] = {
+#embed "Resources/modules/start.js"
+};
 static const unsigned char file_modules_system_js[] = {
 #embed "Resources/modules/system.js"
 };
@@ -267,6 +270,7 @@ static const countersign_dashboard_file files[] = {
     {"assets/modules/signingkeys.js", file_modules_signingkeys_js, sizeof file_modules_signingkeys_js},
     {"assets/modules/spark.js", file_modules_spark_js, sizeof file_modules_spark_js},
     {"assets/modules/standing.js", file_modules_standing_js, sizeof file_modules_standing_js},
+    {"assets/modules/start.js", file_modules_start_js, sizeof file_modules_start_js},
     {"assets/modules/system.js", file_modules_system_js, sizeof file_modules_system_js},
     {"assets/modules/tokenrules.js", file_modules_tokenrules_js, sizeof file_modules_tokenrules_js},
     {"assets/modules/ui.js", file_modules_ui_js, sizeof file_modules_ui_js},

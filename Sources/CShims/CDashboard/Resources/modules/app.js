@@ -30,9 +30,11 @@ import { project } from "./project.js";
 import { audit } from "./audit.js";
 import { members } from "./members.js";
 import { gateways } from "./gateways.js";
+import { start } from "./start.js";
 import { system } from "./system.js";
 
 const appScreens = [
+  ["start", "Get started", "play", start, "b"],
   ["failures", "Failures", "chart", failures, "f"],
   ["live", "Live tail", "live", live, "l"],
   ["keys", "Public keys", "key", keys, "k"],
@@ -305,6 +307,7 @@ function shell(title, name, app, current, body) {
 
 /** Whether a screen is in the menu. The others are behind “More”. */
 function isUsed(key, app) {
+  if (key === "start") return !app.last_request_ms;
   return !optional[key] || app.features.includes(optional[key]);
 }
 

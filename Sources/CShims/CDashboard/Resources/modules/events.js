@@ -66,7 +66,7 @@ export function events(context) {
         { title: "Message id", class: "extra", cell: (item) => h("span", { class: "mono clip", title: item.message_id }, item.message_id) },
       ], items, { onrow: show, lines: true }),
       filtered ? emptyState("events", "No event matches", "Change the search, or show all events.", button("Show all events", { onclick: clear }))
-        : emptyState("events", "No events yet", "Events appear here as soon as they are stored.", h("a", { class: "button plain", href: "#/" }, "How to send the first event")));
+        : emptyState("events", "No events yet", "Events appear here as soon as they are stored.", h("a", { class: "button plain", href: `#${path("apps", app.id, "start")}` }, "How to send the first event")));
     replace(place, part.element);
   }
 

@@ -113,7 +113,7 @@ export function failures(context) {
       replace(stage, emptyState("chart", "No requests in this range", app.last_request_ms
         ? `The last request of this app came ${ago(app.last_request_ms)}.` : "This app has not sent anything yet.",
         app.last_request_ms ? button("Show 90 days", { onclick: () => setRange("90d") })
-          : h("a", { class: "button primary", href: "#/" }, "How to send the first event")));
+          : h("a", { class: "button primary", href: `#${base}/start` }, "How to send the first event")));
     } else if (state.mode === "table") {
       replace(stage, numbers(data, codes));
     } else {
@@ -349,7 +349,7 @@ export function failures(context) {
     const from = h("input", { type: "datetime-local", value: toInput(state.from), max: toInput(Date.now()) });
     const to = h("input", { type: "datetime-local", value: toInput(state.to) });
     const trouble = h("p", { class: "hint bad", role: "alert" });
-    replace(custom, h("form", { class: "inline-form", onsubmit: (event) => {
+    replace(custom, h("form", { class: "inline-form loose", onsubmit: (event) => {
       event.preventDefault();
       const start = fromInput(from.value);
       const end = fromInput(to.value);

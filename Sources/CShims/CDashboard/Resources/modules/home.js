@@ -2,80 +2,131 @@
 
 import { h, replace } from "./dom.js";
 import { api, path, Problem } from "./api.js";
+import { remember } from "./address.js";
 import { prefer } from "./preferences.js";
 import { ago, bytes, duration, number, percent, plural } from "./format.js";
-import { formDialog, showValue } from "./dialogs.js";
-import { button, emptyState, field, notice, stateBadge } from "./ui.js";
+import { formDialog } from "./dialogs.js";
+import { button, card, emptyState, field, notice, select, stacked, stateBadge, table } from "./ui.js";
 import { view } from "./views.js";
 import { firstSteps, newcomer } from "./firststeps.js";
 import { spark } from "./spark.js";
 
+/** The apps on a page. Fewer apps have no search. */
+const PAGE = 25;
+/** The warnings that are shown at first. */
+const WARNINGS = 3;
+
+const failed = (app) => (app.last_24h?.rejected ?? 0) + (app.last_24h?.warned ?? 0);
+const name = (app) => app.name || app.id;
+const byName = (one, two) => name(one).localeCompare(name(two));
+const orders = {
+  failures: ["Most failures", (one, two) => failed(two) - failed(one) || (two.last_24h?.requests ?? 0) - (one.last_24h?.requests ?? 0)],
+  requests: ["Most requests", (one, two) => (two.last_24h?.requests ?? 0) - (one.last_24h?.requests ?? 0)],
+  recent: ["Last request", (one, two) => (two.last_request_ms ?? 0) - (one.last_request_ms ?? 0)],
+  name: ["Name", byName],
+};
+
 export function home(context) {
-  const { body, can } = context;
+  const { body, can, query } = context;
   let first = true;
+  let from = Math.max(0, Number(query.get("from")) || 0);
+  let allWarnings = false;
+  const search = h("input", { type: "search", value: query.get("q") ?? "", placeholder: "name or id", spellcheck: "false", autocomplete: "off", "data-search": true });
+  const order = select(Object.entries(orders).map(([key, [label]]) => [key, label]), orders[query.get("sort")] ? query.get("sort") : "failures");
+  const list = h("div", {});
+  let apps = [];
   const part = view(context, async (signal) => {
     // The frame has just loaded the apps.
     const known = first && context.apps;
     first = false;
-    const [overview, apps] = await Promise.all([api.get("/overview", {}, signal), known || api.get("/apps", { limit: 500 }, signal).then(({ items }) => items)]);
-    return { overview, apps };
+    const [overview, all] = await Promise.all([api.get("/overview", {}, signal), known || api.get("/apps", { limit: 500 }, signal).then(({ items }) => items)]);
+    prefer("cluster", overview.database);
+    return { overview, all };
   }, draw, { every: 10_000, bones: 6 });
 
-  function draw({ overview, apps }) {
-    const { ready, storage, last_minute: minute, warnings } = overview;
+  function draw({ overview, all }) {
+    apps = all;
+    const { ready, storage, last_minute: minute } = overview;
     const total = minute.accepted + minute.rejected;
-    const stat = (name, value, note, tone) => h("div", { class: `stat ${tone ?? ""}` }, h("dt", {}, name),
+    const stat = (title, value, note, tone) => h("div", { class: `stat ${tone ?? ""}` }, h("dt", {}, title),
       h("dd", {}, h("span", { class: "stat-value" }, value)), h("dd", { class: "stat-note" }, note));
+    drawApps();
     return h("div", { class: "stack" },
       h("div", { class: "stats" }, h("dl", {},
         stat("Gateway", ready.ok ? "Ready" : "Not ready", `Version ${overview.version}, up ${duration(Date.now() - overview.started_ms)}`, ready.ok ? "good" : "bad"),
-        stat("Requests, last minute", number(total), `${number(minute.events)} events stored`),
+        stat("Requests, last minute", number(total), `${plural(minute.events, "event")} stored`),
         stat("Rejected, last minute", total ? percent(minute.rejected / total) : "–", `${number(minute.rejected)} of ${number(total)}`),
         stat(overview.database ? "Events in the database" : "Events on disk", number(storage.events), [`${bytes(storage.file_bytes)} used`, storage.free_bytes !== null && `${bytes(storage.free_bytes)} free`].filter(Boolean).join(", ")))),
       ready.checks.filter((check) => !check.ok).map((check) => notice("bad", `${check.name}: ${check.detail ?? "failed"}`, h("p", {}, "The gateway accepts no traffic until then."))),
-      warnings.map((warning) => notice("amber", warning.text, warning.app && h("p", {}, h("a", { href: `#${path("apps", warning.app, "failures")}` }, `Look at ${warning.app}`)))),
+      warningsOf(overview),
       apps.length === 0 ? firstApp() : [
         newcomer(apps) && firstSteps(context, newcomer(apps), () => part.redraw()),
-        h("div", { class: "lead-row" }, h("h2", { class: "section-title" }, "Apps"), can("operator") && button("New app", { symbol: "plus", onclick: newApp })),
-        h("div", { class: "apps" }, apps.map(appCard))]);
+        card(null,
+          h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Apps"), can("operator") && button("New app", { symbol: "plus", onclick: newApp })),
+          apps.length > PAGE && h("form", { class: "toolbar spaced", onsubmit: (event) => event.preventDefault() }, field("Find an app", search), field("Order", order)),
+          list)]);
   }
+
+  function warningsOf({ warnings }) {
+    const shown = allWarnings ? warnings : warnings.slice(0, WARNINGS);
+    return [shown.map((warning) => notice("amber", warning.text, warning.app && h("p", {}, h("a", { href: `#${path("apps", warning.app, "failures")}` }, `Look at ${warning.app}`)))),
+      shown.length < warnings.length && h("div", {}, button(`Show all ${number(warnings.length)} warnings`, { onclick: () => { allWarnings = true; part.redraw(); } }))];
+  }
+
+  function drawApps() {
+    const words = search.value.trim().toLowerCase().split(/\s+/);
+    const found = apps.filter((app) => words.every((word) => `${app.id} ${app.name}`.toLowerCase().includes(word)))
+      .sort((one, two) => orders[order.value][1](one, two) || byName(one, two));
+    if (from >= found.length) from = 0;
+    remember("/", { q: search.value.trim(), sort: order.value === "failures" ? null : order.value, from: from || null });
+    const turn = (to) => { from = to; drawApps(); list.querySelector("button:enabled")?.focus(); };
+    replace(list, found.length === 0 ? emptyState("search", "No app matches", "Search by a part of the name or the id.")
+      : table("Apps", [
+        { title: "App", heading: true, cell: (app) => stacked(h("a", { href: `#${path("apps", app.id, "failures")}`, dir: "auto" }, name(app)), app.name && app.name !== app.id && h("span", { class: "mono" }, app.id)) },
+        { title: "Enforcement", cell: (app) => h("a", { class: "quiet-link", href: `#${path("apps", app.id, "enforcement")}`, "aria-label": `Enforcement of ${name(app)}: ${app.enforcement}` }, stateBadge(app.enforcement)) },
+        { title: "Failures, 24 h", class: "num", cell: (app) => h("span", { class: failed(app) > 0 ? "bad" : "" }, app.last_24h ? number(failed(app)) : "–") },
+        { title: "Rate", class: "num", cell: (app) => (app.last_24h?.requests ? percent(failed(app) / app.last_24h.requests) : "–") },
+        { title: "Requests, 24 h", class: "num", cell: (app) => (app.last_24h ? number(app.last_24h.requests) : "–") },
+        { title: "24 h", class: "extra spark-cell", cell: (app) => app.last_24h && spark(app.last_24h.hours) },
+        { title: "Last request", cell: (app) => (app.last_request_ms ? ago(app.last_request_ms) : app.last_24h ? "none yet" : "not known") },
+        { title: "Keys", class: "num extra", cell: (app) => number(app.keys) },
+      ], found.slice(from, from + PAGE)),
+    found.length > PAGE && h("div", { class: "pager" },
+      h("span", { class: "muted", role: "status" }, `${number(from + 1)} to ${number(Math.min(found.length, from + PAGE))} of ${plural(found.length, "app")}`),
+      h("div", { class: "actions" }, button("Previous", { disabled: from === 0, onclick: () => turn(from - PAGE) }), button("Next", { disabled: from + PAGE >= found.length, onclick: () => turn(from + PAGE) }))));
+  }
+
+  for (const input of [search, order]) input.addEventListener("input", () => { from = 0; drawApps(); });
 
   function firstApp() {
     return emptyState("app", "No app yet", "An app is one product that sends events: it has its own keys, its own rules and its own numbers.",
       can("operator") ? button("Create the first app", { kind: "primary", symbol: "plus", onclick: newApp }) : null);
   }
 
-  function appCard(app) {
-    const day = app.last_24h;
-    const failed = day && day.rejected + day.warned;
-    const base = `#${path("apps", app.id)}`;
-    return h("section", { class: "card app-card", "aria-label": `${app.name || app.id} (${app.id})` },
-      h("div", { class: "card-head" }, h("h3", {}, h("a", { href: `${base}/failures` }, app.name || app.id)), h("a", { class: "quiet-link", href: `${base}/enforcement`, "aria-label": `Enforcement of ${app.name || app.id}: ${app.enforcement}` }, stateBadge(app.enforcement))),
-      h("dl", { class: "pairs" },
-        h("div", {}, h("dt", {}, "Requests, 24 h"), h("dd", {}, day ? number(day.requests) : "–")),
-        h("div", {}, h("dt", {}, "Failures, 24 h"), h("dd", { class: failed ? "bad" : "" }, day ? number(failed) : "–")),
-        h("div", {}, h("dt", {}, "Rate"), h("dd", {}, day?.requests ? percent(failed / day.requests) : "–"))),
-      day ? spark(day.hours) : h("p", { class: "muted" }, "The counts can't be read at the moment."),
-      h("p", { class: "muted" }, app.name && app.name !== app.id && [h("span", { class: "mono" }, app.id), " · "], app.last_request_ms ? `Last request ${ago(app.last_request_ms)}` : day ? "No request yet" : "Last request not known", ` · ${plural(app.keys, "key")}`));
-  }
-
   async function newApp() {
-    const id = h("input", { type: "text", name: "id", maxlength: 64, spellcheck: "false", autocomplete: "off", autofocus: true });
-    const name = h("input", { type: "text", maxlength: 100 });
+    const title = h("input", { type: "text", maxlength: 100, autocomplete: "off", autofocus: true });
+    const id = h("input", { type: "text", name: "id", maxlength: 64, spellcheck: "false", autocomplete: "off" });
+    let own = false;
+    id.addEventListener("input", () => { own = id.value !== ""; });
+    title.addEventListener("input", () => { if (!own) id.value = idOf(title.value); });
     const made = await formDialog("New app", "Create app", [
-      field("Id", id, "Lower-case letters, digits, - and _; it cannot be changed."), field("Name", name)], () => {
+      field("Name", title), field("Id", id, "Lower-case letters, digits, - and _; it cannot be changed.")], () => {
       const text = id.value.trim();
       const problem = problemOf(text);
       if (problem) throw new Problem(422, { detail: problem, errors: [{ pointer: "/id" }] });
-      return api.post("/apps", { id: text, name: name.value.trim() || text });
+      return api.post("/apps", { id: text, name: title.value.trim() || text });
     });
     if (!made) return;
     prefer("app", made.app.id);
-    await showValue(`The write key of ${made.app.name}`, "The app sends it with every request. The app settings show it again; you can create more there.", made.write_key);
-    context.route();
+    context.go(`#${path("apps", made.app.id, "start")}`);
   }
 
   replace(body, part.element);
+}
+
+/** An id made of a name. */
+function idOf(text) {
+  return text.normalize("NFKD").toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 64);
 }
 
 /** Why an app's id is invalid; null if it is valid. */

@@ -30,7 +30,7 @@ export function live(context) {
   const hints = h("div", {});
   const before = h("div", {});
   const rows = h("tbody", {});
-  const empty = emptyState("live", "Waiting for requests", "Each request of this app appears here as it is checked. Send one to see it.", h("a", { class: "button plain", href: "#/" }, "How to send the first event"));
+  const empty = emptyState("live", "Waiting for requests", "Each request of this app appears here as it is checked. Send one to see it.", h("a", { class: "button plain", href: `#${path("apps", app.id, "start")}` }, "How to send the first event"));
   const head = ["Time", "Verdict", "Code", "User", "App version", "Endpoint"];
   const list = h("div", { class: "table-scroll tall", tabindex: 0, role: "region", "aria-label": "Requests, newest first", hidden: true },
     h("table", { class: "live-table" }, h("caption", { class: "visually-hidden" }, "Requests, newest first"),
@@ -133,7 +133,7 @@ export function live(context) {
       h("td", {}, verdictBadge(item.verdict)),
       h("td", {}, known ? h("span", { class: "code-cell" }, swatch(item.code), `${item.code} ${item.reason ?? reason(item.code)}`) : "–"),
       h("td", {}, stacked(h("span", { class: "mono clip tight", title: item.user }, item.user ?? "–"), item.client)), h("td", {}, stacked(item.app_version ?? "–", item.sdk)),
-      h("td", { class: "mono" }, item.endpoint ?? "–"));
+      h("td", { class: "mono", title: item.endpoint ? undefined : "Not stored with an event" }, item.endpoint ?? "–"));
   }
 
   /** Shows a request for which no sample is stored. */
