@@ -188,7 +188,10 @@ def live(visitor, gateway):
     # A gateway that is busy says when to ask again, and is asked again.
     page.route(re.compile(r"/apps/shop/events\?"), lambda route: route.fulfill(
         status=503, headers={"Retry-After": "1", "Content-Type": "application/problem+json"}, body='{"code": "busy", "title": "Not now"}'), times=2)
+    # A response with an error ends the stream for the browser. The page connects again.
+    page.route(re.compile(r"/api/live\?app=shop$"), lambda route: route.fulfill(status=503), times=1)
     visitor.open("apps/shop/live")
+    expect(page.locator(".live-status")).to_contain_text("Live:")
     row = page.locator(".live-table tr").filter(has_text="before-the-tail")
     expect(row).to_have_count(1)
     expect(page.get_by_text("Before you opened this page")).to_be_visible()

@@ -9,7 +9,7 @@ import { dialog } from "./dialogs.js";
 import { icon } from "./icons.js";
 import { carry, remember, shareable } from "./address.js";
 import { facts } from "./sample.js";
-import { badge, button, copy, emptyState, field, notice, problemNotice, select, stacked, stateBadge, verdictBadge } from "./ui.js";
+import { badge, button, copy, countdown, emptyState, field, notice, problemNotice, select, stacked, stateBadge, verdictBadge } from "./ui.js";
 
 const LIMIT = 300;
 /** The number of earlier requests that are shown at first. */
@@ -23,6 +23,7 @@ export function live(context) {
   let paused = false;
   let held = [];
   let seen = 0;
+  let tries = 0;
   let oneIn = 1;
   const filter = { code: query.get("code") ?? "", user: query.get("user") ?? "", verdict: query.get("verdict") ?? "" };
 
@@ -49,12 +50,14 @@ export function live(context) {
     source?.close();
     say("wait", "Connecting");
     source = new EventSource(address("/live", { app: app.id, code: filter.code, user: filter.user }));
-    source.addEventListener("open", () => { sayHow(); context.asOf(Date.now()); });
+    source.addEventListener("open", () => { tries = 0; sayHow(); context.asOf(Date.now()); });
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CLOSED) {
         say("off", "The gateway closed the stream.");
-        replace(hints, notice("bad", "The live tail stopped.", h("p", {}, button("Connect again", { symbol: "refresh", onclick: () => { replace(hints); connect(); } }))));
-        api.get("/session").catch(() => {});
+        const again = () => { replace(hints); take({ kind: "gap", item: { missed: null } }); connect(); };
+        const wait = Math.min(30_000, 1000 * 2 ** tries);
+        tries += 1;
+        replace(hints, notice("bad", "The live tail stopped.", h("p", {}, countdown("Connecting again in", Date.now() + wait, again), " ", button("Connect now", { kind: "small", onclick: again }))));
       } else {
         say("wait", "The connection was lost; reconnecting, without a gap if the gateway still has what was missed.");
       }
@@ -156,7 +159,7 @@ export function live(context) {
     if (kind === "gap") {
       rows.prepend(h("tr", { class: "gap" }, h("td", { colspan: head.length }, Number.isFinite(item.missed)
         ? `${plural(item.missed, "request")} missed here: the gateway no longer had ${item.missed === 1 ? "it" : "them"}.`
-        : "The gateway was restarted here: it is unknown how many requests were missed.")));
+        : "The connection was lost here: it is unknown how many requests were missed.")));
       announce("There is a gap in the live tail.");
     } else {
       // The request may already be shown as an earlier one.
