@@ -76,7 +76,7 @@ trap 'kill_tree "$watchdog"; rm -rf "$folder"' EXIT
 trap 'stop TERM 2>/dev/null; exit 130' INT TERM
 
 postgresql='^GatewayPostgreSQLTests\.'
-# These mostly wait for programs, so they run beside the other tests.
+# These mostly wait for programs, so they run in parallel with the others.
 programs='^CountersignCLITests\.(KillTests|ExampleTests)/'
 # shellcheck disable=SC2046
 if [ $# -gt 0 ] && [ "${COUNTERSIGN_POSTGRESQL:-1}" != 0 ]; then
