@@ -75,6 +75,8 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
                 description: "what an event is worth is kept, and events are read by it",
                 body: eventsAreReadByTheirVerdict),
             StorageConformance(
+                description: "claims are kept, and events are read by one", body: eventsAreReadByAClaim),
+            StorageConformance(
                 description: "a batch is kept whole or not at all, and not after the end",
                 body: closedKeepsNothing),
             StorageConformance(
@@ -258,6 +260,41 @@ extension StorageConformance {
             verdict: .verified, code: 26, keyID: "k", enforcement: "optional", dialect: "native",
             requestID: "01989f6e-7d3a-7c11-8e5b-0123456789ab", tokenID: "t")
         try expect(first.proof == proof, "its proof is what was stored")
+    }
+
+    private static func eventsAreReadByAClaim(_ storage: any Storage) throws {
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { store.close() }
+        let kept = [
+            "text": #"{"level":3,"plan":"pro é","vip":true}"#, "number": #"{"plan":3}"#,
+            "forged": #"{"note":"\",\"plan\":\"pro é\",","plan":"x","z":"{\"plan\":3}"}"#, "none": nil,
+        ]
+        for (id, claims) in kept.sorted(by: { $0.key < $1.key }) {
+            let proof = EventProof(verdict: .verified, dialect: "native", requestID: "r", claims: claims)
+            _ = try append([event(id, user: "ada")], proof: proof, to: store)
+        }
+        let stored = try storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9).events
+        try expect(stored.allSatisfy { $0.proof?.claims == kept[$0.messageID] }, "claims are the same")
+        let consumers = storage.openConsumers(with: store, now: { 0 })
+        for (text, wanted) in [
+            ("plan=pro é", ["text"]), ("plan=3", ["number"]), ("vip=true", ["text"]), ("level=3", ["text"]),
+            ("plan=pro", []), ("lan=3", []), ("level=", []),
+        ] {
+            let filter = EventFilter(claim: try unwrap(ClaimFilter(text), "\(text) is a filter"))
+            var query = EventQuery(appID: "shop")
+            query.claim = filter.claim
+            let following = EventFollowing(appID: "shop", filter: filter)
+            for found in [
+                try storage.log.oldest(query, after: 0, limit: 9).events,
+                try storage.log.follow(following, after: 0, limit: 9).events,
+            ] {
+                try expect(found.map(\.messageID) == wanted, "\(text) finds \(wanted)")
+            }
+            let id = EventConsumerID(appID: "shop", name: "c")
+            _ = try consumers.create(id, EventConsumerSettings(filter: filter), from: .start)
+            try expect(try consumers.find(id).settings.filter == filter, "the filter of a consumer is kept")
+            try consumers.delete(id)
+        }
     }
 
     private static func pagesAreBounded(_ storage: any Storage) throws {

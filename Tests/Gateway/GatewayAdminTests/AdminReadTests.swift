@@ -215,6 +215,59 @@ struct AdminReadTests {
         #expect(try tokenID(writer) == "of-ada")
     }
 
+    @Test func claimsAreShownExportedAndFilteredBy() throws {
+        let key = try SharedKeys.stranger()
+        _ = try bench.apps.addKey(key.publicKey.pem, to: "shop")
+        try bench.apps.setEnforcement(.required, for: "shop")
+        let owner = try bench.token("admin")
+        let policy = try bench.ask("GET", "apps/shop/policy", nil, owner)
+        let base = policy.body.replacing(#""kept_claims":[]"#, with: #""kept_claims":NAMES"#)
+        for (names, status) in [
+            (#"["a=b"]"#, 422), (#"["a","a"]"#, 422), (#"[""]"#, 422),
+            (#"["1","2","3","4","5","6","7","8","9"]"#, 422), (#"["plan"]"#, 200),
+        ] {
+            let answer = try bench.ask(
+                "PUT", "apps/shop/policy", base.replacing("NAMES", with: names),
+                owner.merging(["If-Match": policy.headers["etag"] ?? ""]) { one, _ in one })
+            #expect(answer.status == status, "\(names): \(answer.body)")
+        }
+        try bench.gateway.refreshApps()
+        for plan in ["pro", "free"] {
+            let token = try key.sign(claims: [
+                "sub": "ada", "plan": .string(plan),
+                "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
+            ])
+            let event = #"{"type":"track","event":"e","messageId":"\#(plan)","userId":"ada"}"#
+            let headers = ["X-Write-Key": bench.writeKey, "Authorization": "Bearer " + token]
+            #expect(try bench.client().post(#"{"batch":[\#(event)]}"#, headers: headers)?.status == 200)
+        }
+        let found = try bench.ask("GET", "apps/shop/events?claim=plan%3Dpro", nil, owner)
+        let items = found.json["items"] as? [[String: Any]] ?? []
+        #expect(items.map { $0["message_id"] as? String } == ["pro"])
+        #expect(items.first?["claims"] as? [String: String] == ["plan": "pro"])
+        #expect(try bench.ask("GET", "apps/shop/events?claim=plan", nil, owner).status == 422)
+        let csv = try download(bench, "apps/shop/events/export?format=csv&claim=plan%3Dfree")
+        #expect(csv.contains { $0.hasSuffix(",token_id,claims,body") })
+        #expect(csv.filter { $0.contains(#""{""plan"":""free""}""#) }.count == 1)
+        // The signer chooses the values, so a viewer neither sees nor searches them.
+        let viewer = try bench.token("read")
+        #expect(try bench.ask("GET", "apps/shop/events?claim=plan%3Dpro", nil, viewer).status == 403)
+        #expect(try !bench.ask("GET", "apps/shop/events", nil, viewer).body.contains("claims"))
+        for (path, body) in [
+            ("consumers", #"{"name":"c","filter":{"claim":"TEXT"}}"#),
+            ("webhooks", #"{"url":"https://shop.example/in","claim":"TEXT"}"#),
+        ] {
+            let bad = try bench.ask(
+                "POST", "apps/shop/" + path, body.replacing("TEXT", with: "plan"), owner)
+            #expect(bad.status == 422)
+            let made = try bench.ask(
+                "POST", "apps/shop/" + path, body.replacing("TEXT", with: "plan=pro"), owner)
+            #expect(made.status == 201)
+            #expect(made.body.contains(#""claim":"plan=pro""#))
+            #expect(try !bench.ask("GET", "apps/shop/" + path, nil, viewer).body.contains("plan=pro"))
+        }
+    }
+
     /// A message id is unique only for one user, so links to an event use its position.
     @Test func aPositionIsOneEventAndNoOtherUsers() throws {
         for user in ["ada", "bob"] {

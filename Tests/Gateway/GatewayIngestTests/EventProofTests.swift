@@ -74,4 +74,48 @@ struct EventProofTests {
         let row = ["verified", nil, "1", "required", shape.dialect.name, "t-1", "1"]
         #expect(try rows(fixture) == Array(repeating: row, count: shape.paths.count))
     }
+
+    private func keepClaims(_ fixture: GatewayFixture) throws {
+        var policy = ClaimsPolicy()
+        policy.keptClaims = ["tenant", "level", "vip", "long", "list", "none", "https://example.com/plan"]
+        try fixture.apps.setPolicy(policy, for: fixture.appID)
+        try fixture.gateway.refreshApps()
+    }
+
+    private func tokenWithClaims(_ fixture: GatewayFixture, lifetime: Double = 600) throws -> String {
+        try fixture.signingKey.sign(claims: [
+            "sub": "user-1", "aud": .string(fixture.appID), "tenant": "acme", "level": 3, "vip": true,
+            "long": .string(String(repeating: "x", count: 257)), "list": ["a"], "none": .null,
+            "https://example.com/plan": .string(String(repeating: "é", count: 128)), "email": "a@x.com",
+            "exp": .integer(Int64(Date().timeIntervalSince1970 + lifetime)),
+        ])
+    }
+
+    /// The second request finds the token in the cache.
+    @Test(arguments: WireShape.all)
+    func chosenClaimsAreKeptInEveryDialect(shape: WireShape) throws {
+        let fixture = try GatewayFixture(.standard)
+        try keepClaims(fixture)
+        let client = try fixture.client()
+        let token = try tokenWithClaims(fixture)
+        let target = WireShape.target(try #require(shape.paths.last))
+        for id in ["m-1", "m-2"] {
+            let answer = try #require(
+                client.send(
+                    "POST", target, shape.headers(fixture, token: token), shape.body(shape.event(id))))
+            #expect((200...201).contains(answer.status), "\(answer.body)")
+        }
+        let plan = String(repeating: "é", count: 128)
+        let kept = #"{"https://example.com/plan":"\#(plan)","level":3,"tenant":"acme","vip":true}"#
+        #expect(try fixture.rows("claims") == [[kept], [kept]])
+    }
+
+    @Test(arguments: [(Enforcement.optional, -600.0), (.disabled, 600)])
+    func claimsOfAnUnverifiedTokenAreNotKept(enforcement: Enforcement, lifetime: Double) throws {
+        let fixture = try GatewayFixture(.standard, enforcement: enforcement)
+        try keepClaims(fixture)
+        _ = try native(
+            fixture, trackEvent("m-1"), token: try tokenWithClaims(fixture, lifetime: lifetime))
+        #expect(try fixture.rows("message_id", "claims") == [["m-1", nil]])
+    }
 }

@@ -110,11 +110,13 @@ struct EventColumnsTests {
         #expect(try rows("app_id || key_number") == ["blog1", "news2", "shop3"])
     }
 
-    @Test func aFileOfTheVersionBeforeIsReadAndContinues() throws {
+    /// Version 12 is without short columns, version 15 without claims.
+    @Test(arguments: [12, 15])
+    func aFileOfAnEarlierVersionIsReadAndContinues(version: Int) throws {
         do {
             let old = try SQLiteConnection(path: path)
             try old.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL")
-            try Schema.migrate(old, Array(EventLogSchema.migrations.prefix(12)))
+            try Schema.migrate(old, Array(EventLogSchema.migrations.prefix(version)))
             try EventLogState.begin(old)
             for number in 1...3 {
                 try old.run(
@@ -127,11 +129,21 @@ struct EventColumnsTests {
         }
         var expected = [Self.uuid, Self.uuid, "r"].map { proof($0, key: "k") }
         for found in try proofs() { #expect(found == expected) }
+        var query = EventQuery(appID: "shop")
+        query.claim = ClaimFilter("plan=pro")
+        let reader = SQLiteEventLog(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
+        #expect(try reader.oldest(query, after: 0, limit: 9).events.isEmpty)
+        let consumers = SQLiteEventConsumers(reader: reader, writer: .file(path), now: { 0 })
+        #expect(throws: ConsumerFailure.self) { try consumers.all(.pull, of: "shop") }
         let log = try EventLogWriter(path: path)
         expected.append(proof(Self.uuid, key: "k"))
+        expected[3].claims = #"{"plan":"pro"}"#
         try store("new", expected[3], in: log)
         log.close()
         for found in try proofs() { #expect(found == expected) }
+        #expect(try consumers.all(.pull, of: "shop").isEmpty)
+        #expect(try reader.oldest(query, after: 0, limit: 9).events.map(\.messageID) == ["new"])
+        #expect(try rows("claims", from: "stored_event") == ["", "", "", #"{"plan":"pro"}"#])
         #expect(try rows("key_number") == ["", "", "", "1"])
         // The three old events, which were not counted yet, came in two requests.
         #expect(try rows("verified", from: "(SELECT 1 AS seq, verified FROM key_use)") == ["2"])

@@ -38,6 +38,20 @@ struct StoredEventTests {
         #expect(event.messageID == text && event.userID == nil && event.proof == proof)
     }
 
+    @Test func claimsAreTheLastMemberAndHiddenWithTheContent() {
+        let proof = EventProof(
+            verdict: .verified, dialect: "native", requestID: "r", claims: #"{"plan":"pro"}"#)
+        let event = StoredEvent(
+            sequence: 1, messageID: "m", type: "track", userID: "u", anonymousID: nil, name: nil,
+            timestampMilliseconds: 1, receivedMilliseconds: 2, proof: proof, body: Array("{}".utf8))
+        var lines: [[UInt8]] = [[], []]
+        event.write(to: &lines[0])
+        event.withoutContent(userID: nil, anonymousID: nil).write(to: &lines[1])
+        let texts = lines.map { String(decoding: $0, as: UTF8.self) }
+        #expect(texts[0].hasSuffix(#""verdict":"verified","claims":{"plan":"pro"}}"#))
+        #expect(texts[1].hasSuffix(#""verdict":"verified"}"#))
+    }
+
     @Test func anEventWithoutVerdictHasNoProof() {
         let event = StoredEvent(
             sequence: 1, messageID: "m", type: "track", userID: "u", anonymousID: nil, name: nil,

@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import CountersignJSON
 
 /// The registered claims of a token with a valid signature (RFC 7519, section 4.1), and the problems of their
@@ -22,10 +23,15 @@ final class Claims: Sendable {
     /// Nil if it is not a string.
     let tokenID: String?
     let audience: Value<[String]>
+    /// The claims that the policy keeps, as a JSON object; nil without any of them.
+    let kept: String?
     /// The whole payload.
     let json: [UInt8]
 
-    init(_ root: JSONNode, json: UnsafeRawBufferPointer, userClaim: String = "sub") {
+    init(
+        _ root: JSONNode, json: UnsafeRawBufferPointer, userClaim: String = "sub",
+        keeping names: [String] = []
+    ) {
         expiresAt = Self.number(root["exp"], nullIsAbsent: true)
         notBefore = Self.number(root["nbf"])
         issuedAt = Self.number(root["iat"])
@@ -33,6 +39,7 @@ final class Claims: Sendable {
         issuer = Self.text(root["iss"])
         tokenID = Self.text(root["jti"]).value
         audience = Self.texts(root["aud"])
+        kept = names.isEmpty ? nil : Self.kept(names, of: root)
         self.json = Array(json)
     }
 
@@ -49,6 +56,23 @@ final class Claims: Sendable {
         if case .malformed = issuer { problems.append(Self.isNoString("iss")) }
         if case .malformed = audience { problems.append("aud is not a string or an array of strings") }
         return problems
+    }
+
+    /// The most bytes of a kept string.
+    private static let longestKept = 256
+
+    /// Leaves out a claim that is missing, null, too long, an array or an object.
+    private static func kept(_ names: [String], of root: JSONNode) -> String? {
+        var kept: JSONObject = [:]
+        for name in names {
+            guard let node = root[named: name] else { continue }
+            switch node.kind {
+            case .bool, .number: kept[name] = node.value
+            case .string where node.utf8.map({ $0.count <= longestKept }) == true: kept[name] = node.value
+            case .string, .null, .array, .object: continue
+            }
+        }
+        return kept.isEmpty ? nil : String(decoding: JSONValue.object(kept).bytes, as: UTF8.self)
     }
 
     private static func number(_ node: JSONNode?, nullIsAbsent: Bool = false) -> Value<Double> {

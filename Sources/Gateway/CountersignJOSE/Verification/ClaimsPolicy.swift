@@ -22,6 +22,8 @@ public struct ClaimsPolicy: Sendable {
     public var types = ["JWT"]
     /// The claim that names the user: a member of the payload, such as `sub` or `https://example.com/uid`.
     public var userClaim = "sub"
+    /// The claims that the app stores with each event of a verified token.
+    public var keptClaims: [String] = []
 
     /// Creates a policy. By default only RS256 is allowed, with 30 s leeway and no other requirements.
     ///

@@ -241,7 +241,8 @@ extension TokenVerifier {
         _ json: UnsafeRawBufferPointer, in workspace: SignatureVerifier.Workspace
     ) -> Claims? {
         let claims = try? workspace.parser.parse(json) { root in
-            root.kind == .object ? Claims(root, json: json, userClaim: policy.userClaim) : nil
+            root.kind == .object
+                ? Claims(root, json: json, userClaim: policy.userClaim, keeping: policy.keptClaims) : nil
         }
         return claims ?? nil
     }

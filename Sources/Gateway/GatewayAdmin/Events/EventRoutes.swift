@@ -31,7 +31,7 @@ struct EventRoutes: Sendable {
         .init("user", .text(longest: 512)), .init("message_id", .text(longest: 512)),
         .init("request_id", .text(longest: 128)),
         .init("type", .choice(EventKind.storedWords)), .init("name", .text(longest: 512)),
-        .init("verdict", .choice(VerdictFilter.words)),
+        .init("verdict", .choice(VerdictFilter.words)), .init("claim", .text(longest: 512)),
         .init("from_ms", .milliseconds), .init("to_ms", .milliseconds),
     ]
 
@@ -46,7 +46,7 @@ struct EventRoutes: Sendable {
             "code": .nullable(.count), "key_id": .nullable(.string), "enforcement": .nullable(.string),
             "dialect": .nullable(.string), "request_id": .nullable(.string), "token_id": .nullable(.string),
             "body": .any,
-        ]).with([.may("position", .string)]))
+        ]).with([.may("position", .string), .may("claims", .any)]))
 
     private func query(_ call: AdminCall) throws -> EventQuery {
         var query = EventQuery(appID: try call.app().id)
@@ -54,7 +54,7 @@ struct EventRoutes: Sendable {
             try log.users(of: query.appID, after: last, isEnough)
         }
         // The presence of a result would tell a viewer hidden values.
-        for name in ["message_id", "request_id", "name"] where call.query(name) != nil {
+        for name in ["message_id", "request_id", "name", "claim"] where call.query(name) != nil {
             try call.checkSeesContent("the filter \(name)")
         }
         query.messageID = call.query("message_id")
@@ -62,6 +62,12 @@ struct EventRoutes: Sendable {
         query.type = call.query("type")
         query.name = call.query("name")
         query.verdict = call.query("verdict").flatMap { VerdictFilter($0) }
+        query.claim = try call.query("claim").map {
+            guard let claim = ClaimFilter($0) else {
+                throw AdminProblem.invalidParameter("claim", ClaimFilter.problem)
+            }
+            return claim
+        }
         query.fromMilliseconds = call.integer("from_ms")
         query.toMilliseconds = call.integer("to_ms")
         if let from = query.fromMilliseconds, let to = query.toMilliseconds, from >= to {
@@ -115,7 +121,7 @@ struct EventRoutes: Sendable {
 
     private func noteExport(_ call: AdminCall, _ query: EventQuery) throws {
         var details: JSONObject = [:]
-        for name in ["type", "verdict", "from_ms", "to_ms", "format"] {
+        for name in ["type", "verdict", "claim", "from_ms", "to_ms", "format"] {
             if let text = call.query(name) { details[name] = .string(text) }
         }
         if let user = query.userID {
@@ -160,6 +166,7 @@ struct EventRoutes: Sendable {
                         (event.proof?.code).map(String.init) ?? "",
                         event.proof?.keyID ?? "", event.proof?.enforcement ?? "", event.proof?.dialect ?? "",
                         event.proof?.requestID ?? "", event.proof?.tokenID ?? "",
+                        event.proof?.claims ?? "",
                         String(decoding: event.body, as: UTF8.self),
                     ], line: line)
             }
@@ -191,6 +198,7 @@ struct EventRoutes: Sendable {
 
     private static let columns = [
         "seq", "message_id", "type", "user_id", "anonymous_id", "name", "timestamp_ms", "received_ms",
-        "verdict", "code", "key_id", "enforcement", "dialect", "request_id", "token_id", "body",
+        "verdict", "code", "key_id", "enforcement", "dialect", "request_id", "token_id", "claims",
+        "body",
     ]
 }

@@ -85,6 +85,7 @@ struct ConsumerRoutes: Sendable {
     private static let filter = JSONShape.object([
         .may("verdict", .choice(VerdictFilter.words)), .may("type", .choice(EventKind.storedWords)),
         .may("name", .text(longest: 512)), .may("user", .text(longest: 512)),
+        .may("claim", .text(longest: 512)),
     ])
 
     private func id(_ call: AdminCall) throws -> EventConsumerID {
@@ -103,7 +104,13 @@ struct ConsumerRoutes: Sendable {
             filter = EventFilter(
                 verdict: text("verdict").flatMap { VerdictFilter($0) }, type: text("type"),
                 name: text("name"),
-                userID: text("user"))
+                userID: text("user"),
+                claim: try text("claim").map {
+                    guard let claim = ClaimFilter($0) else {
+                        throw GatewayError(.invalid, "claim \(ClaimFilter.problem)")
+                    }
+                    return claim
+                })
         }
         let partitions: Int64? = body.value("partitions")
         let settings = EventConsumerSettings(
@@ -123,6 +130,8 @@ struct ConsumerRoutes: Sendable {
         var consumer = consumer
         consumer.settings.filter.userID = mask.user(consumer.settings.filter.userID, of: consumer.id.appID)
         consumer.settings.filter.name = mask.filter(name: consumer.settings.filter.name)
+        consumer.settings.filter.claim = mask.filter(name: consumer.settings.filter.claim?.text)
+            .map { ClaimFilter(shown: $0) }
         return consumer
     }
 

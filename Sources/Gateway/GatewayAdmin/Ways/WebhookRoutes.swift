@@ -137,6 +137,7 @@ struct WebhookRoutes: Sendable {
             var endpoint = endpoint
             endpoint.url = mask.destination(endpoint.url)
             endpoint.name = mask.filter(name: endpoint.name)
+            endpoint.claim = mask.filter(name: endpoint.claim)
             return Resource(
                 endpoint: endpoint, user: mask.user(endpoint.userID, of: call[0]),
                 state: states(endpoint.id, endpoint.pause != nil))

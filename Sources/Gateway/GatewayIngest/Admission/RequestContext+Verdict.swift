@@ -13,6 +13,7 @@ extension RequestContext {
             isFromServer = holder == .server
             keyID = report.matchedKeyID
             tokenID = report.claims?.tokenID
+            claims = report.claims?.kept
         case .acceptedWithWarning(let report):
             self.verdict = .acceptedWithWarning
             enforcement = .optional

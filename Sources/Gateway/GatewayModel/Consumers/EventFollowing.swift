@@ -22,14 +22,17 @@ package struct EventFilter: Sendable, Equatable {
     package var name: String?
     /// At most 512 bytes. Does not match events that were assigned to the user after they were stored.
     package var userID: String?
+    package var claim: ClaimFilter?
 
     package init(
-        verdict: VerdictFilter? = nil, type: String? = nil, name: String? = nil, userID: String? = nil
+        verdict: VerdictFilter? = nil, type: String? = nil, name: String? = nil, userID: String? = nil,
+        claim: ClaimFilter? = nil
     ) {
         self.verdict = verdict
         self.type = type
         self.name = name
         self.userID = userID
+        self.claim = claim
     }
 }
 

@@ -29,10 +29,12 @@ package struct EventProof: Sendable, Equatable {
     package var requestID: String
     /// The `jti` of a valid token (RFC 7519, section 4.1.7).
     package var tokenID: String?
+    /// The claims of a valid token that the app keeps, as a JSON object.
+    package var claims: String?
 
     package init(
         verdict: Verdict, code: Int? = nil, keyID: String? = nil, enforcement: String? = nil, dialect: String,
-        requestID: String, tokenID: String? = nil
+        requestID: String, tokenID: String? = nil, claims: String? = nil
     ) {
         self.verdict = verdict
         self.code = code
@@ -41,7 +43,42 @@ package struct EventProof: Sendable, Equatable {
         self.dialect = dialect
         self.requestID = requestID
         self.tokenID = tokenID
+        self.claims = claims
     }
+}
+
+/// Selects events by a kept claim, as `name=value`.
+package struct ClaimFilter: Sendable, Equatable {
+    package static let problem = "must be name=value"
+
+    package let text: String
+    /// The member as it is in the list of ``sought(by:)``: with a string, and with a number or boolean.
+    package let members: [String]
+
+    /// Nil without a name and an equals sign.
+    package init?(_ text: String) {
+        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, !parts[0].isEmpty else { return nil }
+        self.text = text
+        let (name, value) = (JSONValue.string(String(parts[0])), JSONValue.string(String(parts[1])))
+        members = [value.text, String(parts[1])].map { ",\(name.text):\($0)," }
+    }
+
+    /// A filter that is only shown, such as a hidden one.
+    package init(shown text: String) {
+        self.text = text
+        members = []
+    }
+
+    /// SQL for a number above 0 if the column `claims` has the member in the place of the question mark.
+    /// `instr` is the engine's function. Objects have no spaces, and quotes in texts are escaped.
+    package static func sought(by instr: String) -> String {
+        "coalesce(\(instr)(',' || substr(claims, 2, length(claims) - 2) || ',', ?), 0)"
+    }
+}
+
+extension JSONValue {
+    fileprivate var text: String { String(decoding: bytes, as: UTF8.self) }
 }
 
 package enum VerdictFilter: Sendable, Equatable {

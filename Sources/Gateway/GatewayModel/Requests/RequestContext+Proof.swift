@@ -16,6 +16,6 @@ extension RequestContext {
         return EventProof(
             verdict: judged, code: authCode?.rawValue, keyID: isProven ? keyID : nil,
             enforcement: enforcement?.rawValue, dialect: dialect, requestID: requestID,
-            tokenID: isProven ? tokenID : nil)
+            tokenID: isProven ? tokenID : nil, claims: isProven ? claims : nil)
     }
 }

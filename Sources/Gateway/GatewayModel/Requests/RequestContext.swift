@@ -18,6 +18,8 @@ package struct RequestContext: Sendable {
     package var keyID: String?
     /// The `jti` of a valid token.
     package var tokenID: String?
+    /// The claims of a valid token that the app keeps, as a JSON object.
+    package var claims: String?
     /// A hash of the token, for apps whose enforcement may return automatically; nil for other apps.
     package var tokenHash: UInt64?
     /// The app's measures against users and devices; nil without any.

@@ -21,6 +21,7 @@ extension ClaimsPolicy: AppSetting {
         texts("audience", \.audiences), texts("issuer", \.issuers),
         .member("typ", \.types, .list(.choice(["JWT", "at+jwt"]))),
         .member("user_claim", \.userClaim, .text(longest: 256)),
+        .member("kept_claims", \.keptClaims, .list(.text(longest: 256))),
         JSONField(
             "required", shown: claimNames, taken: .may("required", claimNames),
             get: { policy in
@@ -82,6 +83,14 @@ extension ClaimsPolicy: AppSetting {
         }
         guard !types.isEmpty else {
             throw GatewayError(.invalid, "an app must accept at least one typ; JWT is the default")
+        }
+        guard keptClaims.count <= Self.mostTexts, BytewiseSet(keptClaims).count == keptClaims.count,
+            keptClaims.allSatisfy({ !$0.isEmpty && !$0.utf8.contains(UInt8(ascii: "=")) })
+        else {
+            throw GatewayError(
+                .invalid,
+                "kept_claims must be at most \(Self.mostTexts) different names of claims, without an equals sign"
+            )
         }
         guard !userClaim.isEmpty else {
             throw GatewayError(

@@ -13,6 +13,7 @@ package struct WebhookEndpoint: Sendable, Equatable {
     package var type: String?
     package var name: String?
     package var userID: String?
+    package var claim: String?
     /// The maximum number of events in a delivery.
     package var batchSize = 100
     /// The days for which retention keeps undelivered events; nil deletes them.
@@ -81,6 +82,7 @@ extension WebhookEndpoint: SettingPart {
         .optional("type", \.type, .choice(EventKind.storedWords)),
         .optional("name", \.name, .text(longest: 512)),
         .optional("user", \.userID, .text(longest: 512)),
+        .optional("claim", \.claim, .text(longest: 512)),
         .integer("batch_size", \.batchSize, 1...500),
         .optional("hold_days", \.holdDays, .integer(1...Int64(EventConsumerSettings.longestHold))),
         .part("paused", \.pause, standard: WayPause(), isOperators: false),
@@ -100,6 +102,11 @@ extension WebhookEndpoint: SettingPart {
         taken.filter { !$0.isReadOnly }.map { .may($0.name, $0.type) }
     }
 
-    /// Throws `invalid` for a URL that deliveries are not sent to.
-    package func check() throws(GatewayError) { try target.check() }
+    /// Throws `invalid` for a URL that deliveries are not sent to, or a malformed filter.
+    package func check() throws(GatewayError) {
+        if let claim, ClaimFilter(claim) == nil {
+            throw GatewayError(.invalid, "claim \(ClaimFilter.problem)")
+        }
+        try target.check()
+    }
 }

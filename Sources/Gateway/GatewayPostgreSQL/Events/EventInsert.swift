@@ -37,7 +37,7 @@ enum EventInsert {
         ("type", .text), ("user_id", .text), ("anonymous_id", .text), ("name", .text),
         ("timestamp_ms", .int8), ("received_ms", .int8), ("sender", .text), ("verdict", .text),
         ("code", .int4), ("key_id", .text), ("enforcement", .text), ("dialect", .text),
-        ("request_id", .text), ("token_id", .text), ("body", .text),
+        ("request_id", .text), ("token_id", .text), ("claims", .text), ("body", .text),
     ]
     private static let kept = columns.dropFirst(3).map(\.name).joined(separator: ", ")
 
@@ -78,7 +78,8 @@ enum EventInsert {
             arrays[16].add(proof?.dialect)
             arrays[17].add(proof?.requestID)
             arrays[18].add(proof?.tokenID)
-            batch.body.withUnsafeBytes { arrays[19].add(UnsafeRawBufferPointer(rebasing: $0[event.json])) }
+            arrays[19].add(proof?.claims)
+            batch.body.withUnsafeBytes { arrays[20].add(UnsafeRawBufferPointer(rebasing: $0[event.json])) }
         }
         var parameters = Parameters()
         parameters.reserve(arrays.reduce(8) { $0 + $1.bytes.count })

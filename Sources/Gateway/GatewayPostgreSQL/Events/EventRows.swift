@@ -8,9 +8,9 @@ struct EventRows {
     /// In the order in which ``event(_:)`` reads them.
     static let columns = """
         position, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body, verdict, code,
-        key_id, enforcement, dialect, request_id, token_id, sender
+        key_id, enforcement, dialect, request_id, token_id, sender, claims
         """
-    static let columnCount: Int32 = 17
+    static let columnCount: Int32 = 18
     static let userID: Int32 = 3
     static let anonymousID: Int32 = 4
     static let sender: Int32 = 16
@@ -49,7 +49,8 @@ struct EventRows {
                 EventProof(
                     verdict: verdict, code: row.optionalInt64(10).map { Int($0) },
                     keyID: row.optionalText(11), enforcement: row.optionalText(12), dialect: row.text(13),
-                    requestID: row.text(14), tokenID: row.optionalText(15))
+                    requestID: row.text(14), tokenID: row.optionalText(15),
+                    claims: row.optionalText(17))
             }, body: row.blob(8))
     }
 
@@ -59,6 +60,15 @@ struct EventRows {
         case .unknown: "verdict IS NULL"
         case .unverified: "coalesce(verdict, '') NOT IN ('verified', 'server')"
         }
+    }
+
+    /// Adds the values of the condition to `values`.
+    static func condition(_ claim: ClaimFilter, _ values: inout [SQLValue]) -> String {
+        let sought = claim.members.map { member in
+            values.append(.text(member))
+            return ClaimFilter.sought(by: "strpos").replacing("?", with: "?\(values.count)") + " > 0"
+        }
+        return "(" + sought.joined(separator: " OR ") + ")"
     }
 
     /// The columns, and whether the row matches the conditions. The body of other rows is not read.
@@ -83,6 +93,7 @@ struct EventRows {
         conditions.look("day >= ?", query.fromMilliseconds.map { .integer(day(of: $0)) })
         conditions.look("day <= ?", query.toMilliseconds.map { .integer(day(of: $0)) })
         if let verdict = query.verdict { conditions.matching.append(condition(verdict)) }
+        if let claim = query.claim { conditions.matching.append(condition(claim, &conditions.values)) }
         if let id = query.messageID { conditions.add(messageID: id, at: now) }
         let isUp: Bool
         var reached: Int64

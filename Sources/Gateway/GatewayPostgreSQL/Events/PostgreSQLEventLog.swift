@@ -172,6 +172,7 @@ extension PostgreSQLEventLog {
             conditions.append("\(column) IS NOT DISTINCT FROM ?\(values.count)")
         }
         if let verdict = following.filter.verdict { conditions.append(EventRows.condition(verdict)) }
+        if let claim = following.filter.claim { conditions.append(EventRows.condition(claim, &values)) }
         return (
             Parameters(values),
             """

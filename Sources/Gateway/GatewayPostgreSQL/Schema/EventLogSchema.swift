@@ -90,4 +90,10 @@ enum EventLogSchema {
         CREATE TABLE retention_mark (app_id TEXT PRIMARY KEY, seq BIGINT NOT NULL);
 
         """
+
+    /// The claims that apps keep, and the filter of consumers by one of them.
+    static let claims = """
+        ALTER TABLE event ADD COLUMN claims TEXT;
+        ALTER TABLE event_consumer ADD COLUMN claim TEXT;
+        """
 }

@@ -34,6 +34,7 @@ package enum PostgreSQLSchema {
         texts(ProgressColumns.script(integer: "BIGINT")),
         ControlTables.keySources,
         texts(ControlTables.restrictions),
+        texts(EventLogSchema.claims),
     ]
 
     package static var newest: Int { migrations.count }

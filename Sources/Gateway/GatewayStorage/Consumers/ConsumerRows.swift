@@ -60,7 +60,7 @@ package struct ConsumerRows {
         try connection.all(
             """
             SELECT verdict, type, event_name, user_id, hold_days, created_ms,
-                missed_ms IS NOT NULL AND \(Self.hasCaughtUp), \(own)
+                missed_ms IS NOT NULL AND \(Self.hasCaughtUp), \(own), claim
             FROM event_consumer WHERE \(Self.isIt)
             """, Self.key(id)
         ) { row in
@@ -68,7 +68,8 @@ package struct ConsumerRows {
                 id: id,
                 filter: EventFilter(
                     verdict: row.optionalText(0).flatMap { VerdictFilter($0) }, type: row.optionalText(1),
-                    name: row.optionalText(2), userID: row.optionalText(3)),
+                    name: row.optionalText(2), userID: row.optionalText(3),
+                    claim: row.optionalText(8).flatMap { ClaimFilter($0) }),
                 holdDays: row.optionalInt64(4).map { Int($0) }, createdMilliseconds: row.int64(5),
                 passedGap: EventGap(isOpen: row.int(6) != 0), own: row.int64(7))
         }.first
@@ -83,12 +84,12 @@ package struct ConsumerRows {
         try run(
             """
             INSERT INTO event_consumer (app_id, kind, name, verdict, type, event_name, user_id, hold_days,
-                created_ms\(own.map { ", " + $0.column } ?? ""))
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9\(own.map { ", \($0.value)" } ?? "")) ON CONFLICT DO NOTHING
+                created_ms, claim\(own.map { ", " + $0.column } ?? ""))
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10\(own.map { ", \($0.value)" } ?? "")) ON CONFLICT DO NOTHING
             """, id,
             .optionalText(filter.verdict?.word), .optionalText(filter.type), .optionalText(filter.name),
             .optionalText(filter.userID), .optionalInteger(settings.holdDays.map { Int64($0) }),
-            .integer(milliseconds))
+            .integer(milliseconds), .optionalText(filter.claim?.text))
         return connection.changes > 0
     }
 

@@ -23,7 +23,8 @@ extension EventConsumer {
 
     private static let filter = AnswerShape<EventFilter>(
         .init("verdict", .nullable(.choice(VerdictFilter.words))) { $0.verdict?.word },
-        .init("type", \.type), .init("name", \.name), .init("user", \.userID))
+        .init("type", \.type), .init("name", \.name), .init("user", \.userID),
+        .init("claim", .nullable(.string)) { $0.claim?.text })
 
     private static let partition = AnswerShape<(index: Int, position: String, leasedUntil: Int64?)>(
         .init("partition") { $0.index }, .init("position") { $0.position },

@@ -188,7 +188,12 @@ package final class SQLiteEventConsumers: EventConsumers {
     private func read<Value>(
         _ body: (SQLiteConnection, EventLogState) throws -> Value
     ) throws(ConsumerFailure) -> Value {
-        try Self.storing { try reader.following(body) }
+        try Self.storing {
+            try reader.following { sqlite, log in
+                guard log.hasClaims else { throw SQLiteEventLog.earlierVersion }
+                return try body(sqlite, log)
+            }
+        }
     }
 
     static func storing<Value>(_ body: () throws -> Value) throws(ConsumerFailure) -> Value {

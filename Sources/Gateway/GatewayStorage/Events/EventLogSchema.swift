@@ -39,6 +39,7 @@ enum EventLogSchema {
         shortColumns,
         CustomerSchema.propertyCount,
         ProgressColumns.script(integer: "INTEGER"),
+        claims,
     ]
 
     /// Makes message ids unique for each sender instead of each app, so that clients cannot use up the ids of
@@ -117,18 +118,31 @@ enum EventLogSchema {
         EventKeys.schema + """
             ALTER TABLE event ADD COLUMN key_number INTEGER;
             ALTER TABLE event ADD COLUMN request_uuid BLOB;
-            CREATE VIEW \(view) AS
-                SELECT seq, app_id, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms,
-                    sender, verdict, code,
-                    \(EventKeys.id) AS key_id,
-                    enforcement, dialect,
-                    iif(request_uuid IS NULL, request_id, lower(
-                        substr(hex(request_uuid), 1, 8) || '-' || substr(hex(request_uuid), 9, 4) || '-'
-                        || substr(hex(request_uuid), 13, 4) || '-' || substr(hex(request_uuid), 17, 4) || '-'
-                        || substr(hex(request_uuid), 21))) AS request_id,
-                    token_id, body
-                FROM event;
-            """
+            """ + createView("")
+
+    /// The claims that apps keep, and the filter of consumers by one of them.
+    private static let claims =
+        """
+        ALTER TABLE event ADD COLUMN claims TEXT;
+        ALTER TABLE event_consumer ADD COLUMN claim TEXT;
+        DROP VIEW \(view);
+        """ + createView("claims, ")
+
+    private static func createView(_ more: String) -> String {
+        """
+        CREATE VIEW \(view) AS
+            SELECT seq, app_id, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms,
+                sender, verdict, code,
+                \(EventKeys.id) AS key_id,
+                enforcement, dialect,
+                iif(request_uuid IS NULL, request_id, lower(
+                    substr(hex(request_uuid), 1, 8) || '-' || substr(hex(request_uuid), 9, 4) || '-'
+                    || substr(hex(request_uuid), 13, 4) || '-' || substr(hex(request_uuid), 17, 4) || '-'
+                    || substr(hex(request_uuid), 21))) AS request_id,
+                token_id, \(more)body
+            FROM event;
+        """
+    }
 
     /// The event table of a new log. The writer assigns the sequence numbers, and the body is the last
     /// column.
@@ -153,6 +167,7 @@ enum EventLogSchema {
             token_id TEXT,
             key_number INTEGER,
             request_uuid BLOB,
+            claims TEXT,
             body TEXT NOT NULL
         ) STRICT;
         """

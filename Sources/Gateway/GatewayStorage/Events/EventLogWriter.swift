@@ -20,8 +20,9 @@ final class EventLogWriter {
     private static let insert = """
         INSERT INTO event
             (app_id, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body, sender, seq,
-            verdict, code, key_number, enforcement, dialect, request_id, token_id, request_uuid)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+            verdict, code, key_number, enforcement, dialect, request_id, token_id, request_uuid,
+            claims)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
         """
 
     let connection: SQLiteConnection
@@ -268,6 +269,7 @@ final class EventLogWriter {
             let uuid = (proof?.requestID).flatMap { UUIDText.words(of: $0) }
             try statement.bind(text: uuid == nil ? proof?.requestID : nil, at: 17)
             try statement.bind(text: proof?.tokenID, at: 18)
+            try statement.bind(text: proof?.claims, at: 20)
             if let uuid {
                 try withUnsafeBytes(of: uuid) { try statement.bind(blob: $0, at: 19) }
             } else {

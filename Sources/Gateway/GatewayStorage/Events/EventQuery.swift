@@ -11,6 +11,7 @@ package struct EventQuery: Sendable {
     package var type: String?
     package var name: String?
     package var verdict: VerdictFilter?
+    package var claim: ClaimFilter?
     /// The time of receipt in milliseconds since 1970, from inclusive to exclusive.
     package var fromMilliseconds: Int64?
     package var toMilliseconds: Int64?

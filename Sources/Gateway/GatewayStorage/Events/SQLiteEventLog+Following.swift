@@ -88,14 +88,15 @@ extension SQLiteEventLog {
             if isAtOnce { try sqlite.execute("BEGIN") }
             defer { if isAtOnce { try? sqlite.execute("COMMIT") } }
             guard try EventConsumerSchema.isThere(sqlite), let log = try EventLogState.read(sqlite) else {
-                throw GatewayError(
-                    .conflict,
-                    "this folder was written by an earlier version: start the gateway of this version on it once"
-                )
+                throw Self.earlierVersion
             }
             return try body(sqlite, log)
         }
     }
+
+    static let earlierVersion = GatewayError(
+        .conflict,
+        "this folder was written by an earlier version: start the gateway of this version on it once")
 
     private static func statement(
         _ following: EventFollowing, _ walk: EventScan, _ log: EventLogState, _ sqlite: SQLiteConnection
@@ -107,6 +108,7 @@ extension SQLiteEventLog {
         if let verdict = following.filter.verdict {
             conditions.add(condition(verdict, hasVerdicts: true))
         }
+        if let claim = following.filter.claim { add(claim, to: &conditions, log) }
         let columns = "\(EventPageBuilder.columns), \(EventPageBuilder.proofColumns(of: log)), sender"
         let statement = try sqlite.cached(walk.select(columns, conditions))
         try statement.bind(conditions.values)
@@ -117,7 +119,7 @@ extension SQLiteEventLog {
     /// of its device. Otherwise it could be skipped or read twice.
     private static func isIn(_ partition: EventPartition, _ row: SQLiteStatement) -> Bool {
         guard partition.count > 1 else { return true }
-        let wasAnonymous = row.optionalText(17) == EventSender.anonymousContent
+        let wasAnonymous = row.optionalText(18) == EventSender.anonymousContent
         let id = (wasAnonymous ? nil : row.optionalText(3)) ?? row.optionalText(4) ?? ""
         return EventPartition.index(of: id, count: partition.count) == partition.index
     }

@@ -116,6 +116,11 @@ struct SQLiteEventLog: EventLog {
         }
     }
 
+    static func add(_ claim: ClaimFilter, to conditions: inout EventConditions, _ log: EventLogState?) {
+        guard log?.hasClaims == true else { return conditions.add("0") }
+        conditions.add(anyOf: claim.members.map { (ClaimFilter.sought(by: "instr"), .text($0)) })
+    }
+
     private func page(
         _ query: EventQuery, _ side: EventIndexReader.Side, limit: Int
     ) throws(GatewayError) -> EventPage {
@@ -176,6 +181,7 @@ struct SQLiteEventLog: EventLog {
         if let verdict = query.verdict {
             conditions.add(Self.condition(verdict, hasVerdicts: hasVerdicts))
         }
+        if let claim = query.claim { Self.add(claim, to: &conditions, log) }
         let statement = try sqlite.prepare(
             walk.select("\(EventPageBuilder.columns), \(EventPageBuilder.proofColumns(of: log))", conditions))
         try statement.bind(conditions.values)
@@ -186,12 +192,13 @@ struct SQLiteEventLog: EventLog {
 struct EventPageBuilder {
     static let columns = "seq, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body"
 
-    /// The columns of the verification result; the last is the request id as bytes. Nil stands for a file of
-    /// a version without verdicts.
+    /// The columns of the verification result; the last are the request id as bytes and the claims. Nil
+    /// stands for a file of a version without verdicts.
     static func proofColumns(of log: EventLogState?) -> String {
-        guard let log else { return "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL" }
+        guard let log else { return "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL" }
         let (key, uuid) = log.hasShortColumns ? (EventKeys.id, "request_uuid") : ("key_id", "NULL")
-        return "verdict, code, \(key), enforcement, dialect, request_id, token_id, \(uuid)"
+        return "verdict, code, \(key), enforcement, dialect, request_id, token_id, \(uuid), "
+            + (log.hasClaims ? "claims" : "NULL")
     }
 
     let limit: Int

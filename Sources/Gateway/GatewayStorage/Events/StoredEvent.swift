@@ -13,6 +13,7 @@ package struct StoredEvent: Sendable {
     package let body: [UInt8]
     private let knownVerdict: EventProof.Verdict?
     private let code: Int64?
+    private let claims: String?
     private let texts: EventTexts
 
     package init(
@@ -26,6 +27,7 @@ package struct StoredEvent: Sendable {
         self.body = body
         knownVerdict = proof?.verdict
         code = (proof?.code).map { Int64($0) }
+        claims = proof?.claims
         texts = EventTexts([
             messageID, type, userID, anonymousID, name, proof?.keyID, proof?.enforcement, proof?.dialect,
             proof?.requestID, proof?.tokenID,
@@ -39,6 +41,7 @@ package struct StoredEvent: Sendable {
         body = Array("null".utf8)
         knownVerdict = event.knownVerdict
         code = event.code
+        claims = nil
         self.texts = texts
     }
 
@@ -61,6 +64,7 @@ package struct StoredEvent: Sendable {
         body = row.blob(8)
         knownVerdict = row.optionalText(9).flatMap { EventProof.Verdict(rawValue: $0) }
         code = knownVerdict == nil ? nil : row.optionalInt64(10)
+        claims = knownVerdict == nil ? nil : row.optionalText(17)
         texts = EventTexts(row, columns: 1...5, knownVerdict == nil ? nil : 11...15, uuid: 16)
     }
 
@@ -76,15 +80,15 @@ package struct StoredEvent: Sendable {
             EventProof(
                 verdict: verdict, code: code.map { Int($0) }, keyID: texts[.keyID],
                 enforcement: texts[.enforcement], dialect: texts[.dialect] ?? "",
-                requestID: texts[.requestID] ?? "", tokenID: texts[.tokenID])
+                requestID: texts[.requestID] ?? "", tokenID: texts[.tokenID], claims: claims)
         }
     }
 
     /// `unknown` for events of a version without verdicts.
     package var verdict: String { knownVerdict?.rawValue ?? "unknown" }
 
-    /// Appends the event as a JSON object to `output`, with its position if given, and with `events_missed`
-    /// if it is the first after a gap.
+    /// Appends the event as a JSON object to `output`, with its position if given, with `events_missed` if it
+    /// is the first after a gap, and with `claims` if it has any.
     ///
     /// The body is copied byte for byte, so numbers and the order of members do not change. With `isLine`,
     /// line breaks between tokens are replaced by spaces.
@@ -112,6 +116,10 @@ package struct StoredEvent: Sendable {
             writer.text(#","type":"#, .type)
             writer.text(#","user_id":"#, .userID)
             writer.word(#","verdict":"#, verdict)
+        }
+        if let claims {
+            output.append(contentsOf: #","claims":"#.utf8)
+            output.append(contentsOf: claims.utf8)
         }
         output.append(UInt8(ascii: "}"))
     }

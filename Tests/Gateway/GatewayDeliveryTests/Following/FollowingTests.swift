@@ -1,6 +1,8 @@
+import CountersignCore
 import CountersignCrypto
 import CountersignGateway
 import CountersignGatewayTesting
+import CountersignJOSE
 import Foundation
 import GatewayModel
 import GatewayStorage
@@ -176,6 +178,33 @@ struct FollowingTests {
         #expect(ids(try bench.ask("GET", "events?after=" + next)) == [], "what was looked at is passed")
     }
 
+    @Test func aFilterHoldsForAKeptClaim() throws {
+        var policy = ClaimsPolicy()
+        policy.keptClaims = ["plan"]
+        try bench.fixture.apps.setPolicy(policy, for: "shop")
+        try bench.fixture.apps.setEnforcement(.required, for: "shop")
+        try bench.fixture.gateway.refreshApps()
+        for plan in ["pro", "free"] {
+            let token = try bench.fixture.signingKey.sign(claims: [
+                "sub": "user-1", "plan": .string(plan),
+                "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
+            ])
+            let headers = ["X-Write-Key": bench.fixture.writeKey, "Authorization": "Bearer " + token]
+            let answer = try bench.fixture.client().post(batch(trackEvent(plan)), headers: headers)
+            #expect(answer?.status == 200)
+        }
+        try bench.fixture.place.settle()
+        let answer = try bench.ask("GET", "events?claim=plan%3Dpro")
+        #expect(ids(answer) == ["pro"])
+        #expect(answer.body.contains(#""claims":{"plan":"pro"}"#))
+        for (filter, status) in [("plan", 400), ("plan=free", 201)] {
+            let made = try bench.ask(
+                "POST", "consumers", #"{"name":"c","filter":{"claim":"\#(filter)"}}"#)
+            #expect(made.status == status)
+        }
+        #expect(ids(try bench.ask("POST", "consumers/c/poll")) == ["free"])
+    }
+
     @Test func aTokenOfAReaderOpensOneAppAndNothingElse() throws {
         _ = try bench.fixture.apps.createApp(id: "kiosk")
         let other = try bench.fixture.apps.apiTokens.create(name: "o", scopes: ["reader"], appID: "kiosk")
@@ -258,7 +287,8 @@ struct FollowingTests {
         for (path, code) in [
             ("events?after=x", "422 position_malformed"), ("events?limit=0", "400 invalid_parameter"),
             ("events?limit=1001", "400 invalid_parameter"), ("events?wait=61", "400 invalid_parameter"),
-            ("events?verdict=good", "400 invalid_parameter"), ("events?type=foo", "400 invalid_parameter"),
+            ("events?verdict=good", "400 invalid_parameter"), ("events?claim=x", "400 invalid_parameter"),
+            ("events?type=foo", "400 invalid_parameter"),
             ("events?wait_seconds=1", "400 invalid_parameter"), ("events?foo", "400 invalid_parameter"),
             ("consumers?limit=1", "400 invalid_parameter"), ("consumers/b?x=", "400 invalid_parameter"),
             ("events?after=\(String(repeating: "1", count: 300))", "400 invalid_parameter"),

@@ -251,11 +251,15 @@ struct StreamWayTests {
     @Test func anIDWithALineBreakAddsNoHeaderField() throws {
         let event = StoredEvent(
             sequence: 1, messageID: "a\r\nNats-Rollup: all", type: "track", userID: nil, anonymousID: nil,
-            name: nil, timestampMilliseconds: 1, receivedMilliseconds: 1, proof: nil, body: [])
+            name: nil, timestampMilliseconds: 1, receivedMilliseconds: 1,
+            proof: EventProof(
+                verdict: .verified, dialect: "native", requestID: "r", claims: #"{"plan":"é\r\n"}"#), body: []
+        )
         let settings = try bench.create()
         let made = MessageTemplate(of: settings, try #require(settings.template)).make(
             event, try bench.storage.log.positions().of("shop"), after: 0)
         #expect(made.headers.allSatisfy { !$0.value.utf8.contains(10) && !$0.value.utf8.contains(13) })
         #expect(made.headers.contains { $0.value == "a%0d%0aNats-Rollup:%20all" })
+        #expect(made.headers.contains { $0 == ("Countersign-Claims", #"{"plan":"%c3%a9\r\n"}"#) })
     }
 }

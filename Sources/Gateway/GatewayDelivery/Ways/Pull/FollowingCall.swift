@@ -109,7 +109,14 @@ struct FollowingCall: Sendable {
             verdict: try Self.verdict(try text("verdict", longest: 20)),
             type: try Self.kind(try text("type", longest: 64)),
             name: try text("name", longest: Self.longestText),
-            userID: try text("user", longest: Self.longestText))
+            userID: try text("user", longest: Self.longestText),
+            claim: try Self.claim(try text("claim", longest: Self.longestText)))
+    }
+
+    private static func claim(_ text: String?) throws(FollowingError) -> ClaimFilter? {
+        guard let text else { return nil }
+        guard let filter = ClaimFilter(text) else { throw .invalid("claim", ClaimFilter.problem) }
+        return filter
     }
 
     private static func verdict(_ word: String?) throws(FollowingError) -> VerdictFilter? {
@@ -169,13 +176,14 @@ struct FollowingCall: Sendable {
     func filterOfBody() throws(FollowingError) -> EventFilter {
         guard let given = body["filter"], given != .null else { return EventFilter() }
         guard case .object(let members) = given,
-            members.keys.allSatisfy(["verdict", "type", "name", "user"].contains)
-        else { throw .invalid("filter", "must be an object with verdict, type, name or user") }
+            members.keys.allSatisfy(["verdict", "type", "name", "user", "claim"].contains)
+        else { throw .invalid("filter", "must be an object with verdict, type, name, user or claim") }
         return EventFilter(
             verdict: try Self.verdict(try Self.text("verdict", in: members, longest: 20)),
             type: try Self.kind(try Self.text("type", in: members, longest: 64)),
             name: try Self.text("name", in: members, longest: Self.longestText),
-            userID: try Self.text("user", in: members, longest: Self.longestText))
+            userID: try Self.text("user", in: members, longest: Self.longestText),
+            claim: try Self.claim(try Self.text("claim", in: members, longest: Self.longestText)))
     }
 
     /// The start position given by `from`, `time_ms` or `position`. Throws for more than one.

@@ -57,6 +57,7 @@ enum FollowingSchemas {
             ("wait", false, range(0, 60, 0)),
             ("verdict", false, ["enum": .array(VerdictFilter.words.map { .string($0) })]),
             ("type", false, kind), ("name", false, limitedText), ("user", false, limitedText),
+            ("claim", false, limitedText),
         ], answer: APIOperation.schema("EventStretch"), rejections: [422])
     static let list = operation(
         "List the consumers of an app",
@@ -94,6 +95,7 @@ enum FollowingSchemas {
             "verdict": optional("string"), "type": ["anyOf": [kind, ["type": "null"]]],
             "name": .object(["anyOf": .array([limitedText, ["type": "null"]])]),
             "user": .object(["anyOf": .array([limitedText, ["type": "null"]])]),
+            "claim": .object(["anyOf": .array([limitedText, ["type": "null"]])]),
         ],
     ]
     private static let eventList: JSONValue = [
@@ -109,6 +111,9 @@ enum FollowingSchemas {
         var properties: JSONObject = [
             "verdict": ["enum": .array(verdicts.map { .string($0) })], "code": optional("integer"),
             "body": .object([:]),
+            "claims": [
+                "type": "object", "additionalProperties": ["type": ["string", "number", "boolean"]],
+            ],
         ]
         for name in ["position", "message_id", "type"] { properties[name] = text }
         for name in ["seq", "timestamp_ms", "received_ms"] { properties[name] = number }

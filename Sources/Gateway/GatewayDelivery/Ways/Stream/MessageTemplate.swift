@@ -20,7 +20,7 @@ package struct MessageTemplate: Sendable {
 
     /// `last` is the sequence number of the preceding message, which the stream must have stored last.
     package func make(_ event: StoredEvent, _ positions: AppPositions, after last: Int64) -> StreamMessage {
-        StreamMessage(
+        var message = StreamMessage(
             subject: template.subject(
                 type: event.type, user: event.userID ?? event.anonymousID, hash: Self.hash),
             headers: [
@@ -29,6 +29,10 @@ package struct MessageTemplate: Sendable {
                 ("Countersign-Verdict", event.verdict),
                 ("Nats-Expected-Stream", stream), ("Nats-Expected-Last-Sequence", String(last)),
             ], body: event.body)
+        if let claims = event.proof?.claims {
+            message.headers.append(("Countersign-Claims", Self.header(claims)))
+        }
+        return message
     }
 
     /// 16 hexadecimal digits of an id's SHA-256.

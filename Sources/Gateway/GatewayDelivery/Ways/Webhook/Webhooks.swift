@@ -33,7 +33,7 @@ package struct Webhooks: WayKind {
             var route = DeliveryRoute(endpoint.consumer)
             route.filter = EventFilter(
                 verdict: endpoint.verdictFilter, type: endpoint.type, name: endpoint.name,
-                userID: endpoint.userID)
+                userID: endpoint.userID, claim: endpoint.claim.flatMap { ClaimFilter($0) })
             route.batchSize = endpoint.batchSize
             route.holdDays = endpoint.holdDays
             route.isPaused = endpoint.pause != nil
