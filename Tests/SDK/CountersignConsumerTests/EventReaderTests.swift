@@ -1,4 +1,5 @@
 import CountersignConsumer
+import CountersignCore
 import CountersignTesting
 import CountersignTransport
 import Foundation
@@ -35,14 +36,18 @@ struct EventReaderTests {
 
     @Test func filtersWithSpecialCharactersAreSent() async throws {
         let transport = GatewayScript.transport(
-            polls: GatewayScript.page(GatewayScript.event(1), next: "p1"), clock: clock)
-        let filter = EventFilter(verdict: .verified, type: "track", name: "a+b & c=é", userID: "u.1")
+            polls: GatewayScript.page(
+                GatewayScript.event(1, claims: #"{"b":true,"n":3,"r":1.5,"t":"é"}"#), next: "p1"),
+            clock: clock)
+        let filter = EventFilter(
+            verdict: .verified, type: "track", name: "a+b & c=é", userID: "u.1", claim: "plan=pro")
         var pages = try reader(transport, after: "p0", filter: filter).makeAsyncIterator()
-        _ = try await pages.next()
+        let event = try await pages.next()?.events.first
+        #expect(event?.claims == ["b": true, "n": 3, "r": 1.5, "t": "é"])
         #expect(
             transport.requests.first?.url.absoluteString
                 == "https://gateway.example/base/v1/apps/shop/events?after=p0&limit=7&wait=30&verdict=verified"
-                + "&type=track&name=a%2Bb%20%26%20c%3D%C3%A9&user=u.1")
+                + "&type=track&name=a%2Bb%20%26%20c%3D%C3%A9&user=u.1&claim=plan%3Dpro")
     }
 
     @Test func eventsThatAreGoneAreReported() async throws {

@@ -8,11 +8,14 @@ enum GatewayScript {
     static let endpoint = URL(string: "https://gateway.example/base") ?? URL(fileURLWithPath: "/")
     static let token = "csa_secret"
 
-    static func event(_ sequence: Int, body: String = #"{"type":"track"}"#) -> String {
+    static func event(
+        _ sequence: Int, body: String = #"{"type":"track"}"#, claims: String = "null"
+    ) -> String {
         #"""
         {"body":\#(body),"anonymous_id":null,"code":null,"dialect":"native","enforcement":"required","key_id":"2026",\#
         "message_id":"m-\#(sequence)","name":"Order","position":"p\#(sequence)","received_ms":1500,"request_id":null,\#
-        "seq":\#(sequence),"timestamp_ms":1000,"token_id":null,"type":"track","user_id":"user-1","verdict":"verified"}
+        "seq":\#(sequence),"timestamp_ms":1000,"token_id":null,"type":"track","user_id":"user-1","verdict":"verified",\#
+        "claims":\#(claims)}
         """#
     }
 

@@ -1,4 +1,4 @@
-internal import CountersignCore
+public import CountersignCore
 public import Foundation
 
 /// An event as the gateway has stored it.
@@ -54,6 +54,9 @@ public struct ConsumedEvent: Sendable {
     public let keyID: String?
     /// The `jti` of the user's token.
     public let tokenID: String?
+    /// The claims of the user's token that the app keeps: strings, numbers and booleans. Empty unless `verdict`
+    /// is `verified`.
+    public let claims: JSONObject
     /// The app's enforcement at the time of receipt.
     public let enforcement: String?
     /// The dialect of the event's request.
@@ -83,6 +86,24 @@ struct EventMembers: Decodable {
     let enforcement: String?
     let dialect: String?
     let request_id: String?
+    let claims: [String: Claim]?
+
+    struct Claim: Decodable {
+        let value: JSONValue
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if let flag = try? container.decode(Bool.self) {
+                value = .bool(flag)
+            } else if let number = try? container.decode(Int64.self) {
+                value = .integer(number)
+            } else if let number = try? container.decode(Double.self) {
+                value = .number(number)
+            } else {
+                value = .string(try container.decode(String.self))
+            }
+        }
+    }
 
     func event(body: Data) -> ConsumedEvent {
         ConsumedEvent(
@@ -91,6 +112,7 @@ struct EventMembers: Decodable {
             received: Milliseconds(received_ms).date,
             verdict: ConsumedEvent.Verdict(rawValue: verdict), code: code, userID: user_id,
             anonymousID: anonymous_id, name: name, keyID: key_id, tokenID: token_id,
+            claims: JSONObject((claims ?? [:]).map { ($0, $1.value) }, uniquingKeysWith: { $1 }),
             enforcement: enforcement, dialect: dialect, requestID: request_id, body: body)
     }
 }

@@ -8,14 +8,19 @@ public struct EventFilter: Sendable, Hashable {
     public var name: String?
     /// The user's id.
     public var userID: String?
+    /// A kept claim of the user's token, as `name=value`.
+    public var claim: String?
 
     /// Makes a filter.
     public init(
-        verdict: ConsumedEvent.Verdict? = nil, type: String? = nil, name: String? = nil, userID: String? = nil
+        verdict: ConsumedEvent.Verdict? = nil, type: String? = nil, name: String? = nil,
+        userID: String? = nil,
+        claim: String? = nil
     ) {
         self.verdict = verdict
         self.type = type
         self.name = name
         self.userID = userID
+        self.claim = claim
     }
 }

@@ -18,7 +18,7 @@ struct GatewayRequest: Sendable {
         let query: [(String, String?)] = [
             ("after", position), ("limit", String(limit)), ("wait", String(wait)),
             ("verdict", filter.verdict?.rawValue), ("type", filter.type), ("name", filter.name),
-            ("user", filter.userID),
+            ("user", filter.userID), ("claim", filter.claim),
         ]
         return GatewayRequest(
             method: "GET", path: "events",
