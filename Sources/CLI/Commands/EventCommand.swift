@@ -34,7 +34,7 @@ enum EventCommand {
     private static let follow = Flag(
         "follow", help: "keep printing new events until Ctrl-C; prints whole entries")
     private static let filters = [
-        user, messageID, requestID, type, name, verdict, unverified, since, until,
+        user, messageID, requestID, type, name, verdict, unverified, .claim, since, until,
     ]
 
     private static let list = Command(
@@ -63,6 +63,11 @@ enum EventCommand {
                 "RECEIVED": "received_ms", "VERDICT": "verdict", "TYPE": "type",
                 "NAME": Column { TerminalText.safe(String(($0["name"].text ?? "").prefix(80))) },
                 "USER": Column { TerminalText.safe($0["user_id"].text ?? $0["anonymous_id"].text ?? "") },
+                "CLAIMS": Column { event in
+                    (event["claims"].members ?? [:]).sorted { $0.key < $1.key }
+                        .map { "\(TerminalText.safe($0.key))=\(TerminalText.safe($0.value.shown))" }
+                        .joined(separator: " ")
+                },
                 "MESSAGE ID": "message_id",
             ],
             empty: isFiltered
@@ -156,12 +161,24 @@ enum EventCommand {
     }
 
     /// The bytes of an exported event's body, which is the first member. Not parsed, to keep its numbers as
-    /// written. The separator before the next member cannot occur inside a string.
+    /// written.
     private static func body(of line: [UInt8]) -> ArraySlice<UInt8>? {
-        let (start, end) = (Array(#"{"body":"#.utf8), Array(#","anonymous_id":"#.utf8))
+        let start = Array(#"{"body":"#.utf8)
         guard line.starts(with: start) else { return nil }
-        return stride(from: line.count - end.count, through: start.count, by: -1)
-            .first { line[$0..<($0 + end.count)].elementsEqual(end) }.map { line[start.count..<$0] }
+        var (depth, isText, isEscaped) = (0, false, false)
+        for index in start.count..<line.count {
+            switch line[index] {
+            case _ where isEscaped: isEscaped = false
+            case UInt8(ascii: "\\") where isText: isEscaped = true
+            case UInt8(ascii: "\""): isText.toggle()
+            case _ where isText: break
+            case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
+            case UInt8(ascii: "}"), UInt8(ascii: "]"): depth -= 1
+            case UInt8(ascii: ",") where depth == 0: return line[start.count..<index]
+            default: break
+            }
+        }
+        return nil
     }
 
     private static func printEntries(after position: String?, _ invocation: Invocation) async throws {
@@ -211,6 +228,7 @@ enum EventCommand {
                 "verdict",
                 invocation.isSet(unverified) ? "unverified" : try invocation.value(of: verdict)
             ),
+            ("claim", try invocation.value(of: .claim)),
             ("from_ms", from.map { String($0) }), ("to_ms", to.map { String($0) }),
         ]
     }

@@ -7,8 +7,10 @@ extension Flag {
         Flag("user", .text("ID"), completes: .users, help: "only this user's events"),
         Flag("type", .choice(EventKind.storedWords), help: "only events of this type"),
         Flag("name", .text("TEXT"), help: "only events with this name"),
-        Flag("verdict", .choice(VerdictFilter.words), help: "only events with this verdict"),
+        Flag("verdict", .choice(VerdictFilter.words), help: "only events with this verdict"), claim,
     ]
+
+    static let claim = Flag("claim", .text("NAME=VALUE"), help: "only events with this kept claim")
 }
 
 extension Invocation {

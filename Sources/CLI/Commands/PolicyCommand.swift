@@ -24,6 +24,9 @@ enum PolicyCommand {
         "typ", .text("NAMES"), help: "accepted values of typ, separated by commas: JWT, at+jwt")
     private static let userClaim = Flag(
         "user-claim", .text("NAME"), help: "the claim with the user's id, such as sub")
+    private static let keptClaims = Flag(
+        "keep-claim", .text("NAME"), mayBeEmpty: true, maximumCount: 8,
+        help: "a claim that is stored with each event; given again, further ones; empty: none")
     private static let preset = Flag(
         "preset", .choice(IdentityProvider.all.map(\.id)),
         help: "take the policy and the keys of an identity provider")
@@ -56,6 +59,9 @@ enum PolicyCommand {
                 "issuer": texts("issuer"),
                 "typ": Column { $0["typ"].joined() },
                 "user id": "user_claim",
+                "kept claims": Column {
+                    $0["kept_claims"].elements.isEmpty ? "-" : $0["kept_claims"].joined()
+                },
                 "required": Column { $0["required"].elements.isEmpty ? "-" : $0["required"].joined() },
             ])
     }
@@ -64,17 +70,19 @@ enum PolicyCommand {
         "policy set", summary: "Change what an app requires of its tokens",
         details: """
             Settings that are not given stay as they are. A running gateway has loaded the change when the command ends.
-            --preset sets all except the times, and follows the provider's keys in place of other published keys. Other flags
+            --preset sets all except the times and the kept claims, and follows the provider's keys in place of other published keys. Other flags
             override it. docs/guides/identity-providers.md has an example of each.
             """,
         positionals: [.app],
         flags: [
             preset, tenant, KeyCommand.allowPrivate, algorithms, leeway, lifetime, audience, issuer, types,
-            userClaim, required,
+            userClaim, required, keptClaims,
         ] + Flag.place,
         examples: [
             "Elliptic curves too, and clocks that differ little":
                 "countersign policy set shop --algorithms RS256,ES256 --leeway 5",
+            "Events by tenant: list them with --claim tenant=acme":
+                "countersign policy set shop --keep-claim tenant --keep-claim role",
             "For this audience only": "countersign policy set shop --audience braze --require aud",
             "Tokens of an identity provider":
                 "countersign policy set shop --preset auth0 --tenant example.eu.auth0.com --audience https://api.example.com",
@@ -103,6 +111,8 @@ enum PolicyCommand {
             let texts = invocation.values(of: flag)
             if !texts.isEmpty { changes[name] = .array(texts.map { .string($0) }) }
         }
+        let kept = invocation.values(of: keptClaims)
+        if !kept.isEmpty { changes["kept_claims"] = .array(kept.filter { !$0.isEmpty }.map { .string($0) }) }
         if let names = try list(invocation, types) { changes["typ"] = .array(names.map { .string($0) }) }
         if let name = try invocation.value(of: userClaim) { changes["user_claim"] = .string(name) }
         if let names = try list(invocation, required) {
@@ -140,7 +150,7 @@ enum PolicyCommand {
             query: [("tenant", tenant), ("audience", invocation.values(of: audience).first)]
         ).body
         var policy = known["policy"].members ?? [:]
-        for name in ["leeway_seconds", "maximum_lifetime_seconds"] { policy[name] = nil }
+        for name in ["leeway_seconds", "maximum_lifetime_seconds", "kept_claims"] { policy[name] = nil }
         return (policy, known["key_source"].text ?? "")
     }
 

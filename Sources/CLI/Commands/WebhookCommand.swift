@@ -27,6 +27,9 @@ enum WebhookCommand {
     private static let user = Flag(
         "user", .text("ID"), mayBeEmpty: true, completes: .users,
         help: "only this user's events: the id or the pseudonym; in an update, empty means everybody's")
+    private static let claim = Flag(
+        "claim", .text("NAME=VALUE"), mayBeEmpty: true,
+        help: "only events with this kept claim; in an update, empty means any")
     static let batch = Flag(
         "batch-size", .integer("N", 1...500), help: "most events in one delivery; 100 by default")
     private static let allowPrivate = Flag(
@@ -51,7 +54,7 @@ enum WebhookCommand {
     private static let hold = Flag(
         "hold-days", .duration(.days, 1...EventConsumerSettings.longestHold),
         help: "how many extra days retention waits for this webhook; none by default")
-    private static let filters = [verdict, type, name, user, batch, hold, allowPrivate]
+    private static let filters = [verdict, type, name, user, claim, batch, hold, allowPrivate]
 
     private static let list = Command(
         "webhook list", summary: "List an app's webhooks", positionals: [.app],
@@ -102,7 +105,7 @@ enum WebhookCommand {
         "Print a webhook and how far it has come", "Is it behind?",
         [
             "WEBHOOK": "id", "URL": "url", "VERDICT": "verdict", "TYPE": "type", "NAME": "name",
-            "USER": "user", "BATCH SIZE": "batch_size", "HOLDS DAYS": "hold_days",
+            "USER": "user", "CLAIM": "claim", "BATCH SIZE": "batch_size", "HOLDS DAYS": "hold_days",
             "COMMITTED": "committed_seq",
         ])
 
@@ -115,7 +118,9 @@ enum WebhookCommand {
     ) { invocation in
         var body = try members(invocation)
         if invocation.isSet(all) {
-            for name in ["verdict", "type", "name", "user"] where body[name] == nil { body[name] = .null }
+            for name in ["verdict", "type", "name", "user", "claim"] where body[name] == nil {
+                body[name] = .null
+            }
         }
         if let url = try invocation.value(of: newURL) { body["url"] = .string(url) }
         guard !body.isEmpty else {
@@ -280,7 +285,7 @@ enum WebhookCommand {
     /// The members of a change, from the given flags.
     private static func members(_ invocation: Invocation) throws -> JSONObject {
         var members: JSONObject = [:]
-        for flag in [verdict, type, name, user] {
+        for flag in [verdict, type, name, user, claim] {
             members[flag.name] = try invocation.value(of: flag).map { $0.isEmpty ? .null : .string($0) }
         }
         members["batch_size"] = try invocation.integer(of: batch).map { .integer(Int64($0)) }

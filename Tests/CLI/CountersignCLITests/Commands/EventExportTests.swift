@@ -1,7 +1,9 @@
 import CountersignCore
 import CountersignGatewayTesting
+import CountersignJOSE
 import CountersignSQLite
 import Foundation
+import GatewayModel
 import GatewayStorage
 import Testing
 
@@ -25,9 +27,12 @@ struct EventExportTests {
     }
 
     /// Starts the gateway, with an app whose events are read from it or from its data directory.
-    private func shellOfAnApp(_ isRemote: Bool) async throws -> Shell {
+    private func shellOfAnApp(
+        _ isRemote: Bool, set: (AppDirectory) throws -> Void = { _ in }
+    ) async throws -> Shell {
         let directory = try AppDirectory(dataDirectory: data)
         let key = try directory.createApp(id: "shop").writeKey
+        try set(directory)
         let token = try directory.apiTokens.create(name: "t", scopes: ["write"]).text
         let url = try await gateway.start().absoluteString
         let place =
@@ -35,6 +40,39 @@ struct EventExportTests {
             ? ["COUNTERSIGN_SERVER": url, "COUNTERSIGN_TOKEN": token] : ["COUNTERSIGN_DATA": data]
         return shell(
             place.merging(["COUNTERSIGN_WRITE_KEY": key, "COUNTERSIGN_URL": url]) { one, _ in one })
+    }
+
+    @Test(arguments: [false, true])
+    func claimsAreListedAndFilterExports(_ isRemote: Bool) async throws {
+        let key = try SigningKey.generate(.es256)
+        let shell = try await shellOfAnApp(isRemote) { directory in
+            _ = try directory.addKey(key.publicKey.pem, to: "shop")
+            var policy = ClaimsPolicy(algorithms: [.es256])
+            policy.keptClaims = ["anonymous_id", "plan"]
+            try directory.setPolicy(policy, for: "shop")
+            try directory.setEnforcement(.required, for: "shop")
+        }
+        var script = ""
+        for plan in ["pro", "free"] {
+            let token = try key.sign(claims: [
+                "sub": "ada", "plan": .string(plan), "anonymous_id": "{",
+                "exp": .integer(Int64(Date().timeIntervalSince1970 + 600)),
+            ])
+            script += """
+                curl -sSf -H "X-Write-Key: $COUNTERSIGN_WRITE_KEY" -H "Authorization: Bearer \(token)" \
+                    "$COUNTERSIGN_URL/v1/batch" >/dev/null \
+                    -d '{"batch":[{"type":"track","event":"\(plan)","messageId":"\(plan)","userId":"ada"}]}'
+
+                """
+        }
+        let run = try await shell.run(
+            script + "countersign event list shop --claim plan=pro\n"
+                + "countersign event export shop --claim plan=free")
+        #expect(run.status == 0, "\(run.talk)")
+        #expect(run.output.contains("anonymous_id={ plan=pro") && !run.output.contains("plan=free"))
+        #expect(
+            run.output.hasSuffix(#"{"type":"track","event":"free","messageId":"free","userId":"ada"}"# + "\n")
+        )
     }
 
     @Test(arguments: [false, true])

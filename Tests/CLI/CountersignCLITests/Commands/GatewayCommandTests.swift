@@ -265,12 +265,17 @@ struct GatewayCommandTests {
         #expect(await run("policy set shop --audience braze --require aud").0 == .done)
         #expect(
             await run("policy show shop --json").1.output
-                == #"{"algorithms":["RS256","ES256"],"audience":["braze"],"issuer":[],"leeway_seconds":5.0,"#
+                == #"{"algorithms":["RS256","ES256"],"audience":["braze"],"issuer":[],"kept_claims":[],"#
+                + #""leeway_seconds":5.0,"#
                 + #""maximum_lifetime_seconds":3600.0,"required":["aud"],"typ":["JWT"],"user_claim":"sub"}"#
                 + "\n")
         for bad in ["--algorithms HS256", "--algorithms none", "--require exp", "--leeway 301"] {
             #expect(await run("policy set shop \(bad)").0 == .usage)
         }
+        #expect(await run("policy set shop --keep-claim tenant --keep-claim plan").0 == .done)
+        #expect(await run("policy show shop --json").1.output.contains(#""kept_claims":["tenant","plan"]"#))
+        #expect(await run("policy set shop --keep-claim=").0 == .done)
+        #expect(await run("policy show shop --json").1.output.contains(#""kept_claims":[]"#))
         #expect(await run("policy set shop --max-lifetime 0").0 == .done)
         #expect(await run("policy show shop --json").1.output.contains(#""maximum_lifetime_seconds":null"#))
     }
