@@ -22,7 +22,7 @@ const VERDICTS = {
   unknown: ["Unknown", "neutral", "It was stored by a version that did not record verdicts."],
 };
 export const TYPES = ["track", "identify", "page", "screen", "group", "alias", "location"];
-const NAMES = ["user", "message_id", "request_id", "name", "type", "verdict"];
+const NAMES = ["user", "message_id", "request_id", "name", "type", "verdict", "claim"];
 
 export function events(context) {
   const { app, body, query, signal } = context;
@@ -34,7 +34,7 @@ export function events(context) {
     user: text("user", { "data-search": true, placeholder: operator ? "id or pseudonym" : "pseudonym" }), name: text("name"),
     type: select([["", "Any"], ...TYPES.map((word) => [word, word])], query.get("type") ?? ""),
     verdict: select([["", "Any"], ["unverified", "Unverified"], ...Object.entries(VERDICTS).map(([value, [label]]) => [value, label])], query.get("verdict") ?? ""),
-    message_id: text("message_id"), request_id: text("request_id"),
+    message_id: text("message_id"), request_id: text("request_id"), claim: text("claim", { placeholder: "name=value" }),
   };
   const from = time("from_ms");
   const to = time("to_ms");
@@ -97,6 +97,7 @@ export function events(context) {
         ["Type", item.type], ["User", mono(item.user_id)], ["Anonymous id", mono(item.anonymous_id)],
         ["Code", item.code && `${item.code} ${reason(item.code)}`], ["Enforcement then", item.enforcement && stateBadge(item.enforcement)],
         ["Key", mono(item.key_id)], ["Token id", mono(item.token_id)], ["Request id", mono(item.request_id)], ["Message id", mono(item.message_id)],
+        ...Object.entries(item.claims ?? {}).map(([name, value]) => [`Claim ${name}`, mono(String(value))]),
         ["Number", String(item.seq)], ["Position", mono(item.position)], ["Dialect", item.dialect],
       ].filter(([, value]) => value)),
       h("div", { class: "actions" },
@@ -141,7 +142,7 @@ export function events(context) {
   const { user, name, type, verdict, message_id: message, request_id: request } = inputs;
   replace(body, h("form", { class: "toolbar", onsubmit: (event) => { event.preventDefault(); search(); } },
     field("User", user), operator && field("Name", name), field("Type", type), field("Verdict", verdict),
-    operator && [field("Message id", message), field("Request id", request)],
+    operator && [field("Message id", message), field("Request id", request), field("Claim", inputs.claim)],
     field(`From (${zoneName()})`, from), field(`To (${zoneName()})`, to),
     h("button", { type: "submit", class: "button primary" }, "Search"), trouble, operator && h("div", { class: "push" }, csv, ndjson)), h("section", { class: "card" }, place), consumers(context), streams(context), files(context));
   search();

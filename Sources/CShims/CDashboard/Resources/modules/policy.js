@@ -36,7 +36,8 @@ export function policy(context) {
     const life = durationInput(rules.maximum_lifetime_seconds, { label: "Maximum token lifetime", name: "maximum_lifetime_seconds", placeholder: "no limit", disabled: readonly });
     const lines = (name) => h("textarea", { name, rows: Math.max(2, rules[name].length), placeholder: "not checked", disabled: readonly, spellcheck: "false" }, rules[name].join("\n"));
     const listed = (input) => input.value.split("\n").map((line) => line.trim()).filter(Boolean);
-    const [audience, issuer] = [lines("audience"), lines("issuer")];
+    const [audience, issuer, kept] = [lines("audience"), lines("issuer"), lines("kept_claims")];
+    kept.placeholder = "none";
     const uid = h("input", { type: "text", name: "user_claim", value: rules.user_claim, required: true, maxlength: 256, disabled: readonly, spellcheck: "false" });
     const why = h("p", { class: "hint", id: "required-why" }, "A claim can be required once there is something to compare it with: set an audience or an issuer first.");
     const boxes = ["aud", "iss", "typ"].map((name) => tick("required", name, h("code", {}, name)));
@@ -63,6 +64,7 @@ export function policy(context) {
       card("Audience and issuer", h("div", { class: "grid-form" }, field("Audience (aud)", audience, "One a line; a token must have one of them."), field("Issuer (iss)", issuer, "One a line."), field("User id", uid, "The claim that names the user, such as sub.")),
         h("fieldset", { class: "spaced" }, h("legend", {}, "Types (typ)"), ["JWT", "at+jwt"].map((name) => tick("typ", name, h("code", {}, name)))),
         h("fieldset", { class: "spaced" }, h("legend", {}, "Must be present"), boxes, why)),
+      card("Claims kept with events", field("Names", kept, "One a line, at most 8, such as tenant or plan. Texts up to 256 bytes, numbers and booleans of a verified token are stored with each event.")),
     ], !readonly && "Save the policy", () => api.put(base, read(), etag), async () => { await part.reload(); toast("The policy is saved and in force.", { tone: "good" }); }, {
       ask: () => {
         const weaker = weakened(rules, read());
@@ -70,7 +72,7 @@ export function policy(context) {
       } });
     const read = () => ({
       algorithms: chosen("algorithms"), leeway_seconds: leeway.read(), required: chosen("required"),
-      maximum_lifetime_seconds: life.read(), audience: listed(audience), issuer: listed(issuer), typ: chosen("typ"), user_claim: uid.value.trim(),
+      maximum_lifetime_seconds: life.read(), audience: listed(audience), issuer: listed(issuer), typ: chosen("typ"), user_claim: uid.value.trim(), kept_claims: listed(kept),
     });
     const chosen = (name) => [...form.querySelectorAll(`input[name=${name}]:checked`)].map((box) => box.value);
     // Saves the requirements of Braze's page. The issuer stays, because the SDK API key is not known here.
@@ -110,8 +112,8 @@ export function policy(context) {
       const query = { tenant: tenant.value.trim(), audience: audience.disabled ? "" : audience.value.trim() };
       const found = await api.get(path("identity-providers", which.value), Object.fromEntries(Object.entries(query).filter(([, value]) => value)));
       const [now, source] = [await api.read(base), await api.read(path("apps", context.app.id, "key-source"))];
-      const { leeway_seconds, maximum_lifetime_seconds } = now.data;
-      await api.put(base, { ...found.policy, leeway_seconds, maximum_lifetime_seconds }, now.etag);
+      const { leeway_seconds, maximum_lifetime_seconds, kept_claims } = now.data;
+      await api.put(base, { ...found.policy, leeway_seconds, maximum_lifetime_seconds, kept_claims }, now.etag);
       await api.put(path("apps", context.app.id, "key-source"), { sources: [{ url: found.key_source }] }, source.etag);
     });
     if (done) { await part.reload(); toast("The policy is saved and in force; the keys are fetched now.", { tone: "good" }); }
