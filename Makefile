@@ -1,6 +1,6 @@
 # All that a fresh machine needs is `make demo` or `make test`.
 .DEFAULT_GOAL := help
-.PHONY: help setup build countersign demo test check lint format docs libcountersign install clients conformance browser web torture fuzz bench release
+.PHONY: help setup build countersign demo test check lint format docs libcountersign install clients conformance browser web torture fuzz bench release release-check
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -56,7 +56,8 @@ install: .build/libcountersign/countersign.pc ## Install libcountersign as make 
 
 # MARK: Develop
 
-setup: ## Install the missing system packages
+# Installs the missing system packages.
+setup:
 	@scripts/setup.sh
 
 build: setup ## Build the debug products
@@ -131,5 +132,10 @@ bench: ## Measure verification and the gateway (release build)
 
 # MARK: Release
 
-release: setup ## Build the files of a release into .build/release-files: Linux program, checksums, list of parts
-	@scripts/release-files.sh
+release: setup ## Build the files of a release into .build/release-files (RELEASE_KEY=path signs them)
+	@scripts/setup.sh release
+	@$(TOOLS) release
+
+release-check: setup ## Check that a second run makes equal files, and install each in a fresh root without Swift (needs root)
+	@scripts/setup.sh release
+	@$(TOOLS) release check

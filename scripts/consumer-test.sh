@@ -1,6 +1,6 @@
 #!/bin/sh
 # Adds this package to another one as an app does, by URL and version, and builds that with both of SwiftPM's build systems:
-# its own and Xcode's. Uncommitted changes are included.
+# its own and Xcode's. Takes the source archive of a release (ARCHIVE=path), or the working tree with uncommitted changes.
 # usage: consumer-test.sh [native|swiftbuild]...
 set -eu
 cd "$(dirname "$0")/.."
@@ -16,13 +16,19 @@ unset COUNTERSIGN_STRICT
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/countersign" "$folder/app"
-git ls-files --cached --others --exclude-standard | while read -r file; do
-    [ ! -e "$file" ] || printf '%s\n' "$file"
-done | tar -cf - -T - | tar -xf - -C "$folder/countersign"
+version="$(sed -n 's/.*countersignVersion = "\(.*\)"/\1/p' Sources/SDK/CountersignCore/Version.swift)"
+if [ -n "${ARCHIVE:-}" ]; then
+    tar -xzf "$ARCHIVE" --strip-components=1 -C "$folder/countersign"
+else
+    git ls-files --cached --others --exclude-standard | while read -r file; do
+        [ ! -e "$file" ] || printf '%s\n' "$file"
+    done | tar -cf - -T - | tar -xf - -C "$folder/countersign"
+fi
 git -C "$folder/countersign" init -q
 git -C "$folder/countersign" add -A
 git -C "$folder/countersign" -c user.name=test -c user.email=test@example.com commit -q -m "a release"
-git -C "$folder/countersign" tag 1.0.0
+git -C "$folder/countersign" tag "$version"
+git clone -q --bare "$folder/countersign" "$folder/countersign.git"
 
 cat >"$folder/app/Package.swift" <<END
 // swift-tools-version: 6.0
@@ -30,7 +36,7 @@ import PackageDescription
 
 let package = Package(
     name: "app", platforms: [.macOS(.v13), .iOS(.v15)],
-    dependencies: [.package(url: "file://$folder/countersign", from: "1.0.0")],
+    dependencies: [.package(url: "file://$folder/countersign.git", from: "$version")],
     targets: [
         .executableTarget(
             name: "App",

@@ -28,8 +28,8 @@ else
     echo "packaging-test: no systemd-analyze here; the unit is not checked"
 fi
 
-# The unit and the image use only variables and commands that exist.
-for variable in $(grep -hoE 'COUNTERSIGN_[A-Z_]+' packaging/countersign.service packaging/Containerfile | sort -u); do
+# The variables of the unit, of its settings and of the image are settings of the program.
+for variable in $(grep -hoE 'COUNTERSIGN_[A-Z_]+' packaging/countersign.service packaging/debian/countersign.conf packaging/Containerfile | sort -u); do
     grep -q "\`$variable\`" docs/reference/settings.md || fail "$variable is no setting"
 done
 

@@ -1,15 +1,14 @@
 #!/bin/sh
-# Installs the gateway as docs/operating/install.md says, into a Debian of its own that is booted with systemd, and runs it there:
-# the binary with Swift's libraries inside, the packages of packaging/Containerfile, the unit of packaging/.
+# Installs the Debian package into a Debian of its own that is booted with systemd, and runs, upgrades, removes and purges it there.
 # Needs root, Linux, and Debian's packages.
+# usage: service-test.sh [PACKAGE.deb]
 set -eu
 cd "$(dirname "$0")/.."
 
 [ "$(id -u)" -eq 0 ] || { echo "service-test: it needs root" >&2; exit 1; }
 command -v debootstrap >/dev/null 2>&1 || apt-get install -y -qq --no-install-recommends debootstrap >/dev/null
 
-scratch="${SCRATCH_PATH:-.build-static}"
-swift build -c release --static-swift-stdlib --product countersign-cli --scratch-path "$scratch"
+[ $# -gt 0 ] || set -- "$(python3 -B -m tools release deb)"
 root="$(mktemp -d /var/tmp/countersign-service.XXXXXX)"
 chmod 755 "$root"
 init=""
@@ -19,17 +18,19 @@ cleanup() {
 }
 trap cleanup EXIT
 
-packages="$(sed -n '/bookworm-slim/,$p' packaging/Containerfile | grep -oE '(^| )(ca-certificates|lib[a-z0-9+.-]+|zlib1g)' | tr -d ' ' | sort -u | paste -sd, -)"
-debootstrap --variant=minbase --include="systemd,systemd-sysv,curl,$packages" bookworm "$root" >"$root.log" 2>&1 ||
+debootstrap --variant=minbase --include=systemd,systemd-sysv,curl bookworm "$root" >"$root.log" 2>&1 ||
     { tail -n 5 "$root.log" >&2; exit 1; }
 rm -f "$root.log"
-install -m 0755 "$scratch/release/countersign-cli" "$root/usr/local/bin/countersign"
-install -m 0644 packaging/countersign.service "$root/etc/systemd/system/"
-install -d -m 0750 "$root/etc/countersign" "$root/old"
-cat >"$root/etc/countersign/environment" <<'END'
-COUNTERSIGN_PUBLIC_URL=https://collect.example
-COUNTERSIGN_TRUSTED_PROXIES=127.0.0.1
-END
+cp "$1" "$root/countersign.deb"
+# The same package under a later version.
+dpkg-deb --raw-extract "$1" "$root/later"
+sed -i 's/^Version: .*/&+later/' "$root/later/DEBIAN/control"
+dpkg-deb --root-owner-group -Zxz -z1 --build "$root/later" "$root/later.deb" >/dev/null
+rm -r "$root/later"
+cp /etc/resolv.conf "$root/etc/"
+mkdir "$root/old"
+chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends /countersign.deb >"$root/apt.log" 2>&1 ||
+    { tail -n 5 "$root/apt.log" >&2; exit 1; }
 
 # A container whose first process is systemd. In a chroot the unit could not use PrivateUsers.
 cat >"$root/boot.sh" <<END
@@ -69,10 +70,7 @@ fail() {
 ready() { curl -fsS --retry 20 --retry-delay 1 --retry-all-errors -o /dev/null http://127.0.0.1:8787/readyz 2>/dev/null || fail "not ready: $1"; }
 c() { runuser -u countersign -- env COUNTERSIGN_DATA=/var/lib/countersign countersign "$@"; }
 until systemctl list-units >/dev/null 2>&1; do sleep 0.2; done
-useradd --system --home-dir /var/lib/countersign --shell /usr/sbin/nologin countersign
-systemctl daemon-reload
-systemctl enable --now countersign 2>/dev/null || fail "it does not start"
-ready "at first"
+ready "after the boot"
 
 cd /tmp
 key="$(c app create shop 2>/dev/null)"
@@ -90,19 +88,51 @@ ready "after SIGKILL"
 [ "$(c event list shop --json | grep -c '"message_id"')" -ge 1 ] || fail "the event is gone"
 
 # After an invalid setting the service must not be restarted.
-echo COUNTERSIGN_PORT=x >>/etc/countersign/environment
+echo COUNTERSIGN_PORT=x >>/etc/countersign/countersign.conf
 systemctl restart countersign 2>/dev/null || true
 sleep 4
 [ "$(systemctl show -p ExecMainStatus --value countersign)" = 2 ] || fail "a wrong setting ends with another status"
 [ "$(systemctl is-active countersign)" = failed ] || fail "it is started again with a wrong setting"
-sed -i '$d' /etc/countersign/environment
+sed -i '$d' /etc/countersign/countersign.conf
 systemctl reset-failed countersign
 systemctl start countersign
 ready "after the correction"
 systemctl stop countersign
 [ "$(systemctl show -p Result --value countersign)" = success ] || fail "it does not stop in peace"
 [ "$(stat -c '%U %a' /var/lib/countersign)" = "countersign 700" ] || fail "the data directory is open to others"
-[ -z "$(find /var/lib/countersign ! -user countersign)" ] || fail "a file belongs to somebody else"
+[ -z "$(find /var/lib/countersign ! -user countersign)" ] || fail "a file belongs to another user"
+
+# A changed setting stays, and dpkg asks nothing.
+systemctl start countersign
+echo COUNTERSIGN_BACKUP_KEEP=3 >>/etc/countersign/countersign.conf
+before="$(systemctl show -p MainPID --value countersign)"
+dpkg -i /later.deb </dev/null >/dev/null 2>&1 || fail "the upgrade fails"
+ready "after the upgrade"
+[ "$(systemctl show -p MainPID --value countersign)" != "$before" ] || fail "the upgrade does not restart it"
+grep -q BACKUP_KEEP=3 /etc/countersign/countersign.conf || fail "the upgrade changes the settings"
+count() { c event list shop --json | grep -c '"message_id"'; }
+[ "$(count)" = 1 ] || fail "the upgrade loses an event"
+
+# dpkg downgrades, but the program rejects the database of a later version (bytes 60 to 63 are the schema's version) and changes nothing.
+dpkg -i /countersign.deb </dev/null >/dev/null 2>&1 || fail "dpkg does not downgrade"
+systemctl stop countersign
+cp -p /var/lib/countersign/events.sqlite /tmp/kept
+printf '\0\0\377\377' | dd of=/var/lib/countersign/events.sqlite bs=1 seek=60 conv=notrunc 2>/dev/null
+before="$(sha256sum </var/lib/countersign/events.sqlite)"
+systemctl start countersign 2>/dev/null || true
+sleep 4
+[ "$(systemctl is-active countersign)" = failed ] || fail "it starts with the database of a later version"
+[ "$(sha256sum </var/lib/countersign/events.sqlite)" = "$before" ] || fail "it changes the database of a later version"
+cp -p /tmp/kept /var/lib/countersign/events.sqlite
+
+dpkg -r countersign >/dev/null 2>&1 || fail "it cannot be removed"
+[ "$(systemctl is-active countersign)" = inactive ] || fail "the service runs after the removal"
+[ -s /var/lib/countersign/events.sqlite ] && [ -s /etc/countersign/countersign.conf ] || fail "the removal deletes data"
+dpkg -i /countersign.deb </dev/null >/dev/null 2>&1
+ready "after another installation"
+[ "$(count)" = 1 ] || fail "the event is gone after another installation"
+dpkg -P countersign >/dev/null 2>&1 || fail "it cannot be purged"
+[ ! -e /var/lib/countersign ] && [ ! -e /etc/countersign/countersign.conf ] || fail "the purge leaves data"
 END
 timeout 180 nsenter -t "$init" -m -p -u -i -C -n -r -w sh /check.sh
-echo "service-test: starts, reloads, comes back after SIGKILL, gives up on a wrong setting, stops"
+echo "service-test: starts, reloads, comes back after SIGKILL, gives up on a wrong setting, stops, is upgraded, removed and purged"

@@ -90,6 +90,13 @@ jvm)
     need "command -v javac" openjdk-17-jdk-headless openjdk@17
     need "command -v kotlinc" kotlin kotlin
     ;;
+release)
+    for program in buildah debootstrap lintian mmdebstrap; do need "PATH=\$PATH:/usr/sbin command -v $program" $program -; done
+    need "command -v dpkg-shlibdeps" dpkg-dev -
+    need "command -v npm" npm node
+    need "command -v javac" openjdk-17-jdk-headless openjdk@17
+    need "python3 -c 'import venv, ensurepip'" python3-venv -
+    ;;
 screenshots) need "ls /usr/lib/*/faketime/libfaketimeMT.so.1" libfaketime - ;;
 esac
 case "${1:-}" in browser | venv) need "python3 -c 'import venv, ensurepip'" python3-venv - ;; esac

@@ -16,8 +16,11 @@ OK, CLOSED, FORKED, INVALID = range(4)
 
 @functools.lru_cache(maxsize=None)
 def library() -> ctypes.CDLL:
-    """The library: where COUNTERSIGN_LIBRARY says, or where the system finds it."""
-    path = os.environ.get("COUNTERSIGN_LIBRARY") or ctypes.util.find_library("countersign")
+    """The library that COUNTERSIGN_LIBRARY names, else the one in this package, else the system's."""
+    path = os.environ.get("COUNTERSIGN_LIBRARY")
+    if not path:
+        packaged = os.path.join(os.path.dirname(__file__), "libcountersign.so")
+        path = packaged if os.path.exists(packaged) else ctypes.util.find_library("countersign")
     if not path:
         raise OSError("libcountersign was not found; install it (make install, then ldconfig), or name it with "
                       "COUNTERSIGN_LIBRARY")

@@ -1,6 +1,11 @@
 package dev.countersign;
 
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -22,7 +27,31 @@ final class Native {
 
     static {
         String path = System.getProperty("countersign.library");
-        if (path != null) System.load(path); else System.loadLibrary("countersign_jni");
+        if (path != null) System.load(path); else if (!loadPackaged()) System.loadLibrary("countersign_jni");
+    }
+
+    /** Loads the libraries of the jar from a temporary folder. Returns false if the jar has none. */
+    private static boolean loadPackaged() {
+        String[] names = {"libcountersign.so.0.1", "libcountersign_jni.so"};
+        if (Native.class.getResource(names[1]) == null) return false;
+        try {
+            Path folder = Files.createTempDirectory("countersign-");
+            try {
+                for (String name : names) {
+                    try (InputStream library = Native.class.getResourceAsStream(name)) {
+                        Files.copy(library, folder.resolve(name));
+                    }
+                }
+                System.load(folder.resolve(names[1]).toString());
+                return true;
+            } finally {
+                // A loaded library needs its file no longer.
+                for (String name : names) Files.deleteIfExists(folder.resolve(name));
+                Files.deleteIfExists(folder);
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
     }
 
     private Native() {}
