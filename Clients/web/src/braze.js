@@ -22,16 +22,17 @@ let lastSubscription = 0;
 
 /**
  * @param {string} apiKey The app's write key.
- * @param {{ baseUrl: string, enableSdkAuthentication?: boolean }} options `baseUrl`: the gateway, a host or a URL.
+ * @param {{ baseUrl: string, enableSdkAuthentication?: boolean, appVersion?: string }} options `baseUrl`: the gateway, a host or a URL.
+ *   `appVersion`: the app's own version.
  * @param {import('./types.js').Platform} [platform] For tests.
  * @returns {boolean} False if the configuration is invalid; then nothing is recorded.
  */
-export function initialize(apiKey, { baseUrl, enableSdkAuthentication = false }, platform) {
+export function initialize(apiKey, { baseUrl, enableSdkAuthentication = false, appVersion }, platform) {
   if (client) return true;
   isAuthenticating = enableSdkAuthentication;
   try {
     const endpoint = /^https?:/i.test(baseUrl) ? baseUrl : `https://${baseUrl}`;
-    client = new Countersign({ endpoint, writeKey: apiKey }, platform);
+    client = new Countersign({ endpoint, writeKey: apiKey, context: { appVersion } }, platform);
   } catch (error) {
     log(error);
   }

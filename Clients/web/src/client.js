@@ -60,6 +60,11 @@ export class Countersign {
   #userId = '';
   #sessionId = '';
   #hiddenAt = 0;
+  /**
+   * Members of every event's `context`.
+   * @type {Record<string, any>}
+   */
+  #context;
   #dropped = 0;
   /** @type {{ row: NewRow, resolve: (receipt: Receipt) => void }[]} */
   #unsaved = [];
@@ -90,7 +95,7 @@ export class Countersign {
    * @param {import('./types.js').Platform} [platform] For tests.
    */
   constructor(configuration, platform = browser()) {
-    const { endpoint, writeKey, tokenProvider } = configuration;
+    const { endpoint, writeKey, tokenProvider, context } = configuration;
     if (!/^https?:\/\/[^/]/i.test(endpoint)) throw invalid('endpoint is no http URL');
     if (!/^[!-~]+$/.test(writeKey)) throw invalid('writeKey is no ASCII');
     const { clock, random } = (this.#platform = platform);
@@ -130,6 +135,8 @@ export class Countersign {
     this.#engine.isHidden = platform.isHidden();
     this.#channel = platform.channel(name, (message) => this.#hear(message));
     this.#offPage = platform.onPage((event) => this.#onPage(event));
+    this.#context = { app: { version: context?.appVersion, build: context?.appBuild }, ...platform.facts() };
+    for (const part in this.#context) if (context?.parts?.includes(/** @type {any} */ (part)) === false) delete this.#context[part];
     this.#sessionId = this.#newId();
     this.#hold(this.#start(name));
   }
@@ -329,7 +336,7 @@ export class Countersign {
 
   /** @param {{ messageId: string, json: string }} event @returns {NewRow} */
   #row({ messageId, json }, userId = this.#userId) {
-    const context = { library: { name: 'countersign-web', version }, sessionId: this.#sessionId };
+    const context = { library: { name: 'countersign-web', version }, ...this.#context, sessionId: this.#sessionId };
     const who = userId ? { userId } : { anonymousId: this.#anonymousId };
     const body = wellFormed(`${json.slice(0, -1)},${JSON.stringify({ ...who, context }).slice(1)}`);
     const bytes = new TextEncoder().encode(body).length;

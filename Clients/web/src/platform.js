@@ -15,6 +15,7 @@ export function browser() {
       },
     },
     random: () => Math.random(),
+    facts: () => ({ os: { name: /** @type {any} */ (navigator).userAgentData?.platform ?? navigator.platform }, locale: navigator.language }),
     async send({ url, headers, body, keepalive, signal }) {
       const request = { method: 'POST', headers, body, keepalive, signal, credentials: 'omit', redirect: 'manual' };
       const response = await fetch(url, /** @type {RequestInit} */ (request)).catch(() => {

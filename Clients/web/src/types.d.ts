@@ -38,6 +38,13 @@ export interface Configuration {
   writeKey: string;
   /** Called when a token is missing, expires or is rejected by the server. */
   tokenProvider?: TokenProvider;
+  /** The facts about the app and the browser that each event carries. */
+  context?: {
+    /** The parts that events carry, besides the client's name and version. Default: all. */
+    parts?: ('app' | 'os' | 'locale')[];
+    /** The app's version and build. */
+    appVersion?: string; appBuild?: string;
+  };
 }
 
 /** Where a recorded event is stored. */
@@ -202,6 +209,8 @@ export interface TransportRequest { url: string; headers: Record<string, string>
 export interface Platform {
   clock: Clock;
   random(): number;
+  /** The members of `context` that the browser knows. */
+  facts(): object;
   /** Rejects with a `Problem` if there is no answer. */
   send(request: TransportRequest): Promise<TransportResponse>;
   /** Throws or returns null if the browser has no storage. */

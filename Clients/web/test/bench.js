@@ -166,6 +166,7 @@ export class Bench {
     return {
       clock: this.clock,
       random: () => 1,
+      facts: () => ({ os: { name: 'Linux' }, locale: 'de-DE' }),
       send: async (request) => {
         if (tab.isDead) return new Promise(() => {});
         const answer = this.gateway.answer(request);

@@ -40,6 +40,20 @@ test('events arrive once, in order, under their user and token', async () => {
   assert.equal(order.context.sessionId, (await client.snapshot()).sessionId);
 });
 
+test('events carry facts about the app and the browser, except parts that are left out', async () => {
+  const bench = new Bench({ context: { appVersion: '2.1', appBuild: '17' } });
+  const client = bench.client();
+  await client.track('all');
+  await client.close();
+  bench.configuration.context.parts = ['app'];
+  const second = bench.client();
+  await second.track('app only');
+  await second.flush();
+  const [all, some] = [...bench.gateway.stored.values()].map(({ context: { sessionId, library, ...facts } }) => facts);
+  assert.deepEqual(all, { app: { version: '2.1', build: '17' }, os: { name: 'Linux' }, locale: 'de-DE' });
+  assert.deepEqual(some, { app: { version: '2.1', build: '17' } });
+});
+
 test('a receipt says that the event is on disk, and the id that the server knows it by', async () => {
   const bench = new Bench();
   const client = bench.client();

@@ -8,13 +8,15 @@
  */
 /**
  * @param {string} apiKey The app's write key.
- * @param {{ baseUrl: string, enableSdkAuthentication?: boolean }} options `baseUrl`: the gateway, a host or a URL.
+ * @param {{ baseUrl: string, enableSdkAuthentication?: boolean, appVersion?: string }} options `baseUrl`: the gateway, a host or a URL.
+ *   `appVersion`: the app's own version.
  * @param {import('./types.js').Platform} [platform] For tests.
  * @returns {boolean} False if the configuration is invalid; then nothing is recorded.
  */
-export function initialize(apiKey: string, { baseUrl, enableSdkAuthentication }: {
+export function initialize(apiKey: string, { baseUrl, enableSdkAuthentication, appVersion }: {
     baseUrl: string;
     enableSdkAuthentication?: boolean;
+    appVersion?: string;
 }, platform?: import("./types.js").Platform | undefined): boolean;
 /**
  * Sets the current user.
