@@ -46,8 +46,8 @@ let optionalFeatures: [SwiftSetting] =
     (hasNATS ? [.define("NATS")] : []) + (hasPostgreSQL ? [.define("POSTGRESQL")] : [])
 
 let systemLibraries: [Target] = [
-    // System libraries, from the distribution. SQLite is the platform's own wherever the SDK runs: pkg-config would
-    // hand an iOS build the paths of the Mac that it runs on.
+    // System libraries, from the distribution. SQLite and zlib are the platform's own wherever the SDK runs:
+    // pkg-config would hand an iOS build the paths of the Mac that it runs on.
     .systemLibrary(name: "CSQLite", path: "Sources/CShims/CSQLite"),
     .systemLibrary(
         name: "COpenSSL", path: "Sources/CShims/COpenSSL", pkgConfig: "openssl",
@@ -55,9 +55,7 @@ let systemLibraries: [Target] = [
     .systemLibrary(
         name: "CCurl", path: "Sources/CShims/CCurl", pkgConfig: "libcurl",
         providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
-    .systemLibrary(
-        name: "CZlib", path: "Sources/CShims/CZlib", pkgConfig: "zlib",
-        providers: [.apt(["zlib1g-dev"]), .brew(["zlib"])]),
+    .systemLibrary(name: "CZlib", path: "Sources/CShims/CZlib"),
     .systemLibrary(
         name: "CZstd", path: "Sources/CShims/CZstd", pkgConfig: "libzstd",
         providers: [.apt(["libzstd-dev"]), .brew(["zstd"])]),
@@ -72,7 +70,7 @@ let systemLibraries: [Target] = [
 let sdk: [Target] = [
     // Shared by the SDK and the gateway.
     .target(
-        name: "CountersignCore", path: "Sources/SDK/CountersignCore",
+        name: "CountersignCore", dependencies: ["CZlib"], path: "Sources/SDK/CountersignCore",
         swiftSettings: strict + optimizedAlways),
     .target(
         name: "CountersignSQLite", dependencies: ["CountersignCore", "CSQLite"],

@@ -68,17 +68,19 @@ for file in Examples/NotesApp/Sources/*.swift; do
     sed 's/#if DEBUG/#if true/' "$file" >"$sources/NotesApp/$(basename "$file")"
 done
 
-# C modules: SQLite, and the header of `libcountersign`.
-mkdir "$folder/c" "$folder/c/sqlite"
+# C modules: SQLite, zlib, and the header of `libcountersign`.
+mkdir "$folder/c" "$folder/c/sqlite" "$folder/c/zlib"
 cp Tests/Apple/sqlite-shim.h "$folder/c/sqlite/shim.h"
 echo 'module CSQLite [system] { header "shim.h" export * }' >"$folder/c/sqlite/module.modulemap"
+cp Tests/Apple/zlib-shim.h "$folder/c/zlib/shim.h"
+echo 'module CZlib [system] { header "shim.h" export * }' >"$folder/c/zlib/module.modulemap"
 cp -r Sources/SDK/CCountersign/include "$folder/c/CCountersign"
 echo 'module CCountersign { header "countersign.h" export * }' >"$folder/c/CCountersign/module.modulemap"
 
 check() {
     built="$folder/$1"
     mkdir "$built"
-    compile="swiftc -frontend -target arm64-apple-$1 -sdk $sdk -I $sdk -I $built -I $folder/c/sqlite -I $folder/c/CCountersign
+    compile="swiftc -frontend -target arm64-apple-$1 -sdk $sdk -I $sdk -I $built -I $folder/c/sqlite -I $folder/c/zlib -I $folder/c/CCountersign
         -resource-dir $resources -module-cache-path $built/cache -swift-version 6 -disable-objc-interop -parse-as-library
         -plugin-path $resources/host/plugins"
     for module in Darwin Dispatch os Foundation CryptoKit CoreLocation Security SwiftUI; do

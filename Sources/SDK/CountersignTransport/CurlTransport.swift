@@ -11,6 +11,7 @@
     public final class CurlTransport: HTTPTransport {
         private let queue = DispatchQueue(label: "countersign.transport")
         private let session: CurlSession
+        private let compression = RequestCompression()
 
         /// Makes a transport.
         ///
@@ -22,7 +23,9 @@
 
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
         public func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {
-            try await perform(CurlExchange(request: request))
+            try await compression.send(request) { (request) async throws(HTTPTransportError) in
+                try await self.perform(CurlExchange(request: request))
+            }
         }
 
         /// Sends `request` and hands the body of an answer of 200 on as it comes; the body of any other is read whole.

@@ -17,6 +17,8 @@ public struct TransportRequest: Sendable, CustomStringConvertible {
     public let timeout: TimeInterval
     /// The body of a longer answer, in bytes, is truncated (`TransportResponse.isTruncated`).
     public let maximumResponseBytes: Int
+    /// Whether the SDK's own transports may compress the body with gzip.
+    package var isCompressible = false
 
     /// Makes a request.
     ///
@@ -44,12 +46,14 @@ public struct TransportRequest: Sendable, CustomStringConvertible {
         headers.first { $0.name.caseInsensitiveCompare(name) == .orderedSame }?.value
     }
 
-    /// The same with this header field instead of others of its name.
-    package func setting(_ name: String, to value: String) -> TransportRequest {
+    /// The same with this header field instead of others of its name, and with `newBody` if given.
+    package func setting(_ name: String, to value: String, body newBody: [UInt8]? = nil) -> TransportRequest {
         let others = headers.filter { $0.name.caseInsensitiveCompare(name) != .orderedSame }
-        return TransportRequest(
-            method: method, url: url, headers: others + [(name, value)], body: body, timeout: timeout,
-            maximumResponseBytes: maximumResponseBytes)
+        var request = TransportRequest(
+            method: method, url: url, headers: others + [(name, value)], body: newBody ?? body,
+            timeout: timeout, maximumResponseBytes: maximumResponseBytes)
+        request.isCompressible = isCompressible
+        return request
     }
 
     /// Method, origin, path and size.

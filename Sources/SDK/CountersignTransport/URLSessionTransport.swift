@@ -5,6 +5,7 @@
     public final class URLSessionTransport: HTTPTransport {
         private let session: URLSession
         private let rejection = RedirectBlocker()
+        private let compression = RequestCompression()
 
         /// Makes a transport.
         ///
@@ -26,7 +27,9 @@
 
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
         public func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {
-            try await perform(request, take: nil)
+            try await compression.send(request) { (request) async throws(HTTPTransportError) in
+                try await self.perform(request, take: nil)
+            }
         }
 
         /// Sends `request` and hands the body of an answer of 200 on as it comes; the body of any other is read whole.

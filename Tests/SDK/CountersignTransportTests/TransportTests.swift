@@ -49,6 +49,32 @@ struct TransportTests {
         #expect(head.lowercased().contains("expect:") == false)
     }
 
+    /// A server that answers 415 gets the same body uncompressed at once, and no compressed body afterwards.
+    @Test func longBodiesAreCompressedUnlessTheServerRejectsIt() async throws {
+        let accepting = try RawServer { _ in "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" }
+        defer { accepting.stop() }
+        let rejecting = try RawServer { head in
+            let status = head.contains("Content-Encoding: gzip") ? "415 No" : "200 OK"
+            return "HTTP/1.1 \(status)\r\nContent-Length: 0\r\n\r\n"
+        }
+        defer { rejecting.stop() }
+        let transport = makeDefaultTransport()
+        let sent = [(accepting, 1_024), (accepting, 4_000), (rejecting, 4_000), (rejecting, 4_000)]
+        for (server, bytes) in sent {
+            var request = TransportRequest(
+                url: try #require(URL(string: "http://127.0.0.1:\(server.port)/")), headers: [],
+                body: Array(repeating: 0x61, count: bytes))
+            request.isCompressible = true
+            #expect(try await transport.send(request).status == 200)
+        }
+        func isCompressed(_ head: String) -> Bool {
+            head.contains("Content-Encoding: gzip") && !head.contains("Content-Length: 4000")
+        }
+        #expect(accepting.requests.map(isCompressed) == [false, true])
+        #expect(rejecting.requests.map(isCompressed) == [true, false, false])
+        #expect(rejecting.requests.dropFirst().allSatisfy { $0.contains("Content-Length: 4000") })
+    }
+
     @Test func redirectIsNotFollowed() async throws {
         let other = try RawServer { _ in "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" }
         defer { other.stop() }

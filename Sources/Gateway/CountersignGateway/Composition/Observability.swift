@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 internal import GatewayHTTP
 internal import GatewayIngest

@@ -1,6 +1,6 @@
 internal import CZlib
 
-/// Compression of responses (RFC 1952).
+/// Compression with gzip (RFC 1952).
 package enum Gzip {
     /// Compresses the bytes to one gzip member. Returns nil if there is not enough memory. `level` is zlib's:
     /// 1 is the fastest, 9 compresses best and suits data that is compressed once.
