@@ -26,13 +26,23 @@ package struct ClientInfo: Sendable, Hashable {
         appVersion = Self.text(app)
     }
 
-    /// Reads the first product of a `User-Agent` (RFC 9110, section 10.1.5).
+    /// Reads the first product of a `User-Agent` (RFC 9110, section 10.1.5), and the app's version if
+    /// `app/` and a version follow, as Countersign's SDKs send it.
     package init(userAgent: UnsafeBufferPointer<UInt8>?) {
-        guard let product = userAgent?.prefix(while: { $0 > 0x20 && $0 < 0x7F }).prefix(Self.longest),
-            !product.isEmpty
-        else { return }
-        sdk = String(decoding: product.map { $0 == UInt8(ascii: "/") ? 0x20 : $0 }, as: UTF8.self)
+        guard let userAgent else { return }
+        let product = userAgent.prefix(while: Self.isVisible)
+        guard !product.isEmpty else { return }
+        sdk = String(
+            decoding: product.prefix(Self.longest).map { $0 == UInt8(ascii: "/") ? 0x20 : $0 }, as: UTF8.self)
+        let rest = userAgent.dropFirst(product.count)
+        guard rest.starts(with: " app/".utf8) else { return }
+        let version = rest.dropFirst(5).prefix(while: Self.isVisible)
+        if (1...Self.longest).contains(version.count) {
+            appVersion = String(decoding: version, as: UTF8.self)
+        }
     }
+
+    private static func isVisible(_ byte: UInt8) -> Bool { byte > 0x20 && byte < 0x7F }
 
     private static let longest = 64
 
