@@ -31,14 +31,11 @@ public struct BloomreachProject: Sendable, Hashable, CustomStringConvertible, Cu
                 .invalidConfiguration,
                 "authorization must be the project's API key: printable ASCII, not empty")
         }
-        guard let url = URL(string: baseURL ?? Self.defaultBaseURL), let scheme = url.scheme?.lowercased(),
-            ["http", "https"].contains(scheme), url.host?.isEmpty == false, url.query == nil,
-            url.fragment == nil
-        else {
-            throw CountersignError(
-                .invalidConfiguration,
-                "the base URL must be http or https with a host, and without a query")
+        let url = URL(string: baseURL ?? Self.defaultBaseURL)
+        if let problem = url?.endpointProblem {
+            throw CountersignError(.invalidConfiguration, "the base URL \(problem)")
         }
+        guard let url else { throw CountersignError(.invalidConfiguration, "the base URL is not a URL") }
         self.token = token
         self.apiKey = apiKey
         self.baseURL = url

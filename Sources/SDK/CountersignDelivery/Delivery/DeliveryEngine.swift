@@ -29,6 +29,7 @@ package actor DeliveryEngine {
     private let clock: any ClientClock
     private let random: @Sendable () -> Double
     private let patience: TimeInterval
+    private let headers: [String: String]
     private let log: CountersignLog?
 
     private var sender: Sender
@@ -64,6 +65,7 @@ package actor DeliveryEngine {
         self.clock = clock
         self.random = random
         patience = settings.patience
+        headers = settings.headers
         log = settings.log
         requestTimeout = settings.requestTimeout
         sender = Sender(
@@ -378,8 +380,9 @@ package actor DeliveryEngine {
         let user = UserKey(events.first?.userID)
         guard let credential else { return }
         let requestTime = clock.now
+        let given = destination.request(for: events, attempt: attempt, deviceID: deviceID, now: requestTime)
         let request = credential.applied(
-            to: destination.request(for: events, attempt: attempt, deviceID: deviceID, now: requestTime))
+            to: headers.reduce(given) { $0.setting($1.key, to: $1.value) })
         // Getting a token may have taken long, so renew the lease.
         do {
             let lapse = try await storage.perform { [clock, lease] queue in

@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import CountersignTransport
 package import Foundation
 
@@ -9,6 +10,8 @@ package struct DeliverySettings: Sendable {
     package var flushPolicy = FlushPolicy.automatic
     package var batchEvents = 100
     package var batchBytes = 400_000
+    /// Further header fields of each request.
+    package var headers: [String: String] = [:]
     /// The time limit of a request, in seconds.
     package var requestTimeout: TimeInterval = 30
     package var networkRetry = RetryPolicy.network
@@ -29,10 +32,28 @@ package struct DeliverySettings: Sendable {
             throw CountersignError(
                 .invalidConfiguration, "batchEvents, batchBytes and requestTimeout must be above 0")
         }
+        for (name, value) in headers {
+            guard HeaderFields.isValid(name: name, value: value) else {
+                throw CountersignError(
+                    .invalidConfiguration, "headers: \(name) cannot be a header field (RFC 9110, section 5)")
+            }
+            guard !Self.ownHeaders.contains(name.lowercased()), !name.lowercased().hasPrefix("x-braze-")
+            else {
+                throw CountersignError(
+                    .invalidConfiguration, "headers: \(name) is set by the SDK and cannot be changed")
+            }
+        }
         guard limits.maximumEvents > 0, limits.maximumBytes > 0, limits.maximumAge > 0,
             limits.maximumEventBytes > 0, limits.maximumUnsavedEvents > 0, limits.maximumUnsavedBytes > 0
         else { throw CountersignError(.invalidConfiguration, "limits must be above 0") }
     }
+
+    /// The header fields that the SDK or its transport sets.
+    private static let ownHeaders: BytewiseSet = [
+        "accept", "accept-encoding", "authorization", "connection", "content-encoding", "content-length",
+        "content-type", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade", "user-agent",
+        "x-write-key",
+    ]
 
     /// Creates the thread that accesses the files in `directory`.
     package func makeStorage(clock: any ClientClock) -> Storage {
