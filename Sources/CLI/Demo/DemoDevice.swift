@@ -31,6 +31,7 @@ final class DemoDevice: Sendable {
         var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: writeKey)
         configuration.instanceName = plan.name
         configuration.dataDirectory = folder
+        configuration.context.appVersion = plan.appVersion
         configuration.flushPolicy = FlushPolicy(eventCount: 20, interval: 0.5, onBackground: false)
         configuration.networkRetry = RetryPolicy(baseDelay: 0.2, maximumDelay: 1)
         configuration.authenticationRetry = RetryPolicy(baseDelay: 0.5, maximumDelay: 5)

@@ -17,6 +17,8 @@ struct DemoPlan: Sendable, Equatable {
     struct Device: Sendable, Equatable {
         let name: String
         let role: Role
+        /// The version of the app on this device.
+        let appVersion: String
         /// The events grouped by user, in the order of the replay.
         var rows: [Row] = []
     }
@@ -40,7 +42,9 @@ struct DemoPlan: Sendable, Equatable {
         }
         let honest = max(1, min(count - 1, users.count))
         var devices = (0..<honest).map { index in
-            Device(name: "device-\(index + 1)", role: index == min(1, honest - 1) ? .losesNetwork : .steady)
+            Device(
+                name: "device-\(index + 1)", role: index == min(1, honest - 1) ? .losesNetwork : .steady,
+                appVersion: index % 2 == 0 ? "2.0" : "1.9")
         }
         let busiestFirst = users.enumerated().sorted { first, second in
             let counts = (rowsOfUser[first.element]?.count ?? 0, rowsOfUser[second.element]?.count ?? 0)
@@ -54,7 +58,7 @@ struct DemoPlan: Sendable, Equatable {
         let forged = sample.events(userID: Self.forgedUser, count: 20).enumerated().map { index, event in
             Row(number: replay.events.count + index, event: event)
         }
-        devices.append(Device(name: "device-\(honest + 1)", role: .forged, rows: forged))
+        devices.append(Device(name: "device-\(honest + 1)", role: .forged, appVersion: "1.9", rows: forged))
         self.devices = devices
     }
 }

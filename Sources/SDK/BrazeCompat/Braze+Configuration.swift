@@ -1,5 +1,5 @@
 package import Countersign
-internal import CountersignDelivery
+public import CountersignDelivery
 package import CountersignTransport
 public import Foundation
 
@@ -40,6 +40,9 @@ extension Braze {
         /// Seconds in the background after which a new session begins.
         public var sessionTimeout: TimeInterval = 10
 
+        /// The facts about the app and the device that each event carries. An addition to BrazeKit's API.
+        public var context = EventContext()
+
         /// As `CountersignConfiguration.dataDirectory`.
         package var dataDirectory: URL?
         /// For tests: changes the client's configuration.
@@ -77,7 +80,8 @@ extension Braze {
             return try CountersignClient(
                 configuration: configuration,
                 dialect: BrazeDialect(
-                    endpoint: url, apiKey: api.key, timeout: configuration.requestTimeout),
+                    endpoint: url, apiKey: api.key, timeout: configuration.requestTimeout,
+                    context: context),
                 scheme: scheme,
                 transport: transport, clock: clock)
         }

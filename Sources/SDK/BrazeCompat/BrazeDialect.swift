@@ -9,8 +9,13 @@ struct BrazeDialect: EventDialect {
     private let url: URL
     private let apiKey: String
     private let timeout: TimeInterval
+    private let context: EventContext
+    /// An addition to Braze's format: the facts when the event was recorded.
+    private let facts: JSONValue
 
-    init(endpoint: URL, apiKey: String, timeout: TimeInterval) {
+    init(endpoint: URL, apiKey: String, timeout: TimeInterval, context: EventContext) {
+        self.context = context
+        facts = .object(context.json)
         url = endpoint.appendingPathComponent("api/v3/data")
         self.apiKey = apiKey
         self.timeout = timeout
@@ -32,16 +37,19 @@ struct BrazeDialect: EventDialect {
             "name": .string(event.kind == .track ? "ce" : event.kind.rawValue), "data": .object(members),
             "session_id": .string(record.sessionID),
             "time": .number(Milliseconds(record.timestamp).seconds),
-            "message_id": .string(record.messageID),
+            "message_id": .string(record.messageID), "context": facts,
         ]
         if let userID = record.userID { object["user_id"] = .string(userID) }
         return JSONValue.object(object).bytes
     }
 
-    /// The start of an event's JSON. Members are sorted by name, and user attributes never start with `data`.
-    private static let eventHead = Array(#"{"data":"#.utf8)
+    /// The start of an event's JSON, the second in earlier versions. Members are sorted by name. User
+    /// attributes start with neither.
+    private static let eventHeads = [Array(#"{"context":"#.utf8), Array(#"{"data":"#.utf8)]
 
-    private static func isEvent(_ row: QueuedEvent) -> Bool { row.body.starts(with: eventHead) }
+    private static func isEvent(_ row: QueuedEvent) -> Bool {
+        eventHeads.contains { row.body.starts(with: $0) }
+    }
 
     /// The positions of rows in their request, where attributes follow events.
     private static func places(of rows: [QueuedEvent]) -> (events: [Int], attributes: [Int]) {
@@ -73,8 +81,12 @@ struct BrazeDialect: EventDialect {
             JSONValue.write(userID, to: &body)
             body.append(UInt8(ascii: "}"))
         }
-        body.append(contentsOf: #","sdk_version":"#.utf8)
-        JSONValue.write(SDKVersion.current, to: &body)
+        let members = [("app_version", "app_version"), ("sdk_flavor", "sdk"), ("sdk_version", "sdk_version")]
+        for (name, property) in members {
+            guard let value = context.properties[property] else { continue }
+            body.append(contentsOf: #","\#(name)":"#.utf8)
+            value.write(to: &body)
+        }
         body.append(contentsOf: #","time":\#(Int64(now.timeIntervalSince1970))}"#.utf8)
 
         let headers = [
@@ -83,7 +95,9 @@ struct BrazeDialect: EventDialect {
             (name: "X-Braze-DataRequest", value: "true"),
             (name: "X-Braze-Req-Attempt", value: "\(attempt)"),
         ]
-        return TransportRequest(url: url, headers: headers, body: body, timeout: timeout)
+        var request = TransportRequest(url: url, headers: headers, body: body, timeout: timeout)
+        request.isCompressible = true
+        return request
     }
 
     func read(_ response: TransportResponse, for events: [QueuedEvent]) -> ServerAnswer {

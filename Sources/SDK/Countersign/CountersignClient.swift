@@ -39,7 +39,7 @@ public final class CountersignClient: Sendable {
     ) throws(CountersignError) {
         let dialect = NativeDialect(
             endpoint: configuration.endpoint, writeKey: configuration.writeKey,
-            timeout: configuration.requestTimeout)
+            timeout: configuration.requestTimeout, context: configuration.context)
         try self.init(configuration: configuration, dialect: dialect, transport: transport, clock: clock)
     }
 

@@ -21,12 +21,17 @@ public struct CountersignConfiguration: Sendable {
     public var batchEvents = 100
     /// Maximum bytes of events in a request. Default: 400,000.
     public var batchBytes = 400_000
+    /// Further header fields of each request, such as those of a proxy. Fields that the SDK sets are
+    /// `invalidConfiguration`.
+    public var headers: [String: String] = [:]
     /// Time limit for a request, in seconds. Default: 30.
     public var requestTimeout: TimeInterval = 30
     /// The delays after failures of the server or the network.
     public var networkRetry = RetryPolicy.network
     /// The delays after rejected tokens.
     public var authenticationRetry = RetryPolicy.authentication
+    /// The facts about the app and the device that each event carries.
+    public var context = EventContext()
     /// Called when a token is missing, has expired or was rejected. Nil if the app sets tokens itself.
     public var tokenProvider: TokenProvider?
     /// Time limit for the token provider, in seconds. Default: 30.
@@ -59,9 +64,7 @@ extension CountersignConfiguration {
         func require(_ condition: Bool, _ detail: String) throws(CountersignError) {
             guard condition else { throw CountersignError(.invalidConfiguration, detail) }
         }
-        try require(
-            ["http", "https"].contains(endpoint.scheme?.lowercased()) && endpoint.host?.isEmpty == false,
-            "endpoint must be an http or https URL with a host")
+        if let problem = endpoint.endpointProblem { try require(false, "endpoint \(problem)") }
         try require(
             !writeKey.isEmpty && writeKey.utf8.allSatisfy { (0x21...0x7E).contains($0) },
             "writeKey must be visible ASCII without spaces")
@@ -75,6 +78,7 @@ extension CountersignConfiguration {
         settings.flushPolicy = flushPolicy
         settings.batchEvents = batchEvents
         settings.batchBytes = batchBytes
+        settings.headers = headers
         settings.requestTimeout = requestTimeout
         settings.networkRetry = networkRetry
         settings.authenticationRetry = authenticationRetry

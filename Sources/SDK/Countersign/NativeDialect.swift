@@ -8,16 +8,24 @@ package struct NativeDialect: EventDialect {
     private let url: URL
     private let writeKey: String
     private let timeout: TimeInterval
+    private let userAgent: String
+    /// The member `context` of each event, up to the session's id.
+    private let context: [UInt8]
 
-    package init(endpoint: URL, writeKey: String, timeout: TimeInterval) {
+    package init(
+        endpoint: URL, writeKey: String, timeout: TimeInterval, context: EventContext = EventContext()
+    ) {
         url = endpoint.appendingPathComponent("v1/batch")
         self.writeKey = writeKey
         self.timeout = timeout
+        userAgent = context.userAgent
+        let facts = JSONValue.object(context.json).bytes.dropLast()
+        self.context = Array(",\"context\":".utf8) + facts + Array(",\"sessionId\":".utf8)
     }
 
     package func render(_ event: Event, of record: EventRecord, anonymousID: String) -> [UInt8] {
         var output: [UInt8] = []
-        output.reserveCapacity(384)
+        output.reserveCapacity(384 + context.count)
         func member(_ name: StaticString, _ text: String, first: Bool = false) {
             output.append(UInt8(ascii: first ? "{" : ","))
             output.append(UInt8(ascii: "\""))
@@ -37,10 +45,7 @@ package struct NativeDialect: EventDialect {
             output.append(contentsOf: (carriesTraits ? ",\"traits\":" : ",\"properties\":").utf8)
             JSONValue.object(event.payload).write(to: &output)
         }
-        output.append(
-            contentsOf: ",\"context\":{\"library\":{\"name\":\"countersign-swift\",\"version\":".utf8)
-        JSONValue.write(SDKVersion.current, to: &output)
-        output.append(contentsOf: "},\"sessionId\":".utf8)
+        output.append(contentsOf: context)
         JSONValue.write(record.sessionID, to: &output)
         output.append(contentsOf: "}}".utf8)
         return output
@@ -63,10 +68,12 @@ package struct NativeDialect: EventDialect {
         let headers = [
             (name: "Content-Type", value: "application/json"),
             (name: "Accept", value: "application/json"),
-            (name: "User-Agent", value: "countersign-swift/\(SDKVersion.current)"),
+            (name: "User-Agent", value: userAgent),
             (name: "X-Write-Key", value: writeKey),
         ]
-        return TransportRequest(url: url, headers: headers, body: body, timeout: timeout)
+        var request = TransportRequest(url: url, headers: headers, body: body, timeout: timeout)
+        request.isCompressible = true
+        return request
     }
 
     package func read(_ response: TransportResponse, for events: [QueuedEvent]) -> ServerAnswer {

@@ -48,12 +48,12 @@ extension BloomreachClient {
 
     private func record(_ change: BloomreachDeviceState.Change) {
         if let ended = change.ended {
-            var properties = deviceProperties
-            properties["duration"] = .number(ended.duration)
+            let properties: JSONObject = ["duration": .number(ended.duration), "platform": platform]
             trackEvent("session_end", properties: properties, timestamp: ended.at, kind: .sessionEnd)
         }
         if let began = change.began {
-            trackEvent("session_start", properties: deviceProperties, timestamp: began, kind: .sessionStart)
+            trackEvent(
+                "session_start", properties: ["platform": platform], timestamp: began, kind: .sessionStart)
             pipeline.startSession()
         }
     }
@@ -64,32 +64,10 @@ extension BloomreachClient {
             defer { device.installedCookie = cookie }
             return device.installedCookie != cookie
         }
-        if isNew { trackEvent("installation", properties: deviceProperties, kind: .install) }
+        if isNew { trackEvent("installation", properties: ["platform": platform], kind: .install) }
     }
 
-    private var deviceProperties: JSONObject {
-        let version = ProcessInfo.processInfo.operatingSystemVersion
-        var properties: JSONObject = [
-            "platform": .string(configuration.platform), "os_name": .string(Self.systemName),
-            "os_version": .string("\(version.majorVersion).\(version.minorVersion).\(version.patchVersion)"),
-            "sdk": "Countersign", "sdk_version": .string(SDKVersion.current),
-        ]
-        if let appVersion = Bundle.main.object(forInfoDictionaryKey: "CFBundleShortVersionString") as? String
-        {
-            properties["app_version"] = .string(appVersion)
-        }
-        return properties
-    }
-
-    private static var systemName: String {
-        #if os(iOS)
-            "iOS"
-        #elseif os(macOS)
-            "macOS"
-        #else
-            "Linux"
-        #endif
-    }
+    private var platform: JSONValue { .string(configuration.platform) }
 
     // MARK: Push notifications
 

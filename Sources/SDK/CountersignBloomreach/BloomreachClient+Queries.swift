@@ -218,7 +218,7 @@ extension BloomreachClient {
         let ids = body["customer_ids"]?.object?.compactMapValues(\.string) ?? [:]
         let userToken = try await userToken(for: endpoint, ids: Dictionary(ids))
         let request = TransportRequest(
-            url: url, headers: BloomreachRequest.headers, body: JSONValue.object(body).bytes,
+            url: url, headers: headers, body: JSONValue.object(body).bytes,
             timeout: configuration.requestTimeout, maximumResponseBytes: Self.maximumAnswerBytes)
         let response: TransportResponse
         do {

@@ -34,7 +34,10 @@ public final class BloomreachClient: Sendable {
     let customerTokens: CustomerTokenCoordinator
     let userTokens: CustomerTokenCoordinator
     let queries: any HTTPTransport
+    let headers: [(name: String, value: String)]
     private let setup: Lock<Setup>
+    /// The properties of every event.
+    private let facts: JSONObject
     private let discovery: AuthorizationProviderDiscovery
 
     var log: CountersignLog? { configuration.log }
@@ -74,6 +77,10 @@ public final class BloomreachClient: Sendable {
         var userProvider: CustomerTokenProvider?
         if let given = configuration.userTokenProvider { userProvider = try discovery.find(given) }
         self.configuration = configuration
+        facts = configuration.context.properties
+        headers =
+            BloomreachRequest.headers(configuration.context)
+            + configuration.headers.map { ($0.key, $0.value) }
         setup = Lock(
             Setup(
                 project: configuration.project, mapping: configuration.projectMapping,
@@ -92,7 +99,7 @@ public final class BloomreachClient: Sendable {
                 log: configuration.log), clock: clock)
         pipeline = try DeliveryPipeline(
             settings: settings, storage: storage,
-            destination: BloomreachDestination(timeout: configuration.requestTimeout),
+            destination: BloomreachDestination(headers: headers, timeout: configuration.requestTimeout),
             credentials: projectKeys, owner: nil, identity: file,
             transport: transport, clock: clock, random: { Double.random(in: 0...1) })
         // Separate connections, so that a slow query does not delay events.
@@ -296,6 +303,11 @@ public final class BloomreachClient: Sendable {
         let (setup, customer) = moment ?? present
         var body = members
         body["customer_ids"] = customer.json
+        // Properties of an update would become the customer's.
+        if endpoint != .trackCustomer {
+            let given = members["properties"]?.object ?? [:]
+            body["properties"] = .object(facts.merging(given) { _, given in given })
+        }
         for project in [setup.project] + (setup.mapping[kind] ?? []) {
             guard let url = endpoint.url(of: project) else { continue }
             pipeline.recorder.record(BloomreachRecord(url: url, body: body.limited()), owner: project.token)

@@ -12,7 +12,8 @@ extension BloomreachConfiguration {
     /// Additional keys are `ExponeaAuthProvider`, the provider's class as in the Android manifest;
     /// `flushMode` (`IMMEDIATE`, `MANUAL`, `AUTOMATIC`, `PERIOD` with `flushPeriod` in seconds), `platform`,
     /// `authorizationProviderTimeout` in seconds, `logLevel` (`debug`, `info`, `warning`, `none`),
-    /// `instanceName` and `dataDirectory`. Other keys have no effect. A client created from the configuration
+    /// `instanceName`, `dataDirectory`, `headers`, and `context` with `parts` (`app`, `os`, `device`, `locale`),
+    /// `appVersion` and `appBuild`. Other keys have no effect. A client created from the configuration
     /// logs each of them once, with the reason. Null values count as missing.
     ///
     /// Errors of a provider are logged with the texts of the vendor's SDK for the `platform`. Without
@@ -42,6 +43,8 @@ extension BloomreachConfiguration {
         }
         defaultProperties = try reader.object("defaultProperties") ?? [:]
         allowDefaultCustomerProperties = try reader.bool("allowDefaultCustomerProperties") ?? true
+        if let members = try reader.object("context") { context = try EventContext(members) }
+        headers = try reader.texts("headers") ?? headers
         advancedAuthEnabled = try reader.bool("advancedAuthEnabled") ?? false
         applicationID = try reader.string(either("applicationId", "applicationID"))
         automaticSessionTracking =
@@ -89,7 +92,7 @@ extension MapReader {
         "automaticSessionTracking", "autoSessionTracking", "manualSessionAutoClose", "sessionTimeout",
         "pushTokenTrackingFrequency", "tokenTrackFrequency", "ExponeaAuthProvider",
         "authorizationProviderTimeout", "platform", "logLevel", "instanceName", "dataDirectory",
-        "flushMode", "flushPeriod",
+        "flushMode", "flushPeriod", "context", "headers",
     ]
 
     /// The keys without effect, such as `ios.appGroup`.
@@ -138,6 +141,13 @@ private struct MapReader {
 
     func object(_ key: String) throws(CountersignError) -> JSONObject? {
         try value(key, "an object", \.object)
+    }
+
+    func texts(_ key: String) throws(CountersignError) -> [String: String]? {
+        try value(key, "an object of texts") { value in
+            let texts = value.object?.compactMapValues(\.string)
+            return texts?.count == value.object?.count ? texts.map { Dictionary($0) } : nil
+        }
     }
 
     func project(defaultBaseURL: String?) throws(CountersignError) -> BloomreachProject {

@@ -25,6 +25,8 @@ public struct BloomreachConfiguration: Sendable {
     public var defaultProperties: JSONObject = [:]
     /// Whether customer updates get the default properties. Default: true.
     public var allowDefaultCustomerProperties = true
+    /// The facts about the app and the device that each event carries, as properties.
+    public var context = EventContext()
     /// The platform reported to the server: `ios` or `android`.
     public var platform = "ios"
     /// The app's ID within the project; nil to leave it out.
@@ -46,6 +48,8 @@ public struct BloomreachConfiguration: Sendable {
     public var dataDirectory: URL?
     /// The limits of the queue.
     public var limits = QueueLimits()
+    /// As `CountersignConfiguration.headers`, also for queries.
+    public var headers: [String: String] = [:]
     /// Time limit for a request, in seconds. Default: 30.
     public var requestTimeout: TimeInterval = 30
     /// The level of the standard log (`CountersignLog.standard(_:)`). Setting it replaces `log`; nil disables
@@ -105,6 +109,7 @@ public struct BloomreachConfiguration: Sendable {
         var settings = DeliverySettings(directory: folder.directory)
         settings.limits = limits
         settings.flushPolicy = flushPolicy
+        settings.headers = headers
         settings.requestTimeout = requestTimeout
         settings.sessionTimeout = sessionTimeout
         settings.log = log

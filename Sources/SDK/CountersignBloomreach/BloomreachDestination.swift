@@ -40,6 +40,7 @@ struct BloomreachRecord: RecordContent {
 
 /// Sends each `BloomreachRecord` to its own URL.
 struct BloomreachDestination: Destination {
+    let headers: [(name: String, value: String)]
     let timeout: TimeInterval
 
     func request(
@@ -47,7 +48,7 @@ struct BloomreachDestination: Destination {
     ) -> TransportRequest {
         let row = events[0].body
         let (url, body) = BloomreachRecord.parts(row)
-        return TransportRequest(url: url, headers: BloomreachRequest.headers, body: body, timeout: timeout)
+        return TransportRequest(url: url, headers: headers, body: body, timeout: timeout)
     }
 
     func read(_ response: TransportResponse, for events: [QueuedEvent]) -> ServerAnswer {
@@ -57,7 +58,10 @@ struct BloomreachDestination: Destination {
 
 /// The headers common to all requests.
 enum BloomreachRequest {
-    static let headers = [
-        (name: "Content-Type", value: "application/json"), (name: "Accept", value: "application/json"),
-    ]
+    static func headers(_ context: EventContext) -> [(name: String, value: String)] {
+        [
+            ("Content-Type", "application/json"), ("Accept", "application/json"),
+            ("User-Agent", context.userAgent),
+        ]
+    }
 }

@@ -10,12 +10,13 @@ struct AccessTokenMode: Mode {
         let settings = given.configuration
         try settings.allow([
             "http", "authorization", "persistence", "keepsTokens", "instanceName", "dataDirectory",
-            "logLevel", "networkRetry",
+            "logLevel", "networkRetry", "context",
         ])
         var configuration = LocationConfiguration()
         try Self.take(settings, &configuration)
         configuration.instanceName = try settings.string("instanceName") ?? configuration.instanceName
         configuration.dataDirectory = try settings.folder()
+        configuration.context = try settings.context()
         try settings.retry("networkRetry", &configuration.networkRetry)
         configuration.log = try settings.log(callbacks)
         configuration.onAuthorization = { event in
@@ -49,7 +50,7 @@ struct AccessTokenMode: Mode {
     ) throws(CountersignError) {
         try given.allow([
             "url", "method", "headers", "params", "rootProperty", "timeout", "autoSync", "autoSyncThreshold",
-            "batchSync", "maxBatchSize", "acceptsPages",
+            "batchSync", "maxBatchSize", "acceptsPages", "gzip",
         ])
         http.url = try given.string("url") ?? http.url
         http.method = try given.string("method") ?? http.method
@@ -61,6 +62,7 @@ struct AccessTokenMode: Mode {
         http.autoSyncThreshold = try given.integer("autoSyncThreshold") ?? http.autoSyncThreshold
         http.batchSync = try given.bool("batchSync") ?? http.batchSync
         http.maxBatchSize = try given.integer("maxBatchSize") ?? http.maxBatchSize
+        http.gzip = try given.bool("gzip") ?? http.gzip
         http.acceptsPages = try given.bool("acceptsPages") ?? http.acceptsPages
     }
 

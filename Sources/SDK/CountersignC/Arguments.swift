@@ -84,6 +84,8 @@ struct Arguments: Sendable {
         try string("dataDirectory").map { URL(fileURLWithPath: $0) }
     }
 
+    func context() throws(CountersignError) -> EventContext { try EventContext(object("context") ?? [:]) }
+
     /// The log: sent to the event callback if there is one, otherwise to the standard error stream.
     func log(_ callbacks: Callbacks) throws(CountersignError) -> CountersignLog? {
         let least: CountersignLog.Level

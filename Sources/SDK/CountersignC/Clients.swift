@@ -39,6 +39,11 @@ enum Clients {
             }
             let keepsTexts = try Arguments(members).configuration.bool("keepsTexts") ?? false
             members["keepsTexts"] = nil
+            if [nil, .null].contains(members["context"]) { members["context"] = [:] }
+            if var context = members["context"]?.object {
+                context["library"] = context["library"] ?? "countersign-c"
+                members["context"] = .object(context)
+            }
             let callbacks = makeCallbacks(keepsTexts)
             let session: Session
             do throws(CountersignError) {

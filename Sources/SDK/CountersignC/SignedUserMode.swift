@@ -29,7 +29,7 @@ struct SignedUserMode: Mode {
         try given.allow([
             "endpoint", "writeKey", "instanceName", "dataDirectory", "logLevel", "requestTimeout",
             "tokenProviderTimeout", "sessionTimeout", "batchEvents", "batchBytes", "flushPolicy", "limits",
-            "networkRetry", "authenticationRetry",
+            "networkRetry", "authenticationRetry", "context", "headers",
         ])
         guard let endpoint = URL(string: try given.required("endpoint")) else {
             throw given.wrong("endpoint", "a URL")
@@ -38,6 +38,8 @@ struct SignedUserMode: Mode {
             endpoint: endpoint, writeKey: try given.required("writeKey"))
         configuration.instanceName = try given.string("instanceName") ?? configuration.instanceName
         configuration.dataDirectory = try given.folder()
+        configuration.headers = try given.texts("headers") ?? [:]
+        configuration.context = try given.context()
         configuration.requestTimeout = try given.number("requestTimeout") ?? configuration.requestTimeout
         configuration.tokenProviderTimeout =
             try given.number("tokenProviderTimeout") ?? configuration.tokenProviderTimeout

@@ -105,6 +105,15 @@ struct LocationRecord {
         self.object = object.limited()
     }
 
+    /// The object with facts in `extras.context`, unless the app's extras have this member.
+    func carrying(_ facts: JSONValue) -> JSONObject {
+        var object = object
+        var extras = object["extras"]?.object ?? [:]
+        extras["context"] = extras["context"] ?? facts
+        object["extras"] = .object(extras)
+        return object
+    }
+
     /// Milliseconds since 1970 of a time with an offset, or of a number of milliseconds.
     private static func milliseconds(_ timestamp: JSONValue) -> Int64? {
         let found =

@@ -52,7 +52,7 @@ extension LocationClient {
                 "timestamp is not a date and time with an offset, nor milliseconds since 1970; it is sent as it is",
                 ["uuid": made.uuid])
         }
-        var body = JSONValue.object(made.object)
+        var body = JSONValue.object(made.carrying(facts))
         let template = configuration.persistence.locationTemplate
         if !template.isEmpty {
             if let rendered = LocationTemplate(text: template).render(made.object) {

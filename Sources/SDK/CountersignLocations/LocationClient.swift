@@ -22,6 +22,8 @@ public final class LocationClient: Sendable {
     private let tokens: AccessTokens
     let destination: LocationDestination
     let state: Lock<State>
+    /// The member `context` of records.
+    let facts: JSONValue
     private let settingsFile: SettingsFile?
     /// Serial queue of the app's closures. A slow closure delays only the next one.
     let callbacks = DispatchQueue(label: "countersign.callbacks")
@@ -88,6 +90,7 @@ public final class LocationClient: Sendable {
             settingsFile = nil
         }
         try configuration.validate()
+        facts = .object(configuration.context.json)
         let folder = configuration.folder
         try folder.validate()
         var delivery = DeliverySettings(directory: folder.directory)

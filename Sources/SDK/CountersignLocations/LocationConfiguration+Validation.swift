@@ -8,7 +8,8 @@ extension LocationConfiguration {
     }
 
     var destinationSettings: LocationDestination.Settings {
-        LocationDestination.Settings(http: http, refreshStatuses: authorization.refreshStatuses)
+        LocationDestination.Settings(
+            http: http, refreshStatuses: authorization.refreshStatuses, userAgent: context.userAgent)
     }
 
     func validate() throws(CountersignError) {

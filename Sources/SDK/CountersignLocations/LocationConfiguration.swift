@@ -33,6 +33,10 @@ public struct LocationConfiguration: Sendable {
         /// acknowledges them.
         public var acceptsPages = false
 
+        /// Whether bodies over 1 KiB are compressed with gzip. Default: false, because not every server
+        /// answers 415 to a body that it cannot read.
+        public var gzip = false
+
         /// Makes the defaults.
         public init() {}
     }
@@ -120,6 +124,9 @@ public struct LocationConfiguration: Sendable {
     public var authorization = AuthorizationConfiguration()
     /// The settings of storage.
     public var persistence = Persistence()
+    /// The facts about the app and the device that each record carries, as `extras.context`. Records of a
+    /// `locationTemplate` do not carry them.
+    public var context = EventContext()
     /// How Core Location is asked.
     public var positioning = Positioning()
     /// Commands that a server may put into `background_geolocation` of its answers; all others are ignored.

@@ -16,6 +16,7 @@ final class LocationDestination: Destination {
     struct Settings {
         var http: LocationConfiguration.HTTP
         var refreshStatuses: Set<Int>
+        var userAgent = EventContext().userAgent
     }
 
     private struct State {
@@ -56,13 +57,15 @@ final class LocationDestination: Destination {
         let settings = settings
         var headers = HeaderFields()
         headers["Content-Type"] = "application/json"
-        headers["User-Agent"] = "countersign-swift/\(SDKVersion.current)"
+        headers["User-Agent"] = settings.userAgent
         for (name, value) in settings.http.headers { headers[name] = value }
-        return TransportRequest(
+        var request = TransportRequest(
             method: settings.http.method.uppercased(),
             // Without a URL nothing is sent: `LocationClient` sees to that.
             url: settings.http.endpoint ?? URL(fileURLWithPath: "/"), headers: headers.fields,
             body: Self.body(events, http: settings.http), timeout: settings.http.timeout)
+        request.isCompressible = settings.http.gzip
+        return request
     }
 
     private static func body(_ events: [QueuedEvent], http: LocationConfiguration.HTTP) -> [UInt8] {

@@ -76,3 +76,5 @@ public func pread(_ file: Int32, _ buffer: UnsafeMutableRawPointer!, _ count: In
 public func pwrite(_ file: Int32, _ buffer: UnsafeRawPointer!, _ count: Int, _ offset: off_t) -> Int { 0 }
 public let EWOULDBLOCK: Int32 = 35
 @discardableResult public func usleep(_ microseconds: UInt32) -> Int32 { 0 }
+public struct utsname { public var release: (CChar, CChar) = (0, 0), machine: (CChar, CChar) = (0, 0); public init() {} }
+@discardableResult public func uname(_ names: UnsafeMutablePointer<utsname>!) -> Int32 { 0 }

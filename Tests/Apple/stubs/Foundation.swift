@@ -103,7 +103,7 @@ public class PropertyListDecoder { public init() {}; open func decode<T: Decodab
 open class PropertyListSerialization: NSObject { public struct ReadOptions: OptionSet, Sendable { public let rawValue: UInt; public init(rawValue: UInt) { self.rawValue = rawValue } }; public enum PropertyListFormat: UInt, Sendable { case xml }; open class func propertyList(from: Data, options: ReadOptions = [], format: UnsafeMutablePointer<PropertyListFormat>?) throws -> Any { 0 } }
 public struct CharacterSet: Hashable, Sendable { public static var whitespacesAndNewlines: CharacterSet { CharacterSet() }; public static var whitespaces: CharacterSet { CharacterSet() } ; public static var urlQueryAllowed: CharacterSet { CharacterSet() } ; public init() {}; public init(charactersIn: String) {} }
 public struct NSStringCompareOptions: OptionSet, Sendable { public let rawValue: UInt; public init(rawValue: UInt) { self.rawValue = rawValue } }
-public struct Locale: Sendable { public static var current: Locale { Locale() } }
+public struct Locale: Sendable { public static var current: Locale { Locale() }; public var identifier: String { "" } }
 extension StringProtocol { public func range<T: StringProtocol>(of: T, options: NSStringCompareOptions = [], range: Range<Index>? = nil, locale: Locale? = nil) -> Range<Index>? { nil }
   public func trimmingCharacters(in: CharacterSet) -> String { "" }
   public func replacingOccurrences<A: StringProtocol, B: StringProtocol>(of: A, with: B, options: NSStringCompareOptions = [], range: Range<Index>? = nil) -> String { "" }

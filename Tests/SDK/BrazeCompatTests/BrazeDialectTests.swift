@@ -9,8 +9,12 @@ import Testing
 
 struct BrazeDialectTests {
     private func dialect() throws -> BrazeDialect {
-        BrazeDialect(
-            endpoint: try #require(URL(string: "https://sdk.example.com")), apiKey: "key", timeout: 30)
+        var context = EventContext()
+        context.parts = [.app]
+        context.appVersion = "2.1"
+        return BrazeDialect(
+            endpoint: try #require(URL(string: "https://sdk.example.com")), apiKey: "key", timeout: 30,
+            context: context)
     }
 
     private func credential(signs: Bool) -> Credential {
@@ -43,7 +47,7 @@ struct BrazeDialectTests {
             ])
         #expect(
             String(decoding: request.body, as: UTF8.self)
-                == #"{"api_key":"key","device_id":"device","events":[{"data":{"n":"bought","p":{"price":1.5}},"message_id":"m1","name":"ce","session_id":"s1","time":1700000000.25,"user_id":"ada"}],"respond_with":{"user_id":"ada"},"sdk_version":"0.1.0","time":1700000001}"#
+                == #"{"api_key":"key","device_id":"device","events":[{"context":{"app":{"version":"2.1"},"library":{"name":"countersign-swift","version":"0.1.0"}},"data":{"n":"bought","p":{"price":1.5}},"message_id":"m1","name":"ce","session_id":"s1","time":1700000000.25,"user_id":"ada"}],"respond_with":{"user_id":"ada"},"app_version":"2.1","sdk_flavor":"countersign-swift","sdk_version":"0.1.0","time":1700000001}"#
         )
     }
 
@@ -60,7 +64,11 @@ struct BrazeDialectTests {
                 body: record.content.rendered(for: record, anonymousID: "device"))
             let body = dialect.request(for: [event], attempt: 1, deviceID: "device", now: Date()).body
             // The batch, its array and an event are three levels; the data of a tracked event is one more.
-            let levels = body.reduce(into: 0) { $0 += $1 == UInt8(ascii: "{") ? 1 : 0 } + 1
+            var (level, levels) = (1, 1)
+            for byte in body where byte == UInt8(ascii: "{") || byte == UInt8(ascii: "}") {
+                level += byte == UInt8(ascii: "{") ? 1 : -1
+                levels = max(levels, level)
+            }
             #expect((60...65).contains(levels), "\(levels)")
         }
     }

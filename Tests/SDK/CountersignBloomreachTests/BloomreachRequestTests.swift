@@ -10,7 +10,10 @@ import Testing
 /// The requests to each endpoint, compared with the vendor's documentation.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachRequestTests {
-    private static let fields = ["Content-Type: application/json", "Accept: application/json"]
+    private static let fields = [
+        "Content-Type: application/json", "Accept: application/json",
+        "User-Agent: countersign-swift/\(SDKVersion.current)",
+    ]
     private static let withKey = fields + ["Authorization: Token key"]
     private static let withToken = fields + ["Authorization: Bearer a.b.c"]
 
@@ -68,7 +71,7 @@ struct BloomreachRequestTests {
         #expect(request.head == ["POST /track/v2/projects/0aef3a96-3804/customers/events"] + Self.withKey)
         #expect(
             request.text
-                == #"{"customer_ids":\#(ids(device)),"event_type":"purchase","message_id":"\#(try messageID(request))","properties":{"total":42.5},"timestamp":1700000000.25}"#
+                == #"{"customer_ids":\#(ids(device)),"event_type":"purchase","message_id":"\#(try messageID(request))","properties":{"sdk":"countersign-swift","sdk_version":"0.1.0","total":42.5},"timestamp":1700000000.25}"#
         )
     }
 
@@ -85,7 +88,7 @@ struct BloomreachRequestTests {
         #expect(request.head == ["POST /track/v2/projects/0aef3a96-3804/campaigns/clicks"] + Self.withKey)
         #expect(
             request.text
-                == #"{"customer_ids":\#(ids(device)),"event_type":"campaign_click","message_id":"\#(try messageID(request))","properties":{"platform":"ios"},"timestamp":1750000000.0,"url":"https://shop.example.com/?xnpe_cmp=abc&utm_source=mail"}"#
+                == #"{"customer_ids":\#(ids(device)),"event_type":"campaign_click","message_id":"\#(try messageID(request))","properties":{"platform":"ios","sdk":"countersign-swift","sdk_version":"0.1.0"},"timestamp":1750000000.0,"url":"https://shop.example.com/?xnpe_cmp=abc&utm_source=mail"}"#
         )
     }
 

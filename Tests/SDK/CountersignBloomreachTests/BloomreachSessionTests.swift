@@ -35,8 +35,8 @@ struct BloomreachSessionTests {
             await events(device) == ["installation at 0", "session_start at 0", "session_end at 10 (10)"])
         let properties = try #require(device.requests[1].json["properties"] as? [String: Any])
         #expect(properties["platform"] as? String == "ios")
-        #expect(properties["sdk"] as? String == "Countersign")
-        #expect(properties["os_version"] is String)
+        #expect(properties["sdk"] as? String == "countersign-swift")
+        #expect(properties["sdk_version"] as? String == SDKVersion.current)
     }
 
     @Test func theAppsComingAndGoingMakesSessionsOverRestarts() async throws {

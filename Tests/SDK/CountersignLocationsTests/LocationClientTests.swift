@@ -119,7 +119,7 @@ struct LocationClientTests {
             String(decoding: request.body, as: UTF8.self)
                 == #"{"location":{"activity":{"confidence":0,"type":"unknown"},"battery":{"is_charging":false,"level":-1},"#
                 + #""coords":{"accuracy":-1.0,"altitude":-1.0,"altitude_accuracy":-1.0,"heading":-1.0,"latitude":46.05,"#
-                + #""longitude":14.51,"speed":-1.0},"event":"motionchange","extras":{"route":7},"is_moving":false,"odometer":0.0,"#
+                + #""longitude":14.51,"speed":-1.0},"event":"motionchange","extras":{"context":{"library":{"name":"countersign-swift","version":"0.1.0"}},"route":7},"is_moving":false,"odometer":0.0,"#
                 + #""timestamp":"2015-05-05T04:31:54.123Z","uuid":"\#(uuid)"},"device":"d","n":1}"#)
         #expect(
             request.headers.map { "\($0.name): \($0.value)" } == [
@@ -193,6 +193,9 @@ struct LocationClientTests {
                 [
                     "coords": ["latitude": 1, "longitude": 2.5], "uuid": "mine",
                     "timestamp": "2025-06-15T15:06:40.000Z",
+                    "extras": [
+                        "context": ["library": ["name": "countersign-swift", "version": "0.1.0"]]
+                    ],
                 ]
             ])
         for bad: JSONObject in [

@@ -38,7 +38,7 @@ struct Bench {
             configuration: configuration,
             dialect: NativeDialect(
                 endpoint: configuration.endpoint, writeKey: configuration.writeKey,
-                timeout: configuration.requestTimeout),
+                timeout: configuration.requestTimeout, context: configuration.context),
             transport: transport, clock: clock, random: { 1 })
         Closing.afterTest { [folder] in
             await client.close()

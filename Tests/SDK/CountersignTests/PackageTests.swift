@@ -15,12 +15,12 @@ struct PackageTests {
 
     @Test(arguments: [
         (
-            "Countersign", ["UserID", "DeviceID", "ProductInteraction"],
+            "Countersign", ["UserID", "DeviceID", "ProductInteraction", "OtherDiagnosticData"],
             ["FileTimestamp": ["C617.1"]]
         ),
-        ("CountersignBloomreach", ["UserID", "DeviceID", "ProductInteraction"], [:]),
+        ("CountersignBloomreach", ["UserID", "DeviceID", "ProductInteraction", "OtherDiagnosticData"], [:]),
         ("CountersignDelivery", [], ["FileTimestamp": ["C617.1"], "SystemBootTime": ["35F9.1"]]),
-        ("CountersignLocations", ["PreciseLocation"], [:]),
+        ("CountersignLocations", ["PreciseLocation", "OtherDiagnosticData"], [:]),
     ])
     func privacyManifestsListTheCollectedData(
         module: String, collected: [String], accessed: [String: [String]]

@@ -32,6 +32,7 @@ package final class BloomreachDevice: Sendable {
         var configuration = BloomreachConfiguration(project: try Self.project())
         configuration.dataDirectory = self.directory
         configuration.flushPolicy = .manual
+        configuration.context.parts = []
         configuration.log = CountersignLog(isEnabled: { $0 > .debug }) { _, line, _ in
             lines.withLock { $0.append(line) }
         }

@@ -46,6 +46,7 @@ package final class LocationBench: Sendable {
         configuration.authorization.refreshUrl = "https://auth.your.server.com/tokens"
         configuration.authorization.refreshPayload = ["refresh_token": "{refreshToken}"]
         configuration.dataDirectory = directory
+        configuration.context.parts = []
         configuration.onAuthorization = { [authorization] event in
             authorization.withLock { $0.append(event) }
         }

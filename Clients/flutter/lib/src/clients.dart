@@ -52,21 +52,23 @@ final class CountersignClient extends Handle {
 
 /// Locations under an access token that refreshes itself.
 final class LocationClient extends Handle {
-  /// The three groups of settings are as in `countersign.h`.
+  /// The three groups of settings and [context] are as in `countersign.h`.
   LocationClient(
       {Json? http,
       Json? authorization,
       Json? persistence,
       bool keepsTokens = false,
       void Function(Json event)? onEvent,
-      String? dataDirectory})
+      String? dataDirectory,
+      Json? context})
       : _onEvent = onEvent,
         super('access_token', {
           'http': http,
           'authorization': authorization,
           'persistence': persistence,
           'keepsTokens': keepsTokens,
-          'dataDirectory': dataDirectory
+          'dataDirectory': dataDirectory,
+          'context': context
         });
 
   final void Function(Json event)? _onEvent;

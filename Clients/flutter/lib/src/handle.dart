@@ -48,7 +48,11 @@ abstract base class Handle {
   Handle(String mode, Json configuration, {FutureOr<String?> Function(Json request)? provider}) : _ask = provider {
     final onProvider = _onProvider?.nativeFunction ?? nullptr;
     _client = using((arena) {
-      final (text, length) = _native(toJson({...configuration, 'keepsTexts': true}), arena);
+      final (text, length) = _native(toJson({
+        ...configuration,
+        'context': {'library': 'countersign-dart', ...?configuration['context'] as Json?},
+        'keepsTexts': true,
+      }), arena);
       final error = arena<Pointer<Utf8>>()..value = nullptr;
       final errorLength = arena<Size>();
       final event = _onEvent.nativeFunction;

@@ -42,7 +42,7 @@ class Client(Handle):
 
     ``token_provider`` is called on a thread of its own when a token is missing, expires or is rejected by the
     gateway. Exceptions and values other than ``str`` are logged and count as no token. ``flush_policy``,
-    ``limits`` and the two retries are as in ``countersign.h``.
+    ``limits``, ``headers``, ``context`` and the two retries are as in ``countersign.h``.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Client(Handle):
         session_timeout: Optional[float] = None, batch_events: Optional[int] = None, batch_bytes: Optional[int] = None,
         flush_policy: Optional[Union[str, Mapping[str, JSON]]] = None, limits: Optional[Mapping[str, JSON]] = None,
         network_retry: Optional[Mapping[str, JSON]] = None, authentication_retry: Optional[Mapping[str, JSON]] = None,
+        headers: Optional[Mapping[str, str]] = None, context: Optional[Mapping[str, JSON]] = None,
         logger: Optional[logging.Logger] = None,
     ) -> None:
         self._on_failure = on_authentication_failure
@@ -68,7 +69,7 @@ class Client(Handle):
             "requestTimeout": request_timeout, "tokenProviderTimeout": token_provider_timeout,
             "sessionTimeout": session_timeout, "batchEvents": batch_events, "batchBytes": batch_bytes,
             "flushPolicy": flush_policy, "limits": limits, "networkRetry": network_retry,
-            "authenticationRetry": authentication_retry,
+            "authenticationRetry": authentication_retry, "headers": headers, "context": context,
         }, logger=logger, provider=provide if token_provider else None)
 
     def identify(self, user_id: str, token: Optional[str] = None,

@@ -139,7 +139,8 @@ class Handle:
         self._pointer: Optional[int] = None
         self._number = next(_numbers)
         level = next((name for name, value in _LEVELS.items() if self._logger.isEnabledFor(value)), "none")
-        given = self._json({"logLevel": level, **configuration})
+        context = {"library": "countersign-python", **(configuration.get("context") or {})}
+        given = self._json({"logLevel": level, **configuration, "context": context})
         callbacks: list[Any] = [_EVENT, self._number]
         if mode != "access_token":
             callbacks.insert(0, _PROVIDER if provider else _NO_PROVIDER)

@@ -30,7 +30,7 @@ class UploadEvent:
 
 
 class LocationClient(Handle):
-    """Records locations and uploads each of them once. The three groups of settings are as in ``countersign.h``."""
+    """Records locations and uploads each of them once. The three groups of settings and ``context`` are as in ``countersign.h``."""
 
     def __init__(
         self, *, http: Optional[Mapping[str, JSON]] = None, authorization: Optional[Mapping[str, JSON]] = None,
@@ -38,14 +38,14 @@ class LocationClient(Handle):
         on_authorization: Optional[Callable[[AuthorizationEvent], None]] = None,
         on_upload: Optional[Callable[[UploadEvent], None]] = None,
         data_directory: Optional[Union[str, os.PathLike[str]]] = None, instance_name: Optional[str] = None,
-        network_retry: Optional[Mapping[str, JSON]] = None, logger: Optional[logging.Logger] = None,
+        network_retry: Optional[Mapping[str, JSON]] = None, context: Optional[Mapping[str, JSON]] = None, logger: Optional[logging.Logger] = None,
     ) -> None:
         self._on_authorization = on_authorization
         self._on_upload = on_upload
         super().__init__("access_token", {
             "http": http, "authorization": authorization, "persistence": persistence, "keepsTokens": keeps_tokens,
             "dataDirectory": os.fspath(data_directory) if data_directory is not None else None,
-            "instanceName": instance_name, "networkRetry": network_retry,
+            "instanceName": instance_name, "networkRetry": network_retry, "context": context,
         }, logger=logger)
 
     def insert(self, record: Mapping[str, JSON]) -> Future[str]:

@@ -108,7 +108,10 @@ typedef void (*countersign_provider)(void *context, uint64_t number, const char 
  *   limits: {"maximumEvents", "maximumBytes", "maximumAge" (seconds), "maximumEventBytes", "maximumQuarantinedEvents",
  *     "maximumUnsavedEvents", "maximumUnsavedBytes"};
  *   networkRetry, authenticationRetry: {"baseDelay", "maximumDelay", "maximumServerDelay" (seconds),
- *     "maximumFailures"}.
+ *     "maximumFailures"};
+ *   headers: further header fields of each request; fields that the library sets are an error;
+ *   context: the facts that each event carries, {"parts": ["app", "os", "device", "locale"] (all), "appVersion",
+ *     "appBuild", "library" (the client's name, "countersign-c")}.
  *   Any other member is an error. The members are documented for CountersignConfiguration.
  * provider: called for tokens; null if the app sets tokens itself.
  * event: receives events; null for no events, with the log on the standard error stream.
@@ -153,13 +156,13 @@ countersign_client *countersign_open_signed_user(
  *
  * configuration: an object with optional members:
  *   http: {"url", "method", "headers", "params", "rootProperty", "timeout", "autoSync", "autoSyncThreshold", "batchSync",
- *     "maxBatchSize", "acceptsPages"};
+ *     "maxBatchSize", "acceptsPages", "gzip"};
  *   authorization: {"strategy" ("JWT", "SAS"), "accessToken", "expires", "refreshUrl", "refreshToken", "refreshPayload",
  *     "refreshHeaders", "refreshStatuses", "expiresUnit", "responseMapping"};
  *   persistence: {"locationsOrderDirection", "maxDaysToPersist", "maxRecordsToPersist", "extras", "locationTemplate",
  *     "timestampFormat"};
  *   keepsTokens (reuse the tokens of the last run), instanceName ("locations"), dataDirectory, logLevel,
- *   networkRetry.
+ *   networkRetry, context.
  *   Any other member is an error. The members are documented for LocationConfiguration.
  * event, context, error, error_length: as for countersign_open_signed_user.
  *
@@ -191,7 +194,8 @@ countersign_client *countersign_open_access_token(
  * configuration: an object with the keys of the vendor's Flutter SDK: projectToken, authorizationToken, baseUrl,
  *   projectMapping, defaultProperties, allowDefaultCustomerProperties, advancedAuthEnabled, applicationId; and with
  *   flushMode (IMMEDIATE, MANUAL, AUTOMATIC, PERIOD), flushPeriod (seconds), platform (ios, android), dataDirectory,
- *   instanceName, authorizationProviderTimeout (seconds), logLevel (debug, info, warning, none). Other members are
+ *   instanceName, authorizationProviderTimeout (seconds), logLevel (debug, info, warning, none), headers and context
+ *   as for a signed user. Other members are
  *   logged and ignored.
  * provider: called for customer tokens, one call at a time, if advancedAuthEnabled is true; may be null otherwise.
  * event, context, error, error_length: as for countersign_open_signed_user.

@@ -46,6 +46,9 @@ public abstract class Client implements Closeable {
         this.handler = handler;
         Map<String, Object> members = new LinkedHashMap<>(configuration);
         members.putIfAbsent("logLevel", logger.isLoggable(Level.FINE) ? "debug" : logger.isLoggable(Level.INFO) ? "info" : "warning");
+        Map<String, Object> context = new LinkedHashMap<>(Map.of("library", "countersign-jvm"));
+        if (members.get("context") instanceof Map) ((Map<?, ?>) members.get("context")).forEach((name, value) -> context.put("" + name, value));
+        members.put("context", context);
         byte[][] error = new byte[1][];
         Native.clients.put(number, this);
         handle = Native.open(mode, number, utf8(json(members)), provider != null, error);

@@ -124,6 +124,11 @@ public final class CountersignClient extends Client {
             return set("dataDirectory", path);
         }
 
+        /** The app's version, a member of each event's {@code context}. */
+        public Builder appVersion(String version) {
+            return set("context", Map.of("appVersion", version));
+        }
+
         /** Any other member of the configuration, as in countersign.h. */
         public Builder set(String name, Object value) {
             members.put(name, value);
