@@ -340,7 +340,8 @@ let tests: [Target] = [
     .testTarget(
         name: "CountersignConsumerTests",
         dependencies: [
-            "CountersignConsumer", "CountersignCrypto", "CountersignTesting", "CountersignTransport",
+            "CountersignConsumer", "CountersignCore", "CountersignCrypto", "CountersignTesting",
+            "CountersignTransport",
         ], path: "Tests/SDK/CountersignConsumerTests", swiftSettings: strict),
     // The scenarios of Conformance, by the SDK's clients.
     .testTarget(
@@ -427,9 +428,9 @@ let tests: [Target] = [
         name: "GatewayDeliveryTests",
         dependencies: [
             "CountersignConsumer", "CountersignCore", "CountersignCrypto", "CountersignGateway",
-            "CountersignGatewayTesting", "CountersignJSON", "CountersignSQLite", "CountersignTesting",
-            "GatewayHTTP", "GatewayModel", "GatewayObservability", "GatewayStorage", "GatewayDelivery",
-            "GatewayTestSupport", "TestSupport",
+            "CountersignGatewayTesting", "CountersignJOSE", "CountersignJSON", "CountersignSQLite",
+            "CountersignTesting", "GatewayHTTP", "GatewayModel", "GatewayObservability", "GatewayStorage",
+            "GatewayDelivery", "GatewayTestSupport", "TestSupport",
         ], path: "Tests/Gateway/GatewayDeliveryTests", swiftSettings: strict + optionalFeatures),
     .testTarget(
         name: "GatewayAdminTests",
