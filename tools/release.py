@@ -8,6 +8,7 @@ import argparse
 import datetime
 import gzip
 import hashlib
+import io
 import json
 import os
 import re
@@ -211,8 +212,25 @@ def image(folder, out):
     output(*buildah, "commit", "--timestamp", os.environ["SOURCE_DATE_EPOCH"], "--format", "docker", container,
            f"docker-archive:{tar}:countersign:{VERSION}", timeout=900)
     package = out / f"countersign-{VERSION}-image-amd64.tar.gz"
-    compress(tar, package)
+    compress(without_container(tar), package)
     return package
+
+
+def without_container(tar):
+    """The archive of an image without the random id of the container that it was made in."""
+    with tarfile.open(tar) as archive, tarfile.open(STAGE / "equal.tar", "w") as equal:
+        manifest = json.load(archive.extractfile("manifest.json"))
+        config = json.load(archive.extractfile(manifest[0]["Config"])) | {"container": ""}
+        config = json.dumps(config).encode()
+        manifest[0]["Config"] = f"{hashlib.sha256(config).hexdigest()}.json"
+        parts = {"manifest.json": json.dumps(manifest).encode(), manifest[0]["Config"]: config}
+        for name in (*parts, *manifest[0]["Layers"]):
+            content = io.BytesIO(parts[name]) if name in parts else archive.extractfile(name)
+            member = tarfile.TarInfo(name)
+            member.size = content.seek(0, 2)
+            content.seek(0)
+            equal.addfile(member, content)
+    return STAGE / "equal.tar"
 
 
 def source(out):
@@ -396,31 +414,27 @@ exec chroot . /bin/sh -euc "$0" countersign"""
         shutil.rmtree(folder)
 
 
-def check(out):
-    """A table of the seconds from each file to its first event."""
-    rows = []
-
-    def row(name, suite, seconds):
-        rows.append((name, suite, seconds))
-        print(f"release: {name:10} {suite:9} {seconds:6.1f} s to the first event", flush=True)
-
-    if not (out / "SHA256SUMS").exists():
-        build(out)
-    output("sha256sum", "--check", "--quiet", "SHA256SUMS", cwd=out)
-    again = STAGE.with_name("release-again")
-    sums = (out / "SHA256SUMS").read_text()
+def compare(out):
+    """Builds the files again: they are equal. A changed list of checksums has no valid signature."""
+    again, sums = STAGE.with_name("release-again"), (out / "SHA256SUMS").read_text()
     build(again)
     assert (again / "SHA256SUMS").read_text() == sums, f"{again} differs"
     print(f"release: two runs made the same {len(sums.splitlines())} files", flush=True)
-    output("lintian", "--allow-root", "--fail-on", "error", *out.glob("*.deb"))
-    key = STAGE / "key"
+    key, signers, signature = STAGE / "key", STAGE / "signers", again / "SHA256SUMS.sig"
     output("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", key)
+    signature.unlink(missing_ok=True)
     output("ssh-keygen", "-q", "-Y", "sign", "-n", "file", "-f", key, again / "SHA256SUMS")
-    (STAGE / "signers").write_text(f"releases {key.with_suffix('.pub').read_text()}")
-    verify = ["ssh-keygen", "-Y", "verify", "-f", STAGE / "signers", "-I", "releases", "-n", "file", "-s", again / "SHA256SUMS.sig"]
+    signers.write_text(f"releases {key.with_suffix('.pub').read_text()}")
+    verify = ["ssh-keygen", "-Y", "verify", "-f", signers, "-I", "releases", "-n", "file", "-s", signature]
     output(*verify, input=sums)
-    assert subprocess.run(verify, input=sums + " ", text=True, capture_output=True).returncode, "a changed list has a signature"
+    assert subprocess.run(verify, input=sums + " ", text=True, capture_output=True).returncode, "a changed list has a valid signature"
 
+
+def row(name, suite, seconds):
+    print(f"release: {name:8} {suite:9} {seconds:6.1f} s from the file to the first event", flush=True)
+
+
+def check_gateways(out):
     archives = list(out.glob("*-linux-x86_64.tar.gz"))
     for suite in SUITES:
         base(suite)
@@ -430,13 +444,22 @@ def check(out):
         row("archive", suite, inside(suite, archives, f"""tar -xzf /in/*.tar.gz -C /opt; cd /opt/countersign-*
             apt-get install -qq -y --no-install-recommends $(cat LIBRARIES) >/dev/null 2>&1
             set -- /opt/countersign-*/countersign {DEV}""", ports))
-    check_clients(out, SUITES, row)
     row("image", "buildah", check_image(*out.glob("*-image-*.tar.gz")))
-    print(output("scripts/service-test.sh", *out.glob("*.deb"), timeout=900))
+
+
+def check(out):
+    if not (out / "SHA256SUMS").exists():
+        build(out)
+    output("sha256sum", "--check", "--quiet", "SHA256SUMS", cwd=out)
+    output("lintian", "--allow-root", "--fail-on", "error", *out.glob("*.deb"), timeout=900)
+    compare(out)
+    check_gateways(out)
+    check_clients(out)
+    print(output("scripts/service-test.sh", *out.glob("*.deb"), timeout=1800))
     print(output("scripts/consumer-test.sh", "native", env={**os.environ, "ARCHIVE": str(*out.glob("*-source.tar.gz"))}, timeout=3600))
 
 
-def check_clients(out, suites, row):
+def check_clients(out):
     """Each client delivers an event to a gateway that requires tokens."""
     clients = [*out.glob("*.whl"), *out.glob("*.tgz"), out / f"countersign-{VERSION}.jar"]
     with Shop(STAGE / "program/countersign") as shop:
@@ -451,7 +474,7 @@ def check_clients(out, suites, row):
         (shop.folder / "first.mjs").write_text(NODE)
         clients += [shop.folder / name for name in ("first_event.py", "FirstEvent.class", "first.mjs")]
         stored = 0
-        for suite in suites:
+        for suite in SUITES:
             for name, script in CLIENTS.items():
                 row(name, suite, inside(suite, clients, script, variables))
                 stored += 1
