@@ -3,7 +3,7 @@
 
 Linked with --wrap=icudt76_dat, it takes the place of 34 MB of locales, encodings and collations, which the SDK never reads.
 It keeps the tables of Unicode (internationalized host names), time zones, and the root and English locales.
-The format is icupkg of ICU: a header, then a table of name offsets and data offsets.
+The format of ICU's icupkg is a header, then a table of (offset of the name, offset of the data).
 """
 
 import re

@@ -382,7 +382,7 @@ process.exit(0);
 
 
 def base(suite):
-    """A Debian root without compilers, with what the clients need. It stays for the next run."""
+    """A Debian root without compilers, with the interpreters of the clients. It stays for the next run."""
     root = ROOT / f".build/release-roots/{suite}"
     if not (root / "complete").exists():
         shutil.rmtree(root, ignore_errors=True)
