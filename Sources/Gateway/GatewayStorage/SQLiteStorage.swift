@@ -60,7 +60,8 @@ package struct SQLiteStorage: Storage {
                 diskFloorBytes: options.diskFloorBytes,
                 observer: options.observer, now: now, retention: options.retention)
         } catch {
-            throw GatewayError(.storage, "cannot open the events in \(folder.path): \(error)")
+            throw error as? GatewayError
+                ?? GatewayError(.storage, "cannot open the events in \(folder.path): \(error)")
         }
     }
 

@@ -62,7 +62,10 @@ struct SchemaTests {
     @Test func aNewerFileIsRejected() throws {
         let connection = try SQLiteConnection(path: path)
         try connection.execute("PRAGMA user_version = 9")
-        #expect(throws: SQLiteError.self) { try Schema.migrate(connection, ["CREATE TABLE a (x INTEGER)"]) }
+        let error = #expect(throws: GatewayError.self) {
+            try Schema.migrate(connection, ["CREATE TABLE a (x INTEGER)"])
+        }
+        #expect(error?.code == .conflict)
     }
 
     /// Creates `control.sqlite` with the schema of an earlier version.

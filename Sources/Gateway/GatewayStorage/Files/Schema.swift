@@ -9,12 +9,18 @@ enum Schema {
     ///
     /// The backup is in the folder `backups` next to the file, and named after the file, its schema and the
     /// time. It is durable before any change. To go back, stop the gateway and replace the file with the
-    /// backup. Throws `SQLiteError` when the file was written by a newer version, or when the backup or a
-    /// migration fails. The file is then unchanged.
+    /// backup. Throws `conflict` when the file was written by a newer version, and `SQLiteError` when the
+    /// backup or a migration fails. The file is then unchanged.
     static func migrate(
         _ connection: SQLiteConnection, _ migrations: [String], at now: Date = Date()
     ) throws {
         let version = try connection.first("PRAGMA user_version") { row in row.int(0) } ?? 0
+        guard version <= migrations.count else {
+            throw GatewayError(
+                .conflict,
+                "\(connection.path) was written by a newer version (schema \(version), this one knows "
+                    + "\(migrations.count)); use that version or restore a backup")
+        }
         if version > 0, version < migrations.count { try backUp(connection, version: version, at: now) }
         try connection.migrate(migrations) { number in
             try connection.execute(
