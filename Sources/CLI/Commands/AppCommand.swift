@@ -93,7 +93,7 @@ enum AppCommand {
         "app show", summary: "Show an app, its token rules and its keys",
         details: "With --json, policy is as `policy show` and verification_keys as `key list` prints it.",
         positionals: [.app], flags: [.json] + Flag.place,
-        examples: ["How is this app judged?": "countersign app show shop"]
+        examples: ["Which rules apply to this app?": "countersign app show shop"]
     ) { invocation in
         let admin = try invocation.admin()
         let id = invocation.app

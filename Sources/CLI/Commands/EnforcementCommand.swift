@@ -10,7 +10,7 @@ enum EnforcementCommand {
         help: Enforcement.allCases.map(\.rawValue).joined(separator: ", "))
 
     private static let show = Command(
-        "enforcement show", summary: "Print how strictly an app's requests are judged",
+        "enforcement show", summary: "Print how strictly an app's tokens are checked",
         details:
             "The first line is the state, followed by the percentage of users if it does not apply to all.",
         positionals: [.app], flags: [.json] + Flag.place,
@@ -100,7 +100,7 @@ enum EnforcementCommand {
     )
 
     private static let set = Command(
-        "enforcement set", summary: "Set how strictly an app's requests are judged, now or later",
+        "enforcement set", summary: "Set how strictly an app's tokens are checked, now or later",
         details: """
             disabled  tokens are not checked
             optional  tokens of identified users are verified; a bad one is reported and the events are stored

@@ -19,13 +19,13 @@ enum TokenVerifyCommand {
         help: "an algorithm that the app allows (default: RS256)")
     private static let app = Flag(
         "app", .text("APP"), completes: .apps,
-        help: "judge by this app's keys and policy, in the gateway or its data")
+        help: "verify with this app's keys and policy, in the gateway or its data")
     private static let keyID = Flag("kid", .text("ID"), help: "the id of the private key in --secret-file")
     private static let batch = Flag(
-        "batch", .path("FILE"), help: "judge one JSON object per line; - reads standard input")
+        "batch", .path("FILE"), help: "verify one JSON object per line; - reads standard input")
 
     static let command = Command(
-        "token verify", summary: "Judge a token as the gateway does, check by check",
+        "token verify", summary: "Verify a token as the gateway does, check by check",
         details: """
             The exit status is 0 if the token is accepted and 3 if it is rejected. --app takes the keys and the policy of an
             app, with the keys that the gateway has fetched, and sends the token to that gateway only. With --secret-file or --customer-id it

@@ -27,7 +27,7 @@ struct CommandSection: Sendable {
                 "write-key": "Keys that clients send with",
                 "key": "Public keys that verify tokens; key pairs",
                 "token": "Sign, verify and decode a user's token",
-                "enforcement": "How strictly requests are judged",
+                "enforcement": "How strictly tokens are checked",
                 "user": "Block, limit or sign out one user or device",
                 "policy": "What an app requires of its tokens",
                 "project": "An app's settings for clients of the Bloomreach dialect",

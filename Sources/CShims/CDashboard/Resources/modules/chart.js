@@ -302,7 +302,7 @@ export class FailureChart {
           h("td", {}, percent(failed ? row.count / failed : 0)),
           h("td", { class: "change" }, change(row.code)))))),
       h("p", { class: "tip-foot" }, `Accepted ${number(bucket.accepted)} · anonymous ${number(bucket.anonymous)}`,
-        bucket.not_judged > 0 && ` · not judged ${number(bucket.not_judged)}`),
+        bucket.not_judged > 0 && ` · not checked ${number(bucket.not_judged)}`),
       this.#index >= this.#whole && h("p", { class: "tip-foot" }, "Incomplete: this period is not over yet."),
       earlier && rows.length > 0 && h("p", { class: "tip-foot" }, this.#before ? "Change: against the period before." : "Change: against the bucket before."),
       markers.map((marker) => h("p", { class: "tip-marker" }, `${hourMinute(marker.at_ms)} ${marker.text}`)),

@@ -45,7 +45,7 @@ function consequence(app, to) {
   const name = app.name || app.id;
   if (to.state === "disabled") {
     return [`From now on nothing checks who sends events to ${name}. Anyone who has the write key, which is in every copy of the app, can store events in the name of any user.`,
-      "Those events stay: they are marked “Not judged” forever. Failures are no longer counted, so you will not see what happens."];
+      "Those events stay: they are marked “Not checked” forever. Failures are no longer counted, so you will not see what happens."];
   }
   if (to.state === "optional") {
     return [`From now on events with a forged, expired or missing token are stored for ${name} like all others. They are marked “Warned”, and whoever reads them must look at that mark.`];

@@ -17,7 +17,7 @@ const VERDICTS = {
   verified: ["Verified", "good", "A valid token says that this user's device sent it."],
   server: ["Server", "good", "Your own backend sent it, with the token of an OAuth client."],
   warned: ["Warned", "amber", "Its token was missing or invalid: anybody may have sent it in this user's name."],
-  not_judged: ["Not judged", "neutral", "Tokens were not checked when it arrived: anybody may have sent it in this user's name."],
+  not_judged: ["Not checked", "neutral", "Tokens were not checked when it arrived: anybody may have sent it in this user's name."],
   anonymous: ["Anonymous", "neutral", "It names no user, so there was nothing to verify."],
   unknown: ["Unknown", "neutral", "It was stored by a version that did not record verdicts."],
 };

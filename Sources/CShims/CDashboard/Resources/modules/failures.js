@@ -153,8 +153,8 @@ export function failures(context) {
       stat("Failure rate", percent(rate ?? NaN), state.code ? "against those with a good token" : "of verified requests",
         previous && rate !== null && difference(rate, rateOf(previous, codes), "down", (_, points) => `${(points * 100).toFixed(1)} points`)),
       stat("Accepted", number(totals.accepted), "good tokens", previous && difference(totals.accepted, previous.accepted, "up")),
-      stat("Anonymous", number(totals.anonymous), "no user, not judged", previous && difference(totals.anonymous, previous.anonymous, "up")),
-      totals.not_judged > 0 && stat("Not judged", number(totals.not_judged), "while disabled")));
+      stat("Anonymous", number(totals.anonymous), "no user, not checked", previous && difference(totals.anonymous, previous.anonymous, "up")),
+      totals.not_judged > 0 && stat("Not checked", number(totals.not_judged), "while disabled")));
   }
 
   function numbers(data, codes) {
@@ -165,7 +165,7 @@ export function failures(context) {
       ...codes.map((code) => ({ title: `${code} ${reason(code)}`, class: "num", cell: (bucket) => number(countOf(bucket, code)) })),
       { title: "Accepted", class: "num", cell: (bucket) => number(bucket.accepted) },
       { title: "Anonymous", class: "num", cell: (bucket) => number(bucket.anonymous) },
-      { title: "Not judged", class: "num", cell: (bucket) => number(bucket.not_judged) },
+      { title: "Not checked", class: "num", cell: (bucket) => number(bucket.not_judged) },
     ];
     const element = table("Failures per bucket, the numbers of the chart", columns, [...data.buckets].reverse());
     element.classList.add("tall");
@@ -186,7 +186,7 @@ export function failures(context) {
     replace(keys,
       codes.map((code) => h("span", { class: "key-code" }, swatch(code), `${code} ${reason(code)}`)),
       codes.length > 0 && key("rate", "failure rate"), before && key("before", "period before"),
-      data.totals.accepted > 0 && key("accepted", "accepted"), data.totals.anonymous > 0 && key("anonymous", "anonymous"), data.totals.not_judged > 0 && key("judged", "not judged"),
+      data.totals.accepted > 0 && key("accepted", "accepted"), data.totals.anonymous > 0 && key("anonymous", "anonymous"), data.totals.not_judged > 0 && key("judged", "not checked"),
       kinds.has("enforcement") && key("marker", "enforcement changed"), kinds.has("key") && key("marker key", "key changed"), kinds.has("policy") && key("marker policy", "policy changed"),
       unfinished && key("unfinished", "incomplete"));
   }

@@ -46,7 +46,7 @@ export function sample(context) {
 function checks(items) {
   if (!items?.length) return h("p", { class: "muted" }, "No check was noted.");
   return h("ol", { class: "checks" }, items.map((check) => {
-    const [kind, symbol, word] = check.ok === true ? ["good", "check", "passed"] : check.ok === false ? ["bad", "close", "failed"] : ["open", "info", "not judged"];
+    const [kind, symbol, word] = check.ok === true ? ["good", "check", "passed"] : check.ok === false ? ["bad", "close", "failed"] : ["open", "info", "not checked"];
     return h("li", { class: kind }, h("span", { class: "check-icon" }, icon(symbol, 14)),
       h("div", {}, h("p", {}, check.name, h("span", { class: "visually-hidden" }, ` (${word})`)), check.detail && h("p", { class: "muted" }, prose(check.detail))));
   }));

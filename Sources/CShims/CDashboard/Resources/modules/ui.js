@@ -28,7 +28,7 @@ export function stateBadge(state, share = null) {
 
 export function verdictBadge(verdict) {
   const tone = { accepted: "good", rejected: "bad", warned: "amber" }[verdict] ?? "neutral";
-  const name = { accepted: "Accepted", rejected: "Rejected", warned: "Accepted, warned", anonymous: "Anonymous", not_judged: "Not judged" }[verdict];
+  const name = { accepted: "Accepted", rejected: "Rejected", warned: "Accepted, warned", anonymous: "Anonymous", not_judged: "Not checked" }[verdict];
   return badge(name ?? String(verdict ?? "–"), tone);
 }
 

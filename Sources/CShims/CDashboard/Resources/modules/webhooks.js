@@ -11,7 +11,7 @@ import { facts } from "./sample.js";
 import { TYPES } from "./events.js";
 import { behind, lastSuccess, pauses, stateOf } from "./ways.js";
 
-const verdicts = [["verified", "Verified"], ["server", "Server"], ["unverified", "Unverified"], ["warned", "Warned"], ["not_judged", "Not judged"], ["anonymous", "Anonymous"], ["unknown", "Unknown"]];
+const verdicts = [["verified", "Verified"], ["server", "Server"], ["unverified", "Unverified"], ["warned", "Warned"], ["not_judged", "Not checked"], ["anonymous", "Anonymous"], ["unknown", "Unknown"]];
 const verdictName = Object.fromEntries(verdicts);
 const filterName = { verdict: "Verdict", type: "Type", name: "Name", user: "User" };
 const any = ["", "Any"];
