@@ -32,7 +32,7 @@ enum DashboardBundle {
             var body = ""
             var isComment = false
             for line in source.split(separator: "\n", omittingEmptySubsequences: false) {
-                let code = line.drop { $0 == " " }
+                let code = line[(line.utf8.firstIndex { $0 != UInt8(ascii: " ") } ?? line.endIndex)...]
                 isComment = isComment || code.hasPrefix("/**")
                 if isComment || code.hasPrefix("//") {
                     isComment = isComment && !code.hasSuffix("*/")
