@@ -1,6 +1,7 @@
 """The event server of all modes and the token server, on a local socket."""
 import asyncio
 import email.utils
+import gzip
 import json
 import time
 import urllib.parse
@@ -65,6 +66,8 @@ class Connection(asyncio.Protocol):
         headers = {name.lower(): value.strip() for name, value in (line.split(":", 1) for line in lines)}
         if len(body) < int(headers.get("content-length", 0)):
             return
+        if headers.get("content-encoding") == "gzip":
+            body = gzip.decompress(body)
         self._request = Request(first.split()[1], headers, body, self._server.elapsed())
         self._server.received(self._request, self)
 
