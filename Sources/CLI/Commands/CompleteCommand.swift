@@ -1,9 +1,11 @@
+internal import CountersignCore
+
 /// `countersign complete`: returns the continuations of a command line to the completion scripts.
 enum CompleteCommand {
     private static let words = Positional(
         "WORDS", .any, mayBeEmpty: true,
         help: "after --, the words behind the program's name; the last is completed")
-    /// The number of items from which values are suggested, one page of a list.
+    /// The number of items that are read for suggestions: one page.
     private static let newest = "500"
 
     /// A closure, because the table contains this command.
@@ -45,8 +47,13 @@ enum CompleteCommand {
             words: [:], io: io)
         let page = try await place.admin().send(
             AdminRequest(method: "GET", path: path, query: [("limit", newest)]))
-        return Set(page.body["items"].elements.compactMap { $0[member].text }).sorted().map {
-            (TerminalText.safe($0), "")
-        }
+        let values = page.body["items"].elements.compactMap { $0[member].text }
+        return Set(values.filter(isPlain)).sorted().map { ($0, "") }
+    }
+
+    /// Whether a shell takes the text as one plain word. Clients choose the ids of users, and bash inserts a
+    /// word without quoting it.
+    private static func isPlain(_ value: String) -> Bool {
+        value.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "-_.@+/%,") } && !value.hasPrefix("-")
     }
 }

@@ -28,6 +28,7 @@ struct CompletionTests {
         let data = folder.path + "/data"
         _ = try AppDirectory(dataDirectory: data).createApp(id: "shop")
         try storeEvent(of: "alice", in: data)
+        for user in ["alix;id", "--alix", "alix\tx"] { try storeEvent(of: user, in: data) }
         _ = try folder.write("", to: "public.pem")
         let io = RecordedIO(environment: ["COUNTERSIGN_DATA": data])
         #expect(await io.run("consumer", "create", "shop", "billing") == .done, "\(io.talk)")
@@ -51,6 +52,14 @@ struct CompletionTests {
                 line.replacing("{webh", with: webhook.dropLast(4)), word.replacing("{webhook}", with: webhook)
             )
         }
+    }
+
+    /// Bash inserts a word without quoting it, and a client chooses the ids of its users.
+    @Test func idsThatAShellWouldReadAsCodeAreNotOffered() async {
+        let io = RecordedIO(environment: ["COUNTERSIGN_DATA": folder.path + "/data"])
+        #expect(await io.run("complete", "--", "customer", "show", "shop", "") == .done, "\(io.talk)")
+        let words = io.output.split(separator: "\n")
+        #expect(words.contains("alice") && !words.contains { $0.contains("alix") }, "\(words)")
     }
 
     private static func isInstalled(_ program: String) -> Bool {
