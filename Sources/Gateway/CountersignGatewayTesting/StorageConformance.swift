@@ -278,7 +278,8 @@ extension StorageConformance {
         let consumers = storage.openConsumers(with: store, now: { 0 })
         for (text, wanted) in [
             ("plan=pro é", ["text"]), ("plan=3", ["number"]), ("vip=true", ["text"]), ("level=3", ["text"]),
-            ("plan=pro", []), ("lan=3", []), ("level=", []),
+            ("plan=pro", []), ("lan=3", []), ("level=", []), ("plan=\"pro é\"", []), ("plan=3.0", ["number"]),
+            ("level=3,\"plan\":\"pro é\"", []),
         ] {
             let filter = EventFilter(claim: try unwrap(ClaimFilter(text), "\(text) is a filter"))
             var query = EventQuery(appID: "shop")

@@ -61,13 +61,14 @@ final class Claims: Sendable {
     /// The most bytes of a kept string.
     private static let longestKept = 256
 
-    /// Leaves out a claim that is missing, null, too long, an array or an object.
+    /// Leaves out a claim that is missing, null, too long or too large, an array or an object.
     private static func kept(_ names: [String], of root: JSONNode) -> String? {
         var kept: JSONObject = [:]
         for name in names {
             guard let node = root[named: name] else { continue }
             switch node.kind {
-            case .bool, .number: kept[name] = node.value
+            case .bool: kept[name] = node.value
+            case .number: kept[name] = ClaimsPolicy.kept(number: node.value)
             case .string where node.utf8.map({ $0.count <= longestKept }) == true: kept[name] = node.value
             case .string, .null, .array, .object: continue
             }

@@ -1,3 +1,5 @@
+package import CountersignCore
+
 /// An app's requirements for its tokens.
 public struct ClaimsPolicy: Sendable {
     /// The allowed algorithms. Names are compared by their bytes.
@@ -53,4 +55,11 @@ public struct ClaimsPolicy: Sendable {
 
     /// The leeway within its limits.
     var boundedLeeway: Double { leeway.isNaN ? 0 : min(max(leeway, 0), 300) }
+
+    /// A number in its only stored form; nil for one that a `Double` cannot hold exactly as an integer.
+    package static func kept(number value: JSONValue) -> JSONValue? {
+        guard case .number(let number) = value else { return value }
+        guard number.magnitude < 0x1p53 else { return nil }
+        return Int64(exactly: number).map { .integer($0) } ?? value
+    }
 }

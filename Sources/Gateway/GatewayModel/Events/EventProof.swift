@@ -1,4 +1,6 @@
 internal import CountersignCore
+internal import CountersignJOSE
+internal import CountersignJSON
 
 /// The verification result of the request that delivered an event.
 ///
@@ -52,7 +54,7 @@ package struct ClaimFilter: Sendable, Equatable {
     package static let problem = "must be name=value"
 
     package let text: String
-    /// The member as it is in the list of ``sought(by:)``: with a string, and with a number or boolean.
+    /// The claim as JSON between commas, with the value as a string and, if it is one, as a number or boolean.
     package let members: [String]
 
     /// Nil without a name and an equals sign.
@@ -60,18 +62,28 @@ package struct ClaimFilter: Sendable, Equatable {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty else { return nil }
         self.text = text
-        let (name, value) = (JSONValue.string(String(parts[0])), JSONValue.string(String(parts[1])))
-        members = [value.text, String(parts[1])].map { ",\(name.text):\($0)," }
+        let name = JSONValue.string(String(parts[0])).text
+        members = ([.string(String(parts[1]))] + Self.plain(parts[1])).map { ",\(name):\($0.text)," }
     }
 
-    /// A filter that is only shown, such as a hidden one.
+    /// The number or boolean that a text is, as it is stored.
+    private static func plain(_ text: Substring) -> [JSONValue] {
+        let parser = StrictJSONParser(maximumBytes: max(1, text.utf8.count))
+        guard let value = try? parser.parse(bytes: Array(text.utf8), { $0.value }) else { return [] }
+        switch value {
+        case .bool: return [value]
+        case .integer, .number: return ClaimsPolicy.kept(number: value).map { [$0] } ?? []
+        default: return []
+        }
+    }
+
+    /// A filter for display only; it matches nothing.
     package init(shown text: String) {
         self.text = text
         members = []
     }
 
-    /// SQL for a number above 0 if the column `claims` has the member in the place of the question mark.
-    /// `instr` is the engine's function. Objects have no spaces, and quotes in texts are escaped.
+    /// An SQL expression that is above 0 if `claims` has the member bound to `?`. `instr` is the engine's function. Objects have no spaces, and quotes in texts are escaped.
     package static func sought(by instr: String) -> String {
         "coalesce(\(instr)(',' || substr(claims, 2, length(claims) - 2) || ',', ?), 0)"
     }
