@@ -85,6 +85,14 @@ struct GeolocationDialectTests {
             post(Self.record, authorization: "Bearer \(unnamed)", path: "/api/locations/shop")?.status == 200)
     }
 
+    @Test func theAudienceIsTheAppsIDOrItsProjectToken() throws {
+        try fixture.apps.setProjectToken("shop-project", for: "shop")
+        try fixture.gateway.refreshApps()
+        for name in ["shop", "shop-project"] {
+            #expect(post(Self.record, authorization: try token(app: ["x", .string(name)]))?.status == 200, "\(name)")
+        }
+    }
+
     @Test func badBodiesAreReportedPlainly() throws {
         let authorization = "Bearer " + (try token())
         #expect(post("5", authorization: authorization)?.json["code"] as? String == "invalid_batch")

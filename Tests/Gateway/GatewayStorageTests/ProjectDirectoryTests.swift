@@ -58,6 +58,13 @@ struct ProjectDirectoryTests {
         #expect(code { try directory.setProjectToken("mine", for: "shop") } == .conflict)
     }
 
+    /// A request names an app by either, so one text must not name two apps.
+    @Test func anIDAndTheProjectTokenOfAnotherAppDiffer() throws {
+        try directory.setProjectToken("mine", for: "cafe")
+        #expect(code { _ = try directory.createApp(id: "mine") } == .conflict)
+        #expect(code { try directory.setProjectToken("cafe", for: "shop") } == .conflict)
+    }
+
     @Test func aMessageIsCompletedSoThatClientsCanDecodeIt() throws {
         try directory.projects.put(
             .inAppMessage, json: #"{"id":"m","trigger":{"event_type":"session_start"}}"#, in: "shop")

@@ -178,9 +178,12 @@ extension AppDirectory {
             )
         }
         let settings = try SettingTable(connection: connection).all(ProjectSettings.self)
-        let isTaken = try appIDs(connection).contains { $0 != appID && (settings[$0]?.token ?? $0) == token }
+        let isTaken = try appIDs(connection).contains {
+            $0 != appID && ($0 == token || settings[$0]?.token == token)
+        }
         guard !isTaken else {
-            throw GatewayError(.conflict, "another app has the project token \(token); choose another")
+            throw GatewayError(
+                .conflict, "another app has the id or the project token \(token); choose another")
         }
     }
 

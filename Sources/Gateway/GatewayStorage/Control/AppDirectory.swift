@@ -109,6 +109,11 @@ public final class AppDirectory: ControlStore {
             else {
                 throw GatewayError(.conflict, "there is already an app \(id); choose another id")
             }
+            let projects = try SettingTable(connection: connection).all(ProjectSettings.self)
+            if let other = projects.first(where: { $0.value.token == id }) {
+                throw GatewayError(
+                    .conflict, "\(id) is the project token of the app \(other.key); choose another id")
+            }
             if let deletion = try Self.deletions(connection).first(where: { $0.appID == id }) {
                 throw deletion.conflict
             }

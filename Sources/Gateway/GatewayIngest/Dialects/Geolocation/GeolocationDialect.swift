@@ -86,6 +86,6 @@ package struct GeolocationDialect: Dialect {
             [claims["aud"]?.string].compactMap(\.self) + (claims["aud"]?.elements.compactMap(\.string) ?? [])
                 + [claims["iss"]?.string].compactMap(\.self)
         }
-        return names?.lazy.compactMap { path.apps.app(projectToken: $0) }.first
+        return names?.lazy.compactMap { path.apps.app(id: $0) ?? path.apps.app(projectToken: $0) }.first
     }
 }
