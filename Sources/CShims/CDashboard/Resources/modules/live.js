@@ -101,7 +101,7 @@ export function live(context) {
       if (!verdict || found.has(event.request_id ?? event.seq)) continue;
       found.set(event.request_id ?? event.seq, {
         at_ms: event.received_ms, verdict, code: event.code, user: event.user_id ?? event.anonymous_id, request_id: event.request_id, enforcement: event.enforcement,
-        app_version: event.body?.context?.app?.version, sdk: null, client: null, endpoint: null, sample_id: null,
+        app_version: [event.body?.context?.app?.version].find((text) => typeof text === "string")?.slice(0, 64), sdk: null, client: null, endpoint: null, sample_id: null,
       });
     }
     for (const sample of samples.items) found.set(sample.request_id ?? sample.id, { ...found.get(sample.request_id), ...sample, sample_id: sample.id });
