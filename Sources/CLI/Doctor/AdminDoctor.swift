@@ -80,14 +80,15 @@ struct AdminDoctor: Sendable {
         guard found.isEmpty else { return found }
         let enforcement = app["enforcement"].shown
         let count = app["keys"].integer ?? 0
-        if enforcement != "disabled", count == 0 {
+        if enforcement != "disabled", app.isWithoutKeys {
             return [
                 .warning(
                     name, "enforcement is \(enforcement), and there is no key",
                     "countersign key add \(id) public.pem")
             ]
         }
-        return [.ok(name, "\(enforcement), \(count) \(count == 1 ? "key" : "keys")")]
+        let others = app.hasKeySources ? ", and the keys of a provider" : ""
+        return [.ok(name, "\(enforcement), \(count) \(count == 1 ? "key" : "keys")\(others)")]
     }
 
     private typealias Problem = (detail: String, remedy: String)
@@ -193,4 +194,11 @@ struct AdminDoctor: Sendable {
             return nil
         }
     }
+}
+
+extension JSONValue {
+    /// Whether the app of an answer has neither a key of its own nor a source of keys.
+    var isWithoutKeys: Bool { self["keys"] == 0 && !hasKeySources }
+
+    fileprivate var hasKeySources: Bool { self["features"].elements.contains("key_sources") }
 }

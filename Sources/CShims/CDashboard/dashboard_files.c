@@ -206,6 +206,9 @@ static const unsigned char file_docs_guides_troubleshooting_md[] = {
 static const unsigned char file_docs_guides_web_md[] = {
 #embed "../../../docs/guides/web.md"
 };
+static const unsigned char file_docs_guides_webhooks_md[] = {
+#embed "../../../docs/guides/webhooks.md"
+};
 static const unsigned char file_docs_operating_backup_md[] = {
 #embed "../../../docs/operating/backup.md"
 };
@@ -293,6 +296,7 @@ static const countersign_dashboard_file files[] = {
     {"docs/guides/sign-tokens.md", file_docs_guides_sign_tokens_md, sizeof file_docs_guides_sign_tokens_md},
     {"docs/guides/troubleshooting.md", file_docs_guides_troubleshooting_md, sizeof file_docs_guides_troubleshooting_md},
     {"docs/guides/web.md", file_docs_guides_web_md, sizeof file_docs_guides_web_md},
+    {"docs/guides/webhooks.md", file_docs_guides_webhooks_md, sizeof file_docs_guides_webhooks_md},
     {"docs/operating/backup.md", file_docs_operating_backup_md, sizeof file_docs_operating_backup_md},
     {"docs/operating/first-sign-in.md", file_docs_operating_first_sign_in_md, sizeof file_docs_operating_first_sign_in_md},
     {"docs/operating/security.md", file_docs_operating_security_md, sizeof file_docs_operating_security_md},

@@ -418,7 +418,9 @@ struct AdminReadTests {
 
     @Test func anAppIsListedWithTheFeaturesThatItUses() throws {
         _ = try bench.apps.createApp(id: "idle")
-        for id in ["backend", "devices", "vendor", "people"] { _ = try bench.apps.createApp(id: id) }
+        for id in ["backend", "devices", "vendor", "people", "provider"] {
+            _ = try bench.apps.createApp(id: id)
+        }
         _ = try bench.apps.clients.create(of: "backend", name: "")
         var rules = TokenRules()
         rules.allowsRegistration = true
@@ -426,6 +428,9 @@ struct AdminReadTests {
         var project = ProjectSettings.standard(for: "vendor")
         project.token = "vendor-token"
         try bench.apps.setProject(project, for: "vendor")
+        try bench.apps.setKeySources(
+            KeySources([.init(url: "https://keys.example/jwks", allowsPrivateAddresses: false)]),
+            of: "provider")
         let people = try bench.apps.createWriteKey(for: "people", description: "").text
         try bench.gateway.refreshApps()
         let identify = #"{"type":"identify","messageId":"1","anonymousId":"a","traits":{"plan":"pro"}}"#
@@ -436,7 +441,8 @@ struct AdminReadTests {
         }
         #expect(
             features == [
-                "backend: token_service", "devices: token_service", "idle: ", "people: customers", "shop: ",
+                "backend: token_service", "devices: token_service", "idle: ", "people: customers",
+                "provider: key_sources", "shop: ",
                 "vendor: bloomreach",
             ])
     }

@@ -106,8 +106,10 @@ struct AppRoutes: Sendable {
 
     private func features(_ call: AdminCall) throws -> Features {
         let used = try call.directory.appsWithFeatures()
+        let sources = try call.directory.settings(KeySources.self)
         return [
             ("bloomreach", used.bloomreach), ("customers", try customers()),
+            ("key_sources", BytewiseSet(sources.filter { !$0.value.all.isEmpty }.map(\.key))),
             ("token_service", used.tokenService),
         ]
     }

@@ -22,7 +22,7 @@ function stateOf(app) {
   if (!app.last_24h) return { all: true };
   const { requests, rejected, warned } = app.last_24h;
   const steps = {
-    sent: app.last_request_ms !== null && app.last_request_ms !== undefined, key: app.keys > 0, measured: app.enforcement !== "disabled",
+    sent: app.last_request_ms !== null && app.last_request_ms !== undefined, key: app.keys > 0 || app.features.includes("key_sources"), measured: app.enforcement !== "disabled",
     // Without verification, it is unknown whether tokens are valid.
     good: app.enforcement !== "disabled" && requests > rejected + warned,
   };
