@@ -24,7 +24,7 @@ CHECKS = {
                "--filter '^GatewayPostgreSQLTests\\.'",
     "postgresql": POSTGRESQL + ' --filter "${FILTER:-^(Gateway\\w+|CountersignGateway|CountersignCLI|Countersign(Bloomreach)?|BrazeCompat|'
                   'ExponeaCompat|BackgroundGeolocationCompat)Tests\\.}"',
-    # In memory: the dashboard must not wait for a disk that other lanes keep busy.
+    # In memory: the dashboard must not wait for a disk that other checks keep busy.
     # Not for the build: SwiftPM keeps its lock in TMPDIR.
     "browser": "swift build --product countersign-cli && { [ ! -w /dev/shm ] || export TMPDIR=/dev/shm; } && " + TOOL + "browser",
     "web": "scripts/web.sh",

@@ -82,7 +82,7 @@ extension Invocation {
                 return .profile(try Profiles(environment: io.environment).named(name))
             default:
                 throw CommandError(
-                    .usage, "more than one place to work on was given",
+                    .usage, "more than one gateway or data directory was given",
                     hint: "give one of --server, --profile, --data and --database")
             }
         }

@@ -20,7 +20,7 @@ extension Flag {
 
     /// JSON output. A command with this flag also has ``output``.
     static let json = Flag(
-        "json", help: "print JSON, as -o json does; a list that may be long as one object per line")
+        "json", help: "print JSON, like -o json; long lists have one object per line")
 
     static let output = Flag(
         "output", .choice(OutputFormat.allCases.map(\.rawValue)), letter: "o",
@@ -66,7 +66,8 @@ extension Invocation {
         if flagValues[Flag.data.name] != nil {
             guard given == nil else {
                 throw CommandError(
-                    .usage, "more than one place to work on was given", hint: "give --data or --database")
+                    .usage, "more than one gateway or data directory was given",
+                    hint: "give --data or --database")
             }
             return nil
         }

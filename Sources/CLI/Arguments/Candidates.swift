@@ -8,7 +8,7 @@ enum Candidates: Sendable, Equatable {
     /// A member of the items of a list in the admin API.
     case list(String, member: String = "id")
     case profiles
-    /// The words of the commands.
+    /// The names of commands.
     case commands
     case files
 

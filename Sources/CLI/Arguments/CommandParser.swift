@@ -13,7 +13,7 @@ struct CommandParser {
         ["keys", "generate"]: ["key", "generate"], ["key", "import"]: ["key", "add"],
         ["config", "validate"]: ["config", "print"],
     ]
-    /// Words of other command lines, for suggestions.
+    /// Words of other programs' commands, for suggestions.
     private static let synonyms = [
         "ls": "list", "rm": "delete", "remove": "delete", "new": "create", "get": "show", "describe": "show",
     ]

@@ -13,7 +13,7 @@ enum CopyCommand {
     static let command = Command(
         "copy", summary: "Move everything from a data directory to a database, or back",
         details: """
-            Stop every gateway first, and never start one on the source again: both places would give out the same positions.
+            Stop every gateway first, and never start one on the source again: both would give out the same positions.
             One of the two is a data directory, the other a database. Everything is copied: apps and operators, sessions,
             events with their positions and ids, consumers, webhooks and streams with how far they have come, customers,
             counts. Nothing is deleted from the source. If the command is interrupted, run it again and it resumes; until it

@@ -23,7 +23,7 @@ enum DevCommand {
         "dev", summary: "Run everything an app needs on this machine during development",
         details: """
             A gateway with the app "dev", which requires tokens; a token endpoint that signs for any user, so for
-            development only; a page that records events; the dashboard, signed in; and verdicts as they are given.
+            development only; a page that records events; the dashboard, signed in; and the result of each request's verification.
             Everything listens on this machine only. App, keys and events stay in the folder for the next run.
 
             The file of --policy sets what the app requires of its tokens, for example

@@ -111,8 +111,8 @@ enum EnforcementCommand {
 
             --return-above trades protection for delivery: once it has acted, forged events are stored as well. It needs at
             least 100 users, and only counts those whose own token used to be accepted and is now rejected, because it has
-            expired (22) or lost its key (27). Requests without a token, or with a made-up one, cannot trigger it; somebody who
-            owns that many accounts can. With or without it, the app's alert webhook is told, at most once an hour, when 5 %
+            expired (22) or lost its key (27). Requests without a token, or with a made-up one, cannot trigger it. An attacker
+            with that many accounts can. With or without it, the app's alert webhook is told, at most once an hour, when 5 %
             of the requests in five minutes (or the share given with --return-above) are rejected.
             """,
         positionals: [.app, state], flags: [percent, time, returnAbove, .yes] + Flag.place,
@@ -153,11 +153,11 @@ enum EnforcementCommand {
         }
         for line in differences(before, after, app: invocation.app) { invocation.io.say(line) }
         if wanted == Enforcement.required.rawValue,
-            try await admin.get("apps", invocation.app).body["keys"] == 0
+            try await admin.get("apps", invocation.app).body.isWithoutKeys
         {
             invocation.io.say(
-                "It has no key, so every token will be rejected: countersign key add \(invocation.app) public.pem"
-            )
+                "\(invocation.app) has no key, so every token is rejected. "
+                    + "Next: countersign key add \(invocation.app) public.pem")
         }
     }
 

@@ -117,7 +117,8 @@ enum KeyCommand {
             members = ["sources": .array(others + [source])]
         }
         invocation.io.say(
-            "\(invocation.app) follows its keys. `countersign key unfollow \(invocation.app)` ends that.")
+            "\(invocation.app) follows the keys at that URL. `countersign key unfollow \(invocation.app)` ends that."
+        )
     }
 
     private static let unfollow = Command(
@@ -140,7 +141,7 @@ enum KeyCommand {
             }
             members = ["sources": .array(others)]
         }
-        invocation.io.say("\(invocation.app) no longer uses its keys.")
+        invocation.io.say("\(invocation.app) no longer follows keys at that URL.")
     }
 
     private static let list = Command(
@@ -164,7 +165,7 @@ enum KeyCommand {
             let count = source["keys"].elements.count
             let state =
                 if admin is LocalAdmin {
-                    "Whether it can be fetched is known to the gateway: ask it with --server."
+                    "The gateway fetches the keys; see the result with --server."
                 } else if let problem = source["problem"].text {
                     "It cannot be fetched: \(problem)"
                 } else {

@@ -23,7 +23,7 @@ extension Invocation {
         body["position"] = try value(of: .startPosition).map { .string($0) }
         guard body.count <= 1 else {
             throw CommandError(
-                .usage, "two places were given", hint: "give one of --from, --time, --position")
+                .usage, "two starting points were given", hint: "give one of --from, --time, --position")
         }
         return body
     }

@@ -227,7 +227,7 @@ enum WebhookCommand {
             try invocation.io.print(
                 TextTable(rows: [
                     ["URL", webhook["url"].shown],
-                    ["PRIVATE ADDRESS", webhook["allow_private"].isTrue ? "allowed" : "refused"],
+                    ["PRIVATE ADDRESS", webhook["allow_private"].isTrue ? "allowed" : "not allowed"],
                 ]))
         }
     }

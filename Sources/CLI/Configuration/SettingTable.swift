@@ -78,7 +78,7 @@ enum SettingTable {
         },
         Setting(
             "metrics-from", .text("RANGES"), default: "127.0.0.0/8,::1",
-            help: "who may read /metrics, comma-separated"
+            help: "addresses that may read /metrics, comma-separated"
         ) { configuration, text throws(Setting.Problem) in
             configuration.metricsFrom = try Setting.ranges(text)
         },

@@ -9,7 +9,7 @@ struct HelpText {
     }
 
     /// The list of the commands whose path begins with `path`, or the complete help of a command with this
-    /// path. Without a path, lists the first words that the first week needs, or all of them.
+    /// path. Without a path, lists the commands of the first week, or all with `all`.
     func text(for path: [String], all: Bool = false) -> String {
         if let command = commands.first(where: { $0.path == path }) { return text(for: command) }
         if path.isEmpty { return program(all: all) }

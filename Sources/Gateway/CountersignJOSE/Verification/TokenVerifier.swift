@@ -250,7 +250,9 @@ extension TokenVerifier {
     /// The checks of rows 4 and 5 that do not need a token.
     private func judgeRing(_ report: inout VerificationReport) {
         if keys.entries.isEmpty {
-            report.add(.noMatchingPublicKeys, "the app has no public keys")
+            report.add(
+                .noMatchingPublicKeys,
+                "the app has no public key, and none was loaded from a followed address")
         } else if keys.entries.allSatisfy({ $0.key == nil }) {
             let problems = keys.entries.compactMap(\.problem?.reason).joined(separator: "; ")
             report.add(.publicKeyError, "none of the app's public keys can be used: \(problems)")

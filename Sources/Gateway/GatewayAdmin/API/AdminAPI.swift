@@ -7,7 +7,7 @@ internal import GatewayStorage
 
 /// The admin API: authorizes requests and handles them outside the server's thread.
 ///
-/// Each queueClass has a queue that handles one request at a time. So a change of a setting never waits for a
+/// Each class of operations has a queue that handles one request at a time. So a change of a setting never waits for a
 /// report, a password hash or a backup.
 package final class AdminAPI: Sendable {
     private let directory: AppDirectory
@@ -24,7 +24,7 @@ package final class AdminAPI: Sendable {
     private let passwordQueue = DispatchQueue(label: "admin passwords")
     private let backupQueue = DispatchQueue(label: "admin backups")
     private let otherGatewaysQueue = DispatchQueue(label: "admin other gateways")
-    private let places = RequestPermits()
+    private let permits = RequestPermits()
     private let idempotencyKeys: IdempotencyKeys
 
     init(
@@ -72,7 +72,7 @@ package final class AdminAPI: Sendable {
     }
 
     private func answer(_ request: AdminRequest, _ route: AdminRoute) -> HTTPOutcome {
-        guard places.take(route.operation.queueClass, of: request.clientAddress) else {
+        guard permits.take(route.operation.queueClass, of: request.clientAddress) else {
             var problem = AdminProblem(503, "busy", "too many requests are waiting; try again")
             problem.retryAfterSeconds = 1
             return .answer(problem.response(requestID: request.id))
@@ -80,7 +80,7 @@ package final class AdminAPI: Sendable {
         return .waiting({ [self] done in
             queue(of: route).async { [self] in
                 let response = respond(request, route)
-                places.give(route.operation.queueClass, of: request.clientAddress)
+                permits.give(route.operation.queueClass, of: request.clientAddress)
                 done(response)
             }
         }) { $0 }

@@ -19,11 +19,11 @@ struct AdminOperation: Sendable {
         case requiredToReplace
     }
 
-    /// The queue of an operation. Operations in a queueClass wait for each other.
+    /// The class of an operation. Operations of one class run one after the other.
     enum QueueClass: Sendable {
         /// Settings, keys and enforcement: the content of the control database.
         case common
-        /// Events, counts and deliveries, which are stored elsewhere. Settings do not wait for this queueClass.
+        /// Events, counts and deliveries, which are stored elsewhere. Settings do not wait for them.
         case data
         /// The data of the token service.
         case sessions

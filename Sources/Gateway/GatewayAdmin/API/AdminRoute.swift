@@ -25,7 +25,7 @@ struct AdminRoute: Sendable {
         self.answer = answer
     }
 
-    /// Returns the route on this queueClass, unless it already has a queueClass.
+    /// Returns the route with this class, unless it already has one.
     func on(_ queueClass: AdminOperation.QueueClass) -> AdminRoute {
         var route = self
         if operation.queueClass == .common { route.operation.queueClass = queueClass }

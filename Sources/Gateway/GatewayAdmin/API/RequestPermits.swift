@@ -1,8 +1,8 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// Limits the waiting requests by queueClass and by address, so that password checks do not block other lanes and
-/// one address does not fill a queueClass.
+/// Limits the waiting requests of each class and address. So password checks do not block other classes, and
+/// one address does not use up a class.
 final class RequestPermits: Sendable {
     private struct Key: Hashable {
         let queueClass: AdminOperation.QueueClass
@@ -11,32 +11,32 @@ final class RequestPermits: Sendable {
     }
 
     private struct Permits {
-        var ofLane: [AdminOperation.QueueClass: Int] = [:]
+        var ofClass: [AdminOperation.QueueClass: Int] = [:]
         var ofAddress: [Key: Int] = [:]
     }
 
-    private let places = Lock(Permits())
+    private let permits = Lock(Permits())
 
     /// Reserves a slot. Returns false if all are in use.
     func take(_ queueClass: AdminOperation.QueueClass, of address: String) -> Bool {
         let key = Self.key(queueClass, address)
-        return places.withLock { places in
+        return permits.withLock { permits in
             let most = Self.most(queueClass)
-            guard places.ofLane[queueClass, default: 0] < most,
-                places.ofAddress[key, default: 0] < max(1, most / 4)
+            guard permits.ofClass[queueClass, default: 0] < most,
+                permits.ofAddress[key, default: 0] < max(1, most / 4)
             else { return false }
-            places.ofLane[queueClass, default: 0] += 1
-            places.ofAddress[key, default: 0] += 1
+            permits.ofClass[queueClass, default: 0] += 1
+            permits.ofAddress[key, default: 0] += 1
             return true
         }
     }
 
     func give(_ queueClass: AdminOperation.QueueClass, of address: String) {
         let key = Self.key(queueClass, address)
-        places.withLock { places in
-            places.ofLane[queueClass, default: 0] -= 1
-            places.ofAddress[key, default: 0] -= 1
-            if places.ofAddress[key] == 0 { places.ofAddress[key] = nil }
+        permits.withLock { permits in
+            permits.ofClass[queueClass, default: 0] -= 1
+            permits.ofAddress[key, default: 0] -= 1
+            if permits.ofAddress[key] == 0 { permits.ofAddress[key] = nil }
         }
     }
 

@@ -9,7 +9,7 @@ struct EnforcementRoutes: Sendable {
     var all: [AdminRoute] {
         AdminRoute.setting(
             EnforcementPlan.self, "enforcement",
-            ("Show how strictly an app is judged", "Set how strictly an app is judged"),
+            ("Show how strictly an app's tokens are checked", "Set how strictly an app's tokens are checked"),
             named: "Enforcement"
         ) { call, _, _, plan in
             if let scheduled = plan.scheduled, scheduled.atMilliseconds <= call.nowMilliseconds {

@@ -13,7 +13,7 @@ package enum PrivateAddressGuard {
         }
         if allowsPrivateAddresses { return nil }
         guard address.reach == .everywhere else {
-            return "its address is private; an owner can allow private addresses for it"
+            return "the address is private; an owner can allow private addresses"
         }
         return rejection(ofPort: port)
     }

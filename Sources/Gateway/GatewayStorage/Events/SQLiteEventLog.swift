@@ -192,8 +192,8 @@ struct SQLiteEventLog: EventLog {
 struct EventPageBuilder {
     static let columns = "seq, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body"
 
-    /// The columns of the verification result; the last are the request id as bytes and the claims. Nil
-    /// stands for a file of a version without verdicts.
+    /// The columns of the verification result; the last are the request id as bytes and the claims. Pass
+    /// nil for a file of a version without verdicts.
     static func proofColumns(of log: EventLogState?) -> String {
         guard let log else { return "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL" }
         let (key, uuid) = log.hasShortColumns ? (EventKeys.id, "request_uuid") : ("key_id", "NULL")

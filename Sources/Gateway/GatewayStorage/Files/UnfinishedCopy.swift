@@ -12,7 +12,7 @@ package enum UnfinishedCopy {
     static let restoreFile = "unfinished-restore"
 
     package static let rejection = GatewayError(
-        .conflict, "a copy to this place has not been finished; copy from the same source again to finish it")
+        .conflict, "a copy to this target is not finished; copy from the same source again to finish it")
 
     static func path(in folder: String) -> String { folder + "/" + file }
 

@@ -29,7 +29,7 @@ extension Sender {
             failure: warning, isOptional: warning != nil)
     }
 
-    /// The server has rejected one by one all events of a request: no event was accepted, so each is only suspected.
+    /// Handles a response that rejects every event. The cause may not be an event, so each is only suspected.
     private mutating func rejectAll(
         _ batch: UserBatch, _ reasons: [Int: ServerAnswer.Explanation], now: TimeInterval, fraction: Double
     ) -> Consequence {

@@ -8,7 +8,7 @@ package struct ServerAnswer: Sendable, Equatable {
     package enum Meaning: Sendable, Equatable {
         /// The server has the events, except for `rejected`, which it will never take.
         case accepted(duplicates: Int, rejected: [Rejection], warning: TokenVerdict?)
-        /// The server rejects the token; the events are as good as before.
+        /// The server rejects the token. The events can be sent with another.
         case tokenProblem(TokenVerdict)
         /// The request is too large.
         case tooLarge

@@ -81,7 +81,7 @@ package struct ServerAnswerBody: Sendable {
             members.code ?? "http_\(response.status)",
             members.reason ?? "the server answered \(response.status) without a reason")
         if let verdict = members.authError?.verdict { return .tokenProblem(verdict) }
-        // Each event has been judged: to send them one by one would only hear the same again.
+        // The server has rejected each event individually, so sending them one by one would not help.
         if response.status == 400, (members.rejected ?? members.errors)?.count == eventCount,
             let meaning = success(self)
         {

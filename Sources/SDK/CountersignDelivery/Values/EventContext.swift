@@ -3,7 +3,7 @@ internal import Foundation
 
 /// The facts about the app and its device that each event carries.
 ///
-/// The facts are those of the client's creation, so a resent event is unchanged. `library`, the name and
+/// They are read once for each client and stored with each event, so a resent event is unchanged. `library`, the name and
 /// version of the SDK, is always included. The event format documents the members.
 public struct EventContext: Sendable {
     /// A part of the context that can be left out.
@@ -56,7 +56,7 @@ public struct EventContext: Sendable {
         Bundle.main.object(forInfoDictionaryKey: key) as? String
     }
 
-    /// The facts, each with its part, its path in `context` and its name as a property of Bloomreach.
+    /// The facts that `parts` includes: path in `context`, name as a property of Bloomreach, and value.
     private var facts: [(path: [String], property: String, value: String)] {
         var facts = [
             (["library", "name"], "sdk", library),

@@ -105,7 +105,7 @@ struct MistakeTests {
     func aSetThatWouldNotBeFetchedIsNotFollowed(url: String) async {
         let (code, io) = await run("key", "follow", "shop", url)
         #expect(code == .usage)
-        #expect(io.talk.contains("its address is private"))
+        #expect(io.talk.contains("the address is private"))
         #expect(io.talk.contains("--allow-private"))
         #expect(await run("key", "follow", "shop", url, "--allow-private").code == .done)
     }
@@ -198,7 +198,7 @@ struct MistakeTests {
         #expect(io.talk.contains("shop has no key of its own."))
         #expect(
             io.talk.contains(
-                "shop follows https://id.example.com/j. Whether it can be fetched is known to the gateway"))
+                "shop follows https://id.example.com/j. The gateway fetches the keys; see the result"))
     }
 
     @Test func morePlacesThanOneAreUsage() async {

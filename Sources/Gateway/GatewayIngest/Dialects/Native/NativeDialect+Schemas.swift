@@ -16,7 +16,7 @@ extension NativeDialect {
                         "Stored once for each user or, without userId, each anonymousId."),
                     "userId": LimitedText.identifier(), "anonymousId": LimitedText.identifier(),
                     "previousId": LimitedText.identifier(
-                        "The former user id of an alias; judged like userId, so the two need one token."),
+                        "The former user id of an alias; checked like userId, so the two need one token."),
                     "groupId": LimitedText.identifier(), "event": Self.text, "name": Self.text,
                     "timestamp": [
                         "description":
