@@ -26,7 +26,7 @@ from .gateway import Shop
 VERSION = re.search(r'countersignVersion = "(.+)"', (ROOT / "Sources/SDK/CountersignCore/Version.swift").read_text())[1]
 STAGE, LIBRARY = ROOT / ".build/release-stage", ROOT / ".build/libcountersign/libcountersign.so"
 BUILT = ROOT / ".build-static/release/countersign-cli"
-# Its version differs between distributions, so the program brings its own.
+# simdjson's soname differs between distributions, so the packages contain the library.
 SIMDJSON = "libsimdjson.so.14"
 JAVA = ROOT / "Clients/jvm"
 
@@ -100,7 +100,7 @@ def tarball(folder, to):
 
 
 def jar(folder, to):
-    """The manifest comes first."""
+    """Writes a reproducible jar, with the manifest first."""
     with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(filter(Path.is_file, folder.rglob("*")), key=lambda path: ("META-INF" not in path.parts, path)):
             archive.writestr(zipfile.ZipInfo(str(path.relative_to(folder)), date().timetuple()[:6]), path.read_bytes(),
@@ -182,7 +182,7 @@ def debian(folder, out, version=VERSION):
 
 
 def image(folder, out):
-    """In Docker's format, because OCI's has no health check. Without a shell: the program and the libraries that it loads."""
+    """Builds the image: the program and its libraries, without a shell. Docker's format, because OCI's has no health check."""
     root, data = fresh("image"), fresh("data")
     root.rmdir()
     data.chmod(0o700)
@@ -253,7 +253,7 @@ def wheel(folder, binary=None):
 
 
 def python(out):
-    """The client with its library and the libraries that manylinux does not have, and the readers without any."""
+    """Builds two wheels: the client with libraries that manylinux lacks, and the pure-Python readers."""
     client = wheel(ROOT / "Clients/python", LIBRARY)
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{SYSTEM_PATH}"}
     output("auditwheel", "repair", "-w", STAGE / "repaired", client, env=environment)
@@ -382,7 +382,7 @@ process.exit(0);
 
 
 def base(suite):
-    """A Debian root without compilers, with the interpreters of the clients. It stays for the next run."""
+    """A Debian root without compilers, with the interpreters of the clients. Later runs reuse it."""
     root = ROOT / f".build/release-roots/{suite}"
     if not (root / "complete").exists():
         shutil.rmtree(root, ignore_errors=True)
@@ -415,7 +415,7 @@ exec chroot . /bin/sh -euc "$0" countersign"""
 
 
 def compare(out):
-    """Builds the files again: they are equal. A changed list of checksums has no valid signature."""
+    """Builds the files a second time and compares them. Then checks that a changed list has no valid signature."""
     again, sums = STAGE.with_name("release-again"), (out / "SHA256SUMS").read_text()
     build(again)
     assert (again / "SHA256SUMS").read_text() == sums, f"{again} differs"

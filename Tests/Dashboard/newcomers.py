@@ -1,4 +1,4 @@
-"""The first day with a new gateway, and the last one of a year: one app, its first event, an outage, two hundred apps."""
+"""A new gateway's first app and event, an outage, and two hundred apps."""
 import re
 import subprocess
 import sys

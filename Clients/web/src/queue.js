@@ -31,7 +31,7 @@ export class Queue {
    */
   #unwritten = new Map();
   /**
-   * DeliveryOutcomes that are not on disk yet. Their events are not claimed again.
+   * Outcomes that are not on disk yet. Their events are not claimed again.
    * @type {Set<DeliveryOutcome>}
    */
   #unsettled = new Set();
@@ -125,7 +125,7 @@ export class Queue {
   }
 
   /**
-   * Removes events that the server has. They are all on disk or all in memory. A outcome that cannot be written is retried.
+   * Removes events that the server has. They are all on disk or all in memory. An outcome that cannot be written is retried.
    * @param {DeliveryOutcome} outcome
    */
   async settle(outcome) {

@@ -54,7 +54,7 @@ class UserBackoff {
   }
 
   /**
-   * @param {Problem} problem @param {boolean} pauses Whether too many rejections end the retries.
+   * @param {Problem} problem @param {boolean} pauses Whether to stop retrying after too many rejections.
    * @param {number | null} serverDelay @param {number} now @param {number} fraction
    */
   park(problem, pauses, serverDelay, now, fraction) {

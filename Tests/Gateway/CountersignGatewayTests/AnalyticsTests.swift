@@ -307,7 +307,7 @@ struct AnalyticsTests {
                 == .init(required: 8, rejected: 1, accepted: 7, events: 0))
         #expect(recorder.recent(since: 9_999).required == 1)
         #expect(recorder.recent(of: "other", since: 0) == .init())
-        // Users beyond a ramp are rejected nothing, so they do not hide that all others are.
+        // Requests of users outside the percentage are not rejected. They must not hide that all others are.
         for code in [nil, AuthErrorCode.expired] {
             note(recorder, at: 9_999, code: code, enforcement: .optional)
         }

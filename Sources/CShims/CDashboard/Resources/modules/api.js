@@ -18,7 +18,7 @@ export class Problem extends Error {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }
 
-  /** Milliseconds until the next attempt: half of the time since the first failure, at least 1 s, at most 30 s. */
+  /** Milliseconds until the next attempt: half of the time since the first failure, 1 to 30 s. */
   get delay() {
     const asked = Number(this.retryAfter) * 1000 || 0;
     return Math.max(asked, Math.min(30_000, Math.max(1000, (Date.now() - (this.since ?? Date.now())) / 2)));
@@ -64,7 +64,7 @@ async function wait(milliseconds, signal) {
   });
 }
 
-/** When each address began to fail. */
+/** The time of each path's first failure since its last success. */
 const failing = new Map();
 
 async function call(method, path, options = {}) {

@@ -126,7 +126,7 @@ async function firstScreen() {
   }
 }
 
-/** A problem before anything could be shown. */
+/** Shows a problem instead of the whole page. */
 function showProblem(error, retry) {
   replace(root, h("main", { class: "gate" }, h("div", { class: "gate-card" }, h("h1", {}, "Countersign"), problemNotice(error, retry))));
 }

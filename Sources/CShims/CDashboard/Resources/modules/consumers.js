@@ -13,7 +13,7 @@ export function consumers(context) {
   const operator = context.can("operator");
   const part = view(context, (signal) => api.get(base, { limit: 500 }, signal), ({ items }) => card(null,
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Consumers")),
-    items.length === 0 ? emptyState("events", "No consumers yet", "A consumer is a backend's named place in the events. The backend creates its own when it starts to read, or you do: countersign consumer create.")
+    items.length === 0 ? emptyState("events", "No consumers yet", "A consumer is a backend's named position in the events. The backend creates its own when it starts to read, or you do: countersign consumer create.")
       : table("Consumers", [
         { title: "Name", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.name) },
         { title: "Behind", cell: behind },

@@ -66,7 +66,7 @@ function blocks(lines, page) {
       at += 1;
     } else if (heading) {
       at += 1;
-      // The page's title is below the screen's, and no level is skipped.
+      // Headings are one level lower, below the screen's title.
       level = Math.min(level + 1, heading[1].length + 1);
       made.push(h(`h${level}`, { id: `doc-${anchor(heading[2])}` }, inline(heading[2], page)));
     } else if (line.startsWith("```")) {

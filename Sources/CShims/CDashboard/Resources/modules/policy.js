@@ -75,7 +75,7 @@ export function policy(context) {
       maximum_lifetime_seconds: life.read(), audience: listed(audience), issuer: listed(issuer), typ: chosen("typ"), user_claim: uid.value.trim(), kept_claims: listed(kept),
     });
     const chosen = (name) => [...form.querySelectorAll(`input[name=${name}]:checked`)].map((box) => box.value);
-    // Saves the requirements of Braze's page. The issuer stays, because the SDK API key is not known here.
+    // Saves the values of Braze's documentation. The issuer stays, because the SDK API key is not known here.
     const asBraze = () => {
       for (const [name, values] of [["algorithms", ["RS256"]], ["typ", ["JWT"]], ["required", ["typ", ...chosen("required")]]]) {
         for (const box of form.querySelectorAll(`input[name=${name}]`)) box.checked = values.includes(box.value);

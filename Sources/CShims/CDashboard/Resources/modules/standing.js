@@ -1,5 +1,4 @@
-// The enforcement of the app in the header, by server-sent events, because users base decisions on it. Shows
-// when the state is unknown.
+// Shows the app's enforcement in the header, kept current by server-sent events, or that it is unknown.
 
 import { h, replace } from "./dom.js";
 import { address, api, path } from "./api.js";
@@ -63,7 +62,7 @@ export function standing(app, signal) {
     wait(1000, again);
   }
 
-  /** A stream does not tell why it ended. A request does, and leads to signing in after the session's end. */
+  /** The stream gives no reason for its end; this request does. A 401 leads to the sign-in. */
   async function again() {
     try {
       await api.get(where, {}, signal);

@@ -87,10 +87,10 @@ export function start(context) {
     source.addEventListener("verdict", (event) => {
       const item = JSON.parse(event.data);
       const failed = item.verdict === "rejected" || item.verdict === "warned";
-      // A success stays, until something fails.
+      // Keeps a success until a request fails.
       if (!failed && state.querySelector(".notice.good")) return;
       arrived(item);
-      // The counts follow the request.
+      // Counts are updated a moment after the request.
       if (!failed) setTimeout(() => { if (!signal.aborted) part.reload(true); }, 1500);
     });
     // The header's stream reports the problem, and its request leads to signing in.

@@ -55,7 +55,7 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
   }
   if (every > 0) {
     const timer = setInterval(() => {
-      // After a failure, the notice retries.
+      // The notice retries by itself.
       if (!document.hidden && !failed && !isBusy()) load(true);
     }, every);
     context.signal.addEventListener("abort", () => clearInterval(timer));
