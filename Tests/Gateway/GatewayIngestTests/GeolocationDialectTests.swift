@@ -89,7 +89,9 @@ struct GeolocationDialectTests {
         try fixture.apps.setProjectToken("shop-project", for: "shop")
         try fixture.gateway.refreshApps()
         for name in ["shop", "shop-project"] {
-            #expect(post(Self.record, authorization: try token(app: ["x", .string(name)]))?.status == 200, "\(name)")
+            #expect(
+                post(Self.record, authorization: try token(app: ["x", .string(name)]))?.status == 200,
+                "\(name)")
         }
     }
 
