@@ -15,7 +15,10 @@ export function browser() {
       },
     },
     random: () => Math.random(),
-    facts: () => ({ os: { name: /** @type {any} */ (navigator).userAgentData?.platform ?? navigator.platform }, locale: navigator.language }),
+    // Node 20 has no `navigator`.
+    facts(page = /** @type {any} */ (globalThis).navigator) {
+      return { os: { name: page?.userAgentData?.platform ?? page?.platform }, locale: page?.language };
+    },
     async send({ url, headers, body, keepalive, signal }) {
       const request = { method: 'POST', headers, body, keepalive, signal, credentials: 'omit', redirect: 'manual' };
       const response = await fetch(url, /** @type {RequestInit} */ (request)).catch(() => {

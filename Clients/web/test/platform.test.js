@@ -20,6 +20,10 @@ for (const status of [401, 413, 503]) {
   });
 }
 
+test('without a navigator, events lack the facts about the browser', () => {
+  assert.equal(JSON.stringify(browser().facts(undefined)), '{"os":{}}');
+});
+
 test('without its body a success says nothing of the events', async (t) => {
   await assert.rejects(answered(t, 200), { code: 'connection_lost' });
 });
