@@ -201,6 +201,15 @@ struct MistakeTests {
                 "shop follows https://id.example.com/j. The gateway fetches the keys; see the result"))
     }
 
+    @Test func enforcementWithoutAKeyIsWarnedAboutUnlessASetIsFollowed() async {
+        let warning = "shop has no key"
+        #expect(await run("enforcement", "set", "shop", "required", "--yes").io.talk.contains(warning))
+        #expect(await run("key", "follow", "shop", "https://id.example.com/j").code == .done)
+        #expect(await run("enforcement", "set", "shop", "disabled", "--yes").code == .done)
+        let (code, io) = await run("enforcement", "set", "shop", "required", "--yes")
+        #expect(code == .done && !(io.output + io.talk).contains(warning), "\(io.talk)")
+    }
+
     @Test func morePlacesThanOneAreUsage() async {
         #expect(await run("app", "list", "--profile", "live", "--data", data).code == .usage)
         #expect(await run("app", "list", "--profile", "live").code == .notFound)

@@ -195,12 +195,16 @@ struct AdminDoctorTests {
     }
 
     @Test func anAppThatChecksTokensWithoutAKeyIsReported() async throws {
-        func look(_ enforcement: String) async throws -> Finding? {
-            let app: JSONValue = ["id": "shop", "enforcement": .string(enforcement), "keys": 0]
+        func look(_ enforcement: String, _ features: JSONValue = []) async throws -> Finding? {
+            let app: JSONValue = [
+                "id": "shop", "enforcement": .string(enforcement), "keys": 0, "features": features,
+            ]
             return try await AdminDoctor(admin: Answers(answers: ["/apps": page(app)])).apps().first
         }
         #expect(try await look("optional")?.outcome == .warning)
         #expect(try await look("disabled")?.outcome == .ok)
+        let follower = try await look("required", ["key_sources"])
+        #expect(follower?.detail == "required, 0 keys, and the keys of a provider")
         let none = try await AdminDoctor(admin: Answers(answers: [:])).apps()
         #expect(none.map(\.remedy) == ["countersign app create shop"])
     }
