@@ -1,5 +1,5 @@
-// The sender's decisions in simulated time, each against a server with one behavior. The numbers are those of
-// SenderTests for the Swift client.
+// The sender's decisions in simulated time, each against a server with one behavior. The numbers are from
+// SenderTests of the Swift client.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Simulation, accepted, answer, failing, hour, rejectedToken, seeded, sequences, status } from './simulation.js';

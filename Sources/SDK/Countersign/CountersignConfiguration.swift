@@ -21,7 +21,7 @@ public struct CountersignConfiguration: Sendable {
     public var batchEvents = 100
     /// Maximum bytes of events in a request. Default: 400,000.
     public var batchBytes = 400_000
-    /// Further header fields of each request, such as those of a proxy. Fields that the SDK sets are
+    /// Further header fields of each request, for example for a proxy. Fields that the SDK sets are
     /// `invalidConfiguration`.
     public var headers: [String: String] = [:]
     /// Time limit for a request, in seconds. Default: 30.

@@ -242,7 +242,7 @@ extension BloomreachClient {
         }
     }
 
-    /// The token that is sent beside the API key; nil without one.
+    /// The token that is sent in addition to the API key. Nil without a provider, its token or a named customer.
     private func userToken(
         for endpoint: BloomreachEndpoint, ids: [String: String]
     ) async throws(CountersignError) -> SignedToken? {

@@ -147,7 +147,7 @@ struct BloomreachGatewayTests {
         #expect(try await client.fetchAppInbox().map(\.id) == ["a"])
     }
 
-    /// The default authorization, with a signed-user token beside the API key.
+    /// The default authorization, with a signed-user token in addition to the API key.
     @Test func ownAttributesAndInboxAreReadWithAUserToken() async throws {
         #expect(await client.flush().isComplete)
         try edit { apps in

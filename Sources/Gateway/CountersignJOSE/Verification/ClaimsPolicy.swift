@@ -56,7 +56,7 @@ public struct ClaimsPolicy: Sendable {
     /// The leeway within its limits.
     var boundedLeeway: Double { leeway.isNaN ? 0 : min(max(leeway, 0), 300) }
 
-    /// A number in its only stored form; nil for one that a `Double` cannot hold exactly as an integer.
+    /// The form in which a kept number is stored: an integer if it is whole. Nil if it may be inexact.
     package static func kept(number value: JSONValue) -> JSONValue? {
         guard case .number(let number) = value else { return value }
         guard number.magnitude < 0x1p53 else { return nil }

@@ -91,7 +91,7 @@ enum EventLogSchema {
 
         """
 
-    /// The claims that apps keep, and the filter of consumers by one of them.
+    /// Adds the kept claims of events, and the filter of consumers by a claim.
     static let claims = """
         ALTER TABLE event ADD COLUMN claims TEXT;
         ALTER TABLE event_consumer ADD COLUMN claim TEXT;

@@ -120,7 +120,7 @@ enum EventLogSchema {
             ALTER TABLE event ADD COLUMN request_uuid BLOB;
             """ + createView("")
 
-    /// The claims that apps keep, and the filter of consumers by one of them.
+    /// Adds the kept claims of events, and the filter of consumers by a claim.
     private static let claims =
         """
         ALTER TABLE event ADD COLUMN claims TEXT;
