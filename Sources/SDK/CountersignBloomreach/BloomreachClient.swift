@@ -78,9 +78,8 @@ public final class BloomreachClient: Sendable {
         if let given = configuration.userTokenProvider { userProvider = try discovery.find(given) }
         self.configuration = configuration
         facts = configuration.context.properties
-        headers =
-            BloomreachRequest.headers(configuration.context)
-            + configuration.headers.map { ($0.key, $0.value) }
+        let ownHeaders = BloomreachRequest.headers(configuration.context)
+        headers = ownHeaders + configuration.headers.map { ($0.key, $0.value) }
         setup = Lock(
             Setup(
                 project: configuration.project, mapping: configuration.projectMapping,
@@ -99,7 +98,7 @@ public final class BloomreachClient: Sendable {
                 log: configuration.log), clock: clock)
         pipeline = try DeliveryPipeline(
             settings: settings, storage: storage,
-            destination: BloomreachDestination(headers: headers, timeout: configuration.requestTimeout),
+            destination: BloomreachDestination(headers: ownHeaders, timeout: configuration.requestTimeout),
             credentials: projectKeys, owner: nil, identity: file,
             transport: transport, clock: clock, random: { Double.random(in: 0...1) })
         // Separate connections, so that a slow query does not delay events.

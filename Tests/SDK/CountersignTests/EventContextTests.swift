@@ -75,7 +75,10 @@ struct EventContextTests {
         client.track("one")
         await client.flush()
         #expect(bench.transport.requests.last?.header("X-Proxy-Key") == "k")
-        for name in ["authorization", "X-Write-Key", "content-encoding", "X-Braze-Api-Key", "bad name"] {
+        for name in [
+            "authorization", "X-Write-Key", "content-encoding", "X-Braze-Api-Key", "X-Countersign-Signature",
+            "bad name",
+        ] {
             let error = #expect(throws: CountersignError.self, "\(name)") {
                 try Bench.open { $0.headers = [name: "x"] }
             }

@@ -12,10 +12,9 @@ extension RequestContext {
         case .anonymous: judged = .anonymous
         case .rejected, nil: return nil
         }
-        let isProven = verdict == .accepted
         return EventProof(
-            verdict: judged, code: authCode?.rawValue, keyID: isProven ? keyID : nil,
+            verdict: judged, code: authCode?.rawValue, keyID: verdict == .accepted ? keyID : nil,
             enforcement: enforcement?.rawValue, dialect: dialect, requestID: requestID,
-            tokenID: isProven ? tokenID : nil, claims: isProven ? claims : nil)
+            tokenID: tokenID, claims: claims)
     }
 }

@@ -52,7 +52,7 @@ package struct DeliverySettings: Sendable {
     private static let ownHeaders: BytewiseSet = [
         "accept", "accept-encoding", "authorization", "connection", "content-encoding", "content-length",
         "content-type", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade", "user-agent",
-        "x-write-key",
+        "x-countersign-signature", "x-write-key",
     ]
 
     /// Creates the thread that accesses the files in `directory`.
