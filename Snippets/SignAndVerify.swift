@@ -1,4 +1,4 @@
-// Sign a token as a backend does, and judge it as the gateway does.
+// Sign a token as a backend does, and verify it as the gateway does.
 import CountersignJOSE
 import Foundation
 
@@ -9,7 +9,7 @@ func sign(privateKeyPEM: String, userID: String) throws -> String {
         claims: ["sub": .string(userID), "iat": .integer(now), "exp": .integer(now + 3600)])
 }
 
-func judge(token: String, publicKeyPEM: String) {
+func verify(token: String, publicKeyPEM: String) {
     let ring = KeyRing(entries: [KeyRing.Entry(id: "2026", text: publicKeyPEM)])
     let verifier = TokenVerifier(keys: ring, policy: ClaimsPolicy(), cache: VerifiedTokenCache())
 

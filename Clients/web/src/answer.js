@@ -47,8 +47,8 @@ function meaningOf(response, body, count) {
   const verdict = verdictOf(body.auth_error);
   if (verdict) return { kind: 'token', verdict };
   // The server has a result for each event. Sending them one by one would give the same results.
-  const judged = status === 400 && (body.rejected ?? body.errors)?.length === count && accepted(body, count);
-  if (judged) return judged;
+  const results = status === 400 && (body.rejected ?? body.errors)?.length === count && accepted(body, count);
+  if (results) return results;
   if (status >= 200 && status < 300) {
     // Events are removed from the queue only if the gateway says how many it has.
     return (body.success === true && accepted(body, count)) || unexpected(response);

@@ -101,7 +101,7 @@ export class Tokens {
   /**
    * Reads a user's token from the storage: once, and again after a rejection, since another tab may have
    * stored a newer token.
-   * @param {string} user @param {number | null} [rejected] The generation that the server has refused.
+   * @param {string} user @param {number | null} [rejected] The generation that the server has rejected.
    */
   async load(user, rejected = NaN) {
     const entry = this.#entry(user);
@@ -194,7 +194,7 @@ export class Tokens {
 
   /**
    * The credential for a request, after `load`; `pending` during a call of the provider, before `resolved`.
-   * @param {string} user @param {number | null} rejected The generation that the server has refused.
+   * @param {string} user @param {number | null} rejected The generation that the server has rejected.
    * @returns {Credential | 'pending'}
    */
   credential(user, rejected) {

@@ -71,19 +71,19 @@ export function watched(store) {
   });
 }
 
-/** A gateway that stores each message once. `judge` may answer in its place. */
+/** A gateway that stores each message once. `respond` may answer in its place. */
 export class FakeGateway {
   requests = [];
   stored = new Map();
   duplicates = 0;
-  judge = () => null;
+  respond = () => null;
 
   async answer(request) {
     const { batch } = JSON.parse(request.body);
     const token = request.headers.Authorization?.replace('Bearer ', '') ?? null;
     const received = { batch, token, body: request.body, keepalive: request.keepalive, signal: request.signal };
     this.requests.push(received);
-    const reply = (await this.judge(received)) ?? this.store(received);
+    const reply = (await this.respond(received)) ?? this.store(received);
     const headers = reply.headers ?? {};
     return { status: reply.status, header: (name) => headers[name] ?? null, body: reply.text ?? JSON.stringify(reply.body ?? {}) };
   }
@@ -104,7 +104,7 @@ export class FakeGateway {
   }
 }
 
-export const refuse = (error_code = 22, reason = 'EXPIRED', more = {}) =>
+export const reject = (error_code = 22, reason = 'EXPIRED', more = {}) =>
   ({ status: 401, body: { auth_error: { error_code, reason, ...more } } });
 
 /** A store on which faults can be planted. */

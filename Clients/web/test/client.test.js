@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CountersignError, Countersign } from '../src/index.js';
-import { Bench, fakeToken, refuse, settle, start } from './bench.js';
+import { Bench, fakeToken, reject, settle, start } from './bench.js';
 import { seeded } from './simulation.js';
 
 const now = start / 1000;
@@ -86,13 +86,13 @@ test('half a surrogate pair is replaced, and nothing that looks like one', async
 
 test('what was not sent is sent by the next page, at once', async () => {
   const bench = new Bench();
-  bench.gateway.judge = () => ({ status: 503 });
+  bench.gateway.respond = () => ({ status: 503 });
   const first = bench.client();
   first.identify('ada', 'a.a.a');
   await first.track('one');
   await first.flush();
   await first.close();
-  bench.gateway.judge = () => null;
+  bench.gateway.respond = () => null;
   const second = bench.client();
   await settle();
   assert.deepEqual(bench.gateway.events, ['identify', 'one']);
@@ -138,7 +138,7 @@ for (const [name, change] of [
 test('the queue is bounded, the oldest go, and each is counted', async () => {
   const bench = new Bench();
   bench.disk.limits = { events: 3, bytes: 16 << 20 };
-  bench.gateway.judge = () => ({ status: 503 });
+  bench.gateway.respond = () => ({ status: 503 });
   const client = bench.client();
   for (let number = 0; number < 5; number += 1) await client.track(`${number}`);
   let counts = await client.snapshot();
@@ -148,7 +148,7 @@ test('the queue is bounded, the oldest go, and each is counted', async () => {
   counts = await client.snapshot();
   assert.ok(counts.evicted > 2);
   isBalanced(counts);
-  bench.gateway.judge = () => null;
+  bench.gateway.respond = () => null;
   await client.flush();
   assert.equal(bench.gateway.events.at(-1), 'last');
   isBalanced(await client.snapshot());
@@ -261,7 +261,7 @@ test('a log-out sends what is left under the token, and then forgets it', async 
 test('what cannot be sent at a log-out waits until the user comes back with a token', async () => {
   const bench = new Bench();
   const client = bench.client();
-  bench.gateway.judge = ({ token, batch }) => (batch[0].userId && token !== 'new.a.a' ? refuse() : null);
+  bench.gateway.respond = ({ token, batch }) => (batch[0].userId && token !== 'new.a.a' ? reject() : null);
   client.changeUser('ada', 'a.a.a');
   await client.track('hers');
   await client.logOut();
@@ -282,10 +282,10 @@ for (const reloads of [false, true]) {
     let client = bench.client();
     client.changeUser('ada', 'a.a.a');
     await client.track('hers');
-    bench.gateway.judge = offline;
+    bench.gateway.respond = offline;
     assert.equal((await client.logOut()).isComplete, false);
     bench.gateway.requests = [];
-    bench.gateway.judge = () => null;
+    bench.gateway.respond = () => null;
     if (reloads) {
       await client.close();
       client = bench.client();
@@ -315,12 +315,12 @@ test('what is left after a log-out goes under no token but one that the provider
   const bench = new Bench();
   let token = null;
   const client = bench.client({ tokenProvider: () => token });
-  bench.gateway.judge = offline;
+  bench.gateway.respond = offline;
   client.changeUser('ada');
   await client.track('hers');
   await client.logOut();
   bench.gateway.requests = [];
-  bench.gateway.judge = () => null;
+  bench.gateway.respond = () => null;
   await bench.clock.advance(600);
   assert.deepEqual(bench.gateway.tokens, []);
   token = 'a.a.a';
@@ -332,11 +332,11 @@ test('what is left after a log-out goes under no token but one that the provider
 test('what a user without a token leaves behind at a log-out is sent as it always was', async () => {
   const bench = new Bench();
   const client = bench.client();
-  bench.gateway.judge = offline;
+  bench.gateway.respond = offline;
   client.changeUser('ada');
   await client.track('hers');
   await client.logOut();
-  bench.gateway.judge = () => null;
+  bench.gateway.respond = () => null;
   await bench.clock.advance(2);
   assert.deepEqual(bench.gateway.events, ['hers']);
 });
@@ -351,12 +351,12 @@ for (const [name, isBack, end] of [
     const tab = bench.tab();
     tab.client.changeUser('ada', 'a.a.a');
     await tab.client.track('hers');
-    bench.gateway.judge = () => new Promise(() => {});
+    bench.gateway.respond = () => new Promise(() => {});
     tab.client.logOut();
     await settle();
     if (isBack) await tab.client.changeUser('ada', 'b.b.b');
     await end(tab);
-    bench.gateway.judge = () => null;
+    bench.gateway.respond = () => null;
     bench.client();
     await settle();
     assert.deepEqual([bench.gateway.events, bench.gateway.tokens], [['hers'], ['a.a.a', isBack ? 'b.b.b' : 'a.a.a']]);
@@ -368,7 +368,7 @@ test('a provider that is late does not bring a token back while the user logs ou
   const [asked, token, posted, answered] = [gate(), gate(), gate(), gate()];
   const bench = new Bench({ tokenProvider: () => (asked.open(), token.opened) });
   const client = bench.client();
-  bench.gateway.judge = async () => (posted.open(), await answered.opened, null);
+  bench.gateway.respond = async () => (posted.open(), await answered.opened, null);
   client.changeUser('ada');
   await client.track('hers');
   const over = client.logOut();
@@ -386,7 +386,7 @@ test('a wipe leaves nothing of a log-out that is under way', async () => {
   const bench = new Bench({ tokenProvider: () => 'a.a.a' });
   const client = bench.client();
   const [asked, answered] = [gate(), gate()];
-  bench.gateway.judge = async () => (asked.open(), await answered.opened, { status: 503 });
+  bench.gateway.respond = async () => (asked.open(), await answered.opened, { status: 503 });
   client.changeUser('ada');
   await client.track('hers');
   const over = client.logOut();
@@ -417,7 +417,7 @@ test('a user who is back before the log-out is through keeps the same token, if 
   client.changeUser('ada', 'a.a.a');
   await client.track('one');
   const [asked, answered] = [gate(), gate()];
-  bench.gateway.judge = async () => (asked.open(), await answered.opened, null);
+  bench.gateway.respond = async () => (asked.open(), await answered.opened, null);
   const over = client.logOut();
   await asked.opened;
   await client.changeUser('ada', 'a.a.a');
@@ -446,7 +446,7 @@ test('a wipe leaves nothing: no events, no tokens, no user, another id of the br
   await client.track('one');
   await client.flush();
   const [{ anonymousId }] = bench.gateway.stored.values();
-  bench.gateway.judge = () => refuse();
+  bench.gateway.respond = () => reject();
   client.changeUser('ada', 'a.a.a');
   await client.track('two');
   await client.flush();
@@ -456,7 +456,7 @@ test('a wipe leaves nothing: no events, no tokens, no user, another id of the br
   isBalanced(counts);
   assert.equal(client.userId, null);
   assert.equal(await bench.disk.meta('token ada'), undefined);
-  bench.gateway.judge = () => null;
+  bench.gateway.respond = () => null;
   await client.track('three');
   await client.flush();
   assert.deepEqual(bench.gateway.events, ['one', 'three']);
@@ -489,7 +489,7 @@ test('an answer that comes after a wipe brings nothing back', async () => {
   const bench = new Bench();
   const client = bench.client();
   const [asked, answered] = [gate(), gate()];
-  bench.gateway.judge = async ({ batch }) => {
+  bench.gateway.respond = async ({ batch }) => {
     asked.open();
     await answered.opened;
     return { status: 200, body: { success: true, accepted: 1, rejected: [{ index: 1, code: 'invalid_event' }] } };
@@ -533,7 +533,7 @@ test('the provider is asked first when there is no token', async () => {
 test('a rejected token is replaced once and the same events go out again', async () => {
   const bench = new Bench();
   const asked = [];
-  bench.gateway.judge = ({ token }) => (token === 'a.a.a' ? refuse() : null);
+  bench.gateway.respond = ({ token }) => (token === 'a.a.a' ? reject() : null);
   const client = bench.client({ tokenProvider: (request) => (asked.push(request), 'b.b.b') });
   client.changeUser('ada', 'a.a.a');
   await client.track('one');
@@ -562,8 +562,8 @@ for (const ahead of [-86_400, -60, 86_400, 31_536_000]) {
       bench.clock.time += ahead * 1000;
       const fresh = fakeToken(now + 600);
       let calls = 0;
-      bench.gateway.judge = (received) => (received.token === fresh
-        ? { ...bench.gateway.store(received), headers: saysDate ? { Date: new Date(start).toUTCString() } : {} } : refuse(26, 'MISSING_TOKEN'));
+      bench.gateway.respond = (received) => (received.token === fresh
+        ? { ...bench.gateway.store(received), headers: saysDate ? { Date: new Date(start).toUTCString() } : {} } : reject(26, 'MISSING_TOKEN'));
       const client = bench.client({ tokenProvider: () => ((calls += 1), fresh) });
       client.changeUser('ada');
       for (let round = 0; round < 3; round += 1) {
@@ -579,12 +579,12 @@ for (const ahead of [-86_400, -60, 86_400, 31_536_000]) {
 
 test('the date of a proxy is not the server\'s, and a clock that jumps makes forget what was learned', async () => {
   const bench = new Bench();
-  bench.gateway.judge = () => ({ status: 502, headers: { Date: 'Sun, 15 Jan 2040 15:06:40 GMT' } });
+  bench.gateway.respond = () => ({ status: 502, headers: { Date: 'Sun, 15 Jan 2040 15:06:40 GMT' } });
   const client = bench.client();
   await client.track('one');
   await client.flush();
   assert.equal((await client.snapshot()).clockOffset, 0);
-  bench.gateway.judge = (received) => ({ ...bench.gateway.store(received), headers: { Date: new Date(start + 86_400_000).toUTCString() } });
+  bench.gateway.respond = (received) => ({ ...bench.gateway.store(received), headers: { Date: new Date(start + 86_400_000).toUTCString() } });
   await client.flush();
   assert.equal((await client.snapshot()).clockOffset, 86_400);
   await bench.clock.advance(3600);
@@ -615,7 +615,7 @@ for (const [name, provider, reason] of [
 ]) {
   test(`a provider that returns ${name} is told, and a rejected token is not sent again for it`, async () => {
     const bench = new Bench();
-    bench.gateway.judge = () => refuse();
+    bench.gateway.respond = () => reject();
     const told = [];
     const client = bench.client({ tokenProvider: async () => provider() });
     client.onAuthenticationFailure((failure) => told.push([failure.reason, failure.origin]));
@@ -634,7 +634,7 @@ test('a provider that hangs is left, and its late token is used', async () => {
   const bench = new Bench();
   const [asked, token] = [gate(), gate()];
   let calls = 0;
-  bench.gateway.judge = (received) => (received.token ? null : refuse(26, 'MISSING_TOKEN'));
+  bench.gateway.respond = (received) => (received.token ? null : reject(26, 'MISSING_TOKEN'));
   const client = bench.client({
     tokenProvider: () => {
       calls += 1;
@@ -713,7 +713,7 @@ for (const wipes of [false, true]) {
 test('when the operator stops requiring tokens what was parked arrives', async () => {
   const bench = new Bench({ tokenProvider: () => null });
   let isRequired = true;
-  bench.gateway.judge = () => (isRequired ? refuse(26, 'MISSING_TOKEN') : null);
+  bench.gateway.respond = () => (isRequired ? reject(26, 'MISSING_TOKEN') : null);
   const client = bench.client();
   client.changeUser('ada');
   await client.track('one');
@@ -729,7 +729,7 @@ test('when the operator stops requiring tokens what was parked arrives', async (
 
 test('a rejection is told once, with everything about it', async () => {
   const bench = new Bench();
-  bench.gateway.judge = () => refuse(27, 'NO_MATCHING_PUBLIC_KEYS');
+  bench.gateway.respond = () => reject(27, 'NO_MATCHING_PUBLIC_KEYS');
   const told = [];
   const client = bench.client();
   client.onAuthenticationFailure((failure) => told.push(failure));
@@ -745,7 +745,7 @@ test('a rejection is told once, with everything about it', async () => {
 
 test('a failure that stands is told again at each session, and after five minutes', async () => {
   const bench = new Bench();
-  bench.gateway.judge = () => refuse();
+  bench.gateway.respond = () => reject();
   const told = [];
   const client = bench.client();
   client.onAuthenticationFailure((failure) => told.push(failure.occurrences));
@@ -766,7 +766,7 @@ test('a failure that stands is told again at each session, and after five minute
 
 test('another token or code is news, and the rejected token again is told as such', async () => {
   const bench = new Bench();
-  bench.gateway.judge = ({ token }) => (token === 'c.c.c' ? refuse(21, 'SUBJECT_MISMATCH') : refuse());
+  bench.gateway.respond = ({ token }) => (token === 'c.c.c' ? reject(21, 'SUBJECT_MISMATCH') : reject());
   const told = [];
   const client = bench.client();
   client.onAuthenticationFailure(({ token, code, reason }) => told.push(`${token} ${code} ${reason}`));
@@ -782,7 +782,7 @@ test('another token or code is news, and the rejected token again is told as suc
 
 test('who listens late hears the last one until it is solved', async () => {
   const bench = new Bench();
-  bench.gateway.judge = ({ token }) => (token === 'a.a.a' ? refuse() : null);
+  bench.gateway.respond = ({ token }) => (token === 'a.a.a' ? reject() : null);
   const client = bench.client();
   client.changeUser('ada', 'a.a.a');
   await client.track('one');
@@ -801,7 +801,7 @@ test('who listens late hears the last one until it is solved', async () => {
 
 test('the rejection of a token that was sent for want of a better one is not told beside the provider', async () => {
   const bench = new Bench();
-  bench.gateway.judge = () => refuse();
+  bench.gateway.respond = () => reject();
   const told = [];
   const client = bench.client({ tokenProvider: () => null });
   client.onAuthenticationFailure(({ reason }) => told.push(reason));
@@ -814,7 +814,7 @@ test('the rejection of a token that was sent for want of a better one is not tol
 
 test('where tokens are optional the failure says that the events were taken', async () => {
   const bench = new Bench();
-  bench.gateway.judge = (received) => {
+  bench.gateway.respond = (received) => {
     const answer = bench.gateway.store(received);
     return { ...answer, body: { ...answer.body, auth_warning: { error_code: 22, reason: 'EXPIRED', clock_skew_seconds: 90 } } };
   };
@@ -846,7 +846,7 @@ test('partial and lost answers lose nothing and double nothing', async () => {
   const { gateway } = bench;
   const random = seeded(7);
   const refused = new Set();
-  gateway.judge = (received) => {
+  gateway.respond = (received) => {
     const dice = Math.floor(random() * 6);
     if (dice === 0) throw { code: 'no_connection', reason: 'before the server had it' };
     if (dice === 1) return { status: 503, headers: { 'Retry-After': '1' } };
@@ -878,7 +878,7 @@ test('partial and lost answers lose nothing and double nothing', async () => {
 
 test('a server that takes too long is left after 30 seconds', async () => {
   const bench = new Bench();
-  bench.gateway.judge = () => new Promise(() => {});
+  bench.gateway.respond = () => new Promise(() => {});
   const client = bench.client();
   await client.track('one');
   const flushed = client.flush();
@@ -888,14 +888,14 @@ test('a server that takes too long is left after 30 seconds', async () => {
 
 test('an outage ends by itself, and the snapshot says until when it waits', async () => {
   const bench = new Bench();
-  bench.gateway.judge = () => ({ status: 503, headers: { 'Retry-After': '40' } });
+  bench.gateway.respond = () => ({ status: 503, headers: { 'Retry-After': '40' } });
   const client = bench.client();
   await client.track('one');
   assert.equal((await client.flush()).ending, 'interrupted');
   const { nextAttemptIn, lastError } = await client.snapshot();
   assert.equal(nextAttemptIn, 40);
   assert.match(lastError, /^http_503$/);
-  bench.gateway.judge = () => null;
+  bench.gateway.respond = () => null;
   await bench.clock.advance(39);
   assert.equal(bench.gateway.stored.size, 0);
   await bench.clock.advance(1);
@@ -904,7 +904,7 @@ test('an outage ends by itself, and the snapshot says until when it waits', asyn
 
 test('an unknown write key is a problem that somebody has to solve', async () => {
   const bench = new Bench();
-  bench.gateway.judge = () => ({ status: 401, body: { code: 'invalid_write_key', reason: 'no app has this write key' } });
+  bench.gateway.respond = () => ({ status: 401, body: { code: 'invalid_write_key', reason: 'no app has this write key' } });
   const client = bench.client();
   await client.track('one');
   assert.equal((await client.flush()).ending, 'configuration_problem');
@@ -913,7 +913,7 @@ test('an unknown write key is a problem that somebody has to solve', async () =>
 
 test('an event that the server will never take is set aside with its reason', async () => {
   const bench = new Bench();
-  bench.gateway.judge = ({ batch }) => (batch.length === 2
+  bench.gateway.respond = ({ batch }) => (batch.length === 2
     ? { status: 200, body: { success: true, accepted: 1, rejected: [{ index: 1, code: 'invalid_event', reason: 'no' }] } } : null);
   const client = bench.client();
   await client.flush();
@@ -970,7 +970,7 @@ test('what a full disk does not take is kept in memory, sent, and counted; then 
 
 test('memory is bounded, and what it drops is counted', async () => {
   const bench = new Bench();
-  bench.gateway.judge = () => ({ status: 503 });
+  bench.gateway.respond = () => ({ status: 503 });
   const { client } = bench.tab({ store: () => null });
   for (let round = 0; round < 3; round += 1) {
     await Promise.all(Array.from({ length: 500 }, (_, number) => client.track(`${number}`)));
@@ -1205,7 +1205,7 @@ for (const [name, result] of [
 
 test('two users who log out while no request ends are both forgotten by the next page', async () => {
   const bench = new Bench();
-  bench.gateway.judge = () => new Promise(() => {});
+  bench.gateway.respond = () => new Promise(() => {});
   const tab = bench.tab();
   for (const user of ['ada', 'bob']) {
     await tab.client.identify(user, `${user}.t.t`);
@@ -1214,7 +1214,7 @@ test('two users who log out while no request ends are both forgotten by the next
     await settle();
   }
   tab.kill();
-  bench.gateway.judge = () => ({ status: 503 });
+  bench.gateway.respond = () => ({ status: 503 });
   const next = bench.client();
   await next.flush();
   await settle();
@@ -1226,7 +1226,7 @@ test('two users who log out while no request ends are both forgotten by the next
 
 test('the first failure of each user and code is a warning that says what to do, without the token', async () => {
   const bench = new Bench();
-  bench.gateway.judge = ({ token }) => (token === 'a.a.a' ? refuse(22, 'EXPIRED', { hint: 'Issue a new token.' }) : refuse(26, 'MISSING_TOKEN'));
+  bench.gateway.respond = ({ token }) => (token === 'a.a.a' ? reject(22, 'EXPIRED', { hint: 'Issue a new token.' }) : reject(26, 'MISSING_TOKEN'));
   const client = bench.client();
   for (const [user, token] of [['ada', 'a.a.a'], ['bob', undefined]]) {
     await client.changeUser(user, token);
@@ -1240,14 +1240,14 @@ test('the first failure of each user and code is a warning that says what to do,
   assert.ok(bench.warnings.every((text) => !text.includes('a.a.a')));
 });
 
-for (const [name, judge, code] of [
+for (const [name, respond, code] of [
   ['a server that cannot be reached', () => { throw { code: 'no_connection', reason: 'offline' }; }, 'no_connection offline'],
   ['a server that fails', () => ({ status: 503 }), 'http_503'],
   ['a write key that nobody has', () => ({ status: 401, body: { code: 'invalid_write_key', reason: 'no app has it' } }), 'invalid_write_key no app has it'],
 ]) {
   test(`${name} is a warning, once`, async () => {
     const bench = new Bench();
-    bench.gateway.judge = judge;
+    bench.gateway.respond = respond;
     const client = bench.client();
     await client.track('one');
     for (let round = 0; round < 3; round += 1) await client.flush();
@@ -1257,13 +1257,13 @@ for (const [name, judge, code] of [
   });
 }
 
-for (const [name, judge] of [
-  ['a token', (reason) => refuse(22, reason)], ['the server', (reason) => ({ status: 503, body: { code: 'busy', reason } })],
+for (const [name, respond] of [
+  ['a token', (reason) => reject(22, reason)], ['the server', (reason) => ({ status: 503, body: { code: 'busy', reason } })],
 ]) {
   test(`a failure of ${name} with another reason each time is a warning, once`, async () => {
     const bench = new Bench();
     let count = 0;
-    bench.gateway.judge = () => judge(`request ${(count += 1)}`);
+    bench.gateway.respond = () => respond(`request ${(count += 1)}`);
     const client = bench.client();
     await client.changeUser('ada', 'a.a.a');
     await client.track('one');
@@ -1286,7 +1286,7 @@ test('nothing is said as long as all is well', async () => {
 
 test('a flush says that events wait for a token', async () => {
   const bench = new Bench();
-  bench.gateway.judge = ({ batch }) => (batch[0].userId === 'ada' ? refuse() : null);
+  bench.gateway.respond = ({ batch }) => (batch[0].userId === 'ada' ? reject() : null);
   const client = bench.client();
   client.changeUser('ada', 'a.a.a');
   await client.track('hers');
@@ -1294,13 +1294,13 @@ test('a flush says that events wait for a token', async () => {
   await client.track('his');
   const result = await client.flush();
   assert.deepEqual([result.ending, result.queued, result.isComplete], ['parked', 1, false]);
-  bench.gateway.judge = () => null;
+  bench.gateway.respond = () => null;
   assert.equal((await client.flush()).ending, 'drained');
 });
 
 test('a token that was only warned of and is rejected later is told again', async () => {
   const bench = new Bench();
-  bench.gateway.judge = (received) => {
+  bench.gateway.respond = (received) => {
     const answer = bench.gateway.store(received);
     return { ...answer, body: { ...answer.body, auth_warning: { error_code: 22, reason: 'EXPIRED' } } };
   };
@@ -1310,7 +1310,7 @@ test('a token that was only warned of and is rejected later is told again', asyn
   client.changeUser('ada', 'a.a.a');
   await client.track('one');
   await client.flush();
-  bench.gateway.judge = () => refuse();
+  bench.gateway.respond = () => reject();
   await client.track('two');
   await client.flush();
   assert.deepEqual(told, [true, false]);

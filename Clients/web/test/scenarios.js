@@ -91,7 +91,7 @@ class Server {
     };
     this.requests.push(seen);
     if (this.requests.length > mostRequests) {
-      this.refuse();
+      this.reject();
       return new Promise(() => {});
     }
     if (this.#underWay++) this.overlaps += 1;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as braze from '../src/braze.js';
-import { Bench, fakeToken, refuse, settle, start } from './bench.js';
+import { Bench, fakeToken, reject, settle, start } from './bench.js';
 
 test('one tab sends for all, in the order of recording', async () => {
   const bench = new Bench();
@@ -28,7 +28,7 @@ test('a token that is handed over in one tab is sent by another', async () => {
 
 test('a new token in one tab releases what another has parked', async () => {
   const bench = new Bench();
-  bench.gateway.judge = ({ token }) => (token === 'a.a.a' ? refuse() : null);
+  bench.gateway.respond = ({ token }) => (token === 'a.a.a' ? reject() : null);
   const [one, two] = [bench.tab(), bench.tab()];
   one.client.changeUser('ada', 'a.a.a');
   await one.client.track('one');
@@ -54,7 +54,7 @@ test('the provider of one tab only is asked', async () => {
 
 test('a failure is heard in every tab, and its end too', async () => {
   const bench = new Bench();
-  bench.gateway.judge = ({ token }) => (token === 'a.a.a' ? refuse() : null);
+  bench.gateway.respond = ({ token }) => (token === 'a.a.a' ? reject() : null);
   const told = [];
   const tabs = [bench.tab(), bench.tab()];
   tabs.forEach(({ client }, index) => client.onAuthenticationFailure(({ code }) => told.push([index, code])));
@@ -75,10 +75,10 @@ test('when the tab that sends dies another goes on, and answers what it was aske
   const bench = new Bench();
   const [one, two] = [bench.tab(), bench.tab()];
   await one.client.track('one');
-  bench.gateway.judge = () => new Promise(() => {});
+  bench.gateway.respond = () => new Promise(() => {});
   const flushed = two.client.flush();
   await settle();
-  bench.gateway.judge = () => null;
+  bench.gateway.respond = () => null;
   one.kill();
   assert.equal((await flushed).isComplete, true);
   assert.deepEqual(bench.gateway.events, ['one']);
@@ -89,12 +89,12 @@ test('thirty tabs killed while they record: what was stored arrives, and once', 
   const stored = new Set();
   for (let round = 0; round < 30; round += 1) {
     const tab = bench.tab();
-    bench.gateway.judge = round % 3 ? () => null : (received) => (bench.gateway.store(received), new Promise(() => {}));
+    bench.gateway.respond = round % 3 ? () => null : (received) => (bench.gateway.store(received), new Promise(() => {}));
     for (let number = 0; number < 25; number += 1) tab.client.track(`${number}`).then(({ messageId }) => stored.add(messageId));
     await settle();
     tab.kill();
   }
-  bench.gateway.judge = () => null;
+  bench.gateway.respond = () => null;
   assert.equal((await bench.tab().client.flush()).isComplete, true);
   assert.ok(stored.size > 0);
   for (const id of stored) assert.ok(bench.gateway.stored.has(id));
@@ -118,11 +118,11 @@ test('a hidden tab alone sends on, after its waits', async () => {
   const tab = bench.tab();
   tab.page('hidden');
   await settle();
-  bench.gateway.judge = () => ({ status: 503 });
+  bench.gateway.respond = () => ({ status: 503 });
   await tab.client.track('one');
   await bench.clock.advance(10);
   assert.equal(bench.gateway.requests.length, 1);
-  bench.gateway.judge = () => null;
+  bench.gateway.respond = () => null;
   await bench.clock.advance(2);
   assert.deepEqual(bench.gateway.events, ['one']);
   await tab.client.track('two');
@@ -165,7 +165,7 @@ test('what a page that is left may carry is bounded, and nothing goes that has t
   assert.equal(bench.gateway.requests.length, 1);
   const bytes = new TextEncoder().encode(JSON.stringify(bench.gateway.requests[0].batch)).length;
   assert.ok(bytes < 64 << 10, `${bytes}`);
-  bench.gateway.judge = () => refuse();
+  bench.gateway.respond = () => reject();
   tab.page('return');
   await tab.client.flush();
   const before = bench.gateway.requests.length;
@@ -208,7 +208,7 @@ test('the last request of a page leaves out a user who logged out', async () => 
   const tab = bench.tab();
   tab.client.changeUser('ada', 'a.a.a');
   await tab.client.track('hers');
-  bench.gateway.judge = () => { throw { code: 'no_connection', reason: '' }; };
+  bench.gateway.respond = () => { throw { code: 'no_connection', reason: '' }; };
   await tab.client.logOut();
   bench.gateway.requests = [];
   await bench.clock.advance(2);
@@ -263,12 +263,12 @@ test('a user who is back in another tab before the log-out is through keeps the 
   const [one, two] = [bench.tab(), bench.tab()];
   await one.client.changeUser('ada', 'a.a.a');
   await settle();
-  bench.gateway.judge = () => new Promise(() => {});
+  bench.gateway.respond = () => new Promise(() => {});
   await one.client.track('one');
   const over = one.client.logOut();
   await settle();
   await two.client.changeUser('ada', 'a.a.a');
-  bench.gateway.judge = () => null;
+  bench.gateway.respond = () => null;
   await bench.clock.advance(30);
   await over;
   await two.client.track('two');
@@ -291,12 +291,12 @@ test('what a log-out in one tab has left waits in the one that sends', async () 
   const bench = new Bench();
   const [one, two] = [bench.tab(), bench.tab()];
   await settle();
-  bench.gateway.judge = () => { throw { code: 'no_connection', reason: '' }; };
+  bench.gateway.respond = () => { throw { code: 'no_connection', reason: '' }; };
   await two.client.changeUser('ada', 'a.a.a');
   await two.client.track('hers');
   await two.client.logOut();
   bench.gateway.requests = [];
-  bench.gateway.judge = () => null;
+  bench.gateway.respond = () => null;
   await bench.clock.advance(10);
   await one.client.flush();
   assert.deepEqual(bench.gateway.tokens, []);
@@ -317,7 +317,7 @@ test('what a full disk does not take from one tab is sent by another', async () 
 test("the samples of Braze's SDK Authentication run, with another import", async () => {
   const bench = new Bench();
   const appboy = braze;
-  bench.gateway.judge = ({ token }) => (token === 'NEW-JWT-TOKEN-FROM-SERVER' ? null : refuse());
+  bench.gateway.respond = ({ token }) => (token === 'NEW-JWT-TOKEN-FROM-SERVER' ? null : reject());
   const errors = [];
   const renewed = [];
   const getNewTokenSomehow = async (error) => (errors.push(error), 'NEW-JWT-TOKEN-FROM-SERVER');
@@ -354,7 +354,7 @@ test('without enableSdkAuthentication no signature is sent', async () => {
 
 test('a failure in state optional is marked as such, as in the Swift SDK', async () => {
   const bench = new Bench();
-  bench.gateway.judge = (received) => {
+  bench.gateway.respond = (received) => {
     const answer = bench.gateway.store(received);
     return { ...answer, body: { ...answer.body, auth_warning: { error_code: 22, reason: 'EXPIRED' } } };
   };

@@ -63,9 +63,9 @@ enum EnforcementCommand {
         ).body
         try invocation.print(preview) {
             let bad = preview["would_reject"]
-            let judged = preview["requests"].count - preview["not_judged"].count
+            let checked = preview["requests"].count - preview["not_judged"].count
             try invocation.io.print(
-                "\(bad["requests"].shown) of \(JSONValue.integer(judged).counted("request")), \(bad["users"].shown) of \(preview["users"].counted("user")) in \(preview["hours"].shown) h"
+                "\(bad["requests"].shown) of \(JSONValue.integer(checked).counted("request")), \(bad["users"].shown) of \(preview["users"].counted("user")) in \(preview["hours"].shown) h"
             )
             for part in preview["by_code"].elements {
                 let name = part["code"] == .null ? "-" : "\(part["code"].shown) \(part["reason"].shown)"

@@ -33,7 +33,7 @@ struct DemoRun: Sendable {
             let devices = try makeDevices(
                 endpoint: destination.endpoint, writeKey: destination.writeKey, key: destination.key)
             try await replay(devices)
-            return try judge(devices)
+            return try report(devices)
         }
         let dataDirectory = folder.appendingPathComponent("gateway").path
         let key = try SigningKey.generate(.es256)
@@ -47,7 +47,7 @@ struct DemoRun: Sendable {
             let devices = try makeDevices(endpoint: endpoint, writeKey: writeKey, key: key)
             try await replay(devices)
             let status = await gateway.stop()
-            return try judge(devices, gatewayStatus: status, dataDirectory: dataDirectory, appID: appID)
+            return try report(devices, gatewayStatus: status, dataDirectory: dataDirectory, appID: appID)
         } catch {
             _ = await gateway.stop()
             throw error
@@ -100,7 +100,7 @@ struct DemoRun: Sendable {
     }
 
     /// Checks the result by the responses that the devices received.
-    private func judge(_ devices: [DemoDevice]) throws -> Bool {
+    private func report(_ devices: [DemoDevice]) throws -> Bool {
         let report = DemoReport(devices: devices.map(\.report))
         for line in report.lines { try io.print(line) }
         let left = report.devices.filter { $0.plan.role != .forged }.reduce(0) { $0 + $1.queued }
@@ -118,7 +118,7 @@ struct DemoRun: Sendable {
         return verdicts.allSatisfy(\.isRight)
     }
 
-    private func judge(
+    private func report(
         _ devices: [DemoDevice], gatewayStatus: Int32?, dataDirectory: String, appID: String
     ) throws -> Bool {
         let report = DemoReport(devices: devices.map(\.report))

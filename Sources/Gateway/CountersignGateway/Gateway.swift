@@ -28,7 +28,7 @@ public final class Gateway: Sendable {
     private let tokens: TokenService
     private let stores: Stores
     /// Verifies stored samples again.
-    package let sampleJudge: SampleVerifier
+    package let sampleVerifier: SampleVerifier
     private let delivery: DeliveryRunner
     private let admin: Administration
     private let servers: Servers
@@ -97,7 +97,7 @@ public final class Gateway: Sendable {
             membership.channel, gateways: gateways, observability.recorder.live,
             SampleVerifier(recorder: observability.recorder, apps: registry, now: now), storage.analytics)
         self.exchange = exchange
-        sampleJudge = SampleVerifier(
+        sampleVerifier = SampleVerifier(
             recorder: observability.recorder, apps: registry, now: now, elsewhere: exchange.ask)
         let ways = try Delivery(
             configuration, in: storage, stores: stores, membership: membership, log: observability.log)
@@ -115,7 +115,7 @@ public final class Gateway: Sendable {
             }, sessions: tokens.health, store: stores.events, consumers: stores.consumers,
             deliveries: stores.deliveries,
             analytics: stores.analytics,
-            recorder: observability.recorder, judge: sampleJudge, log: observability.log, now: now,
+            recorder: observability.recorder, verifier: sampleVerifier, log: observability.log, now: now,
             sharedTime: membership.sharedTime)
         let health = Health(
             store: stores.events,

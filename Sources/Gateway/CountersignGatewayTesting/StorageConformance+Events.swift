@@ -29,7 +29,7 @@ extension StorageConformance {
         guard done.wait(timeout: .now() + 60) == .success, let result = outcome.withLock({ $0 }) else {
             throw Violation(description: "a batch got no answer")
         }
-        try settle()
+        try wait()
         return try result.get()
     }
 

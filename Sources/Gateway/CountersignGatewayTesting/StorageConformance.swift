@@ -46,15 +46,15 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
     }
 
     /// Waits until stored events are readable. Some engines delay that while transactions are open.
-    package typealias Settle = @Sendable () throws -> Void
+    package typealias Wait = @Sendable () throws -> Void
 
-    @TaskLocal static var settle: Settle = {}
+    @TaskLocal static var wait: Wait = {}
 
     /// Throws ``Violation``, or an error of the engine.
     package func run(
-        on storage: any Storage, settle: @escaping Settle = {}, restore: Restore
+        on storage: any Storage, wait: @escaping Wait = {}, restore: Restore
     ) throws {
-        try Self.$settle.withValue(settle) { try body(storage, restore) }
+        try Self.$wait.withValue(wait) { try body(storage, restore) }
     }
 
     package static let checks =

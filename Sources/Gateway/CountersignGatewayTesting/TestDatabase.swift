@@ -96,9 +96,11 @@
 
         /// Waits until stored events are readable. Every open transaction in the server delays that,
         /// including transactions of other tests.
-        package func settle() throws {
-            let isSettled = try Self.administrators.get().use { try EventHorizon.settle($0, seconds: 20) }
-            guard isSettled else { throw GatewayError(.storage, "a transaction of the server does not end") }
+        package func waitForTransactions() throws {
+            let haveEnded = try Self.administrators.get().use {
+                try EventHorizon.waitForTransactions($0, seconds: 20)
+            }
+            guard haveEnded else { throw GatewayError(.storage, "a transaction of the server does not end") }
         }
 
         private static let administrators = Result {

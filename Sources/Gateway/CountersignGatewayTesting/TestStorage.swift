@@ -113,9 +113,9 @@ package final class TestStorage: Sendable {
     }
 
     /// Waits until stored events are readable by followers. With SQLite they are readable immediately.
-    package func settle() throws {
+    package func waitForTransactions() throws {
         #if POSTGRESQL
-            try database?.settle()
+            try database?.waitForTransactions()
         #endif
     }
 

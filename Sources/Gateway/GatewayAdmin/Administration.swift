@@ -26,7 +26,7 @@ package final class Administration: Sendable {
         registry: AppRegistry, refresh: @escaping @Sendable () throws(GatewayError) -> Void,
         sessions: RefreshHealth,
         store: any EventStore, consumers: any EventConsumers, deliveries: DeliveryStore,
-        analytics: AnalyticsStore, recorder: AnalyticsRecorder, judge: SampleVerifier,
+        analytics: AnalyticsStore, recorder: AnalyticsRecorder, verifier: SampleVerifier,
         log: GatewayLog, now: @escaping @Sendable () -> Date,
         sharedTime: @escaping @Sendable () -> Date
     ) throws(GatewayError) {
@@ -72,7 +72,7 @@ package final class Administration: Sendable {
             + (try Self.storedRoutes(
                 storage: storage, directory: directory, consumers: consumers, deliveries: { deliveries },
                 backupFolder: backupFolder, diskFloorBytes: configuration.diskFloorBytes, registry: registry,
-                writeKeyUses: { registry.writeKeyUses }, judge: judge,
+                writeKeyUses: { registry.writeKeyUses }, verifier: verifier,
                 passwordCost: configuration.passwordCost, flush: { analytics.flush() },
                 flushForReport: { analytics.flushForReport() }, now: now))
             + SystemRoutes(
@@ -91,7 +91,7 @@ package final class Administration: Sendable {
                 changed()
                 // Waits for other gateways, so that the change is in effect at each gateway when the response
                 // is sent.
-                storage.cluster?.settle()
+                storage.cluster?.waitForGateways()
             })
     }
 
@@ -123,7 +123,7 @@ package final class Administration: Sendable {
         storage: any Storage, directory: AppDirectory, consumers: any EventConsumers,
         deliveries: @escaping @Sendable () throws(GatewayError) -> DeliveryStore,
         backupFolder: String?, diskFloorBytes: Int = 0, registry: AppRegistry,
-        writeKeyUses: (@Sendable () -> BytewiseDictionary<Int64>)?, judge: SampleVerifier,
+        writeKeyUses: (@Sendable () -> BytewiseDictionary<Int64>)?, verifier: SampleVerifier,
         passwordCost: Scrypt.Cost, flush: @escaping @Sendable () -> Void,
         flushForReport: @escaping @Sendable () -> Void, now: @escaping @Sendable () -> Date
     ) throws(GatewayError) -> [AdminRoute] {
@@ -164,7 +164,7 @@ package final class Administration: Sendable {
             + ClusterRoutes(cluster: storage.cluster).all
             + AnalyticsRoutes(analytics: storage.analytics, flush: flushForReport).all.map { $0.on(.data) }
             + ErrorCodeRoutes().all
-            + SampleRoutes(analytics: storage.analytics, flush: flushForReport, judge: judge).all.map {
+            + SampleRoutes(analytics: storage.analytics, flush: flushForReport, verifier: verifier).all.map {
                 $0.on(.data)
             }
     }

@@ -14,7 +14,7 @@ package final class LocalAdministration: Sendable {
     private let directory: AppDirectory
     private let routes: [AdminRoute]
 
-    private let settle: @Sendable () -> Bool
+    private let wait: @Sendable () -> Bool
     private let isLate: @Sendable () -> Void
     private let now: @Sendable () -> Date
 
@@ -36,7 +36,7 @@ package final class LocalAdministration: Sendable {
         self.now = now
         self.directory = directory
         self.isLate = isLate
-        settle = { storage.settle() }
+        wait = { storage.waitForGateways() }
         // Never started: published key sets and current failures are known only to a running gateway.
         let registry = AppRegistry(directory: directory, now: now)
         routes =
@@ -46,7 +46,7 @@ package final class LocalAdministration: Sendable {
                 consumers: storage.openConsumers(with: nil, now: { Milliseconds(now()).count }),
                 deliveries: { () throws(GatewayError) in try storage.openDeliveries() },
                 backupFolder: backupFolder, registry: registry, writeKeyUses: nil,
-                judge: SampleVerifier(recorder: AnalyticsRecorder(), apps: registry, now: now),
+                verifier: SampleVerifier(recorder: AnalyticsRecorder(), apps: registry, now: now),
                 passwordCost: .password, flush: {}, flushForReport: {}, now: now))
     }
 
@@ -78,7 +78,7 @@ package final class LocalAdministration: Sendable {
             preconditionFailure("every route here answers at once")
         }
         // Like with a running gateway, a change is in effect when the response is returned.
-        if method != "GET", (200..<300).contains(response.status), !settle() { isLate() }
+        if method != "GET", (200..<300).contains(response.status), !wait() { isLate() }
         return response
     }
 }

@@ -139,8 +139,8 @@ package struct PostgreSQLStorage: Storage {
 
     package var cluster: (any Cluster)? { gateways }
 
-    package func settle() -> Bool {
-        gateways.settle()
+    package func waitForGateways() -> Bool {
+        gateways.waitForGateways()
         // A gateway that has not loaded a change by now has stopped accepting requests.
         return true
     }

@@ -93,7 +93,7 @@ package struct SQLiteStorage: Storage {
         try EarlierStreams(path: folder.path + "/" + EarlierStreams.fileName)
     }
 
-    package func settle() -> Bool { ChangeSignal.settle(folder.path) }
+    package func waitForGateways() -> Bool { ChangeSignal.waitForGateway(folder.path) }
 
     package func backUp(in folder: String, floorBytes: Int) throws(GatewayError) -> Backup {
         try Backup.create(of: self.folder.path, in: folder, floorBytes: floorBytes)

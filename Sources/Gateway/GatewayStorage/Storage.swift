@@ -56,7 +56,7 @@ package protocol Storage: Sendable {
 
     /// Waits until all running gateways have loaded everything committed before this call. Returns false if a
     /// gateway has not done so within some seconds.
-    func settle() -> Bool
+    func waitForGateways() -> Bool
 
     /// Backs up all data into a new folder in `folder`, unless that would leave less than `floorBytes` free.
     /// Throws `invalid` for PostgreSQL, which has its own backup tools.

@@ -64,9 +64,9 @@ final class Listeners<Event>: @unchecked Sendable {
 
     /// Calls all listeners on the main thread, in the order of `send` calls.
     func send(_ event: sending Event) {
-        let parcel = Parcel(event)
+        let sendable = SendableEvent(event)
         DispatchQueue.main.async { [self] in
-            for call in current { call(parcel.event) }
+            for call in current { call(sendable.event) }
         }
     }
 
@@ -77,7 +77,7 @@ final class Listeners<Event>: @unchecked Sendable {
     }
 
     /// `@unchecked Sendable`: `send` consumes the event, and only the main thread reads it afterwards.
-    private struct Parcel: @unchecked Sendable {
+    private struct SendableEvent: @unchecked Sendable {
         let event: Event
 
         init(_ event: Event) {

@@ -11,7 +11,7 @@ final class CallbackProvider: Sendable {
         let continuation: CheckedContinuation<Outcome, Never>
         let timer: Task<Void, Never>
 
-        func settle(_ outcome: Outcome) {
+        func complete(_ outcome: Outcome) {
             timer.cancel()
             continuation.resume(returning: outcome)
         }
@@ -51,7 +51,7 @@ final class CallbackProvider: Sendable {
                     let timer = Task { [self, clock] in
                         do {
                             try await clock.sleep(until: deadline)
-                            settle(number, .failure(TokenProviderTimeout()))
+                            complete(number, .failure(TokenProviderTimeout()))
                         } catch {
                             // Answered in time.
                         }
@@ -68,10 +68,10 @@ final class CallbackProvider: Sendable {
     }
 
     /// Does nothing if the request has an outcome already.
-    func answer(_ number: UInt64, _ token: String?) { settle(number, .success(token)) }
+    func answer(_ number: UInt64, _ token: String?) { complete(number, .success(token)) }
 
-    private func settle(_ number: UInt64, _ outcome: Outcome) {
-        state.withLock { $0.waiting.removeValue(forKey: number) }?.settle(outcome)
+    private func complete(_ number: UInt64, _ outcome: Outcome) {
+        state.withLock { $0.waiting.removeValue(forKey: number) }?.complete(outcome)
     }
 
     /// Completes all pending requests and rejects new ones.
@@ -81,6 +81,6 @@ final class CallbackProvider: Sendable {
             defer { state.waiting = [:] }
             return Array(state.waiting.values)
         }
-        for question in waiting { question.settle(.success(nil)) }
+        for question in waiting { question.complete(.success(nil)) }
     }
 }

@@ -64,7 +64,7 @@ final class EventLease: Sendable {
         case untouched
         /// Some events were acknowledged.
         case begun
-        case settled
+        case finished
     }
 
     private let request: @Sendable (_ position: String?) -> GatewayRequest
@@ -82,7 +82,7 @@ final class EventLease: Sendable {
 
     deinit {
         let (last, connection, giveBack) = (state.withLock { $0 }, connection, giveBack)
-        if case .settled = last { return }
+        if case .finished = last { return }
         var isUntouched = false
         if case .untouched = last { isUntouched = true }
         returns.add(isUntouched: isUntouched, Task { _ = await connection.outcome(of: giveBack) })
@@ -96,10 +96,10 @@ final class EventLease: Sendable {
             let outcome = await Task { [connection] in await connection.outcome(of: request) }.value
             switch outcome {
             case .answer:
-                state.withLock { $0 = position == nil ? .settled : .begun }
+                state.withLock { $0 = position == nil ? .finished : .begun }
                 return true
             case .failure(let error) where error.code.rawValue == "lease_expired":
-                state.withLock { $0 = .settled }
+                state.withLock { $0 = .finished }
                 return false
             case .failure(let error): throw error
             case .passing(let seconds):
@@ -110,7 +110,7 @@ final class EventLease: Sendable {
     }
 
     func release() async {
-        state.withLock { $0 = .settled }
+        state.withLock { $0 = .finished }
         _ = await Task { [connection, giveBack] in await connection.outcome(of: giveBack) }.value
     }
 }
@@ -133,12 +133,12 @@ final class LeaseReturns: Sendable {
 
     /// Waits until the releases are sent. Returns the number of leases without acknowledgement since the last
     /// call.
-    func settle() async -> Int {
-        let settled = state.withLock { state in
+    func finish() async -> Int {
+        let found = state.withLock { state in
             defer { state = State() }
             return state
         }
-        for task in settled.tasks { await task.value }
-        return settled.untouched
+        for task in found.tasks { await task.value }
+        return found.untouched
     }
 }

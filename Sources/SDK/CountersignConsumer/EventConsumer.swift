@@ -119,7 +119,7 @@ public struct EventConsumer: AsyncSequence, Sendable {
         private mutating func lease() async throws(ConsumerError) -> EventBatch? {
             let (polls, leases) = try connections.get()
             // Back off after an unacknowledged batch, since the gateway would return the same batch at once.
-            unworked = await returns.settle() > 0 ? unworked + 1 : 0
+            unworked = await returns.finish() > 0 ? unworked + 1 : 0
             if unworked > 0 { try await polls.pause(afterFailure: unworked) }
             while !Task.isCancelled {
                 let began = polls.clock.uptime

@@ -118,11 +118,11 @@ struct AnalyticsTests {
         #expect(
             try send(fixture, token: sample.tokenWithoutSignature, user: "alice@shop.example").status == 401)
 
-        // The key that was missing is added: judged again, the token is good.
-        #expect(fixture.gateway.sampleJudge.again(sample)?.code == .noMatchingPublicKeys)
+        // The key that was missing is added: verified again, the token is good.
+        #expect(fixture.gateway.sampleVerifier.again(sample)?.code == .noMatchingPublicKeys)
         _ = try fixture.apps.addKey(other.publicKey.pem, to: "shop")
         try fixture.gateway.refreshApps()
-        #expect(fixture.gateway.sampleJudge.again(sample).map { $0.code == nil } == true)
+        #expect(fixture.gateway.sampleVerifier.again(sample).map { $0.code == nil } == true)
         #expect(try reader.sample(id: sample.id, of: "shop").requestID == sample.requestID)
         #expect(throws: GatewayError.self) { try reader.sample(id: sample.id, of: "other") }
     }

@@ -37,9 +37,9 @@ struct GatewayExchangeTests {
         let registry = AppRegistry(
             directory: try storage.openControl(as: .account), now: { Date(timeIntervalSince1970: 1_000) })
         let (channel, feed) = (Channel(), LiveFeed())
-        let judge = SampleVerifier(
+        let verifier = SampleVerifier(
             recorder: AnalyticsRecorder(), apps: registry, now: { Date(timeIntervalSince1970: 1_000) })
-        let exchange = GatewayExchange(channel, gateways: { 2 }, feed, judge, storage.analytics)
+        let exchange = GatewayExchange(channel, gateways: { 2 }, feed, verifier, storage.analytics)
         exchange.start()
         #expect(channel.look() == [])
         _ = feed.entries(after: nil)

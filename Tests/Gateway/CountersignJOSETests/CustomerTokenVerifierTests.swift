@@ -140,7 +140,7 @@ struct CustomerTokenVerifierTests {
         #expect(code("") == 26)
         #expect(
             code(token(#"{"sub":{"registered":"jane"},"exp":1800000600}"#, secret: Array("x".utf8))) == 27)
-        // Nothing of the payload is judged before the signature is good.
+        // Nothing of the payload is checked before the signature is good.
         let unsigned = verifier.verify(token(#"{"sub":"jane"}"#, secret: Array("x".utf8)), at: now)
         #expect(unsigned.report.faults.map(\.code) == [.noMatchingPublicKeys])
     }

@@ -31,7 +31,7 @@ enum TestKeys {
     }
 }
 
-/// A token and a verifier to judge it, good in every respect unless a test says otherwise.
+/// A token and a verifier to check it, good in every respect unless a test says otherwise.
 struct Case {
     static let now = 1_800_000_000.0
 

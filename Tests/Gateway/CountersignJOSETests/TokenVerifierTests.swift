@@ -237,7 +237,7 @@ struct TokenVerifierTests {
         #expect(try limited.codes() == [32])
         limited.policy.maximumLifetime = 601
         #expect(try limited.codes() == [])
-        // Without iat only what is left can be judged.
+        // Without iat only what is left can be checked.
         limited.claims = #"{"sub":"user-1","exp":1800000632}"#
         limited.policy.maximumLifetime = 601
         #expect(try limited.codes() == [32])

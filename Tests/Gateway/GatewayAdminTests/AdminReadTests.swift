@@ -69,7 +69,7 @@ struct AdminReadTests {
         let stored = try bench.client().post(
             #"{"batch":[\#(events.joined(separator: ","))]}"#, headers: ["X-Write-Key": bench.writeKey])
         #expect(stored?.status == 200)
-        try bench.place.settle()
+        try bench.place.waitForTransactions()
         func export(_ query: String) throws -> (header: String?, lines: [[String: Any]]) {
             let answer = try bench.ask(
                 "GET", "apps/shop/events/export?format=ndjson" + query, nil, bench.token("write"))
@@ -280,7 +280,7 @@ struct AdminReadTests {
         let items = try #require(list.json["items"] as? [[String: Any]])
         #expect(items.map { $0["user_id"] as? String } == ["bob", "ada"])
         let positions = items.compactMap { $0["position"] as? String }
-        try bench.place.settle()
+        try bench.place.waitForTransactions()
         for (position, item) in zip(positions, items) {
             let shown = try bench.ask("GET", "apps/shop/events/\(position)", nil, owner)
             #expect(shown.status == 200)

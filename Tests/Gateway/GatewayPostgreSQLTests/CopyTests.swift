@@ -251,7 +251,7 @@ extension PostgreSQLTests {
                     #expect(try lines(old.log, of: app) == lines(storage.log, of: app))
                 }
                 try goOn(on: storage, &kept, times: 1)
-                try database.settle()
+                try database.waitForTransactions()
                 let before = try #require(try lines(old.log, of: "shop").last)
                 let now = try lines(storage.log, of: "shop")
                 #expect(now.count == 602)

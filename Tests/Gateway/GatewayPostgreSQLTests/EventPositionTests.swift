@@ -85,10 +85,10 @@ extension PostgreSQLTests {
                     }
                     return await group.reduce(into: [String]()) { $0 += $1 }
                 }
-                let settling = Result { try database.settle() }
+                let waiting = Result { try database.waitForTransactions() }
                 isDone.withLock { $0 = true }
                 let ids = try await read
-                try settling.get()
+                try waiting.get()
                 #expect(ids.count == 4 * perWriter && Set(ids) == Set(acknowledged))
                 // Events that one writer has stored in sequence are read in that order.
                 for writer in 0..<4 {

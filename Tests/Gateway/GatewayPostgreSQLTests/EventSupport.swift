@@ -69,8 +69,8 @@ extension EventStore {
 extension PostgreSQLEventLog {
     /// All of an app's events, read as a consumer does, once every transaction has ended that was open before.
     func everything(of app: String = "shop") throws -> [StoredEvent] {
-        let isSettled = try pool.use { try EventHorizon.settle($0, seconds: 20) }
-        try #require(isSettled)
+        let haveEnded = try pool.use { try EventHorizon.waitForTransactions($0, seconds: 20) }
+        try #require(haveEnded)
         var events: [StoredEvent] = []
         var reached: Int64 = 0
         while true {

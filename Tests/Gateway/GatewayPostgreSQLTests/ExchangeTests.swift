@@ -127,7 +127,7 @@ extension PostgreSQLTests.SeveralGatewaysTests {
                     && checks.contains { $0["ok"] as? Bool == true })
             // The key is imported again, so verifying the token now gives another result.
             _ = try bench.directory.addKey(try Self.otherKey.get().publicKey.pem, to: "shop")
-            bench.storage.cluster?.settle()
+            bench.storage.cluster?.waitForGateways()
             let now = try bench.ask(1, "POST", path, headers: headers)
             #expect(now.json["code"] is Int == false)
             // No message contains the token or its signature.

@@ -61,13 +61,13 @@ extension PostgreSQLTests {
                 let cluster = PostgreSQLCluster(database.settings)
                 for _ in 0..<20 {
                     let change = try Self.change(database)
-                    cluster.settle()
+                    cluster.waitForGateways()
                     for bench in benches { #expect(bench.seen.withLock { $0 } >= change) }
                 }
             }
         }
 
-        /// A killed member leaves its row. `settle()` waits for the member only until the row is stale.
+        /// A killed member leaves its row. `waitForGateways()` waits for the member only until the row is stale.
         @Test func oneThatIsGoneIsNotWaitedForLonger() throws {
             try TestDatabase.use { database in
                 let connection = try database.connect()
@@ -77,7 +77,7 @@ extension PostgreSQLTests {
                     VALUES ('killed', 'm', '1', 1, floor(extract(epoch FROM clock_timestamp()) * 1000) - 5000)
                     """)
                 let start = Uptime.milliseconds
-                PostgreSQLCluster(database.settings).settle()
+                PostgreSQLCluster(database.settings).waitForGateways()
                 let passed = Uptime.milliseconds - start
                 #expect((500...4_000).contains(passed), "\(passed) ms")
                 let status = try PostgreSQLCluster(database.settings).status()

@@ -16,7 +16,7 @@ extension PostgreSQLTests {
         func passesTheConformanceSuite(_ check: StorageConformance) throws {
             try TestDatabase.use { database in
                 let folder = try TestFolder()
-                try check.run(on: try folder.storage(database), settle: database.settle) { _ in
+                try check.run(on: try folder.storage(database), wait: database.waitForTransactions) { _ in
                     throw StorageConformance.Violation(description: "a check that needs no copy wants one")
                 }
             }

@@ -58,7 +58,7 @@ extension PostgreSQLTests {
                 _ = store.store(.of(["old"], received: Self.now - 10 * Self.day))
                 store.close()
                 // Retention reads no event before the transactions of other tests have ended.
-                try database.settle()
+                try database.waitForTransactions()
                 let notes = try database.connect()
                 try notes.transaction {
                     try notes.execute(
@@ -80,7 +80,7 @@ extension PostgreSQLTests {
                 _ = store.store((0..<20).map { .of(["b-\($0)"], app: "busy", received: 1) })
                 _ = store.store(.of(["i-1", "i-2"], app: "idle", received: Self.now))
                 store.close()
-                try database.settle()
+                try database.waitForTransactions()
                 let connection = try database.connect()
                 func counts() throws -> (read: Int, deleted: Int) {
                     try connection.first(

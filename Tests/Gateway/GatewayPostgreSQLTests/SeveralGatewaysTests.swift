@@ -126,7 +126,7 @@ extension PostgreSQLTests {
                 for round in 0..<5 {
                     if round > 0 {
                         _ = try bench.directory.addKey(try Self.otherKey.get().publicKey.pem, to: "shop")
-                        bench.storage.cluster?.settle()
+                        bench.storage.cluster?.waitForGateways()
                     }
                     for gateway in 0..<3 {
                         #expect(

@@ -30,7 +30,7 @@ extension PostgreSQLTests {
                 _ = try StorageConformance.append(
                     (0..<count).map { StorageConformance.event("m-\($0)", user: "user \($0 % users)") },
                     to: store)
-                try database.settle()
+                try database.waitForTransactions()
             }
 
             func leased(

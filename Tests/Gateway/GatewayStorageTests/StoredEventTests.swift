@@ -82,7 +82,7 @@ struct StoredEventTests {
         }
         let eve = CustomerIdentifier(name: "registered", value: "eve")
         #expect(try storage.people.delete(eve, in: "shop").events > 0)
-        try place.settle()
+        try place.waitForTransactions()
         var found: [String] = []
         var reached: Int64 = 0
         while true {

@@ -50,7 +50,7 @@ struct ClaimCostTests {
             #expect(events.count <= 2)
             let user = events.first.map { UserKey($0.userID) }
             if claimed.count % 3 == 0, let user {
-                try queue.settle(DeliveryOutcome(delivered: events), at: clock.now)
+                try queue.apply(DeliveryOutcome(delivered: events), at: clock.now)
                 backoffs.accepted(user)
             }
             return user
@@ -151,7 +151,7 @@ struct ClaimCostTests {
             let events = try queue.claim(request)
             #expect(try events.map(\.sequence) == expected(queue, request), "step \(step)")
             if Int.random(in: 0..<3, using: &random) == 0 {
-                try queue.settle(DeliveryOutcome(delivered: events), at: clock.now)
+                try queue.apply(DeliveryOutcome(delivered: events), at: clock.now)
             }
         }
     }

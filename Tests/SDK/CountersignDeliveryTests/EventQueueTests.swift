@@ -121,7 +121,7 @@ struct EventQueueTests {
         let queue = try open(QueueLimits(maximumQuarantinedEvents: 3))
         try queue.append(rows(0..<5, user: "ada"), clock: clock)
         let events = try queue.claim(ClaimRequest(maximumEvents: 5, maximumBytes: .max))
-        try queue.settle(
+        try queue.apply(
             DeliveryOutcome(quarantined: events.map { ($0, .init(code: "bad", reason: "it is")) }),
             at: clock.now)
         #expect(try queue.quarantined().map(\.messageID) == ["m2", "m3", "m4"])
@@ -211,7 +211,7 @@ struct EventQueueTests {
         try queue.append(rows(1...3), clock: clock)
         let events = try queue.claim(ClaimRequest(maximumEvents: 3, maximumBytes: .max))
         try queue.wipe(("none", 0, 0), forgettingDevice: true)
-        try queue.settle(DeliveryOutcome(delivered: events), at: clock.now)
+        try queue.apply(DeliveryOutcome(delivered: events), at: clock.now)
         #expect(try queue.value(of: .sent) == 0)
         try expectBalance(queue)
     }
@@ -317,7 +317,7 @@ struct EventQueueTests {
         let queue = try open()
         try queue.append(rows(51...60), clock: clock)
         #expect(try ids(queue) == (1...60).map { "m\($0)" })
-        try queue.settle(
+        try queue.apply(
             DeliveryOutcome(delivered: try queue.claim(ClaimRequest(maximumEvents: 60, maximumBytes: .max))),
             at: clock.now)
         try expectBalance(queue)

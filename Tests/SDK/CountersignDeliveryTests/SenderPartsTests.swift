@@ -84,12 +84,12 @@ struct SenderPartsTests {
     @Test func aSettlementThatFailedWaitsLongerEachTimeAndNotAfterAWipe() {
         let outcome = DeliveryOutcome(delivered: [event(1)])
         var pendingOutcomes = PendingOutcomes()
-        pendingOutcomes.settle(outcome)
+        pendingOutcomes.apply(outcome)
         pendingOutcomes.failed(retry, now: 0, fraction: 1)
         #expect(pendingOutcomes.state == .waiting(outcome, until: 2, failures: 1))
         pendingOutcomes.failed(retry, now: 2, fraction: 1)
         #expect(pendingOutcomes.state == .waiting(outcome, until: 6, failures: 2))
-        pendingOutcomes.settled()
+        pendingOutcomes.applied()
         pendingOutcomes.failed(retry, now: 2, fraction: 1)
         #expect(pendingOutcomes.state == .none)
     }

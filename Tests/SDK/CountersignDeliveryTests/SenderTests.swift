@@ -153,24 +153,24 @@ struct SenderTests {
         _ = sender.answered(
             ServerAnswer(.accepted(duplicates: 0, rejected: [], warning: nil), status: 200), now: 0,
             fraction: 1)
-        #expect(sender.next(now: 0) == .settle(DeliveryOutcome(delivered: [event])))
+        #expect(sender.next(now: 0) == .apply(DeliveryOutcome(delivered: [event])))
     }
 
     @Test func deliveredEventsThatCannotBeDeletedAreNotSentAgain() {
         var sender = Sender(settings: Sender.Settings())
         let event = QueuedEvent(sequence: 1, messageID: "m", userID: nil, body: [])
         deliver(event, by: &sender)
-        sender.settleFailed(.init("queue", "disk full"), now: 0, fraction: 1)
+        sender.applyFailed(.init("queue", "disk full"), now: 0, fraction: 1)
         #expect(sender.next(now: 0) == .wait(until: 2))
-        #expect(sender.next(now: 2) == .settle(DeliveryOutcome(delivered: [event])))
-        sender.settled()
-        #expect(sender.next(now: 2) != .settle(DeliveryOutcome(delivered: [event])))
+        #expect(sender.next(now: 2) == .apply(DeliveryOutcome(delivered: [event])))
+        sender.applied()
+        #expect(sender.next(now: 2) != .apply(DeliveryOutcome(delivered: [event])))
     }
 
     @Test func aWipeEndsTheWaitOfASettlementThatFailed() {
         var sender = Sender(settings: Sender.Settings())
         deliver(QueuedEvent(sequence: 1, messageID: "m", userID: nil, body: []), by: &sender)
-        sender.settleFailed(.init("queue", "disk full"), now: 0, fraction: 1)
+        sender.applyFailed(.init("queue", "disk full"), now: 0, fraction: 1)
         sender.reset()
         deliver(QueuedEvent(sequence: 2, messageID: "n", userID: nil, body: []), by: &sender)
         #expect(sender.lastProblem == nil)

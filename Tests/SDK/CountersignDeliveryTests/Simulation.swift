@@ -66,8 +66,8 @@ struct Simulation {
                 sender.authorized(generation: generations[user] ?? 0)
             case .send(let events, let attempt):
                 send(events, attempt: attempt)
-            case .settle(let outcome):
-                settle(outcome)
+            case .apply(let outcome):
+                apply(outcome)
             case .finish:
                 break
             }
@@ -104,13 +104,13 @@ struct Simulation {
         if let verdict = consequence?.failure { failures.append(verdict) }
     }
 
-    private mutating func settle(_ outcome: DeliveryOutcome) {
+    private mutating func apply(_ outcome: DeliveryOutcome) {
         let gone = Set(
             outcome.delivered.map(\.sequence) + outcome.quarantined.map(\.event.sequence))
         delivered += outcome.delivered
         quarantined += outcome.quarantined.map(\.event)
         queue.removeAll { gone.contains($0.sequence) }
-        sender.settled()
+        sender.applied()
     }
 }
 

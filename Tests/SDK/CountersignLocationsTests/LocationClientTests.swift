@@ -17,7 +17,7 @@ struct LocationClientTests {
         latitude: 46.05, longitude: 14.51, timestamp: Date(timeIntervalSince1970: 1_430_800_314.123))
 
     @Test func refusedTokenIsRefreshedAndTheRecordArrivesOnce() async throws {
-        bench.judge.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
+        bench.response.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
         let client = try bench.make()
         let uuid = try await client.record(here)
         #expect(try await client.count() == 1)
@@ -251,14 +251,14 @@ struct LocationClientTests {
             TransportResponse(status: 200, body: Array("<html>".utf16).flatMap { [UInt8($0), 0] }),
         ] {
             let bench = LocationBench()
-            bench.judge.withLock { $0 = { _ in answer } }
+            bench.response.withLock { $0 = { _ in answer } }
             let client = try bench.make()
             for _ in 0..<6 { try await client.record(here) }
             await #expect(throws: CountersignError.self) { try await client.sync() }
             #expect(try await client.count() == 6)
             await client.callbacksDelivered()
             #expect(bench.http.withLock { $0 }.map(\.isSuccess) == [false])
-            bench.judge.withLock { $0 = nil }
+            bench.response.withLock { $0 = nil }
             #expect(try await client.sync().count == 6)
             await client.close()
         }
@@ -273,7 +273,7 @@ struct LocationClientTests {
     func everyOtherAnswerOf2xxIsADelivery(body: String) async throws {
         let answer = TransportResponse.json(
             200, body, headers: [("Content-Type", "text/html; charset=utf-8")])
-        bench.judge.withLock { $0 = { _ in answer } }
+        bench.response.withLock { $0 = { _ in answer } }
         let client = try bench.make()
         try await client.record(here)
         #expect(try await client.sync().count == 1)
@@ -282,7 +282,7 @@ struct LocationClientTests {
     }
 
     @Test func aPageIsADeliveryIfConfigured() async throws {
-        bench.judge.withLock { $0 = { _ in .json(200, "<!DOCTYPE html><p>Thank you</p>") } }
+        bench.response.withLock { $0 = { _ in .json(200, "<!DOCTYPE html><p>Thank you</p>") } }
         let client = try bench.make { $0.http.acceptsPages = true }
         try await client.record(here)
         #expect(try await client.sync().count == 1)
@@ -291,8 +291,8 @@ struct LocationClientTests {
     @Test func refusedRecordIsListedRequeuedAndDeleted() async throws {
         let client = try bench.make()
         let bad = try await client.record(here)
-        bench.judge.withLock { judge in
-            judge = { upload in "\(upload.body)".contains(bad) ? .json(422, "{}") : nil }
+        bench.response.withLock { response in
+            response = { upload in "\(upload.body)".contains(bad) ? .json(422, "{}") : nil }
         }
         try await client.record(here)
         _ = try? await client.sync()
@@ -362,7 +362,7 @@ struct LocationClientTests {
         (403, "", false), (419, "", false), (498, "", false), (500, "", false),
     ])
     func refreshNeedsAReason(status: Int, challenge: String, refreshes: Bool) async throws {
-        bench.judge.withLock {
+        bench.response.withLock {
             $0 = {
                 $0.token == "Bearer A0" ? .json(status, "", headers: [("WWW-Authenticate", challenge)]) : nil
             }
@@ -376,7 +376,7 @@ struct LocationClientTests {
 
     @Test(arguments: [403, 419, 498])
     func listedStatusesRefreshToo(status: Int) async throws {
-        bench.judge.withLock {
+        bench.response.withLock {
             $0 = { $0.token == "Bearer A0" ? .json(status, #"{"status":401,"error":"Wrong JWT"}"#) : nil }
         }
         let client = try bench.make { $0.authorization.refreshStatuses = [403, 419, 498] }
@@ -387,7 +387,7 @@ struct LocationClientTests {
 
     @Test func recordLeavesOnlyAfterAnAnswerOf2xx() async throws {
         for status in [301, 302, 400, 403, 404, 410, 429, 500, 503] {
-            bench.judge.withLock { $0 = { _ in .json(status, "") } }
+            bench.response.withLock { $0 = { _ in .json(status, "") } }
             let client = try bench.make { $0.instanceName = "s\(status)" }
             let uuid = try await client.record(here)
             let error = await #expect(throws: CountersignError.self, "\(status)") { try await client.sync() }
@@ -395,7 +395,7 @@ struct LocationClientTests {
             let waiting = try await client.count()
             let aside = await client.snapshot().quarantined
             #expect(waiting + aside == 1, "\(status)")
-            bench.judge.withLock { $0 = nil }
+            bench.response.withLock { $0 = nil }
             if waiting == 1 {
                 try await client.sync()
                 #expect(bench.stored.withLock { $0.last } == uuid)
@@ -443,7 +443,7 @@ struct LocationClientTests {
 
     @Test(arguments: ["blocks", "asks for a token", "syncs", "configures"])
     func closureOfTheAppHoldsUpNothing(habit: String) async throws {
-        bench.judge.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
+        bench.response.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
         let end = Handshake()
         let client = Lock<LocationClient?>(nil)
         let handler: @Sendable () -> Void = {
@@ -473,7 +473,7 @@ struct LocationClientTests {
     /// After a run with refreshes and failures, only the token store contains tokens.
     @Test func tokensAreInTheTokenStoreAlone() async throws {
         let secrets = ["secret-access-0", "secret-refresh-0", "secret-access-1", "secret-refresh-1"]
-        bench.judge.withLock {
+        bench.response.withLock {
             $0 = { $0.token == "Bearer secret-access-1" ? nil : .json(401, "secret-access-0") }
         }
         bench.tokens.override { _ in
@@ -513,7 +513,7 @@ struct LocationClientTests {
     // MARK: Tokens for the app
 
     @Test func appAndSDKShareOneRefresh() async throws {
-        bench.judge.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
+        bench.response.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
         let client = try bench.make()
         #expect(try await client.accessToken() == "A0")
         try await client.record(here)
@@ -535,7 +535,7 @@ struct LocationClientTests {
     // MARK: Commands from the server
 
     @Test func commandsOfTheAllowListWork() async throws {
-        bench.judge.withLock {
+        bench.response.withLock {
             $0 = { _ in
                 .json(
                     410,
@@ -563,7 +563,7 @@ struct LocationClientTests {
         #"{"a":1}"#,
     ])
     func commandsNeverReachURLsOrCredentials(command: String) async throws {
-        bench.judge.withLock { $0 = { _ in .json(200, #"{"background_geolocation":\#(command)}"#) } }
+        bench.response.withLock { $0 = { _ in .json(200, #"{"background_geolocation":\#(command)}"#) } }
         let client = try bench.make()
         try await client.record(here)
         try await client.sync()

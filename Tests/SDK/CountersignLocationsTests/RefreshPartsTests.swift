@@ -66,10 +66,10 @@ struct RefreshPartsTests {
 
     @Test func eachRejectedTokenCountsOnceAndASuccessEndsTheRow() {
         var rate = RefreshRate()
-        let before = [1, 1].map { rate.refused($0, maximum: 2) }
+        let before = [1, 1].map { rate.rejected($0, maximum: 2) }
         #expect(before == [false, false])
         rate.accepted()
-        let after = [2, 3, 3, 4].map { rate.refused($0, maximum: 2) }
+        let after = [2, 3, 3, 4].map { rate.rejected($0, maximum: 2) }
         #expect(after == [false, true, false, false], "after one too many the count begins again")
     }
 

@@ -28,7 +28,7 @@ struct AuthenticationFailureTests {
 
     @Test func aLateSubscriberGetsTheLastOneUntilItIsSolved() async throws {
         let bench = try Bench()
-        bench.gateway.judge { $0.token == "a.a.a" ? .tokenProblem(.expired) : nil }
+        bench.gateway.respond { $0.token == "a.a.a" ? .tokenProblem(.expired) : nil }
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "a.a.a")
         await client.flush()

@@ -143,7 +143,7 @@ struct CredentialSourceTests {
         guard case .doubtful(none, _) = await ask() else { return #expect(Bool(false), "asked again") }
         // The app was told of the provider's failure, so a missing token is not reported again.
         for (code, isNews) in [(AuthErrorCode.missingToken, false), (.expired, true)] {
-            #expect(await users.refused(none, of: ada, .init(code: code, reason: code.reason)) == isNews)
+            #expect(await users.rejected(none, of: ada, .init(code: code, reason: code.reason)) == isNews)
         }
         await users.resume()
         #expect(await ask() == .pending)

@@ -27,7 +27,7 @@ final class FakeGateway: Sendable {
         var batches: [Received] = []
         var duplicates = 0
         /// Returns nil to store the batch.
-        var judge: @Sendable (Received) -> TransportResponse? = { _ in nil }
+        var respond: @Sendable (Received) -> TransportResponse? = { _ in nil }
     }
 
     private let state = Lock(State())
@@ -38,8 +38,8 @@ final class FakeGateway: Sendable {
     var duplicates: Int { state.withLock { $0.duplicates } }
 
     /// Calls `body` before storing each batch. A result other than nil is the answer, and nothing is stored.
-    func judge(_ body: @escaping @Sendable (Received) -> TransportResponse?) {
-        state.withLock { $0.judge = body }
+    func respond(_ body: @escaping @Sendable (Received) -> TransportResponse?) {
+        state.withLock { $0.respond = body }
     }
 
     func answer(_ request: TransportRequest) throws -> TransportResponse {
@@ -48,11 +48,11 @@ final class FakeGateway: Sendable {
         }
         let token = request.header("Authorization").map { String($0.dropFirst("Bearer ".count)) }
         let received = Received(messages: body.batch, token: token)
-        let judge = state.withLock { state in
+        let respond = state.withLock { state in
             state.batches.append(received)
-            return state.judge
+            return state.respond
         }
-        if let answer = judge(received) { return answer }
+        if let answer = respond(received) { return answer }
         return store(received)
     }
 

@@ -287,13 +287,13 @@ struct IdentityDurabilityTests {
         let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         client.track("hers")
-        bench.gateway.judge { _ in .json(503, "{}") }
+        bench.gateway.respond { _ in .json(503, "{}") }
         await client.logOut()
         let users = StoredUser(directory: bench.configuration.instanceDirectory, writeKey: "wk_test")
         #expect(users.load().loggedOut == ["ada"])
         try await client.pipeline.removeAllWaiting()
         client.identify(userID: "bob", token: "b.b.b")
-        bench.gateway.judge { _ in nil }
+        bench.gateway.respond { _ in nil }
         await client.logOut()
         #expect(users.load().loggedOut == [])
     }

@@ -17,7 +17,7 @@ struct IdentityTests {
 
     /// A5 of the reliability plan, small: users come and go while tokens are rejected.
     @Test func noRequestMixesUsersOrTokens() async throws {
-        bench.gateway.judge { $0.messages[0].userId == "user-1" ? .tokenProblem(.expired) : nil }
+        bench.gateway.respond { $0.messages[0].userId == "user-1" ? .tokenProblem(.expired) : nil }
         let client = try bench.makeClient()
         for round in 0..<200 {
             let user = "user-\(round % 4)"

@@ -32,10 +32,10 @@ struct LogOutTests {
         var client = first
         client.setUser("ada", token: "a.a.a")
         client.track("hers")
-        bench.gateway.judge(offline)
+        bench.gateway.respond(offline)
         #expect(await client.logOut().queued == 1)
         #expect(try token(bench) == nil)
-        bench.gateway.judge { _ in nil }
+        bench.gateway.respond { _ in nil }
         if restarts {
             await client.close()
             client = try bench.makeClient()
@@ -67,20 +67,20 @@ struct LogOutTests {
 
     @Test func signingOutTwiceWithoutATokenStaysSignedOut() async throws {
         let (bench, client) = try Bench.open()
-        bench.gateway.judge(offline)
+        bench.gateway.respond(offline)
         client.setUser("ada", token: "a.a.a")
         client.track("hers")
         await client.logOut()
         client.setUser("ada", token: nil)
         await client.logOut()
-        bench.gateway.judge { _ in nil }
+        bench.gateway.respond { _ in nil }
         await client.flush()
         #expect(bench.gateway.events == [])
     }
 
     @Test func requeuedEventsOfASignedOutUserWaitToo() async throws {
         let (bench, client) = try Bench.open()
-        bench.gateway.judge { received in
+        bench.gateway.respond { received in
             let rejected = #"[{"index":0,"code":"invalid_event","reason":"scripted"}]"#
             return received.messages.contains { $0.event == "bad" }
                 ? .json(200, #"{"success":true,"accepted":1,"duplicates":0,"rejected":\#(rejected)}"#) : nil
@@ -89,7 +89,7 @@ struct LogOutTests {
         client.track("bad")
         client.track("good")
         #expect(await client.logOut().isComplete)
-        bench.gateway.judge { _ in nil }
+        bench.gateway.respond { _ in nil }
         #expect(try await client.requeueQuarantinedEvents() == 1)
         await client.flush()
         #expect(tokens(bench) == ["a.a.a"])
@@ -171,7 +171,7 @@ struct LogOutTests {
 
     @Test func aFailureOfATokenThatIsForgottenIsReportedNoMore() async throws {
         let (bench, client) = try Bench.open()
-        bench.gateway.judge { _ in .tokenProblem(.expired) }
+        bench.gateway.respond { _ in .tokenProblem(.expired) }
         client.setUser("ada", token: "a.a.a")
         client.track("hers")
         await client.logOut()
@@ -191,11 +191,11 @@ struct LogOutTests {
         two.setUser("ada", token: nil)
         two.track("first")
         #expect(await two.flush().isComplete)
-        bench.gateway.judge(offline)
+        bench.gateway.respond(offline)
         one.setUser("ada", token: "a.a.a")
         one.track("hers")
         await one.logOut()
-        bench.gateway.judge { _ in nil }
+        bench.gateway.respond { _ in nil }
         let before = bench.gateway.batches.count
         await two.flush()
         #expect(bench.gateway.batches.count == before)

@@ -17,7 +17,7 @@ struct ProviderOutageTests {
 
     @Test func aClockJumpInvalidatesTheKnownOffset() async throws {
         let bench = try Bench()
-        bench.gateway.judge { received in
+        bench.gateway.respond { received in
             .json(
                 200, #"{"success":true,"accepted":\#(received.messages.count)}"#,
                 headers: [(name: "Date", value: "Mon, 16 Jun 2025 15:06:40 GMT")])
@@ -78,7 +78,7 @@ struct ProviderOutageTests {
             return "\(request.userID).t.t"
         }
         let bobArrived = Handshake()
-        bench.gateway.judge { received in
+        bench.gateway.respond { received in
             if received.token == "b.b.b" { bobArrived.signal() }
             return nil
         }

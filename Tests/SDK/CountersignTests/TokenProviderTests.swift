@@ -21,7 +21,7 @@ struct TokenProviderTests {
             return fresh
         }
         // The server's clock is a day ahead of the device.
-        bench.gateway.judge { received in
+        bench.gateway.respond { received in
             .json(
                 200, #"{"success":true,"accepted":\#(received.messages.count),"rejected":[]}"#,
                 headers: [("Date", "Mon, 16 Jun 2025 15:06:40 GMT")])
@@ -48,7 +48,7 @@ struct TokenProviderTests {
             if answer == "throw" { throw CocoaError(.fileNoSuchFile) }
             return answer
         }
-        bench.gateway.judge { _ in .tokenProblem(.expired) }
+        bench.gateway.respond { _ in .tokenProblem(.expired) }
         let client = try bench.makeClient()
         let told = Lock([String]())
         client.onAuthenticationFailure { failure in told.withLock { $0.append(failure.reason) } }
@@ -76,7 +76,7 @@ struct TokenProviderTests {
         }
         // A new token resumes sending.
         bench.configuration.flushPolicy = FlushPolicy(eventCount: 1_000, interval: nil, onBackground: false)
-        bench.gateway.judge { received in
+        bench.gateway.respond { received in
             if received.token == nil { return .tokenProblem(.missingToken) }
             isTaken.signal()
             return nil
@@ -110,7 +110,7 @@ struct TokenProviderTests {
             guard number > 1 else { throw TokenProviderTimeout() }
             return "a.b.c"
         }
-        bench.gateway.judge { $0.token == nil ? .tokenProblem(.missingToken) : nil }
+        bench.gateway.respond { $0.token == nil ? .tokenProblem(.missingToken) : nil }
         let client = try bench.makeClient()
         client.identify(userID: "ada")
         #expect(await client.flush().batches.map(\.code) == ["MISSING_TOKEN"])

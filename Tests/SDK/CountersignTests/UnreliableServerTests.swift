@@ -26,7 +26,7 @@ struct UnreliableServerTests {
             if dice == 1 { return .json(503, "{}", headers: [("Retry-After", "1")]) }
             if dice == 2 {
                 // A subset is rejected, always the same events.
-                gateway.judge { received in
+                gateway.respond { received in
                     let bad = received.messages.enumerated().filter {
                         $0.element.event?.hasSuffix("7") == true
                     }
@@ -40,7 +40,7 @@ struct UnreliableServerTests {
                         #"{"success":true,"accepted":\#(good.count),"duplicates":0,"rejected":[\#(list)]}"#)
                 }
             } else {
-                gateway.judge { _ in nil }
+                gateway.respond { _ in nil }
             }
             let answer = try gateway.answer(request)
             if dice == 3 { throw HTTPTransportError(.timedOut, "after the server had stored it") }

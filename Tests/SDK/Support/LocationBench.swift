@@ -21,7 +21,7 @@ package final class LocationBench: Sendable {
     package let transport: ScriptedTransport
     package let uploads = Lock([Upload]())
     package let stored = Lock([String]())
-    package let judge = Lock<(@Sendable (Upload) -> TransportResponse?)?>(nil)
+    package let response = Lock<(@Sendable (Upload) -> TransportResponse?)?>(nil)
     package let authorization = Lock([AuthorizationEvent]())
     package let http = Lock([UploadEvent]())
     package let locations = Lock([String]())
@@ -82,7 +82,7 @@ package final class LocationBench: Sendable {
             request: request, token: request.header("Authorization"),
             body: JSONDocument.value(request.body) ?? .null)
         uploads.withLock { $0.append(upload) }
-        if let answer = judge.withLock({ $0 })?(upload) { return answer }
+        if let answer = response.withLock({ $0 })?(upload) { return answer }
         stored.withLock { $0.append(contentsOf: upload.uuids) }
         return .json(200, #"{"success":true}"#)
     }

@@ -29,20 +29,20 @@ final class GatewayExchange: Sendable {
     private let channel: (any ClusterChannel)?
     private let gateways: @Sendable () -> Int
     private let feed: LiveFeed
-    private let judge: SampleVerifier
+    private let verifier: SampleVerifier
     private let samples: any AnalyticsLog
     private let state = Lock(State())
     private let answered = Condition()
 
-    /// `judge` uses only this gateway's memory. `gateways` returns the number of live gateways.
+    /// `verifier` uses only this gateway's memory. `gateways` returns the number of live gateways.
     init(
         _ channel: (any ClusterChannel)?, gateways: @escaping @Sendable () -> Int, _ feed: LiveFeed,
-        _ judge: SampleVerifier, _ samples: any AnalyticsLog
+        _ verifier: SampleVerifier, _ samples: any AnalyticsLog
     ) {
         self.gateways = gateways
         self.channel = channel
         self.feed = feed
-        self.judge = judge
+        self.verifier = verifier
         self.samples = samples
     }
 
@@ -125,9 +125,10 @@ final class GatewayExchange: Sendable {
 
     private func answer(_ question: JSONValue) {
         guard let members = question.members, let id = members["id"],
-            let sampleID = members["sample"].flatMap({ String(jsonValue: $0) }), judge.hasToken(of: sampleID),
+            let sampleID = members["sample"].flatMap({ String(jsonValue: $0) }),
+            verifier.hasToken(of: sampleID),
             let app = members["app"].flatMap({ String(jsonValue: $0) }),
-            let sample = try? samples.sample(id: sampleID, of: app), let verdict = judge.again(sample)
+            let sample = try? samples.sample(id: sampleID, of: app), let verdict = verifier.again(sample)
         else { return }
         let answer: JSONValue = [
             "id": id, "checks": verdict.checks.jsonValue, "code": (verdict.code?.rawValue).jsonValue,

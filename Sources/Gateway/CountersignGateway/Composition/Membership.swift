@@ -90,13 +90,13 @@ struct Membership: Sendable {
     func guarding(_ handler: @escaping RequestService.Handler) -> RequestService.Handler {
         guard let member else { return handler }
         return { request in
-            if member.isCurrent || Self.isJudgedAnew(request.path) { return handler(request) }
+            if member.isCurrent || Self.isAlwaysChecked(request.path) { return handler(request) }
             let failure = StoreFailure(reason: .failed, detail: "cut off from the database")
             return .answer(failure.response(request))
         }
     }
 
-    private static func isJudgedAnew(_ path: String) -> Bool {
+    private static func isAlwaysChecked(_ path: String) -> Bool {
         ["/livez", "/readyz", "/metrics", "/openapi.json"].contains(path) || path.hasPrefix("/admin")
     }
 }

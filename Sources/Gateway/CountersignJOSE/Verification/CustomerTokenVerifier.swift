@@ -42,7 +42,7 @@ package struct CustomerTokenVerifier: Sendable {
             return (report, [], nil)
         }
         if jws.algorithm?.hasSameBytes(as: "HS256") == true {
-            judge(jws, token, at: now, &report)
+            check(jws, token, at: now, &report)
         } else {
             report = ring.inspect(token, at: now)
         }
@@ -76,7 +76,7 @@ package struct CustomerTokenVerifier: Sendable {
         return report
     }
 
-    private func judge(
+    private func check(
         _ jws: CompactJWS, _ token: String, at now: Double, _ report: inout VerificationReport
     ) {
         guard let keyID = jws.keyID, let secret = secrets.first(where: { $0.id.hasSameBytes(as: keyID) })
@@ -100,7 +100,7 @@ package struct CustomerTokenVerifier: Sendable {
                 .invalidPayload, "the claims are not a JSON object in UTF-8 without duplicate members")
             return
         }
-        ring.judgeRegistered(claims, at: now, deviceTime: nil, &report)
+        ring.checkRegisteredClaims(claims, at: now, deviceTime: nil, &report)
     }
 
     /// The ids in `sub`; empty if it is not an object of non-empty strings.

@@ -80,7 +80,7 @@ public struct TokenVerifier: Sendable {
             report.isAnonymous = true
             return report
         }
-        judge(token, user: users, at: now, deviceTime: deviceTime, &report)
+        check(token, user: users, at: now, deviceTime: deviceTime, &report)
         if payloadUserIDs.contains(where: { !$0.isEmpty && !$0.hasSameBytes(as: user) }) {
             report.add(.payloadUserIDMismatch, "the request carries ids of more than one user")
             report.claims = nil
@@ -92,37 +92,37 @@ public struct TokenVerifier: Sendable {
     package func inspect(_ token: String?, at now: Double) -> VerificationReport {
         var report = VerificationReport()
         var token = token ?? ""
-        token.withUTF8 { judge($0, user: nil, at: now, deviceTime: nil, &report) }
+        token.withUTF8 { check($0, user: nil, at: now, deviceTime: nil, &report) }
         return report
     }
 
-    private func judge(
+    private func check(
         _ token: UnsafeBufferPointer<UInt8>, user: User?, at now: Double, deviceTime: Double?,
         _ report: inout VerificationReport
     ) {
         guard let cached, !token.isEmpty, token.count <= CompactJWS.maximumBytes else {
             if let trusted = trust(token, &report) {
-                judge(trusted, user: user, at: now, deviceTime: deviceTime, &report)
+                check(trusted, user: user, at: now, deviceTime: deviceTime, &report)
             }
             return
         }
         let key = VerifiedTokenCache.key(token, owner: cached.id)
         if let known = cached.cache.find(key) {
-            judge(known, user: user, at: now, deviceTime: deviceTime, &report)
+            check(known, user: user, at: now, deviceTime: deviceTime, &report)
         } else if let trusted = trust(token, &report) {
-            judge(trusted, user: user, at: now, deviceTime: deviceTime, &report)
+            check(trusted, user: user, at: now, deviceTime: deviceTime, &report)
             // Expired tokens are cached too, because clients keep sending them.
             if report.faults.allSatisfy({ $0.code == .expired }) { cached.cache.insert(trusted, for: key) }
         }
     }
 
-    private func judge(
+    private func check(
         _ trusted: TrustedToken, user: User?, at now: Double, deviceTime: Double?,
         _ report: inout VerificationReport
     ) {
         report.matchedKeyID = keys.entries[trusted.entry].id
         if trusted.typeIsMissing { report.warnings.append(.typeMissing) }
-        judgeClaims(trusted, user: user, at: now, deviceTime: deviceTime, &report)
+        checkClaims(trusted, user: user, at: now, deviceTime: deviceTime, &report)
         if report.faults.isEmpty { report.claims = VerifiedClaims(trusted.claims) }
     }
 }
@@ -163,7 +163,7 @@ extension TokenVerifier {
         if !token.isEmpty { cached?.cache.countMiss() }
         return signatures.withWorkspace { workspace in
             guard let (form, parts) = read(token, in: workspace, &report) else {
-                judgeRing(&report)
+                checkKeys(&report)
                 return nil
             }
             let header = readHeader(parts.header, in: workspace)
@@ -171,7 +171,7 @@ extension TokenVerifier {
             if header.scheme == nil {
                 report.add(.incorrectAlgorithm, "alg is missing or not one that this app allows")
             }
-            judgeRing(&report)
+            checkKeys(&report)
             guard report.faults.isEmpty, let scheme = header.scheme else { return nil }
             guard signatures.hasKey(for: scheme) else {
                 report.add(.noMatchingPublicKeys, "the app has no usable key for this algorithm")
@@ -248,7 +248,7 @@ extension TokenVerifier {
     }
 
     /// The checks of rows 4 and 5 that do not need a token.
-    private func judgeRing(_ report: inout VerificationReport) {
+    private func checkKeys(_ report: inout VerificationReport) {
         if keys.entries.isEmpty {
             report.add(
                 .noMatchingPublicKeys,
@@ -263,28 +263,28 @@ extension TokenVerifier {
 // MARK: - Rows 6 to 15: claims, checked for each request
 
 extension TokenVerifier {
-    private func judgeClaims(
+    private func checkClaims(
         _ trusted: TrustedToken, user: User?, at now: Double, deviceTime: Double?,
         _ report: inout VerificationReport
     ) {
         let claims = trusted.claims
-        judgeRegistered(claims, at: now, deviceTime: deviceTime, &report)
+        checkRegisteredClaims(claims, at: now, deviceTime: deviceTime, &report)
         let issuers = keys.entries[trusted.entry].issuers
-        if !issuers.isEmpty { judge(claims, isOf: issuers, &report) }
-        if let user { judgeSubject(claims, user, &report) }
+        if !issuers.isEmpty { check(claims, isOf: issuers, &report) }
+        if let user { checkSubject(claims, user, &report) }
     }
 
     /// Checks all claims except the subject.
-    func judgeRegistered(
+    func checkRegisteredClaims(
         _ claims: Claims, at now: Double, deviceTime: Double?, _ report: inout VerificationReport
     ) {
-        report.judgedClaims = true
+        report.checkedClaims = true
         for problem in claims.problems(userClaim: policy.userClaim) { report.add(.invalidPayload, problem) }
         if case .absent = claims.expiresAt { report.add(.expirationRequired, "exp is absent") }
-        judgeTimes(claims, at: now, deviceTime: deviceTime, &report)
-        judgeLifetime(claims, at: now, &report)
-        judgeAudience(claims, &report)
-        judgeIssuer(claims, &report)
+        checkTimes(claims, at: now, deviceTime: deviceTime, &report)
+        checkLifetime(claims, at: now, &report)
+        checkAudience(claims, &report)
+        checkIssuer(claims, &report)
     }
 
     private struct TimeFaults: OptionSet {
@@ -303,7 +303,7 @@ extension TokenVerifier {
         return faults
     }
 
-    private func judgeTimes(
+    private func checkTimes(
         _ claims: Claims, at now: Double, deviceTime: Double?, _ report: inout VerificationReport
     ) {
         let faults = timeFaults(claims, at: now)
@@ -327,7 +327,7 @@ extension TokenVerifier {
         }
     }
 
-    private func judgeLifetime(_ claims: Claims, at now: Double, _ report: inout VerificationReport) {
+    private func checkLifetime(_ claims: Claims, at now: Double, _ report: inout VerificationReport) {
         guard let exp = claims.expiresAt.value else { return }
         // A token without `iat` was issued before now, so its remaining lifetime is a lower bound.
         let lifetime = exp - (claims.issuedAt.value ?? now + leeway)
@@ -338,7 +338,7 @@ extension TokenVerifier {
         }
     }
 
-    private func judgeAudience(_ claims: Claims, _ report: inout VerificationReport) {
+    private func checkAudience(_ claims: Claims, _ report: inout VerificationReport) {
         if policy.audiences.isEmpty { return }
         switch claims.audience {
         case .value(let named) where named.contains(where: { policy.audiences.contains($0) }): return
@@ -348,7 +348,7 @@ extension TokenVerifier {
         }
     }
 
-    private func judgeIssuer(_ claims: Claims, _ report: inout VerificationReport) {
+    private func checkIssuer(_ claims: Claims, _ report: inout VerificationReport) {
         if policy.issuers.isEmpty { return }
         switch claims.issuer {
         case .value(let issuer) where policy.issuers.contains(issuer): return
@@ -359,7 +359,7 @@ extension TokenVerifier {
     }
 
     /// Checks that the provider that published the key is the one that the token names.
-    private func judge(_ claims: Claims, isOf issuers: [String], _ report: inout VerificationReport) {
+    private func check(_ claims: Claims, isOf issuers: [String], _ report: inout VerificationReport) {
         if report.faults.contains(where: { $0.code == .issuerMismatch }) { return }
         let named = (claims.issuer.value ?? "").utf8
         let base = named.last == UInt8(ascii: "/") ? named.dropLast() : named[...]
@@ -368,7 +368,7 @@ extension TokenVerifier {
         }
     }
 
-    private func judgeSubject(_ claims: Claims, _ user: User, _ report: inout VerificationReport) {
+    private func checkSubject(_ claims: Claims, _ user: User, _ report: inout VerificationReport) {
         let claim = policy.userClaim
         switch claims.subject {
         case .value(let subject) where user.isNamed(by: subject): return

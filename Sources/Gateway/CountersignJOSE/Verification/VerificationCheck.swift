@@ -36,23 +36,23 @@ package struct VerificationCheck: Sendable {
 
     /// Returns every check in the fixed order.
     package static func list(of report: VerificationReport, withUser: Bool) -> [VerificationCheck] {
-        // The claims are judged together, if the payload is readable.
+        // The claims are checked together, if the payload is readable.
         let payload = all.firstIndex { $0.code == .invalidPayload } ?? all.count
         let firstFault = all.firstIndex { check in report.faults.contains { $0.code == check.code } }
         return all.enumerated().map { index, check in
             let details = report.faults.filter { $0.code == check.code }.map(\.detail)
-            let wasJudged: Bool =
+            let wasChecked: Bool =
                 switch check.code {
                 case .payloadUserIDMismatch: withUser
                 case .subjectMismatch:
-                    withUser && report.judgedClaims && !report.faults.contains { $0.code == .invalidPayload }
+                    withUser && report.checkedClaims && !report.faults.contains { $0.code == .invalidPayload }
                 case .expired where report.faults.contains { $0.code == .expirationRequired }: false
                 case .publicKeyError: true
-                default: index < (firstFault ?? all.count) || (index > payload && report.judgedClaims)
+                default: index < (firstFault ?? all.count) || (index > payload && report.checkedClaims)
                 }
             return VerificationCheck(
                 name: check.name, code: check.code,
-                outcome: !details.isEmpty ? .failed : wasJudged ? .passed : .notJudged, details: details)
+                outcome: !details.isEmpty ? .failed : wasChecked ? .passed : .notJudged, details: details)
         }
     }
 }

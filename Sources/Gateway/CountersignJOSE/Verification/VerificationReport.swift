@@ -52,7 +52,7 @@ public struct VerificationReport: Sendable {
     public internal(set) var clockSkewSeconds: Double?
 
     /// Whether the signature was valid and the payload readable, so that the claims were checked.
-    var judgedClaims = false
+    var checkedClaims = false
 
     /// The code of the first fault; nil without faults.
     public var code: AuthErrorCode? { faults.first?.code }

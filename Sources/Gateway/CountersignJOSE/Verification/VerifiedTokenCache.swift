@@ -44,7 +44,7 @@ public final class VerifiedTokenCache: Sendable {
             var wasFound = false
         }
 
-        private var places: [Slot] = []
+        private var slots: [Slot] = []
         private var free: [Int] = []
         private var index: [Key: Int] = [:]
         private var hand = 0
@@ -55,37 +55,37 @@ public final class VerifiedTokenCache: Sendable {
         var count: Int { index.count }
 
         mutating func find(_ key: Key) -> Entry? {
-            guard let place = index[key] else { return nil }
-            places[place].wasFound = true
-            return places[place].entry
+            guard let slot = index[key] else { return nil }
+            slots[slot].wasFound = true
+            return slots[slot].entry
         }
 
         mutating func add(_ entry: Entry, room: Int) {
-            if let place = index[entry.key] { remove(place) }
+            if let slot = index[entry.key] { remove(slot) }
             while bytes + entry.cost > room { turn() }
             bytes += entry.cost
-            if let place = free.popLast() {
-                places[place] = Slot(entry: entry)
-                index[entry.key] = place
+            if let slot = free.popLast() {
+                slots[slot] = Slot(entry: entry)
+                index[entry.key] = slot
             } else {
-                places.append(Slot(entry: entry))
-                index[entry.key] = places.count - 1
+                slots.append(Slot(entry: entry))
+                index[entry.key] = slots.count - 1
             }
         }
 
         mutating func removeAll(of owner: UInt64) {
-            for place in places.indices where places[place].entry?.key.owner == owner { remove(place) }
+            for slot in slots.indices where slots[slot].entry?.key.owner == owner { remove(slot) }
         }
 
         private mutating func turn() {
-            if places[hand].wasFound { places[hand].wasFound = false } else { remove(hand) }
-            hand = (hand + 1) % places.count
+            if slots[hand].wasFound { slots[hand].wasFound = false } else { remove(hand) }
+            hand = (hand + 1) % slots.count
         }
 
-        private mutating func remove(_ place: Int) {
-            guard let entry = places[place].entry else { return }
-            places[place] = Slot()
-            free.append(place)
+        private mutating func remove(_ slot: Int) {
+            guard let entry = slots[slot].entry else { return }
+            slots[slot] = Slot()
+            free.append(slot)
             index[entry.key] = nil
             bytes -= entry.cost
         }

@@ -9,7 +9,7 @@ struct SampleRoutes: Sendable {
     let analytics: any AnalyticsLog
     /// Writes the running gateway's samples to storage.
     let flush: @Sendable () -> Void
-    let judge: SampleVerifier
+    let verifier: SampleVerifier
 
     var all: [AdminRoute] {
         [
@@ -97,7 +97,7 @@ struct SampleRoutes: Sendable {
 
     private func recheck(_ call: AdminCall) throws -> HTTPResponse {
         let sample = try sample(call)
-        guard let verdict = judge.again(sample) else {
+        guard let verdict = verifier.again(sample) else {
             return call.answer([
                 "checks": sample.checks.jsonValue, "code": .integer(Int64(sample.code.rawValue)),
                 "note": "The signature was only kept in memory and is gone, so this is the original verdict.",

@@ -17,7 +17,7 @@ final class SignInThrottle: Sendable {
         /// Nil counts all names.
         let name: String?
         /// Nil counts all addresses.
-        let place: String?
+        let network: String?
     }
 
     fileprivate static let hour: Int64 = 3_600_000
@@ -40,11 +40,11 @@ final class SignInThrottle: Sendable {
     private struct State {
         var attempts: [Key: Attempts] = [:]
         /// The addresses from which users have signed in, latest last.
-        var places: BytewiseDictionary<[String]> = [:]
+        var networks: BytewiseDictionary<[String]> = [:]
     }
 
     private static let capacity = 10_000
-    private static let placesOfAName = 8
+    private static let networksOfAName = 8
     private let state = Lock(State())
     private let cluster: (any Cluster)?
 
@@ -103,15 +103,15 @@ final class SignInThrottle: Sendable {
             // Any block in force was started by this attempt; an earlier one would have prevented it.
             for (key, _) in Self.limits(name, address, state) {
                 guard var entry = state.attempts[key] else { continue }
-                entry.failures = key.name != nil && key.place != nil ? 0 : entry.failures - 1
+                entry.failures = key.name != nil && key.network != nil ? 0 : entry.failures - 1
                 entry.blockedUntil = 0
                 state.attempts[key] = entry.failures > 0 ? entry : nil
             }
             guard name != Self.oneTimeLink else { return }
-            let place = Self.place(address)
+            let network = Self.network(address)
             let name = Self.known(name)
-            let others = (state.places[name] ?? []).filter { $0 != place }
-            state.places[name] = others.suffix(Self.placesOfAName - 1) + [place]
+            let others = (state.networks[name] ?? []).filter { $0 != network }
+            state.networks[name] = others.suffix(Self.networksOfAName - 1) + [network]
         }
     }
 
@@ -119,10 +119,10 @@ final class SignInThrottle: Sendable {
         _ name: String, _ address: String, _ state: State
     ) -> [(key: Key, limit: Int)] {
         let name = known(name)
-        let place = place(address)
-        let own = [(Key(name: name, place: place), 5), (Key(name: nil, place: place), 20)]
-        if name == oneTimeLink || state.places[name]?.contains(place) == true { return own }
-        return own + [(Key(name: name, place: nil), 50)]
+        let network = Self.network(address)
+        let own = [(Key(name: name, network: network), 5), (Key(name: nil, network: network), 20)]
+        if name == oneTimeLink || state.networks[name]?.contains(network) == true { return own }
+        return own + [(Key(name: name, network: nil), 50)]
     }
 
     /// The key under which attempts are counted, limited to the length of the longest user name with a time
@@ -131,7 +131,7 @@ final class SignInThrottle: Sendable {
         String(decoding: name.utf8.prefix(96), as: UTF8.self)
     }
 
-    private static func place(_ address: String) -> String {
+    private static func network(_ address: String) -> String {
         NetworkAddress(address).map { "\($0.limitedUnit)" } ?? address
     }
 
@@ -155,17 +155,20 @@ final class SignInThrottle: Sendable {
         _ name: String, _ address: String, otherwise: Value, _ body: (inout State) -> Value
     ) -> Value {
         guard let cluster else { return state.withLock(body) }
-        let (name, place) = (Self.known(name), Self.place(address))
-        let keys = [Key(name: name, place: place), Key(name: nil, place: place), Key(name: name, place: nil)]
-        let ownPlaces = ClusterNote.Name(.signInPlaces, SHA256.digest(name).hexadecimal)
+        let (name, network) = (Self.known(name), Self.network(address))
+        let keys = [
+            Key(name: name, network: network), Key(name: nil, network: network),
+            Key(name: name, network: nil),
+        ]
+        let ownNetworks = ClusterNote.Name(.signInPlaces, SHA256.digest(name).hexadecimal)
         do throws(GatewayError) {
-            return try cluster.change(keys.map(\.noteName) + [ownPlaces]) { notes in
+            return try cluster.change(keys.map(\.noteName) + [ownNetworks]) { notes in
                 var state = State()
                 for key in keys { state.attempts[key] = notes[key.noteName].flatMap(Attempts.init(json:)) }
-                state.places[name] = notes[ownPlaces].flatMap { [String](jsonValue: $0) }
+                state.networks[name] = notes[ownNetworks].flatMap { [String](jsonValue: $0) }
                 let value = body(&state)
                 for key in keys { notes[key.noteName] = state.attempts[key]?.json }
-                notes[ownPlaces] = state.places[name]?.jsonValue
+                notes[ownNetworks] = state.networks[name]?.jsonValue
                 return value
             }
         } catch {
@@ -177,7 +180,7 @@ final class SignInThrottle: Sendable {
 extension SignInThrottle.Key {
     fileprivate var noteName: ClusterNote.Name {
         // A digest, because clients choose the name.
-        let digest = SHA256.digest("\(place ?? "")\n\(name.map { "=" + $0 } ?? "")")
+        let digest = SHA256.digest("\(network ?? "")\n\(name.map { "=" + $0 } ?? "")")
         return ClusterNote.Name(.signInAttempts, digest.hexadecimal)
     }
 }

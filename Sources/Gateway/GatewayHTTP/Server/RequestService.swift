@@ -41,7 +41,7 @@ package final class RequestService: Sendable {
 
     /// Determines the client's address, whether to record a trace, and the body's encoding. Returns the
     /// response if the request is rejected before its body is read; otherwise nil.
-    func judgeHeader(of request: HTTPRequest, _ framing: BodyFraming) -> HTTPResponse? {
+    func checkHeader(of request: HTTPRequest, _ framing: BodyFraming) -> HTTPResponse? {
         if let sampler { request.context.span = sampler.span(caller: request.caller) }
         request.isForwarded =
             ClientAddress.isTrusted(request.clientAddress, trustedProxies) || request.namesProxies
@@ -128,7 +128,7 @@ extension RequestService {
             clientAddress: clientAddress, receivedMilliseconds: nowMilliseconds, body: body)
         var fault: HTTPResponse?
         if case .rejected(let found) = progress { fault = found.response }
-        var response = fault ?? judgeHeader(of: request, parser.framing) ?? answer(request)
+        var response = fault ?? checkHeader(of: request, parser.framing) ?? answer(request)
         decorate(&response, request)
         let trace = trace(of: request)
         observer.requestEnded(

@@ -361,7 +361,7 @@ final class ServerLoop: @unchecked Sendable {
                 if connection.parser.hasRequestLine {
                     let request = connection.makeRequest(nowMilliseconds: nowMilliseconds)
                     // Determines the client's address for the record.
-                    _ = common.service.judgeHeader(of: request, .none)
+                    _ = common.service.checkHeader(of: request, .none)
                 }
                 return respond(connection, fault.response)
             case .incomplete: break
@@ -393,7 +393,7 @@ final class ServerLoop: @unchecked Sendable {
 
     private func beginRequest(_ connection: Connection) -> Bool {
         let request = connection.makeRequest(nowMilliseconds: nowMilliseconds)
-        if let rejection = common.service.judgeHeader(of: request, connection.parser.framing) {
+        if let rejection = common.service.checkHeader(of: request, connection.parser.framing) {
             return respond(connection, rejection)
         }
         connection.beginBody()

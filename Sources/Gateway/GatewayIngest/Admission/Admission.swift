@@ -52,12 +52,12 @@ extension AdmittedApp {
         case .userToken:
             guard !request.userIDs.isEmpty else { return .anonymous }
             guard enforcement != .disabled else { return .notJudged }
-            let (report, holder) = judge(request, at: instant)
+            let (report, holder) = verify(request, at: instant)
             if report.isAccepted { return .accepted(report, from: holder) }
             return enforcement(of: request.userIDs) == .required
                 ? .rejected(report) : .acceptedWithWarning(report)
         case .accessToken:
-            let (report, holder) = judge(request, at: instant)
+            let (report, holder) = verify(request, at: instant)
             let namesUser = report.claims.map { !$0.subject.isEmpty } ?? false
             return report.isAccepted && namesUser ? .accepted(report, from: holder) : .rejected(report)
         }
@@ -65,13 +65,13 @@ extension AdmittedApp {
 
     /// Verifies the token of a request with this app's keys and policy, regardless of enforcement.
     package func report(on request: AdmissionRequest, at instant: Double) -> VerificationReport {
-        judge(request, at: instant).report
+        verify(request, at: instant).report
     }
 
-    private func judge(
+    private func verify(
         _ request: AdmissionRequest, at instant: Double
     ) -> (report: VerificationReport, holder: Principal) {
-        var (report, holder) = judgeToken(request, at: instant)
+        var (report, holder) = verifyToken(request, at: instant)
         if let restrictions, holder == .device, let claims = report.claims,
             restrictions.revokes(claims.subject, issuedAt: claims.issuedAt, at: instant)
         {
@@ -80,21 +80,21 @@ extension AdmittedApp {
         return (report, holder)
     }
 
-    private func judgeToken(
+    private func verifyToken(
         _ request: AdmissionRequest, at instant: Double
     ) -> (report: VerificationReport, holder: Principal) {
         let token = request.credential.token
         switch request.credential.scheme {
         case .userToken:
-            if let judged = issued.judge(token, appID: id, userIDs: request.userIDs, at: instant) {
-                return judged
+            if let found = issued.verify(token, appID: id, userIDs: request.userIDs, at: instant) {
+                return found
             }
             let report = verifier.verify(
                 token, userID: nil, payloadUserIDs: request.userIDs, at: instant,
                 deviceTime: request.deviceTime)
             return (report, .device)
         case .accessToken:
-            return issued.judge(token, appID: id, userIDs: nil, at: instant)
+            return issued.verify(token, appID: id, userIDs: nil, at: instant)
                 ?? (verifier.inspect(token, at: instant), .device)
         }
     }

@@ -68,7 +68,7 @@ package final class IssuedTokens: Sendable {
     }
 
     /// Verifies a token. Returns nil if this gateway did not issue it; otherwise the report and the holder.
-    func judge(
+    func verify(
         _ token: String?, appID: String, userIDs: [String]?, at instant: Double
     ) -> (report: VerificationReport, holder: Principal)? {
         guard let token, let verifier = verifier(of: token) else { return nil }

@@ -56,14 +56,14 @@ struct TracedRequest: Sendable {
     private var parts: [Part] {
         var parts: [Part] = []
         if span.admissionEnded > 0 {
-            let isJudged = [.accepted, .acceptedWithWarning, .rejected].contains(verdict)
+            let isVerified = [.accepted, .acceptedWithWarning, .rejected].contains(verdict)
             let verify = Part(
                 name: "verify", began: span.verifyBegan, ended: span.verifyEnded, error: authCode?.reason)
             parts.append(
                 Part(
                     name: "admission", began: span.handlingBegan, ended: span.admissionEnded,
                     error: verdict == .rejected ? authCode?.reason : nil,
-                    children: isJudged ? [verify] : []))
+                    children: isVerified ? [verify] : []))
         }
         if span.storeEnded > 0 {
             parts.append(Part(name: "store", began: span.storeBegan, ended: span.storeEnded))

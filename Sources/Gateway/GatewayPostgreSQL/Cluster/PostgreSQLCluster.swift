@@ -43,14 +43,14 @@ final class PostgreSQLCluster: Cluster {
     /// Waits until the rows of all live gateways contain the change. A gateway with an old row does not
     /// accept requests. After ``ClusterRules/deadMilliseconds`` this applies to every gateway that has not
     /// read the change, even if the database is unreachable.
-    func settle() {
+    func waitForGateways() {
         let start = Uptime.milliseconds
         var generation: Int64?
         var pause = 0.005
         while Uptime.milliseconds - start < ClusterRules.deadMilliseconds {
             do {
                 if generation == nil { generation = try tell() }
-                if try isSettled(generation ?? 0) { return }
+                if try isLoaded(generation ?? 0) { return }
             } catch {
                 connection.withLock { $0.opened = nil }
             }
@@ -71,7 +71,7 @@ final class PostgreSQLCluster: Cluster {
         }
     }
 
-    private func isSettled(_ generation: Int64) throws -> Bool {
+    private func isLoaded(_ generation: Int64) throws -> Bool {
         try use { connection in
             try connection.first(
                 "SELECT 1 FROM gateway WHERE generation < ?1 AND seen_ms > \(ClusterTables.now) - ?2 LIMIT 1",

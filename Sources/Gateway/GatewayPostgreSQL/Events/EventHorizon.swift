@@ -34,7 +34,9 @@ package enum EventHorizon {
     /// readable. Returns false after the time limit; an abandoned transaction may stay open for hours.
     ///
     /// Polls, because the server does not notify about the end of transactions.
-    package static func settle(_ connection: PostgreSQLConnection, seconds: Double) throws -> Bool {
+    package static func waitForTransactions(_ connection: PostgreSQLConnection, seconds: Double) throws
+        -> Bool
+    {
         let start = Uptime.milliseconds
         let now = "pg_current_snapshot()"
         let next = try connection.first("SELECT pg_snapshot_xmax(\(now))::text::bigint") { $0.int64(0) } ?? 0

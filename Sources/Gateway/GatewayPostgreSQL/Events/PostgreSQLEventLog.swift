@@ -32,7 +32,7 @@ package struct PostgreSQLEventLog: EventLog {
             let page = try page(query, after: sequence, limit: limit, connection)
             // An export must contain all events acknowledged before it began, so open transactions are
             // awaited.
-            guard page.next == nil, try EventHorizon.settle(connection, seconds: patience) else {
+            guard page.next == nil, try EventHorizon.waitForTransactions(connection, seconds: patience) else {
                 return page
             }
             return try self.page(query, after: sequence, limit: limit, connection)

@@ -22,7 +22,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
     // The queue's lock guards `nextCount`.
     private var nextCount = DispatchTime(uptimeNanoseconds: 0)
 
-    private static let lanes = 2
+    private static let writers = 2
 
     /// Connects, deletes expired data, and starts. Throws `PostgreSQLError` or `storage`.
     init(
@@ -41,7 +41,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         watch = ArrivalWatch(pool, arrivals)
         try upkeep.begin()
         watch.start()
-        queue.start((0..<Self.lanes).map { "event lane \($0)" }) { [self] in run() }
+        queue.start((0..<Self.writers).map { "event writer \($0)" }) { [self] in run() }
     }
 
     package func append(
@@ -85,7 +85,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
     // MARK: Writer threads
 
     private func run() {
-        let lane = EventLogWriter(pool)
+        let writer = EventLogWriter(pool)
         var lastBatches = 0
         while true {
             let next = queue.next(after: lastBatches) { $0 ? nextCount : .distantFuture }
@@ -94,11 +94,11 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
                 nextCount = .now() + countSeconds
                 return true
             }
-            if !uses.isEmpty { write(uses, lane) }
+            if !uses.isEmpty { write(uses, writer) }
             guard let jobs = next else { break }
             guard !jobs.isEmpty else { continue }
             lastBatches = jobs.count
-            let results = write(jobs, lane)
+            let results = write(jobs, writer)
             arrivals.note(
                 BytewiseSet(
                     zip(jobs, results).compactMap { job, result in
@@ -108,15 +108,15 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         }
     }
 
-    private func write(_ uses: KeyUseTally, _ lane: EventLogWriter) {
+    private func write(_ uses: KeyUseTally, _ writer: EventLogWriter) {
         do {
-            try lane.note(uses)
+            try writer.note(uses)
         } catch {
             queue.putBack(uses)
         }
     }
 
-    private func write(_ jobs: [Job], _ lane: EventLogWriter) -> [Result<AppendOutcome, StoreFailure>] {
+    private func write(_ jobs: [Job], _ writer: EventLogWriter) -> [Result<AppendOutcome, StoreFailure>] {
         let began = DispatchTime.now()
         var record = CommitRecord(
             batches: jobs.count, events: jobs.reduce(0) { $0 + ($1.batch?.events.count ?? 0) }, seconds: 0)
@@ -127,14 +127,14 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         }
         do {
             let batches = jobs.compactMap(\.batch)
-            if batches.count < jobs.count { try lane.probe() }
-            var outcomes = try store(batches, lane)[...]
+            if batches.count < jobs.count { try writer.probe() }
+            var outcomes = try store(batches, writer)[...]
             return jobs.map { .success($0.batch == nil ? AppendOutcome() : outcomes.removeFirst()) }
         } catch {
             if (error as? PostgreSQLError)?.isConstraint == true, jobs.count > 1 {
                 // Retries one by one, so that a batch that cannot be stored does not affect the others.
                 isSplit = true
-                return jobs.flatMap { write([$0], lane) }
+                return jobs.flatMap { write([$0], writer) }
             }
             let failure = StoreFailure(error)
             record.failure = failure
@@ -142,10 +142,10 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         }
     }
 
-    private func store(_ batches: [EventBatch], _ lane: EventLogWriter) throws -> [AppendOutcome] {
+    private func store(_ batches: [EventBatch], _ writer: EventLogWriter) throws -> [AppendOutcome] {
         guard let batch = batches.first else { return [] }
         guard batches.count == 1, batch.events.count > EventHorizon.mostOfTransaction else {
-            return try lane.store(batches)
+            return try writer.store(batches)
         }
         // Stores parts of a large batch in separate transactions. After a failure, a retry finds the stored
         // parts as duplicates.
@@ -156,7 +156,7 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
                 appID: batch.appID, receivedMilliseconds: batch.receivedMilliseconds, body: batch.body,
                 events: Array(batch.events[start..<end]), customers: start == 0 ? batch.customers : [],
                 proof: batch.proof)
-            for stored in try lane.store([part]) {
+            for stored in try writer.store([part]) {
                 outcome.accepted += stored.accepted
                 outcome.duplicates += stored.duplicates
             }

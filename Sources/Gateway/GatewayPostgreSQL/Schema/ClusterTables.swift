@@ -11,7 +11,7 @@ enum ClusterTables {
     static let channels = [DataKind.control.channel, DataKind.secrets.channel, "countersign_cluster"]
 
     static let script = """
-        -- Times are the database's; `generation` is the last change that the gateway judges by.
+        -- Times are the database's; `generation` is the last change that the gateway has loaded.
         CREATE TABLE gateway (
             id TEXT PRIMARY KEY,
             name TEXT NOT NULL,

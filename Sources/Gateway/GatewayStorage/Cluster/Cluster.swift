@@ -12,7 +12,7 @@ package protocol Cluster: Sendable {
 
     /// Returns once every gateway has either read all changes committed before this call or stopped accepting
     /// requests.
-    func settle()
+    func waitForGateways()
 
     /// Changes shared notes in an exclusive transaction. `body` receives the notes with these names. Its
     /// changes are stored until they expire (``ClusterNote/Kind/keptMilliseconds``). Throws `storage`.

@@ -51,7 +51,7 @@ struct EventCounts {
         if newest > reached {
             try connection.transaction {
                 if uses { try Self.addUses(after: reached, connection) }
-                try Self.settle(connection)
+                try Self.complete(connection)
             }
         }
         counted = max(reached, newest)
@@ -92,7 +92,7 @@ struct EventCounts {
             if last > counted { try Self.note(last, connection) }
         } else {
             // Another writer has already counted some of the events, and may have deleted their users.
-            try Self.settle(connection)
+            try Self.complete(connection)
         }
         try uses.write(to: connection)
         usage = [:]
@@ -120,7 +120,7 @@ struct EventCounts {
 
     /// Completes `app_usage` and `app_user` from the events, within a transaction. Must run before events are
     /// deleted, so that an uncounted event is not subtracted. Files of earlier versions are always complete.
-    static func settle(_ connection: SQLiteConnection) throws {
+    static func complete(_ connection: SQLiteConnection) throws {
         guard try isThere(connection) else { return }
         try connection.run(
             """

@@ -208,7 +208,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
         _ index: EventIndexReader
     ) throws -> (events: Int, reached: Int64?) {
         try events.transaction {
-            try EventCounts.settle(events)
+            try EventCounts.complete(events)
             let sequences = try index.sequences(
                 of: subject(identifier), in: appID, .after(sequence), limit: rowsPerCommit)
             var (count, bytes) = (0, Int64(0))

@@ -35,7 +35,7 @@ package final class ChangeSignal: Sendable {
 
     /// Waits in a command. Returns true once the running gateway has loaded everything committed before the
     /// call, or if no gateway is running. Returns false after `seconds`.
-    package static func settle(_ dataDirectory: String, seconds: Int64 = 5) -> Bool {
+    package static func waitForGateway(_ dataDirectory: String, seconds: Int64 = 5) -> Bool {
         let descriptor = open(dataDirectory + "/" + fileName, O_RDWR | O_CLOEXEC)
         // No gateway of this version has run here. An older version loads changes within a second.
         guard descriptor >= 0 else { return true }

@@ -127,7 +127,7 @@ actor UserTokenSource: CredentialSource {
         verdicts[user] = nil
     }
 
-    func refused(_ credential: Credential, of user: UserKey, _ verdict: ServerAnswer.TokenVerdict) -> Bool {
+    func rejected(_ credential: Credential, of user: UserKey, _ verdict: ServerAnswer.TokenVerdict) -> Bool {
         verdicts[user] = verdict
         // Sent because no better token was available, which has been reported already.
         return providerBackoffs[user]?.code != verdict.code
@@ -368,7 +368,7 @@ actor UserTokenSource: CredentialSource {
         _ call: TokenProviderCall, _ outcome: TokenProviderCall.Outcome, for user: UserKey
     ) async -> [CredentialUpdate] {
         var news: [CredentialUpdate] = []
-        if let failure = await settle(call, outcome, for: user) { news.append(.failed(failure)) }
+        if let failure = await apply(call, outcome, for: user) { news.append(.failed(failure)) }
         news.append(.resolved(user))
         news += waiting.map { .resolved($0) }
         waiting = []
@@ -376,7 +376,7 @@ actor UserTokenSource: CredentialSource {
     }
 
     /// Returns the failure to report to the app; nil if there is a token.
-    private func settle(
+    private func apply(
         _ call: TokenProviderCall, _ outcome: TokenProviderCall.Outcome, for user: UserKey
     ) async -> AuthenticationFailure? {
         guard let fetch = fetches[user], fetch.call === call else { return nil }

@@ -46,7 +46,7 @@ package final class TokenProviderCall: Sendable {
             } catch {
                 outcome = error is TokenProviderTimeout ? .timedOut : .failed
             }
-            if !self.settle(outcome, isFinished: true), case .token(let token) = outcome { late(token) }
+            if !self.complete(outcome, isFinished: true), case .token(let token) = outcome { late(token) }
         }
     }
 
@@ -55,7 +55,7 @@ package final class TokenProviderCall: Sendable {
         let timer = Task {
             do {
                 try await clock.sleep(until: clock.uptime + seconds)
-                self.settle(.timedOut)
+                self.complete(.timedOut)
             } catch {
                 // The provider was in time.
             }
@@ -70,13 +70,13 @@ package final class TokenProviderCall: Sendable {
                 if let outcome { continuation.resume(returning: outcome) }
             }
         } onCancel: {
-            settle(.timedOut)
+            complete(.timedOut)
         }
     }
 
     /// Returns false if there was an outcome already.
     @discardableResult
-    private func settle(_ outcome: Outcome, isFinished: Bool = false) -> Bool {
+    private func complete(_ outcome: Outcome, isFinished: Bool = false) -> Bool {
         let (isFirst, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Outcome, Never>?) in
             if isFinished { state.isFinished = true }
             guard state.outcome == nil else { return (false, nil) }

@@ -29,7 +29,7 @@ package protocol CredentialSource: Sendable {
 
     /// Called after the server rejected the credential or warned about it. Returns false if the app was
     /// already notified, because the source could not get a better credential.
-    func refused(
+    func rejected(
         _ credential: Credential, of owner: UserKey, _ verdict: ServerAnswer.TokenVerdict
     ) async -> Bool
 
@@ -49,7 +49,7 @@ package protocol CredentialSource: Sendable {
 
 extension CredentialSource {
     package func accepted(_ credential: Credential, of owner: UserKey) async {}
-    package func refused(
+    package func rejected(
         _ credential: Credential, of owner: UserKey, _ verdict: ServerAnswer.TokenVerdict
     ) async -> Bool { true }
     package func resume() async {}

@@ -199,7 +199,7 @@ package actor DeliveryEngine {
         case .claim(let request): await claim(request)
         case .authorize(let user, let rejected): await authorize(user, rejectedGeneration: rejected)
         case .send(let events, let attempt): await send(events, attempt: attempt)
-        case .settle(let outcome): await settle(outcome)
+        case .apply(let outcome): await apply(outcome)
         case .finish(let ending): await finish(ending)
         }
     }
@@ -268,21 +268,21 @@ package actor DeliveryEngine {
         }
     }
 
-    private func settle(_ outcome: DeliveryOutcome) async {
+    private func apply(_ outcome: DeliveryOutcome) async {
         for (event, verdict) in outcome.quarantined {
             log?(
                 .warning, "event quarantined",
                 ["message_id": event.messageID, "code": redacted(verdict.code)])
         }
         do {
-            let pushedOut = try await storage.run { storage in try storage.settle(outcome) }
+            let pushedOut = try await storage.run { storage in try storage.apply(outcome) }
             if pushedOut > 0 {
                 log?(.warning, "quarantine is full, the oldest are gone", ["events": "\(pushedOut)"])
             }
-            sender.settled()
+            sender.applied()
         } catch {
             log?(.warning, "queue could not be written", ["error": "\(error)"])
-            sender.settleFailed(.init("queue", "\(error)"), now: clock.uptime, fraction: random())
+            sender.applyFailed(.init("queue", "\(error)"), now: clock.uptime, fraction: random())
         }
     }
 
@@ -417,7 +417,7 @@ package actor DeliveryEngine {
                     ])
             }
             if let consequence, let verdict = consequence.failure {
-                let isNews = await source.refused(credential, of: user, verdict)
+                let isNews = await source.rejected(credential, of: user, verdict)
                 guard isNews || consequence.isOptional else { return }
                 let offset = await source.clockOffset
                 report(

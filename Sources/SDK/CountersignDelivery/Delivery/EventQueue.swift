@@ -5,7 +5,7 @@ internal import Foundation
 
 /// A queue of events that wait for delivery, in one SQLite file.
 ///
-/// An event is removed by `settle(_:)` (delivered or quarantined), by a limit of `QueueLimits`, or when the
+/// An event is removed by `apply(_:)` (delivered or quarantined), by a limit of `QueueLimits`, or when the
 /// app wipes the data. Counters change in the same transaction.
 ///
 /// Uses a rollback journal and `synchronous=NORMAL`. Two processes may share the file. A power failure may
@@ -421,7 +421,7 @@ final class EventQueue {
 
     /// Deletes delivered events and moves rejected events to quarantine. Ignores events that are no longer
     /// in the queue.
-    func settle(_ outcome: DeliveryOutcome, at date: Date) throws {
+    func apply(_ outcome: DeliveryOutcome, at date: Date) throws {
         try connection.transaction {
             var sent = Size(rows: 0, bytes: 0)
             for event in outcome.delivered {

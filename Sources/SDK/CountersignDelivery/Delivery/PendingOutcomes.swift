@@ -11,9 +11,9 @@ struct PendingOutcomes {
 
     private(set) var state = State.none
 
-    mutating func settle(_ outcome: DeliveryOutcome) { state = .due(outcome) }
+    mutating func apply(_ outcome: DeliveryOutcome) { state = .due(outcome) }
 
-    mutating func settled() { state = .none }
+    mutating func applied() { state = .none }
 
     mutating func failed(_ retry: RetryPolicy, now: TimeInterval, fraction: Double) {
         let (outcome, failures): (DeliveryOutcome, Int)

@@ -22,8 +22,8 @@ extension Sender {
         case authorize(UserKey, rejectedGeneration: Int?)
         /// Send the events. Then report `answered` or `failed`.
         case send([QueuedEvent], attempt: Int)
-        /// Write this to the queue. Then report `settled` or `settleFailed`.
-        case settle(DeliveryOutcome)
+        /// Write this to the queue. Then report `applied` or `applyFailed`.
+        case apply(DeliveryOutcome)
         /// A round has ended. Resume waiting flushes. Needs no report.
         case finish(FlushResult.Ending)
     }

@@ -18,7 +18,7 @@ extension Sender {
                 outcome.delivered.append(event)
             }
         }
-        pendingOutcomes.settle(outcome)
+        pendingOutcomes.apply(outcome)
         poisonEvents.accepted(batch.events, now: now)
         users.accepted(batch.user)
         breaker = CircuitBreaker()
@@ -76,7 +76,7 @@ extension Sender {
     ) -> Consequence {
         let problem = lastProblem ?? .init("refused", "")
         if !condemned.isEmpty {
-            pendingOutcomes.settle(DeliveryOutcome(quarantined: condemned))
+            pendingOutcomes.apply(DeliveryOutcome(quarantined: condemned))
             return Consequence(batch: batch.result(.quarantined, problem.code))
         }
         let isFault = poisonEvents.isFault

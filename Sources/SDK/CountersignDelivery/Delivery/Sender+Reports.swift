@@ -29,10 +29,10 @@ extension Sender {
         inRound { $0.end(.otherProcessIsSending) }
     }
 
-    mutating func settled() { pendingOutcomes.settled() }
+    mutating func applied() { pendingOutcomes.applied() }
 
     /// The queue could not be written: the server has the events, so they are not sent again before this is through.
-    mutating func settleFailed(_ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double) {
+    mutating func applyFailed(_ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double) {
         pendingOutcomes.failed(settings.networkRetry, now: now, fraction: fraction)
         lastProblem = problem
     }

@@ -38,7 +38,7 @@ struct Sender {
         switch pendingOutcomes.state {
         case .none: break
         case .waiting(_, let instant, _) where instant > now: return .wait(until: instant)
-        case .due(let outcome), .waiting(let outcome, _, _): return .settle(outcome)
+        case .due(let outcome), .waiting(let outcome, _, _): return .apply(outcome)
         }
         if state == .resting {
             guard wantsRound(at: now) else { return .wait(until: nextInstant) }
@@ -198,7 +198,7 @@ struct Sender {
     mutating func reset() {
         current = nil
         poisonEvents.reset()
-        pendingOutcomes.settled()
+        pendingOutcomes.applied()
         users.clear()
     }
 }

@@ -266,7 +266,7 @@ package final class Storage: @unchecked Sendable {
     /// If the disk is too full to delete them, remembers the events as delivered so that sending can
     /// continue. After a restart they are sent again, and the server drops them as duplicates. Returns how
     /// many events were removed from quarantine to make space.
-    func settle(_ outcome: DeliveryOutcome) throws -> Int {
+    func apply(_ outcome: DeliveryOutcome) throws -> Int {
         let added = outcome.withoutBodies
         undeleted.append(added)
         undeletedSequences.formUnion(added.sequences)
@@ -284,14 +284,14 @@ package final class Storage: @unchecked Sendable {
     }
 
     /// Deletes the events that earlier calls could not delete. Only on the storage thread. Returns the same
-    /// as `settle(_:)`.
+    /// as `apply(_:)`.
     @discardableResult
     func deleteDelivered() throws -> Int {
         guard !undeleted.isEmpty else { return 0 }
         return try withQueue(usesReserve: true) { queue in
             let before = try queue.value(of: .evictedFromQuarantine)
             while let next = undeleted.first {
-                try queue.settle(next, at: clock.now)
+                try queue.apply(next, at: clock.now)
                 undeleted.removeFirst()
                 undeletedSequences.subtract(next.sequences)
             }

@@ -16,7 +16,7 @@ struct UserBackoff: Equatable {
     enum RejectedToken: Equatable {
         case none
         /// `mayResend` allows sending the same token again after a wait.
-        case refused(generation: Int, mayResend: Bool)
+        case rejected(generation: Int, mayResend: Bool)
     }
 
     private(set) var state = State.open
@@ -46,12 +46,12 @@ struct UserBackoff: Equatable {
     }
 
     var rejectedGeneration: Int? {
-        if case .refused(let generation, _) = rejection { generation } else { nil }
+        if case .rejected(let generation, _) = rejection { generation } else { nil }
     }
 
     /// Whether this token was just rejected.
     func mustNotResend(_ generation: Int) -> Bool {
-        rejection == .refused(generation: generation, mayResend: false)
+        rejection == .rejected(generation: generation, mayResend: false)
     }
 
     // MARK: The way out
@@ -88,8 +88,8 @@ struct UserBackoff: Equatable {
     }
 
     private mutating func allowResending() {
-        guard case .refused(let generation, false) = rejection else { return }
-        rejection = .refused(generation: generation, mayResend: true)
+        guard case .rejected(let generation, false) = rejection else { return }
+        rejection = .rejected(generation: generation, mayResend: true)
     }
 
     // MARK: The way in
@@ -97,7 +97,7 @@ struct UserBackoff: Equatable {
     mutating func tokenPending() { state = .awaitingToken(until: blockedUntil) }
 
     mutating func tokenRefused(_ generation: Int) {
-        rejection = .refused(generation: generation, mayResend: false)
+        rejection = .rejected(generation: generation, mayResend: false)
     }
 
     /// Allows one replacement token before the first wait.

@@ -222,7 +222,7 @@ struct RefreshMachine {
     /// Suspends refreshes if fresh tokens are rejected repeatedly.
     private mutating func noteRejection(uptime: TimeInterval) {
         guard token.isFresh(at: uptime, window: policy.window),
-            rate.refused(generation, maximum: policy.maximumRejectedTokens)
+            rate.rejected(generation, maximum: policy.maximumRejectedTokens)
         else { return }
         suspend(
             .init("fresh_tokens_refused", "the server rejects tokens that it was just given"), uptime: uptime)

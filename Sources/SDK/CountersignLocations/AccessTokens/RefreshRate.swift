@@ -20,7 +20,7 @@ struct RefreshRate {
     }
 
     /// Counts a rejected fresh token once. Returns true if `maximum` is reached.
-    mutating func refused(_ generation: Int, maximum: Int) -> Bool {
+    mutating func rejected(_ generation: Int, maximum: Int) -> Bool {
         var count = 1
         if case .counted(let before, let last) = rejections {
             if last == generation { return false }

@@ -69,7 +69,7 @@ struct ImmediateChangeTests {
         let owner = try bench.token("admin")
         let sent = try bench.client().post(batch(trackEvent("m")), headers: ["X-Write-Key": bench.writeKey])
         #expect(sent?.status == 200)
-        try bench.place.settle()
+        try bench.place.waitForTransactions()
         let made = try bench.ask(
             "POST", "apps/shop/webhooks",
             #"{"url":"https://127.0.0.1:1/","allow_private":true,"from":"start"}"#, owner)
@@ -114,18 +114,18 @@ struct ImmediateChangeTests {
     func aCommandWaitsForNoGatewayThatDoesNotRunOrLoad() throws {
         let place = try TestStorage(.app)
         // No gateway has run here.
-        #expect(ChangeSignal.settle(place.folder))
+        #expect(ChangeSignal.waitForGateway(place.folder))
         let directory = try DataDirectory(path: place.folder)
         let signal = try ChangeSignal(in: directory)
         // A gateway has run and ended.
-        #expect(ChangeSignal.settle(place.folder))
+        #expect(ChangeSignal.waitForGateway(place.folder))
         #expect(signal.asked == 0)
         let lock = try directory.lock()
         // A gateway is running and cannot load changes.
-        #expect(!ChangeSignal.settle(place.folder, seconds: 0))
+        #expect(!ChangeSignal.waitForGateway(place.folder, seconds: 0))
         #expect(signal.asked == 1 && signal.loaded == 0)
         signal.noteLoaded(2)
-        #expect(ChangeSignal.settle(place.folder, seconds: 0))
+        #expect(ChangeSignal.waitForGateway(place.folder, seconds: 0))
         #expect(signal.asked == 2)
         // The next gateway loads everything at start, so all requests count as loaded.
         #expect(try ChangeSignal(in: directory).loaded == 2)

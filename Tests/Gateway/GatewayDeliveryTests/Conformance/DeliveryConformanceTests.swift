@@ -149,7 +149,7 @@ struct DeliveryConformanceTests {
                 receivedMilliseconds: now - Int64(age) * 86_400_000, to: bench.store)
         }
         bench.store.close()
-        try bench.place.settle()
+        try bench.place.waitForTransactions()
         let missed = MissedEvents()
         var rules = AppRules()
         rules.retentionDays = 1

@@ -31,7 +31,7 @@ struct ConsumerLibraryTests {
         let answer = try fixture.client().post(
             #"{"batch":[\#(events.joined(separator: ","))]}"#, headers: ["X-Write-Key": fixture.writeKey])
         #expect(answer?.status == 200)
-        try fixture.place.settle()
+        try fixture.place.waitForTransactions()
     }
 
     @Test func aConsumerConfirmsContinuesAndWaits() async throws {

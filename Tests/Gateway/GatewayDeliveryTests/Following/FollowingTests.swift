@@ -34,7 +34,7 @@ struct FollowingTests {
             let body = #"{"batch":[\#(events.joined(separator: ","))]}"#
             let answer = try #require(client.post(body, headers: ["X-Write-Key": fixture.writeKey]))
             #expect(answer.status == 200)
-            try fixture.place.settle()
+            try fixture.place.waitForTransactions()
         }
 
         func ask(
@@ -193,7 +193,7 @@ struct FollowingTests {
             let answer = try bench.fixture.client().post(batch(trackEvent(plan)), headers: headers)
             #expect(answer?.status == 200)
         }
-        try bench.fixture.place.settle()
+        try bench.fixture.place.waitForTransactions()
         let answer = try bench.ask("GET", "events?claim=plan%3Dpro")
         #expect(ids(answer) == ["pro"])
         #expect(answer.body.contains(#""claims":{"plan":"pro"}"#))

@@ -46,7 +46,7 @@ struct EventFilesTests {
         func deleteAll() throws {
             store.close()
             // Retention deletes only events that readers can see.
-            try home.settle()
+            try home.waitForTransactions()
             var rules = AppRules()
             rules.retentionBytes = 1
             store = try storage.openEvents(
@@ -75,7 +75,7 @@ struct EventFilesTests {
         }
 
         func files(longestFile: Int = EventFiles.longestFile, freeBytes: Int = 0) throws -> Files {
-            try home.settle()
+            try home.waitForTransactions()
             let pool = ManualPool()
             let now: @Sendable () -> Date = { [clock] in clock.now }
             let kind = EventFiles(
@@ -179,7 +179,7 @@ struct EventFilesTests {
         bench.store(5...6, minute: 10)
         bench.clock.advance(by: 3_600)
         bench.store(7...7, minute: 65)
-        #expect(throws: Never.self) { try bench.home.settle() }
+        #expect(throws: Never.self) { try bench.home.waitForTransactions() }
         files.finish()
         #expect(try bench.ids() == (1...6).map { "m\($0)" })
         #expect(
@@ -196,7 +196,7 @@ struct EventFilesTests {
         files.finish()
         bench.store(2...2, minute: 60)
         bench.clock.setNow(before.addingTimeInterval(3_590))
-        #expect(throws: Never.self) { try bench.home.settle() }
+        #expect(throws: Never.self) { try bench.home.waitForTransactions() }
         files.finish()
         #expect(try bench.ids() == ["m1"])
     }
@@ -294,7 +294,7 @@ struct EventFilesTests {
     @Test func closingWhileEventsAreReadLeavesNoFile() throws {
         bench.store(1...1, minute: 5)
         bench.clock.advance(by: 3_600)
-        try bench.home.settle()
+        try bench.home.waitForTransactions()
         let way = EventFileWay(
             of: "shop",
             FileOutput(

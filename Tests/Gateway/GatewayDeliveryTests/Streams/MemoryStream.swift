@@ -181,7 +181,7 @@ final class StreamBench {
         count += more
         _ = try StorageConformance.append(
             batch, receivedMilliseconds: now.withLock { $0 }, to: events)
-        try place.settle()
+        try place.waitForTransactions()
     }
 
     /// Whether a position is between the last event and the log's head.

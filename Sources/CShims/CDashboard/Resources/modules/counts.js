@@ -13,8 +13,8 @@ export function failuresOf(part, codes) {
 /** The share of failures in verified traffic, 0 to 1; null without traffic. */
 export function rateOf(part, codes) {
   const failed = failuresOf(part, codes);
-  const judged = (part.accepted ?? 0) + failed;
-  return judged === 0 ? null : failed / judged;
+  const checked = (part.accepted ?? 0) + failed;
+  return checked === 0 ? null : failed / checked;
 }
 
 export function codesIn(data) {
