@@ -62,15 +62,18 @@ package final class RawConnection: TestClient {
     /// Closes the connection. Unread data is lost.
     package func close() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-    package func send(_ bytes: [UInt8]) {
+    /// Returns false if the server has closed the connection.
+    @discardableResult
+    package func send(_ bytes: [UInt8]) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {
             let sent = rest.withUnsafeBytes {
                 Foundation.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
             }
-            guard sent > 0 else { return }
+            guard sent > 0 else { return false }
             rest = rest.dropFirst(sent)
         }
+        return true
     }
 
     /// Closes the sending half. Reading remains possible.

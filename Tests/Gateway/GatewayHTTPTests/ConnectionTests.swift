@@ -166,6 +166,26 @@ struct ConnectionTests {
         #expect(connection.answer() == nil)
     }
 
+    /// A client that still sends its body would lose the early response with a closed connection.
+    @Test func stopWaitsForAClientThatSendsAfterItsEarlyResponse() throws {
+        let sending = try RawConnection(port: port)
+        sending.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n")
+        #expect(sending.answer()?.status == 413)
+        let idle = try RawConnection(port: port)
+        #expect(idle.get("/")?.status == 200)
+        let hasStopped = DispatchSemaphore(value: 0)
+        Thread.detachNewThread { [server] in
+            server.stop(graceSeconds: 60)
+            hasStopped.signal()
+        }
+        #expect(idle.answer() == nil)
+        let part = [UInt8](repeating: 0x20, count: 10_000)
+        let isOpen = (0..<10).allSatisfy { _ in sending.send(part) }
+        #expect(isOpen)
+        sending.close()
+        try hasStopped.waitForSignal()
+    }
+
     /// Without its limit, the stop would wait for the deadline of the response.
     @Test func stopDoesNotWaitForAClientThatDoesNotRead() throws {
         var limits = GatewayLimits()

@@ -150,8 +150,8 @@ final class ServerLoop: @unchecked Sendable {
             switch connection.phase {
             case .closed, .handling: break
             case .head where connection.began == 0: close(connection)
-            case .handshake, .lingering: close(connection)
-            case .head, .body, .sending: if isOver { close(connection) }
+            case .handshake: close(connection)
+            case .head, .body, .sending, .lingering: if isOver { close(connection) }
             }
         }
     }
