@@ -29,7 +29,7 @@ USERS = [
         "install", "configure", "first-sign-in", "backup", "upgrade", "monitor", "capacity", "several-gateways", "kubernetes", "clock",
         "security")]),
     ("Reference", [f"reference/{page}" for page in (
-        "http-api", "event-format", "value-types", "error-codes", "admin-api", "cli", "settings", "metrics", "limits")]
+        "http-api", "event-format", "error-codes", "admin-api", "cli", "settings", "metrics", "limits")]
      + ["CHANGELOG", "SECURITY"]),
 ]
 CONTRIBUTORS = [

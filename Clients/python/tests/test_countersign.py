@@ -272,7 +272,7 @@ NOTHING = object()
 
 
 class ValueTests(Case):
-    """Values of any type (docs/reference/value-types.md), as the library has stored them."""
+    """Values of any type (docs/reference/event-format.md), as the library has stored them."""
 
     TABLE = [
         ("text of a class of its own", Text("mine"), "mine"), ("UserString", collections.UserString("abc"), "abc"),

@@ -2,7 +2,7 @@
 const maximumDepth = 60;
 
 /**
- * Returns the JSON of any value, by the table in docs/reference/value-types.md; undefined if the value is left out.
+ * Returns the JSON of any value, by the table in docs/reference/event-format.md; undefined if the value is left out.
  *
  * Throws only if the text gets longer than `room`. A getter or a `toJSON` that throws gives null.
  *

@@ -1,4 +1,4 @@
-// Values of all types in the properties of an event (docs/reference/value-types.md).
+// Values of all types in the properties of an event (docs/reference/event-format.md).
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Bench } from './bench.js';

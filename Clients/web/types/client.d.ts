@@ -61,7 +61,7 @@ export class Countersign {
      * Rejects with `CountersignError` for an event that can never be sent: `invalid_event`, `event_too_large`.
      *
      * @param {string} event What it was, such as `Order Completed`.
-     * @param {Record<string, unknown>} [properties] More about it; docs/reference/value-types.md lists how values are converted.
+     * @param {Record<string, unknown>} [properties] More about it; docs/reference/event-format.md lists how values are converted.
      * @returns {Promise<Receipt>}
      */
     track(event: string, properties?: Record<string, unknown> | undefined): Promise<Receipt>;

@@ -1,7 +1,7 @@
 internal import Foundation
 
 extension JSONValue {
-    /// A value of any type, by the rules of docs/reference/value-types.md. Nil if its type is not supported.
+    /// A value of any type, by the rules of docs/reference/event-format.md. Nil if its type is not supported.
     ///
     /// In an array, null replaces an element whose type is not supported; in an object, such a member is left out.
     /// `onUnsupported` is called for each of them.

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CountersignCore
 
-/// The column for Swift of docs/reference/value-types.md.
+/// The conversions of Swift in docs/reference/event-format.md.
 struct ValueTypeTests {
     private struct Item: Encodable {
         var name: String

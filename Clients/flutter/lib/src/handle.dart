@@ -80,7 +80,7 @@ abstract base class Handle {
   void heard(Json event) {}
 
   /// Calls a method of `countersign.h`. Null members are left out. Values may be of any type
-  /// (docs/reference/value-types.md).
+  /// (docs/reference/event-format.md).
   Future<Object?> call(String method, [Json arguments = const {}]) {
     if (_closing != null) return Future.error(CountersignException('closed', 'the client is closed'));
     return _begin((context) => using((arena) {

@@ -10,7 +10,7 @@ const _maximumValues = 100000;
 
 const _leftOut = Object();
 
-/// Returns the JSON of any value, by the table in docs/reference/value-types.md. Catches errors of the app's own classes.
+/// Returns the JSON of any value, by the table in docs/reference/event-format.md. Catches errors of the app's own classes.
 String toJson(Object? value) {
   final json = _Conversion().json(value);
   return jsonEncode(identical(json, _leftOut) ? null : json);

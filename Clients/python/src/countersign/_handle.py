@@ -127,7 +127,7 @@ class Handle:
     Methods may be called from any thread. Methods that record return a future that is done when the event is on disk. Each
     of its callbacks runs on a thread of its own, and may wait for other calls.
 
-    Properties may have values of any type (docs/reference/value-types.md). No value makes a method raise.
+    Properties may have values of any type (docs/reference/event-format.md). No value makes a method raise.
     """
 
     def __init__(self, mode: str, configuration: Mapping[str, JSON], *, logger: Optional[logging.Logger],

@@ -1,4 +1,4 @@
-"""Values of any type as JSON, by the table in docs/reference/value-types.md."""
+"""Values of any type as JSON, by the table in docs/reference/event-format.md."""
 from __future__ import annotations
 
 import base64

@@ -17,7 +17,7 @@
  *
  * Values of properties, traits and records are JSON. A signed integer of up to 64 bits keeps all its digits.
  * A longer one becomes a string with all its digits. An unpaired surrogate becomes U+FFFD. An array or object
- * more than 60 levels deep becomes null. docs/reference/value-types.md lists the types of the clients for other
+ * more than 60 levels deep becomes null. docs/reference/event-format.md lists the types of the clients for other
  * languages.
  *
  * Clients. A handle is a number cast to a pointer: never dereference it. After countersign_close the handle

@@ -212,7 +212,7 @@ public final class Tests {
         return levels;
     }
 
-    /** Values of any class are recorded without an exception (docs/reference/value-types.md). */
+    /** Values of any class are recorded without an exception (docs/reference/event-format.md). */
     /** A list whose elements cannot be read. Kotlin's code throws any of these, without declaring it. */
     static List<Object> thrower(Throwable failure) {
         return new java.util.AbstractList<Object>() {

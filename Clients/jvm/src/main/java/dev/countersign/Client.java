@@ -20,7 +20,7 @@ import java.util.logging.Logger;
  * <p>Methods that record return a future that completes when the event is on disk. Dependent stages, such as
  * a function of {@code thenRun}, may wait for other calls.
  *
- * <p>Properties may have values of any class (docs/reference/value-types.md). No value makes a method throw. Log lines
+ * <p>Properties may have values of any class (docs/reference/event-format.md). No value makes a method throw. Log lines
  * go to the logger {@code countersign}.
  */
 public abstract class Client implements Closeable {

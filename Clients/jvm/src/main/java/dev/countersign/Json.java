@@ -45,7 +45,7 @@ final class Json {
     }
 
     /**
-     * Returns the JSON of any value, by the table in docs/reference/value-types.md. It catches exceptions of the app's own classes. {@code report}
+     * Returns the JSON of any value, by the table in docs/reference/event-format.md. It catches exceptions of the app's own classes. {@code report}
      * gets each class that is not supported.
      */
     static String write(Object value, Consumer<Class<?>> report) {
