@@ -43,8 +43,8 @@ struct BrazeDialect: EventDialect {
         return JSONValue.object(object).bytes
     }
 
-    /// The start of an event's JSON, the second in earlier versions. Members are sorted by name. User
-    /// attributes start with neither.
+    /// The possible first bytes of an event's JSON, whose members are sorted by name. Events of earlier
+    /// versions have no `context`. User attributes start with other members.
     private static let eventHeads = [Array(#"{"context":"#.utf8), Array(#"{"data":"#.utf8)]
 
     private static func isEvent(_ row: QueuedEvent) -> Bool {

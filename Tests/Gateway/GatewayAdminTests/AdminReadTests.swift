@@ -182,7 +182,7 @@ struct AdminReadTests {
             let event = #"{"type":"track","event":"e","messageId":"\#(id)","userId":"ada"}"#
             #expect(try bench.client().post(#"{"batch":[\#(event)]}"#, headers: headers)?.status == 200)
         }
-        // Stored by a version that did not say.
+        // `m4` has no verdict, like events of earlier versions.
         let (number, day) = TestEngine.standard == .sqlite ? ("seq", "") : ("position", "0, ")
         try bench.place.connection(to: "events").execute(
             """
@@ -530,7 +530,7 @@ struct AdminReadTests {
             let used = try bench.apps.apiTokens.all().first { $0.id == token.id }?.usedMilliseconds
             #expect(used == time)
         }
-        // Nothing is ahead here: another gateway has only noted an earlier use later.
+        // A use that another gateway records late does not replace a newer one.
         try bench.apps.noteWriteKeyUses([hash: bench.now - 1_000])
         #expect(try bench.apps.writeKeys(of: "shop").map(\.usedMilliseconds) == [bench.now])
     }

@@ -258,7 +258,7 @@ struct FollowedKeysTests {
         guard case .accepted = try verdict() else { return #expect(Bool(false), "still rejected") }
     }
 
-    /// The key may have been published since, for either kind of token.
+    /// The publisher may have added the key after the last fetch.
     @Test(arguments: [Credential.Scheme.userToken, .accessToken])
     func aTokenOfAnUnknownKeyHasTheSetAskedForAgain(scheme: Credential.Scheme) throws {
         let place = try TestStorage()

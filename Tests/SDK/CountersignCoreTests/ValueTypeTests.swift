@@ -112,7 +112,7 @@ struct ValueTypeTests {
     func valuesOfAnyTypeAreConvertedAsTheTableSays(index: Int) {
         let (name, value, expected) = Self.table[index]
         #expect(JSONValue(any: value) == expected, "\(name)")
-        // Of Objective-C's types arrays and dictionaries hold them too.
+        // The same value inside an array and a dictionary.
         #expect(JSONValue(any: ["v": [value]] as [String: Any]) == ["v": [expected ?? .null]], "\(name)")
     }
 

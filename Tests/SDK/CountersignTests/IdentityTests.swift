@@ -15,7 +15,7 @@ struct IdentityTests {
 
     init() throws { bench = try Bench() }
 
-    /// A5 of the reliability plan, small: users come and go while tokens are rejected.
+    /// Users sign in and out while the server rejects tokens.
     @Test func noRequestMixesUsersOrTokens() async throws {
         bench.gateway.respond { $0.messages[0].userId == "user-1" ? .tokenProblem(.expired) : nil }
         let client = try bench.makeClient()

@@ -47,7 +47,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     }
 
     package func requestEnded(_ record: RequestRecord) {
-        // Most requests succeed, so the usual level of a server in production ends here.
+        // A fast path: most requests succeed, and are not logged at levels below `info`.
         if level < .info, let status = record.status, status < 400,
             record.context.verdict != .acceptedWithWarning
         {

@@ -6,10 +6,10 @@ internal import GatewayStorage
 
 /// A connection that stores events. Belongs to one thread.
 final class EventLogWriter {
-    /// The advisory lock class of lane numbers. Each lane takes the first free number for its rows of
-    /// counters.
+    /// The class of advisory locks on writer numbers (column `lane`). Each writer takes the first free
+    /// number, and adds its counts to the rows of that number.
     private static let lockClass = 0x4C41
-    /// The number for counters of deletions.
+    /// The writer number of rows that count deletions.
     static let ofDeletions: Int32 = -1
     /// The statement timeout, limited because devices wait for the response. On a network that drops packets,
     /// the connection is closed 5 s later.

@@ -30,7 +30,7 @@ enum EventLogSchema {
         "CREATE INDEX event_user ON event (app_id, user_id) WHERE user_id IS NOT NULL",
         messageIDsOfSenders,
         CustomerSchema.usage,
-        // For deleting the events of a person's devices from before any sign-in.
+        // Finds the anonymous events of a customer's devices, to delete them with the customer.
         "CREATE INDEX event_device ON event (app_id, anonymous_id) WHERE user_id IS NULL",
         indexBesidesTheLog,
         EventCounts.schema,

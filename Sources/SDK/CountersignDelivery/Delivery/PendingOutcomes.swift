@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// Server results that are not yet stored in the queue file. The sender waits until they are.
+/// A result of a request that is not yet stored in the queue file. The sender waits until it is stored.
 struct PendingOutcomes {
     enum State: Equatable {
         case none
         case due(DeliveryOutcome)
-        /// The queue file could not be written so many times.
+        /// Storing failed `failures` times. The next attempt is at the uptime `until`.
         case waiting(DeliveryOutcome, until: TimeInterval, failures: Int)
     }
 
@@ -18,7 +18,7 @@ struct PendingOutcomes {
     mutating func failed(_ retry: RetryPolicy, now: TimeInterval, fraction: Double) {
         let (outcome, failures): (DeliveryOutcome, Int)
         switch state {
-        // It was given up meanwhile.
+        // The outcome was discarded while it was being stored.
         case .none: return
         case .due(let due): (outcome, failures) = (due, 1)
         case .waiting(let waiting, _, let before): (outcome, failures) = (waiting, before + 1)

@@ -2,7 +2,8 @@ internal import CountersignSQLite
 internal import CountersignTransport
 internal import Foundation
 
-/// Saves what can be read of a damaged queue file into a fresh one. The damaged file is set aside, never deleted.
+/// Copies the readable events of a damaged queue file into a new file. Renames the damaged file and never
+/// deletes it.
 struct QueueRecovery {
     let path: String
     let limits: QueueLimits
@@ -13,10 +14,10 @@ struct QueueRecovery {
         let event: RenderedEvent
     }
 
-    /// True for an error that says that the file itself is bad: not for a lock, a full disk or a missing permission.
+    /// Whether an error means that the file is damaged; false for a lock, a full disk or a missing permission.
     static func isDamage(_ error: any Error) -> Bool {
         guard let error = error as? SQLiteError else { return false }
-        // A table or column that is not there: the file is a database, but not ours.
+        // Missing tables or columns: the file is a database with another schema.
         return error.isCorrupt || error.message.hasPrefix("no such ")
     }
 
@@ -28,7 +29,7 @@ struct QueueRecovery {
         return names.count { $0.hasPrefix(url.lastPathComponent + ".damaged-") && !$0.hasSuffix("-journal") }
     }
 
-    /// Where the next damaged file goes.
+    /// The path to which the next damaged file is moved.
     static func nextAsidePath(besides path: String) -> String {
         "\(path).damaged-\(asideCount(besides: path) + 1)"
     }
@@ -38,7 +39,7 @@ struct QueueRecovery {
         do {
             return try recover(from: aside)
         } catch {
-            // Such as for want of space. The events are found there when it is tried again.
+            // Such as a full disk. Moves the files back, so that the next attempt finds the events.
             for suffix in Self.suffixes where FileManager.default.fileExists(atPath: aside + suffix) {
                 try? FileManager.default.removeItem(atPath: path + suffix)
                 try FileManager.default.moveItem(atPath: aside + suffix, toPath: path + suffix)
@@ -47,7 +48,7 @@ struct QueueRecovery {
         }
     }
 
-    /// The files of a database.
+    /// The suffixes of the files of a SQLite database.
     private static let suffixes = ["", "-journal", "-wal", "-shm"]
 
     private func recover(from aside: String) throws -> EventQueue {
@@ -58,7 +59,8 @@ struct QueueRecovery {
         try FileManager.default.copyItem(atPath: aside, toPath: copy)
         var salvaged = try salvage(from: copy, into: fresh)
         if salvaged == nil {
-            // The first page holds the schema, and ours is always the same: borrow it.
+            // The first page has the schema, which is the same in every queue file. So the page of the new
+            // file can replace a damaged one.
             try? replaceFirstPage(of: copy, with: path)
             salvaged = try salvage(from: copy, into: fresh)
         }
@@ -74,7 +76,7 @@ struct QueueRecovery {
         return aside
     }
 
-    /// Returns how many events were saved; nil if the tables could not even be found. Throws if the disk is too full.
+    /// Returns the number of copied events, or nil if the tables are not readable. Throws if the disk is full.
     private func salvage(from copy: String, into fresh: EventQueue) throws -> Int? {
         guard let damaged = try? SQLiteConnection(path: copy),
             (try? damaged.first("SELECT count(*) FROM sqlite_master WHERE name = 'event'") {
@@ -112,7 +114,7 @@ struct QueueRecovery {
         }
     }
 
-    /// Reads from the front until the damage, from the back until the damage, and looks for single rows in between.
+    /// Reads rows in ascending and in descending order, each up to the damage, then single rows in between.
     private func readableRows(of damaged: SQLiteConnection) -> [Row] {
         let columns = "SELECT seq, message_id, user_id, session_id, body FROM event"
         var rows: [Int64: Row] = [:]
@@ -135,7 +137,8 @@ struct QueueRecovery {
         read("\(columns) ORDER BY seq DESC")
         let back = rows.keys.filter { $0 > front }.min() ?? front
         if front >= 0, back <= EventQueue.maximumCount, back - front > 1 {
-            // As far as single look-ups make sense; each finds its own way past the damage.
+            // Each lookup walks the tree separately, so some succeed past the damage. Limited, because each
+            // costs time.
             for sequence in (front + 1)..<min(back, front + 20_000) {
                 read("\(columns) WHERE seq = ?", .integer(sequence))
             }
@@ -143,7 +146,7 @@ struct QueueRecovery {
         return rows.values.sorted { $0.sequence < $1.sequence }
     }
 
-    /// A flipped bit in a page that SQLite did not notice.
+    /// False for a body with damage that SQLite does not detect, such as a flipped bit.
     private func isJSON(_ body: [UInt8]) -> Bool {
         (try? JSONSerialization.jsonObject(with: Data(body), options: .fragmentsAllowed)) != nil
     }
@@ -153,7 +156,7 @@ struct QueueRecovery {
         let template = try FileHandle(forReadingFrom: URL(fileURLWithPath: fresh))
         defer { try? template.close() }
         guard var first = try template.read(upToCount: page), first.count == page,
-            // Page size, big-endian: both files must be cut alike.
+            // The page size, big-endian, must be 4,096 in both files.
             first[16] == 0x10, first[17] == 0x00
         else { return }
         let file = try FileHandle(forUpdating: URL(fileURLWithPath: copy))
@@ -171,14 +174,14 @@ struct QueueRecovery {
 }
 
 extension EventQueue {
-    /// Takes over what was saved from a damaged file.
+    /// Inserts events, counters and settings that were read from a damaged file.
     func restore(
         _ events: [(sequence: Int64, event: RenderedEvent)], counters: [Counter: Int],
         settings: [(name: String, value: String)]
     ) throws {
         try connection.transaction {
             for (sequence, event) in events {
-                // A number that is out of range is damaged: the event gets the next one.
+                // A sequence number out of range is damaged, so the event gets the next free one.
                 let isInRange = (1...Int64(Self.maximumCount)).contains(sequence)
                 try connection.run(
                     """
@@ -197,7 +200,7 @@ extension EventQueue {
                     rows: events.count,
                     bytes: events.reduce(0) { $0 + $1.event.body.count + Self.rowOverheadBytes }))
             try add(.salvaged, events.count)
-            // A counter of damaged rows is believed as far as the queue could have had so many.
+            // The counter of rows may be damaged too. It is used only if the queue could hold as many events.
             let rows = counters[.rows] ?? events.count
             if (events.count...max(events.count, limits.maximumEvents)).contains(rows) {
                 try add(.unreadable, rows - events.count)

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// How often new tokens may resume sending at once: five times, then once a minute, until something is accepted.
+/// Limits how often a new token resumes sending at once: five times, then once a minute.
 struct Resumption {
     static let capacity = 5.0
     static let interval: TimeInterval = 60
@@ -8,7 +8,7 @@ struct Resumption {
     private var credits = capacity
     private var updatedAt: TimeInterval?
 
-    /// Returns nil to resume at once, or until when to wait.
+    /// Returns nil to resume at once, or the uptime until which the sender waits.
     mutating func take(at now: TimeInterval) -> TimeInterval? {
         if let updatedAt { credits = min(Self.capacity, credits + (now - updatedAt) / Self.interval) }
         updatedAt = now

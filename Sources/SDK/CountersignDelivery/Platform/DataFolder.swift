@@ -1,28 +1,28 @@
 internal import Foundation
 
-/// Where an app's queues are unless it says otherwise: a folder for each app and write key.
+/// The default directory of an app's queues, one for each app and write key.
 ///
-/// Where apps have no folder of their own (macOS without the sandbox, Linux), all of them see the same Application Support
-/// directory, and a queue that two apps share is sent by whichever comes first, under its own key.
+/// On Linux, and on macOS without the sandbox, all apps have the same Application Support directory. Without a
+/// directory of its own, an app could send the events of another app under the wrong key.
 package struct DataFolder {
-    /// A file in the directory of an instance: the person wants nothing recorded.
+    /// The name of an empty file in the directory of an instance, which marks that the user has opted out.
     static let optOutName = "opted-out"
 
-    /// The directory that all apps of this user share.
+    /// The parent directory, which several apps may share.
     let shared: URL
     let appID: String
     let writeKey: String
 
-    /// For all instances of this app and write key.
+    /// The directory of all instances of this app and write key.
     var home: URL { shared.appendingPathComponent(name, isDirectory: true) }
 
-    /// Where earlier versions had an instance.
+    /// The directory of an instance in earlier versions.
     func formerDirectory(of instanceName: String) -> URL {
         shared.appendingPathComponent(instanceName, isDirectory: true)
     }
 
-    /// The directory of an instance. Data of an earlier version is moved there once. It has no app id, so
-    /// the first app to start gets it.
+    /// The directory of an instance. Moves data of an earlier version there. That data does not name its
+    /// app, so the first app to start gets it.
     func directory(of instanceName: String) -> URL {
         let directory = home.appendingPathComponent(instanceName, isDirectory: true)
         let former = formerDirectory(of: instanceName)
@@ -32,17 +32,18 @@ package struct DataFolder {
             return directory
         }
         make(home)
-        // One step, so that a queue and its journal are never apart. Of two processes one does it.
+        // Moves the directory in one step, so that a queue and its journal stay together. If two processes
+        // try, one of them succeeds.
         try? FileManager.default.moveItem(atPath: former.path, toPath: directory.path)
-        // If it cannot be moved now, it is used where it is, and moved another time.
+        // If the move has failed, the former directory stays in use until a later start.
         guard exists(directory) || !exists(former) else { return former }
-        // The other apps' choice, too.
+        // Other apps may share the former directory, so the opt-out stays valid for them.
         if exists(directory, Self.optOutName) { optOut(in: former) }
         return directory
     }
 
-    /// Whether the person has opted out where an earlier version was, or under another key of this app. The choice is about
-    /// the app, not about a key.
+    /// Whether the user has opted out in an earlier version or under another key of this app. An opt-out
+    /// applies to all keys of an app.
     private func hasOptedOut(of instanceName: String) -> Bool {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: shared.path)) ?? []
         let places = names.filter { $0.hasPrefix("\(plainAppID)-") && $0.utf8.count == name.utf8.count }.map {
@@ -66,13 +67,13 @@ package struct DataFolder {
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     }
 
-    /// Such as `com.example.notes-9d2c0b1f6a7e8d35`.
+    /// The app's id and a hash of the write key, such as `com.example.notes-9d2c0b1f6a7e8d35`.
     var name: String {
         let hex = String(Self.hash(writeKey.utf8), radix: 16)
         return "\(plainAppID)-" + String(repeating: "0", count: 16 - hex.count) + hex
     }
 
-    /// In characters that every file system takes.
+    /// The app's id, with `_` instead of characters that a file system may reject.
     private var plainAppID: String {
         let characters = appID.utf8.prefix(100).map { byte -> Character in
             byte.isASCIIAlphanumeric(or: "._-") ? Character(Unicode.Scalar(byte)) : "_"
@@ -80,7 +81,7 @@ package struct DataFolder {
         return String(characters)
     }
 
-    /// FNV-1a, 64 bits: it tells an app's few keys apart, and a key is no secret.
+    /// FNV-1a with 64 bits. A cryptographic hash is not needed, because write keys are public.
     package static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
         bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
@@ -90,8 +91,8 @@ package struct DataFolder {
         Bundle.main.bundleIdentifier ?? Bundle.main.executableURL?.lastPathComponent ?? "app"
     }
 
-    /// True for a path in the container of an app group of iOS, which ends a process that is suspended while it has a lock on
-    /// a file there (`0xDEAD10CC`).
+    /// Whether a path is in the container of an app group. iOS terminates a process that is suspended while
+    /// it holds a lock on a file there (`0xDEAD10CC`).
     static func isInAppGroup(_ path: String) -> Bool {
         "\(path)/".contains("/Containers/Shared/AppGroup/")
     }

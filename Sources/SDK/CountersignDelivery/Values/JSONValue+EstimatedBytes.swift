@@ -1,7 +1,7 @@
 package import CountersignCore
 
 extension JSONValue {
-    /// About how many bytes the value takes as JSON: quick to get, never asked to be exact.
+    /// The approximate number of bytes of the value as JSON.
     package var estimatedBytes: Int {
         switch self {
         case .null, .bool: 5

@@ -22,7 +22,7 @@ extension RefreshMachine {
         guard isUpToDate, let current = credential else { return finish() }
         if token.isOnDisk, stored != current {
             guard let stored else {
-                // Another process has logged the person out.
+                // Another process has logged the user out.
                 forget()
                 return finish()
             }

@@ -64,7 +64,7 @@ struct ImmediateChangeTests {
         }
     }
 
-    /// Without waiting for the next look of the runner, which is due once a second.
+    /// Delivery does not wait for the runner's next check, which is due once a second.
     @Test func aNewWebhookIsDeliveredToAtOnce() throws {
         let owner = try bench.token("admin")
         let sent = try bench.client().post(batch(trackEvent("m")), headers: ["X-Write-Key": bench.writeKey])
