@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// Back-off and time-outs use `uptime`, so changes of the device clock do not affect them.
 public protocol ClientClock: Sendable {
-    /// The device's clock, which a person may set to anything.
+    /// The device's clock, which the user can change.
     var now: Date { get }
 
     /// Seconds since some fixed moment; never goes backwards.
@@ -31,7 +31,7 @@ public struct SystemClock: ClientClock {
         #if canImport(Darwin)
             clock_gettime(CLOCK_MONOTONIC, &time)
         #else
-            // As Darwin's monotonic clock, it counts the time in which the device sleeps.
+            // Counts the time in which the device sleeps, as Darwin's monotonic clock does.
             clock_gettime(CLOCK_BOOTTIME, &time)
         #endif
         return TimeInterval(time.tv_sec) + TimeInterval(time.tv_nsec) / 1_000_000_000

@@ -6,8 +6,7 @@
 
     /// HTTP through libcurl.
     ///
-    /// One connection is kept alive and used for one request after another; the calls wait on their own thread, never
-    /// on Swift's pool.
+    /// Uses one connection for consecutive requests. Calls wait on a separate thread and not on Swift's pool.
     public final class CurlTransport: HTTPTransport {
         private let queue = DispatchQueue(label: "countersign.transport")
         private let session: CurlSession
@@ -28,10 +27,11 @@
             }
         }
 
-        /// Sends `request` and hands the body of an answer of 200 on as it comes; the body of any other is read whole.
+        /// Sends `request`. Passes the body of a 200 response on while it arrives. Other bodies are read
+        /// completely.
         ///
-        /// A minute without a byte ends it, `timeout` does in any case. Returns the answer, without what was handed on.
-        /// Throws when there was no whole answer.
+        /// Ends after a minute without a byte, or after `timeout`. Returns the response without the parts
+        /// that were passed on. Throws if the response was incomplete.
         package func stream(
             _ request: TransportRequest, _ take: @escaping @Sendable ([UInt8]) -> Bool
         ) async throws(HTTPTransportError) -> TransportResponse {
@@ -50,7 +50,7 @@
         }
     }
 
-    /// One handle, so that its connection is used again.
+    /// One libcurl handle, so that its connection is reused.
     ///
     /// `@unchecked Sendable`: only `CurlTransport.queue`, which is serial, calls `perform`.
     private final class CurlSession: @unchecked Sendable {
@@ -70,7 +70,7 @@
                 timeoutMilliseconds: Int(min(max(request.timeout * 1_000, 1), 86_400_000)),
                 certificateAuthorityFile: certificateAuthorityFile)
             var fields = request.headers.map { "\($0.name): \($0.value)" }
-            // Content encodings are decoded, since some servers use them unasked, but not asked for.
+            // Decodes content encodings without requesting one, because some servers use them anyway.
             handle.set(CURLOPT_ACCEPT_ENCODING, "")
             if request.header("Accept-Encoding") == nil { fields.append("Accept-Encoding:") }
             if exchange.take != nil {
@@ -101,9 +101,9 @@
     /// `@unchecked Sendable`: only the thread in `CurlSession.perform` uses the `var`s.
     private final class CurlExchange: @unchecked Sendable {
         let request: TransportRequest
-        /// Takes the body of an answer of 200 as it comes; nil collects it.
+        /// Receives the body of a 200 response while it arrives; nil collects the body.
         let take: (@Sendable ([UInt8]) -> Bool)?
-        /// Whether libcurl was told to read no more of the body.
+        /// Whether libcurl was told to stop reading the body.
         private(set) var hasEnough = false
         private var isStreamed = false
         /// Header fields beyond this are ignored.
@@ -126,7 +126,7 @@
         func receive(header line: UnsafeRawBufferPointer) {
             let text = String(decoding: line, as: UTF8.self)
             if text.hasPrefix("HTTP/") {
-                // Another status line follows an interim answer such as 100.
+                // Another status line follows an interim response such as 100.
                 headers.removeAll()
                 headerBytes = 0
                 isStreamed = take != nil && text.split(separator: " ").dropFirst().first == "200"
@@ -160,7 +160,7 @@
             case CURLE_OPERATION_TIMEDOUT: return HTTPTransportError(.timedOut, detail)
             case CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
                 return HTTPTransportError(.cannotConnect, detail)
-            // An answer that is not HTTP has this code too.
+            // A response that is not HTTP has this code too.
             case CURLE_UNSUPPORTED_PROTOCOL where scheme == "http" || scheme == "https":
                 return HTTPTransportError(.other, "the answer is not HTTP")
             case CURLE_UNSUPPORTED_PROTOCOL, CURLE_URL_MALFORMAT:

@@ -1,15 +1,17 @@
-/// Sends one HTTP request and returns the answer: the SDK's only way to the network.
+/// Sends one HTTP request and returns the response. The SDK has no other access to the network.
 ///
-/// A transport does the call and nothing else. It does not retry, does not follow redirects (an answer of 301 to 308
-/// comes back as it is, so that a credential never reaches another origin), keeps no cookies and caches nothing. The
-/// SDK decides what an answer means.
+/// A transport does not retry, does not store cookies and does not cache. It returns a redirect (301 to 308)
+/// without following it, so that a credential never reaches another origin.
 ///
-/// `URLSession` is used on Apple platforms and libcurl on Linux. Pass your own to `CountersignClient` to go through an
-/// app's network layer, and the one of the `CountersignTesting` product to test without a network.
+/// The default is `URLSession` on Apple platforms and libcurl on Linux. Pass your own transport to
+/// `CountersignClient` to use an app's network layer, or the transport of `CountersignTesting` to test
+/// without a network.
 public protocol HTTPTransport: Sendable {
-    /// Sends `request` and reads the answer, up to `TransportRequest.maximumResponseBytes` of its body.
+    /// Sends `request` and reads the response, with up to `TransportRequest.maximumResponseBytes` of its
+    /// body.
     ///
-    /// Cancelling the task ends the exchange soon; whether the server has taken the request is then unknown.
+    /// Cancelling the task ends the exchange soon. It is then unknown whether the server has accepted the
+    /// request.
     ///
     /// - Parameter request: What to send.
     /// - Returns: The response, with any status.
@@ -19,7 +21,7 @@ public protocol HTTPTransport: Sendable {
     func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse
 }
 
-/// The transport that is used when an app passes none.
+/// The default transport.
 package func makeDefaultTransport() -> any HTTPTransport {
     #if os(Linux)
         CurlTransport()

@@ -1,6 +1,6 @@
-/// Why there was no answer. Each code but `notPermitted` is worth another try later.
+/// The reason why there was no response. Each failure except `notPermitted` may be temporary.
 ///
-/// The description never holds a header, a body or the query of a URL.
+/// The description never contains a header, a body or the query of a URL.
 public struct HTTPTransportError: Error, Sendable, CustomStringConvertible {
     /// An error code.
     public struct Code: RawRepresentable, Hashable, Sendable {
@@ -12,29 +12,30 @@ public struct HTTPTransportError: Error, Sendable, CustomStringConvertible {
             self.rawValue = rawValue
         }
 
-        /// The server's name was not found, or nothing took the connection.
+        /// The server's name was not found, or the connection was not accepted.
         public static let cannotConnect = Code(rawValue: "cannot_connect")
-        /// The connection broke before the answer was whole.
+        /// The connection was lost before the response was complete.
         public static let connectionLost = Code(rawValue: "connection_lost")
-        /// `TransportRequest.timeout` ran out.
+        /// `TransportRequest.timeout` has passed.
         public static let timedOut = Code(rawValue: "timed_out")
-        /// The server's certificate is not trusted, or TLS could not be agreed on.
+        /// The server's certificate is not trusted, or the TLS handshake failed.
         public static let tls = Code(rawValue: "tls")
-        /// The answer is too long. The SDK's own transports truncate it instead (`TransportResponse.isTruncated`).
+        /// The response is too long. The SDK's own transports truncate it instead
+        /// (`TransportResponse.isTruncated`).
         public static let responseTooLarge = Code(rawValue: "response_too_large")
         /// The task was cancelled.
         public static let cancelled = Code(rawValue: "cancelled")
-        /// The system does not let the app make this request, whenever it tries: plain HTTP under App Transport Security, or a
-        /// URL that the network library does not take. Another URL or another `Info.plist` helps. The SDK treats it as a
+        /// The system never permits this request: plain HTTP under App Transport Security, or a URL that the
+        /// network library does not support. Change the URL or the `Info.plist`. The SDK treats it as a
         /// configuration problem.
         public static let notPermitted = Code(rawValue: "not_permitted")
-        /// Something else.
+        /// Another failure.
         public static let other = Code(rawValue: "other")
     }
 
     /// The error code.
     public let code: Code
-    /// The words of the network library: safe to log.
+    /// The message of the network library. Safe to log.
     public let detail: String
 
     /// Makes an error.

@@ -1,4 +1,4 @@
-/// Header fields whose names are the same in any case (RFC 9110, section 5.1).
+/// Header fields whose names are compared case-insensitively (RFC 9110, section 5.1).
 ///
 /// Omits fields with invalid characters, so that a value cannot inject another field.
 package struct HeaderFields {

@@ -5,8 +5,8 @@ package enum JSONDocument {
     /// Returns nil if the text is not JSON.
     package static func value(_ bytes: [UInt8]) -> JSONValue? { JSONParser.value(bytes) }
 
-    /// The object at the beginning of a truncated text, closed after its last complete member; the text as it is if there is
-    /// no such object.
+    /// Returns the object at the beginning of a truncated text, closed after its last complete member.
+    /// Returns the text unchanged if it does not begin with an object.
     static func closingTruncatedObject(_ text: [UInt8]) -> [UInt8] {
         var depth = 0
         var isInString = false

@@ -1,8 +1,8 @@
 internal import Foundation
 
-/// Runs `body`, and breaks it off when so many seconds are over: `timed_out`.
+/// Runs `body`, and cancels it with `timed_out` after some seconds.
 ///
-/// For network libraries whose own limit starts over with each byte.
+/// For network libraries whose own limit restarts with each byte.
 func withTimeLimit<Value: Sendable>(
     _ seconds: TimeInterval, clock: any ClientClock = SystemClock(),
     _ body: @escaping @Sendable () async throws(HTTPTransportError) -> Value
@@ -22,7 +22,7 @@ func withTimeLimit<Value: Sendable>(
                 while clock.uptime < instant { try await clock.sleep(until: instant) }
                 return .failure(HTTPTransportError(.timedOut, "no whole answer within \(seconds) s"))
             } catch {
-                // The answer was faster, or the caller was cancelled.
+                // The response came first, or the caller was cancelled.
                 return nil
             }
         }

@@ -1,21 +1,21 @@
 public import Foundation
 
-/// A request as the SDK hands it to an `HTTPTransport`.
+/// A request of the SDK to an `HTTPTransport`.
 ///
-/// Its description shows the origin and path and the size of the body: never a header value, since headers carry
+/// The description shows origin, path and the size of the body, but no header values, because headers contain
 /// tokens.
 public struct TransportRequest: Sendable, CustomStringConvertible {
     /// The method (RFC 9110, section 9), such as `POST`; always with a body.
     public let method: String
-    /// Where to. `http` or `https`.
+    /// The URL, with `http` or `https`.
     public let url: URL
-    /// Header fields in order. Names and values are visible ASCII (checked before they get here).
+    /// Header fields in order. Names and values are visible ASCII.
     public let headers: [(name: String, value: String)]
     /// The body.
     public let body: [UInt8]
-    /// Seconds that the whole exchange may take, connecting included.
+    /// The time limit of the whole exchange in seconds, including the connection.
     public let timeout: TimeInterval
-    /// The body of a longer answer, in bytes, is truncated (`TransportResponse.isTruncated`).
+    /// The maximum bytes of a response's body. A longer body is truncated (`TransportResponse.isTruncated`).
     public let maximumResponseBytes: Int
     /// Whether the SDK's own transports may compress the body with gzip.
     package var isCompressible = false
@@ -46,7 +46,7 @@ public struct TransportRequest: Sendable, CustomStringConvertible {
         headers.first { $0.name.caseInsensitiveCompare(name) == .orderedSame }?.value
     }
 
-    /// The same with this header field instead of others of its name, and with `newBody` if given.
+    /// Returns the request with this header field instead of others of its name, and with `newBody` if given.
     package func setting(_ name: String, to value: String, body newBody: [UInt8]? = nil) -> TransportRequest {
         let others = headers.filter { $0.name.caseInsensitiveCompare(name) != .orderedSame }
         var request = TransportRequest(

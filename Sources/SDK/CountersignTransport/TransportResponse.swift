@@ -1,15 +1,15 @@
 internal import Foundation
 
-/// A server's whole answer.
+/// A server's response.
 public struct TransportResponse: Sendable {
     /// The status code (RFC 9110, section 15).
     public let status: Int
-    /// Header fields in the order in which they came.
+    /// Header fields in the order of the response.
     public let headers: [(name: String, value: String)]
     /// The body; empty if the response has none.
     public let body: [UInt8]
-    /// Whether the rest of the body is missing: it was longer than `TransportRequest.maximumResponseBytes`, or its content
-    /// encoding could not be decoded.
+    /// Whether the body is incomplete: longer than `TransportRequest.maximumResponseBytes`, or in a content
+    /// encoding that could not be decoded.
     public let isTruncated: Bool
 
     /// Makes an answer.
@@ -28,7 +28,8 @@ public struct TransportResponse: Sendable {
         headers.first { $0.name.caseInsensitiveCompare(name) == .orderedSame }?.value
     }
 
-    /// The answer with a readable body: a JSON object that was truncated is closed after its last complete member.
+    /// Returns the response with a readable body: closes a truncated JSON object after its last complete
+    /// member.
     package func closingTruncatedObject() -> TransportResponse {
         guard isTruncated else { return self }
         return TransportResponse(

@@ -21,7 +21,7 @@
         }
 
         deinit {
-            // A session keeps itself and its connections until it is told.
+            // A session retains itself and its connections until it is invalidated.
             session.finishTasksAndInvalidate()
         }
 
@@ -32,15 +32,16 @@
             }
         }
 
-        /// Sends `request` and hands the body of an answer of 200 on as it comes; the body of any other is read whole.
-        /// Returns the answer, without what was handed on. Throws when there was no whole answer.
+        /// Sends `request`. Passes the body of a 200 response on while it arrives. Other bodies are read
+        /// completely. Returns the response without the parts that were passed on. Throws if the response was
+        /// incomplete.
         package func stream(
             _ request: TransportRequest, _ take: @escaping @Sendable ([UInt8]) -> Bool
         ) async throws(HTTPTransportError) -> TransportResponse {
             try await perform(request, take: take)
         }
 
-        // `timeoutInterval` of a request starts over with each byte; this is for the whole of it.
+        // Limits the whole request. Its `timeoutInterval` restarts with each byte.
         private func perform(
             _ request: TransportRequest, take: (@Sendable ([UInt8]) -> Bool)?
         ) async throws(HTTPTransportError) -> TransportResponse {
@@ -73,7 +74,7 @@
                 for try await byte in bytes {
                     if isStreamed, let take {
                         body.append(byte)
-                        // Lines: the sequence tells no better where a piece ends.
+                        // Passes on whole lines, because the sequence has no other boundaries.
                         guard byte == 0x0A else { continue }
                         let piece = body
                         body = []
@@ -88,7 +89,7 @@
             } catch let error as URLError where Self.isUndecodable(error) {
                 isTruncated = true
             }
-            // Cancel, or the rest of the body would still be downloaded.
+            // Cancels, because otherwise the rest of the body would still be downloaded.
             bytes.task.cancel()
             if isStreamed, !body.isEmpty, let take { _ = take(body) }
             if isStreamed { body = [] }
@@ -101,7 +102,8 @@
                 status: answer.statusCode, headers: headers, body: body, isTruncated: isTruncated)
         }
 
-        /// `cannotDecodeRawData` and `cannotDecodeContentData`: the body is not in the content encoding that it names.
+        /// True for `cannotDecodeRawData` and `cannotDecodeContentData`: the body does not have the content
+        /// encoding that its header names.
         private static func isUndecodable(_ error: URLError) -> Bool {
             [-1015, -1016].contains(error.code.rawValue)
         }
@@ -115,7 +117,7 @@
         }
     }
 
-    /// Answers every redirect with "do not follow".
+    /// Stops every redirect.
     private final class RedirectBlocker: NSObject, URLSessionTaskDelegate {
         func urlSession(
             _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,

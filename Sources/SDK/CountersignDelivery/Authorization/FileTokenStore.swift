@@ -2,9 +2,9 @@ public import Foundation
 
 /// Tokens in one file of mode 0600 in a directory of mode 0700.
 ///
-/// Each change writes a temporary file, makes it durable and renames it. On a full disk, tokens are removed by overwriting the
-/// file in place. Processes may share the file under a lock. Don't put it into the container of an app group: iOS ends a
-/// suspended process that holds a lock there.
+/// Each change writes a temporary file, makes it durable and renames it. On a full disk, tokens are removed
+/// by overwriting the file in place. Several processes may share the file. Don't put it into the container of
+/// an app group: iOS terminates a suspended process that holds a lock there.
 public struct FileTokenStore: TokenStore {
     private struct Entry: Codable {
         let user: String
@@ -58,11 +58,11 @@ public struct FileTokenStore: TokenStore {
         } catch let error as CocoaError where error.code == .fileReadNoSuchFile {
             return []
         }
-        // A file that cannot be read as tokens holds none: users sign in again, events stay.
+        // Treats a damaged file as empty. Users then need new tokens, and no events are lost.
         return (try? JSONDecoder().decode([Entry].self, from: data)) ?? []
     }
 
-    /// On a full disk too.
+    /// Removes all other tokens, also on a full disk.
     private func remove(allBut entries: [Entry], _ lock: FileLock.Held) throws {
         try DurableFile.writeOrOverwrite(try JSONEncoder().encode(entries), to: path, check: lock.check)
     }

@@ -1,10 +1,10 @@
-/// A Keychain function has failed.
+/// A failure of a Keychain function.
 struct KeychainError: Error, Equatable, CustomStringConvertible {
-    /// Its `OSStatus`.
+    /// The `OSStatus` of the function.
     let status: Int32
 
-    /// True if the app has no right to use the Keychain, which does not change while it runs: `errSecMissingEntitlement`, such
-    /// as for a Mac app without an application identifier, and for tests without a host app.
+    /// Whether the app lacks the entitlement for the Keychain (`errSecMissingEntitlement`), such as a Mac app
+    /// without an application identifier, or tests without a host app.
     var isPermanent: Bool { status == -34018 }
 
     /// The number alone, which is safe to log.

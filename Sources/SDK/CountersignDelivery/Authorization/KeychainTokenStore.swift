@@ -2,7 +2,8 @@
     internal import Foundation
     internal import Security
 
-    /// Tokens in the Keychain, readable after the first unlock, on this device only: they are in no backup.
+    /// Tokens in the Keychain, readable after the first unlock. They stay on this device and are not backed
+    /// up.
     public struct KeychainTokenStore: TokenStore {
         private let service: String
         private let accessGroup: String?
@@ -56,7 +57,7 @@
             if status != errSecItemNotFound { try check(status) }
         }
 
-        /// Takes over the tokens of another service, which has none after that.
+        /// Moves the tokens of another service to this one.
         func adopt(from former: KeychainTokenStore) throws {
             let status = SecItemUpdate(
                 former.item(nil) as CFDictionary, [kSecAttrService as String: service] as CFDictionary)

@@ -12,8 +12,8 @@ final class PlatformTokenStore: TokenStore {
     private let log: CountersignLog?
     private let usesFile = Lock(false)
 
-    // `installation` is nil where others may have put tokens into the Keychain; `adopt` takes over what an earlier version has
-    // in another place there.
+    // `installation` is nil if other apps may store tokens in the same Keychain items. `adopt` moves tokens
+    // of an earlier version.
     init(
         keychain: any TokenStore, file: any TokenStore, installation: Installation?,
         adopt: @escaping @Sendable () throws -> Void = {}, log: CountersignLog?
@@ -62,23 +62,22 @@ final class PlatformTokenStore: TokenStore {
     }
 }
 
-/// Whether this is the first run since the app was installed, in a directory that is removed with the app and that no setting
-/// moves.
+/// Detects the first run after the app was installed, by marks in a directory that is removed with the app.
 ///
-/// The marks are directories: one can be made before the first unlock, unlike a file.
+/// The marks are directories, because a file cannot be created before the device's first unlock.
 final class Installation: Sendable {
-    /// One at a time, so that a second client does not remove what the first has just stored.
+    /// Serializes clients, so that a second one does not remove the tokens that the first has just stored.
     private static let turn = NSLock()
 
-    /// The Keychain's remains, if any, are still to be removed.
+    /// A mark: Keychain items of an earlier installation must be removed.
     private let fresh: String
     private let done: String
     private let isFirstRun: Bool
 
-    /// Create it before the queue. The result is stored, because the first run may need no token.
+    /// Call it before the queue is created. Stores the result, because the first run may need no token.
     init(directory: URL, name: String, formerDirectories: [URL]) {
         func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
-        // No instance is named like that.
+        // The names of instances do not begin with a dot.
         fresh = directory.appendingPathComponent(".\(name).fresh").path
         done = directory.appendingPathComponent(".\(name).installed").path
         isFirstRun =

@@ -3,8 +3,8 @@ internal import Foundation
 /// Runs each call of an app's provider on its own thread, so that a blocking provider does not occupy a
 /// thread of Swift's cooperative pool.
 package enum ProviderThread {
-    /// False on systems where a task cannot be kept off the shared threads. There may be two of them, so at most one call
-    /// should be under way.
+    /// False on systems where a task runs on the threads of Swift's pool. The pool may have two threads, so
+    /// at most one call should run.
     package static var isApart: Bool {
         #if canImport(Darwin)
             guard #available(iOS 18, macOS 15, *) else { return false }
@@ -24,7 +24,7 @@ package enum ProviderThread {
     }
 }
 
-/// A serial queue as the executor of one task. Dispatch starts a thread for a separate queue even when all others block.
+/// A serial queue as the executor of one task. Dispatch starts a thread for it even while all others block.
 @available(iOS 18, macOS 15, *)
 private final class ProviderExecutor: TaskExecutor {
     private let queue = DispatchQueue(label: "countersign.provider", qos: .utility)

@@ -20,13 +20,13 @@ package struct StoredTokens: Sendable {
         await perform("token could not be stored") { store, _ in try store.store(token.rawValue, for: owner) }
     }
 
-    /// Returns false if they are still there.
+    /// Returns false if the tokens could not be removed.
     @discardableResult
     package func removeAll() async -> Bool {
         await perform("tokens could not be forgotten") { store, _ in try store.removeAll() } != nil
     }
 
-    /// Does this on the thread for credentials. Returns nil if it fails, which is logged.
+    /// Runs the work on the thread for credentials. If it fails, logs the error and returns nil.
     @discardableResult
     package func perform<Result: Sendable>(
         _ failure: StaticString, _ body: @escaping @Sendable (any TokenStore, Storage) throws -> Result

@@ -1,8 +1,9 @@
-/// The tokens of all users that have one, and which one is the newest.
+/// The newest token of each user.
 package struct TokenCache {
     package struct Entry: Equatable {
         package let token: SignedToken
-        /// Counts up with each new token of any user, so that a late answer can be told from one about this token.
+        /// Increases with each new token of any user, so that late responses about an older token can be
+        /// recognized.
         package let generation: Int
     }
 
@@ -13,7 +14,7 @@ package struct TokenCache {
 
     package subscript(user: UserKey) -> Entry? { entries[user] }
 
-    /// Takes a token. Returns the new generation; nil if it is the token that was there already.
+    /// Sets a token. Returns the new generation, or nil if the user already had this token.
     package mutating func set(_ token: SignedToken, for user: UserKey) -> Int? {
         if entries[user]?.token == token { return nil }
         lastGeneration += 1

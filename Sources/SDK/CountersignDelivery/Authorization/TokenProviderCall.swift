@@ -20,7 +20,8 @@ package final class TokenProviderCall: Sendable {
         case timedOut
     }
 
-    /// True in tasks that the provider runs in: sending waits for it, so it must not wait for sending.
+    /// True in tasks of the provider. Sending waits for the provider, so the provider must not wait for
+    /// sending.
     @TaskLocal package static var isInside = false
 
     private struct State {
@@ -31,7 +32,7 @@ package final class TokenProviderCall: Sendable {
 
     private let state = Lock(State())
 
-    /// True while the provider has not returned, be it in time or not.
+    /// Whether the provider has not returned yet, also after the time limit.
     package var isRunning: Bool { state.withLock { !$0.isFinished } }
 
     /// Calls `provider`. `late` is called when it returns a token after `outcome(within:on:)` has given up.
@@ -57,7 +58,7 @@ package final class TokenProviderCall: Sendable {
                 try await clock.sleep(until: clock.uptime + seconds)
                 self.complete(.timedOut)
             } catch {
-                // The provider was in time.
+                // The provider returned within the time limit.
             }
         }
         defer { timer.cancel() }

@@ -1,7 +1,7 @@
 /// Keeps the last known token of each user between two runs of the app.
 ///
-/// The SDK calls it on its own thread, one call at a time. It is the only place where a token is ever stored: the
-/// queue has none. The Keychain is used on Apple platforms and a file that only its owner can read elsewhere.
+/// The SDK calls it on its own thread, one call at a time. The queue stores no tokens. The default is the
+/// Keychain on Apple platforms, and elsewhere a file that only its owner can read.
 public protocol TokenStore: Sendable {
     /// Returns the stored token of a user, or nil.
     ///

@@ -13,18 +13,19 @@ public struct AuthenticationFailure: Sendable, Hashable {
             self.rawValue = rawValue
         }
 
-        /// The server, when it looked at the token.
+        /// The server, when it verified the token.
         public static let server = Origin(rawValue: "server")
         /// The token provider. It failed, timed out, or returned nothing, the rejected token or an expired
         /// token.
         public static let provider = Origin(rawValue: "provider")
-        /// The app passed something that cannot be a token.
+        /// The app passed a text that is not a token.
         public static let app = Origin(rawValue: "app")
     }
 
-    /// The number that says what is wrong.
+    /// The number of the failure.
     public let code: AuthErrorCode
-    /// The same as a word, such as `EXPIRED`; for other origins than the server a word such as `token_unchanged`.
+    /// The name of the failure, such as `EXPIRED`; for other origins than the server a name such as
+    /// `token_unchanged`.
     public let reason: String
     /// The user of the token.
     public let userID: String?
@@ -36,10 +37,10 @@ public struct AuthenticationFailure: Sendable, Hashable {
     public let requestTime: Date
     /// The component that detected the failure.
     public let origin: Origin
-    /// Seconds by which the device clock is ahead of the server's (negative: behind), when the token would be good by the
-    /// device clock; nil when the clocks are not to blame.
+    /// Seconds by which the device clock is ahead of the server's (negative: behind), if that is why the
+    /// token failed; nil otherwise.
     public let clockSkew: TimeInterval?
-    /// How often this has happened with this user, token and code, this time included.
+    /// The number of failures with this user, token and code so far.
     public var occurrences: Int
 
     package init(

@@ -10,9 +10,9 @@ package struct Credential: Hashable, Sendable {
         case apiKey
         /// `Authorization: <token>`, as shared access signatures are sent.
         case bare
-        /// In a header field of another name.
+        /// In a header field with this name.
         case field(String)
-        /// Not at all: the app has turned tokens off.
+        /// Not sent, because the app has turned tokens off.
         case withheld
     }
 
@@ -29,7 +29,7 @@ package struct Credential: Hashable, Sendable {
         self.generation = generation
     }
 
-    /// The request under this credential, which takes the place of a field of the same name.
+    /// Returns the request with this credential. Replaces a header field of the same name.
     package func applied(to request: TransportRequest) -> TransportRequest {
         guard let token else { return request }
         switch scheme {

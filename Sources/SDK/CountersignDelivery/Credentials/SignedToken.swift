@@ -4,8 +4,8 @@ package import Foundation
 
 /// A token that an app's backend signed for one user (a compact JWS, RFC 7515).
 ///
-/// It describes itself without its text, so that a log line or an error that holds one gives nothing away. `rawValue` is
-/// the only way to the text.
+/// Its description does not contain the text, so that logs and errors do not reveal it. Only `rawValue`
+/// returns the text.
 public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible,
     CustomReflectable
 {
@@ -24,20 +24,20 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
         rawValue = text
     }
 
-    /// When the token says that it expires (its `exp` claim), in seconds since 1970; nil if that cannot be read.
+    /// The `exp` claim, in seconds since 1970; nil if it cannot be read.
     ///
-    /// The signature is not checked: use it only to ask for a new token in time.
+    /// The signature is not verified: use it only to get a new token in time.
     package var expiresAt: TimeInterval? {
         struct Claims: Decodable { let exp: Double? }
         return claims.flatMap { try? JSONDecoder().decode(Claims.self, from: $0) }?.exp
     }
 
-    /// The claims; nil if they cannot be read. The signature is not checked.
+    /// The claims; nil if they cannot be read. The signature is not verified.
     var claimsObject: JSONObject? {
         claims.flatMap { JSONDocument.object(Array($0)) }
     }
 
-    /// The claims as the token has them; nil if they cannot be found. The signature is not checked.
+    /// The bytes of the claims; nil if the token has none. The signature is not verified.
     package var claims: Data? {
         let parts = rawValue.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
@@ -47,7 +47,7 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
         return Data(base64Encoded: base64)
     }
 
-    /// The length, never the text.
+    /// The length of the token, without its text.
     public var description: String { "SignedToken(\(rawValue.utf8.count) bytes, redacted)" }
 
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
@@ -58,7 +58,7 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
 }
 
 extension SignedToken {
-    /// An access token of any kind: printable ASCII, spaces inside included, as shared access signatures have them.
+    /// An access token of any kind: printable ASCII, with spaces, which shared access signatures contain.
     package static func accessToken(_ text: String) -> SignedToken? {
         let utf8 = text.utf8
         guard !utf8.isEmpty, utf8.count <= 16_384, utf8.allSatisfy({ (0x20...0x7E).contains($0) }),

@@ -1,23 +1,23 @@
 /// The search for the one event that makes a server reject a whole request.
 ///
-/// A value without I/O: `probe` is what to send next, and the two mutating methods take the answer. With n suspects it
-/// takes at most log2(n) + 1 requests. The event found has failed alone.
+/// A value without I/O: `probe` is the part to send next, and the mutating methods take its result. With n
+/// suspects it takes at most log2(n) + 1 requests. The event found has failed alone.
 struct BatchBisection: Equatable {
-    /// Why requests with the culprit fail.
+    /// The reason why requests with the event fail.
     enum Cause: Equatable {
-        /// 400 and the like. When one part is accepted, the culprit is in the other.
+        /// A rejection such as 400. If one part is accepted, the event is in the other.
         case refused
-        /// 413. Two parts that are accepted one by one may well be too large together.
+        /// 413. Two parts that were each accepted may be too large together.
         case tooLarge
-        /// 500, or an answer of a server's own that makes no sense. It may have been a bad moment.
+        /// 500, or a response that does not match the request. The failure may be temporary.
         case serverFault
     }
 
     enum Finding: Equatable {
         case searching
-        /// This one.
+        /// This event cannot be delivered.
         case culprit(QueuedEvent)
-        /// All were accepted in the end.
+        /// All events were accepted.
         case nothing
     }
 
@@ -36,14 +36,14 @@ struct BatchBisection: Equatable {
         return Array(suspects.prefix(max(1, suspects.count / 2)))
     }
 
-    /// `probe` was accepted.
+    /// Reports that `probe` was accepted.
     mutating func probeSucceeded() -> Finding {
         let sent = Set(probe.map(\.sequence))
         suspects.removeAll { sent.contains($0.sequence) }
         return suspects.isEmpty ? .nothing : .searching
     }
 
-    /// `probe` failed with the same cause.
+    /// Reports that `probe` failed with the same cause.
     mutating func probeFailed() -> Finding {
         suspects = probe
         return suspects.count == 1 ? .culprit(suspects[0]) : .searching

@@ -16,17 +16,17 @@ struct BatchSize: Equatable {
         if case .narrowed(_, let bytes) = state { bytes } else { configured }
     }
 
-    /// A request with these was too large.
+    /// Reports that a request with these events was too large.
     mutating func narrow(_ events: [QueuedEvent]) {
         guard events.count > 1 else { return }
         state = .narrowed(
             events: max(1, events.count / 2), bytes: max(1, events.reduce(0) { $0 + $1.body.count } / 2))
     }
 
-    /// One event alone was too large, or a session begins.
+    /// Resets the size, after a single event was too large or when a session begins.
     mutating func widen() { state = .full }
 
-    /// There are other settings: their number of events holds.
+    /// Sets the configured number of events.
     mutating func configured(events: Int) {
         guard case .narrowed(_, let bytes) = state else { return }
         state = .narrowed(events: events, bytes: bytes)

@@ -1,6 +1,6 @@
 /// Users whose events must not be sent now.
 ///
-/// It also has a log of the users that were unblocked, so that a reader of many versions need not compare whole sets.
+/// Also logs the users that were unblocked, so that a reader of many versions need not compare whole sets.
 struct BlockedUsers: Equatable, Sendable {
     fileprivate final class History: Sendable {}
 
@@ -30,7 +30,7 @@ struct BlockedUsers: Equatable, Sendable {
 
     mutating func remove(_ user: UserKey) {
         guard users.remove(user) != nil else { return }
-        // The log is no longer than the set, so that to compare whole sets costs a reader no more.
+        // Limits the log to about the size of the set, because a longer log costs more than comparing sets.
         if unblocked.count > users.count + 1_000 {
             forgottenUnblockings += unblocked.count
             unblocked = []
@@ -42,7 +42,7 @@ struct BlockedUsers: Equatable, Sendable {
         Version(history: history, unblockings: forgottenUnblockings + unblocked.count)
     }
 
-    /// The users that were unblocked since a version; they may be blocked again. Nil if that is not known.
+    /// The users that were unblocked since a version, and may be blocked again. Nil if the log is too short.
     func unblocked(since version: Version) -> ArraySlice<UserKey>? {
         let index = version.unblockings - forgottenUnblockings
         guard version.history === history, 0...unblocked.count ~= index else { return nil }

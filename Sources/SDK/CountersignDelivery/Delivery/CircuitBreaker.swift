@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Pauses all requests after failures that concern no single user or event.
+/// Pauses all requests after failures that are not about a single user or event.
 struct CircuitBreaker {
     enum State: Equatable {
         case none

@@ -1,19 +1,19 @@
 /// The users with events in the queue file, ordered by the event that each would send next.
 ///
-/// It is an index in memory. It learns of a user from the user's first row that it reads, and reads no more rows than a claim
-/// needs. So a claim costs the same however many users have events or are blocked.
+/// An index in memory. It reads only as many rows as a claim needs, so the cost of a claim does not depend on
+/// the number of users and blocked users.
 ///
-/// Rows may be deleted at any time, also by another process, so what it knows of a user is checked when the user is chosen. New
-/// rows always have higher sequence numbers than all rows before them (`AUTOINCREMENT`).
+/// Another process may delete rows at any time, so an entry is checked when its user is chosen. New rows
+/// always have higher sequence numbers than all rows before them (`AUTOINCREMENT`).
 struct ClaimOrder {
-    /// A row as far as it is needed here.
+    /// The columns of a row that are needed here.
     struct Row {
         let sequence: Int64
         /// Nil if it cannot be read.
         let user: UserKey?
     }
 
-    /// Where to look for rows of users that are not known.
+    /// The range in which to search for rows of unknown users.
     enum Search {
         case after(Int64)
         case before(Int64)
@@ -29,14 +29,14 @@ struct ClaimOrder {
 
     private struct Known {
         var rank: Int64
-        /// True while it is not in the heap, because the user was blocked when its turn came.
+        /// Whether the entry is outside of the heap, because its user was blocked when it was chosen.
         var isParked: Bool
     }
 
     let newestFirst: Bool
     private var known: [UserKey: Known] = [:]
     private var heap = Heap<Entry>()
-    /// Rows from `lowest` to `highest` were read.
+    /// The lowest sequence number that was read. All rows up to `highest` were read.
     private var lowest = Int64.max
     private var highest = Int64.min
     private var blockedVersion: BlockedUsers.Version?
@@ -115,7 +115,7 @@ struct ClaimOrder {
         highest = max(highest, sequence)
     }
 
-    /// Reads the rows that were added since the last call: each is its user's newest.
+    /// Reads the rows that were added since the last call. Each replaces the newest row of its user.
     private mutating func readNewer(_ read: (Search, (Row) -> Bool) throws -> Void) throws {
         guard highest > Int64.min else { return }
         try read(.after(highest)) { row in

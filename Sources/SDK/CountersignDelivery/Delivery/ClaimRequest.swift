@@ -1,11 +1,11 @@
-/// Which events to read from the queue.
+/// A request for events from the queue.
 struct ClaimRequest: Equatable, Sendable {
-    /// Users whose events wait for something.
+    /// Users whose events must not be sent now.
     var blockedUsers = BlockedUsers()
-    /// Single events to pass over.
+    /// The sequence numbers of events to skip.
     var excluded: Set<Int64> = []
     var maximumEvents: Int
-    /// The sum of the bodies; one event is read even if it alone is longer.
+    /// The maximum of all bodies together. One event is read even if it is longer.
     var maximumBytes: Int
     /// True to begin with the newest event.
     var newestFirst = false

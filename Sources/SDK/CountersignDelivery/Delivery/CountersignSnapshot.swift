@@ -24,33 +24,33 @@ public struct CountersignSnapshot: Sendable, Hashable {
     public var queued = 0
     /// Estimated bytes of these events on disk.
     public var queuedBytes = 0
-    /// Events in memory that the disk does not have yet.
+    /// Events that are only in memory.
     public var unsaved = 0
     /// Events that have become durable.
     public var recorded = 0
-    /// Events that a server has taken.
+    /// Events that a server has accepted.
     public var sent = 0
-    /// Events that a server had already.
+    /// Events that a server reported as duplicates.
     public var duplicates = 0
-    /// Events that a server will never take.
+    /// Events that a server will never accept.
     public var quarantined = 0
-    /// Events that were put back from quarantine into the queue.
+    /// Events that were moved from quarantine to the queue.
     public var requeued = 0
-    /// Events that were pushed out of quarantine by `QueueLimits.maximumQuarantinedEvents`, and are gone.
+    /// Events deleted from quarantine because of `QueueLimits.maximumQuarantinedEvents`.
     public var evictedFromQuarantine = 0
-    /// Events that waited in memory when there were too many; the disk never had them.
+    /// Events dropped from memory, because too many waited for the disk.
     public var dropped = 0
-    /// Events that were pushed out by `QueueLimits.maximumEvents`.
+    /// Events deleted because of `QueueLimits.maximumEvents`.
     public var evictedByCount = 0
-    /// Events that were pushed out by `QueueLimits.maximumBytes`.
+    /// Events deleted because of `QueueLimits.maximumBytes`.
     public var evictedByBytes = 0
-    /// Events that were pushed out by `QueueLimits.maximumAge`.
+    /// Events deleted because of `QueueLimits.maximumAge`.
     public var evictedByAge = 0
-    /// Events that the app has wiped.
+    /// Events that the app has removed.
     public var wiped = 0
-    /// Events that were saved from damaged files.
+    /// Events recovered from damaged files.
     public var salvaged = 0
-    /// Events of damaged files that could not be read, as far as that is known.
+    /// Events of damaged files that could not be read, if their number is known.
     public var unreadable = 0
     /// Damaged files that were moved aside.
     public var damagedFiles = 0
@@ -58,13 +58,13 @@ public struct CountersignSnapshot: Sendable, Hashable {
     public var parked: [Parked] = []
     /// The reason why the settings must change before anything can be sent; nil without such a problem.
     public var configurationProblem: String?
-    /// The last failure of server, network or disk; nil if a server has taken something since.
+    /// The last failure of server, network or disk; nil after a server has accepted events.
     public var lastError: String?
-    /// Seconds until the SDK tries again after such a failure; nil if it does not wait.
+    /// Seconds until the next attempt after such a failure; nil if no attempt is scheduled.
     public var nextAttemptIn: TimeInterval?
-    /// Authentication failures in all, the repeated ones included.
+    /// The number of authentication failures, including repeated ones.
     public var authenticationFailures = 0
-    /// Seconds by which the server's clock is ahead of the device's; 0 as long as no server has answered.
+    /// Seconds by which the server's clock is ahead of the device's; 0 before the first response.
     public var clockOffset: TimeInterval = 0
     /// The session that events are recorded in.
     public var sessionID = ""

@@ -4,10 +4,10 @@ package import Foundation
 /// The server of a pipeline: creates requests from records and reads the responses. The rest of the
 /// pipeline treats records as opaque bytes.
 package protocol Destination: Sendable {
-    /// The whole request that carries `events`: at least one, all of one owner. The engine puts the credential into it.
+    /// Returns the request for one or more events of one owner. The engine adds the credential.
     ///
-    /// `attempt` is 1 for the first request with the first of these events, 2 for the next one, and so on; `deviceID` is that
-    /// of records without an owner, and `now` the device's time.
+    /// `attempt` counts the requests with the first of these events, from 1. `deviceID` is the device's id
+    /// for records without an owner, and `now` the device's time.
     func request(for events: [QueuedEvent], attempt: Int, deviceID: String, now: Date) -> TransportRequest
 
     /// The meaning of a response to a request with these events. Rejections have indices into `events`.

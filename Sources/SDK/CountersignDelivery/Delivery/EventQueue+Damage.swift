@@ -1,6 +1,6 @@
 internal import CountersignSQLite
 
-/// Damage that SQLite does not notice: rows that cannot be events, and counters that cannot be right.
+/// Damage that SQLite does not detect: rows that are not events, and impossible counters.
 extension EventQueue {
     /// The values of the counters `rows` and `bytes`.
     struct Size: Equatable {
@@ -8,13 +8,14 @@ extension EventQueue {
         var bytes: Int
     }
 
-    /// A higher count or sequence number is damaged. Sums of two still fit into an integer.
+    /// A higher count or sequence number is treated as damaged. Sums of two fit into an integer.
     static let maximumCount = 1 << 53
 
     private static let damagedRow = DeliveryOutcome.Verdict(
         code: "damaged_row", reason: "the event in the queue file is damaged")
 
-    /// Sets aside rows that cannot be sent. On a full disk they stay, and are passed over until the file is opened again.
+    /// Moves rows that cannot be sent to quarantine. On a full disk they stay in the queue and are skipped
+    /// until the file is opened again.
     func setAsideDamaged(_ sequences: [Int64]) throws {
         do {
             try connection.transaction {
@@ -23,8 +24,8 @@ extension EventQueue {
         } catch let error as SQLiteError where error.isFull || error.isBusy {}
     }
 
-    /// Throws `SQLiteError` as for a damaged file if numbers are so high that SQLite would soon have none left: it then says
-    /// that the disk is full.
+    /// Throws `SQLiteError` as for a damaged file if sequence numbers are close to the highest one. Beyond it
+    /// SQLite would report a full disk.
     func checkSequences() throws {
         let highest = try connection.first(
             """
@@ -44,7 +45,8 @@ extension EventQueue {
 
     func size() throws -> Size { Size(rows: try value(of: .rows), bytes: try value(of: .bytes)) }
 
-    /// Changes the size after the events themselves, which are counted instead if the stored size is impossible.
+    /// Changes the stored size after events were added or deleted. Counts the events if the stored size is
+    /// impossible.
     func addSize(rows: Int, bytes: Int) throws {
         guard rows != 0 || bytes != 0 else { return }
         let stored = [try storedValue(of: .rows), try storedValue(of: .bytes)]
@@ -58,11 +60,12 @@ extension EventQueue {
         if !wasCounted { countedSize = nil }
     }
 
-    /// Saves the right size.
+    /// Stores the counted size.
     func saveSize(_ size: Size) throws {
         try set(.rows, size.rows)
         try set(.bytes, size.bytes)
-        // If the transaction fails, the file has other values than this one, and they are counted again when it matters.
+        // If the transaction fails, the values in the file differ from this one, so the events are counted
+        // again.
         countedSize = size
     }
 
@@ -80,7 +83,7 @@ extension EventQueue {
         return size
     }
 
-    /// Corrects counters that cannot be right. Reads little: a start must not take longer with more events.
+    /// Corrects impossible counters. Reads few rows, so that a start does not take longer with more events.
     func correctCounters() throws {
         let isSizePossible = try isSizePossible()
         let sums: [Counter] = Counter.allCases.filter { $0 != .rows && $0 != .bytes }
@@ -90,7 +93,7 @@ extension EventQueue {
             try connection.transaction {
                 if !isSizePossible { try recount() }
                 for counter in impossible { try set(counter, 0) }
-                // The one count that the others determine.
+                // The counter that is the sum of the others.
                 guard !impossible.isEmpty else { return }
                 let places: [Counter] = [
                     .rows, .sent, .quarantined, .evictedByCount, .evictedByBytes, .evictedByAge, .wiped,
@@ -136,13 +139,13 @@ extension EventQueue {
         return try value(of: .rows) > known
     }
 
-    /// Finds out why a search has not found all events. An index that lost its way hides events for good, and SQLite does not
-    /// notice. Throws `SQLiteError` as for a damaged file.
+    /// Checks why a search has not found all events. SQLite does not detect a damaged index, which hides
+    /// events permanently. Throws `SQLiteError` as for a damaged file.
     func checkIndexAndCounter() throws {
         let finding =
             try connection.first("PRAGMA integrity_check(1)") { row throws(SQLiteError) in row.text(0) } ?? ""
         guard finding == "ok" else { throw SQLiteError.damaged(finding) }
-        // The file is sound, so it was the counter.
+        // The file is intact, so the counter is wrong.
         do {
             try connection.transaction { _ = try recount() }
         } catch let error as SQLiteError where error.isFull {}
@@ -150,7 +153,7 @@ extension EventQueue {
 }
 
 extension Sequence {
-    /// The first elements, of so many bytes together; at least one, if there is any.
+    /// The first elements with at most `maximum` bytes together, but at least one element.
     func prefix(bytes maximum: Int, of size: (Element) -> Int) -> [Element] {
         var bytes = 0
         var elements: [Element] = []

@@ -3,9 +3,9 @@ internal import CountersignSQLite
 internal import Foundation
 
 extension EventQueue {
-    /// Seconds that a lease is valid for beyond the request that it is taken for.
+    /// Seconds for which a lease is valid in addition to the duration of its request.
     static let leaseMargin: TimeInterval = 30
-    /// A longer lease is damaged, and would keep every client from sending.
+    /// A longer lease is damaged. If it counted, no client could send.
     private static let longestLease: TimeInterval = 3_600
 
     /// Acquires the lease, so that no other client sends.
@@ -51,7 +51,7 @@ extension EventQueue {
         return lease.until
     }
 
-    /// Lets others send.
+    /// Releases the lease, so that other clients can send.
     func releaseLease(of holder: LeaseOwner) throws {
         holder.release(connection.path)
         guard try lease()?.holder == holder.id else { return }

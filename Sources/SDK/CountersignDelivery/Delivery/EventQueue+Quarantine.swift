@@ -20,7 +20,7 @@ extension EventQueue {
         try limitQuarantine()
     }
 
-    /// Sets aside an event that was never in the queue.
+    /// Puts an event that was never in the queue into quarantine.
     func quarantine(_ row: RenderedEvent, _ verdict: DeliveryOutcome.Verdict, at date: Date) throws {
         // Inserted into the queue's table first, so that its sequence number is unique.
         try connection.run(
@@ -41,7 +41,7 @@ extension EventQueue {
         try add(.evictedFromQuarantine, connection.changes)
     }
 
-    /// The events that were set aside, oldest first.
+    /// The events in quarantine, oldest first.
     func quarantined() throws -> [QuarantinedEvent] {
         try connection.all(
             "SELECT message_id, user_id, code, reason, quarantined_ms, body FROM quarantine ORDER BY seq"
@@ -53,7 +53,7 @@ extension EventQueue {
         }
     }
 
-    /// Puts all events that were set aside at the end of the queue.
+    /// Moves all events from quarantine to the end of the queue.
     func requeue(clock: any ClientClock) throws -> Int {
         try connection.transaction {
             let time = queueTime.seconds(uptime: clock.uptime)
@@ -76,7 +76,7 @@ extension EventQueue {
         }
     }
 
-    /// Deletes all events that were set aside.
+    /// Deletes all events in quarantine.
     func deleteQuarantine() throws -> Int {
         try connection.run("DELETE FROM quarantine")
         return connection.changes

@@ -6,7 +6,7 @@ extension EventQueue {
         try connection.all("SELECT body FROM event ORDER BY seq") { row throws(SQLiteError) in row.blob(0) }
     }
 
-    /// Whether anything of this user's waits, or was set aside and may be put back.
+    /// Whether this user has events in the queue or in quarantine.
     func hasEvents(of userID: String) throws -> Bool {
         let found = try connection.first(
             """

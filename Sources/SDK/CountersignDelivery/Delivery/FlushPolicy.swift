@@ -1,10 +1,10 @@
 public import Foundation
 
-/// When the SDK sends on its own.
+/// Rules for automatic sending.
 public struct FlushPolicy: Sendable, Hashable {
-    /// Send as soon as this many events wait; nil for no such limit. 1 or more.
+    /// Send as soon as this many events are waiting, 1 or more; nil for no limit.
     public var eventCount: Int?
-    /// Send this many seconds after the first event that waits; nil for never.
+    /// Send this many seconds after the first waiting event; nil for never.
     public var interval: TimeInterval?
     /// Send when the app goes to the background.
     public var onBackground: Bool

@@ -1,6 +1,6 @@
-/// What `CountersignClient.flush()` did.
+/// The result of `CountersignClient.flush()`.
 ///
-/// Its description says how many events were delivered, how many are still queued, and why. It is safe to log.
+/// The description has the numbers of delivered and still queued events, and the reason. It is safe to log.
 public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
     /// The result of one request.
     public struct Outcome: RawRepresentable, Hashable, Sendable {
@@ -12,17 +12,17 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
             self.rawValue = rawValue
         }
 
-        /// The server has the events; those it rejected one by one are in quarantine.
+        /// The server has stored the events, except rejected events, which are in quarantine.
         public static let delivered = Outcome(rawValue: "delivered")
-        /// The server could not be reached or could not take them now; the events stay and are sent later.
+        /// The server was not reached or could not accept the events now. They are sent later.
         public static let retryLater = Outcome(rawValue: "retry_later")
-        /// The user's token was rejected, or there is no usable one; the events stay until there is another.
+        /// The user's token was rejected or is missing. The events wait for another token.
         public static let tokenProblem = Outcome(rawValue: "token_problem")
-        /// The server rejects something in the request; it is sent again in parts to find out what.
+        /// The server rejected the request because of an event. It is sent again in parts to find that event.
         public static let refused = Outcome(rawValue: "refused")
-        /// One event that the server will never take was set aside.
+        /// One event that the server will never accept was moved to quarantine.
         public static let quarantined = Outcome(rawValue: "quarantined")
-        /// Nothing gets through until the app's or the server's settings change.
+        /// The settings of the app or the server must change before events can be sent.
         public static let configurationProblem = Outcome(rawValue: "configuration_problem")
     }
 
@@ -32,7 +32,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
         public let userID: String?
         /// Events in the request.
         public let eventCount: Int
-        /// How many of them the server has now.
+        /// The number of events that the server has stored.
         public let deliveredCount: Int
         /// The result of the request.
         public let outcome: Outcome
@@ -52,18 +52,19 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
 
         /// Everything was sent.
         public static let drained = Ending(rawValue: "drained")
-        /// Everything was sent but events that wait for a token: `CountersignClient.snapshot()` has their users and the reasons.
+        /// Only events that wait for a token are left. `CountersignClient.snapshot()` has their users and the
+        /// reasons.
         public static let parked = Ending(rawValue: "parked")
-        /// The server or the network failed; the SDK goes on later on its own.
+        /// The server or the network failed. The SDK retries automatically.
         public static let interrupted = Ending(rawValue: "interrupted")
-        /// Settings have to change first.
+        /// The settings must change before events can be sent.
         public static let configurationProblem = Ending(rawValue: "configuration_problem")
         /// Another process that shares the queue is sending.
         public static let otherProcessIsSending = Ending(rawValue: "other_process_is_sending")
         /// A call of the token provider that began before `flush()` did not return in time. The events that
         /// wait for its token are sent once it returns.
         public static let waitingForTokenProvider = Ending(rawValue: "waiting_for_token_provider")
-        /// `flush()` was called from inside the token provider, which the sending waits for.
+        /// `flush()` was called by the token provider, for which sending waits.
         public static let calledFromTokenProvider = Ending(rawValue: "called_from_token_provider")
         /// The client was closed.
         public static let closed = Ending(rawValue: "closed")
@@ -71,15 +72,15 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
 
     /// The requests in order.
     public let batches: [Batch]
-    /// Why it ended.
+    /// The reason for the end.
     public let ending: Ending
-    /// Events that are in the queue afterwards.
+    /// The number of events in the queue afterwards.
     public let queued: Int
 
     /// True when the queue is empty.
     public var isComplete: Bool { queued == 0 && ending == .drained }
 
-    /// The number of events that a server has taken.
+    /// The number of events that a server has accepted.
     public var delivered: Int {
         batches.reduce(0) { $0 + $1.deliveredCount }
     }

@@ -2,15 +2,15 @@ internal import CountersignCore
 
 /// Recognises HTML documents by their first tag.
 package enum HTMLDocument {
-    /// Elements that only a document begins with. Servers also answer with fragments and XML, which begin with others.
+    /// The first elements of documents. Fragments and XML in responses begin with other elements.
     private static let firstElements: Set = [
         "html", "head", "title", "meta", "base", "link", "style", "script", "noscript", "body", "frameset",
     ]
-    /// Bytes of a body that are read.
+    /// The number of bytes of a body that are searched.
     private static let maximumBytes = 16_384
 
-    /// Whether `body` begins with a document type of HTML or with an element that only a document begins with. Byte order
-    /// marks, white space, comments and XML declarations before it are skipped. UTF-16 is read too.
+    /// Whether `body` begins with a document type of HTML or a first element of a document. Skips byte order
+    /// marks, white space, comments and XML declarations. Also reads UTF-16.
     package static func begins(_ body: [UInt8]) -> Bool {
         var rest = body.prefix(maximumBytes).filter { $0 != 0 }[...]
         while true {

@@ -6,11 +6,12 @@ internal import Foundation
 ///
 /// After an interruption it starts no requests until `resume()`.
 final class InterruptibleTransport: HTTPTransport {
-    /// Seconds. A process that still runs after them was not suspended, or has been woken for some work in the background.
+    /// The longest pause, in seconds. A process that still runs after it was not suspended, or was woken in
+    /// the background.
     private static let longestPause: TimeInterval = 60
 
     private struct State {
-        /// No exchange begins before this uptime.
+        /// No request begins before this uptime.
         var pausedUntil: TimeInterval = -.infinity
         var exchanges: [Int: Task<Result<TransportResponse, HTTPTransportError>, Never>] = [:]
         var lastID = 0
@@ -53,7 +54,8 @@ final class InterruptibleTransport: HTTPTransport {
         return try result.get()
     }
 
-    /// Breaks off what is under way and lets nothing begin before `resume()`, or for a minute: all that fails as `cancelled`.
+    /// Cancels running requests, and rejects new ones until `resume()`, or for a minute. All of them fail as
+    /// `cancelled`.
     func interrupt() {
         let end = clock.uptime + Self.longestPause
         let exchanges = state.withLock { state in
@@ -63,7 +65,7 @@ final class InterruptibleTransport: HTTPTransport {
         for exchange in exchanges { exchange.cancel() }
     }
 
-    /// The process runs on.
+    /// Allows requests again.
     func resume() {
         state.withLock { $0.pausedUntil = -.infinity }
     }

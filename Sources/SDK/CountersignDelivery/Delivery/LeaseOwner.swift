@@ -19,7 +19,7 @@ package final class LeaseOwner: Sendable {
         Self.living.withLock { _ = $0.remove(id) }
     }
 
-    /// As `EventQueue.acquireLease`, among the clients of this process alone.
+    /// Like `EventQueue.acquireLease`, but only among the clients of this process.
     func acquire(_ path: String, uptime: TimeInterval, duration: TimeInterval) -> TimeInterval? {
         Self.unwritten.withLock { leases in
             if let lease = leases[path], lease.holder != id, lease.until > uptime,
@@ -38,12 +38,12 @@ package final class LeaseOwner: Sendable {
         }
     }
 
-    /// Whether a holder may still be at work.
+    /// Whether the process of a holder may still be running.
     static func isAlive(_ id: String, processID: Int32) -> Bool {
         if processID == getpid() { return living.withLock { $0.contains(id) } }
-        // 0 and negative numbers stand for groups of processes.
+        // For 0 and negative numbers, `kill` addresses groups of processes.
         guard processID > 0 else { return false }
-        // Any other failure than "no such process" says that there is one.
+        // Other failures than `ESRCH` mean that the process exists.
         return kill(processID, 0) == 0 || errno != ESRCH
     }
 }

@@ -3,7 +3,7 @@ struct LogIndex {
     struct Entry {
         let sequence: Int64
         let bytes: Int
-        /// Nil if there was no room for it in memory. It is then read from the log.
+        /// Nil if the event did not fit into memory. It is then read from the log.
         let event: RenderedEvent?
     }
 

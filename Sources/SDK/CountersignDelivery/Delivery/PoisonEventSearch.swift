@@ -122,7 +122,8 @@ struct PoisonEventSearch {
         health = .flaky(until: now + PoisonEvent.flakyDuration)
     }
 
-    /// Faults on other events point to the server: while it is flaky, earlier evidence against a suspect does not count.
+    /// Reports a server fault. If it affected other events too, the server is flaky, and earlier failures of
+    /// suspects do not count.
     private mutating func serverFailed(on events: [QueuedEvent], now: TimeInterval) {
         guard isFlaky(at: now) else { return }
         let sequences = Set(events.map(\.sequence))

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// The directory of one client's queue.
 enum QueueDirectory {
-    /// Makes it if it does not exist.
+    /// Creates the directory if it does not exist.
     static func make(_ directory: URL) throws {
         var attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
         #if os(iOS)
@@ -12,7 +12,7 @@ enum QueueDirectory {
         try FileManager.default.createDirectory(
             at: directory, withIntermediateDirectories: true, attributes: attributes)
         #if canImport(Darwin)
-            // A queue that comes back from a backup would send its events again.
+            // Excluded from backups, because a restored queue would send its events again.
             var url = directory
             var values = URLResourceValues()
             values.isExcludedFromBackup = true

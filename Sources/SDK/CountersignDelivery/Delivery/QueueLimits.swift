@@ -1,23 +1,25 @@
 public import Foundation
 
-/// How much the queue keeps while nothing can be sent.
+/// Limits of the queue while events cannot be sent.
 ///
-/// When a limit is passed, the oldest events go first. Each is counted by its cause in `CountersignSnapshot`.
+/// Beyond a limit, the oldest events are deleted. `CountersignSnapshot` counts them by cause.
 public struct QueueLimits: Sendable, Hashable {
     /// Events in the queue. Default: 100,000.
     public var maximumEvents: Int
-    /// Bytes that the queue takes on disk, about. Default: 64 MiB.
+    /// Approximate bytes of the queue on disk. Default: 64 MiB.
     public var maximumBytes: Int
-    /// Seconds that an event waits at most; `.infinity` for as long as it takes. Default: 30 days. Time in which the app did not
-    /// run counts, but not time in which the device was off: the device clock, which may jump, has no influence.
+    /// Maximum age of an event in seconds; `.infinity` for no limit. Default: 30 days. Measured by the
+    /// device's uptime, because the device clock may jump. So time in which the device was off does not
+    /// count.
     public var maximumAge: TimeInterval
-    /// Bytes of one event as JSON. A longer one is quarantined when it is recorded and never sent. Default: 32 KiB.
+    /// Maximum bytes of one event as JSON. A longer event is moved to quarantine when it is recorded.
+    /// Default: 32 KiB.
     public var maximumEventBytes: Int
-    /// Events in quarantine; the oldest is thrown away for one more, counted and logged. Default: 1,000.
+    /// Events in quarantine. Beyond it, the oldest is deleted, counted and logged. Default: 1,000.
     public var maximumQuarantinedEvents: Int
-    /// Events that wait in memory for the disk. One more than that is dropped and counted. Default: 10,000.
+    /// Events that wait in memory for the disk. Further events are dropped and counted. Default: 10,000.
     public var maximumUnsavedEvents: Int
-    /// Bytes that wait in memory for the disk, about. Default: 16 MiB.
+    /// Approximate bytes that wait in memory for the disk. Default: 16 MiB.
     public var maximumUnsavedBytes: Int
 
     /// Makes limits.

@@ -1,12 +1,12 @@
 internal import Foundation
 
-/// The time by which the age of an event is measured: seconds since the queue file was made, without the time in which the
-/// device was off.
+/// The time that measures the age of events: seconds since the queue file was created, without the time in
+/// which the device was off.
 ///
-/// It follows the device's uptime. The device clock may jump, between two runs of the app too: an event that was recorded
-/// minutes ago would then look weeks old and be evicted.
+/// It follows the device's uptime. The device clock may jump, so that an event recorded minutes ago would
+/// look weeks old and be deleted.
 struct QueueTime {
-    /// The values that are kept in the file.
+    /// The values that are stored in the file.
     struct Saved {
         let seconds: Int64
         /// The device clock at that moment, in seconds since 1970. Only read by version 0.1.0.
@@ -20,7 +20,7 @@ struct QueueTime {
             return "\(text)-\(Self.checksum(text))"
         }
 
-        /// A time that a flipped bit has put into the future would make all events too old.
+        /// Detects damage. A time in the future, because of a flipped bit, would make all events too old.
         private static func checksum(_ text: some StringProtocol) -> String {
             String(CRC32.of(Array(text.utf8)[...]), radix: 16)
         }
@@ -38,7 +38,8 @@ struct QueueTime {
         guard let saved else { return }
         base = TimeInterval(saved.seconds)
         guard let uptime = saved.uptime.map({ TimeInterval($0) }) else { return }
-        // A smaller uptime: the device has restarted since. If it is larger in spite of that, the events look younger.
+        // A smaller uptime means that the device has restarted. If the uptime is larger after a restart,
+        // events appear younger.
         base += start >= uptime ? start - uptime : start
     }
 
@@ -54,7 +55,7 @@ struct QueueTime {
 }
 
 extension QueueTime.Saved {
-    /// Seconds that time can be added to.
+    /// The valid range, to which seconds can be added without overflow.
     private static let possible: ClosedRange<Int64> = 0...(1 << 52)
 
     // Nil for text of another form or with another checksum, such as from a damaged file.
@@ -70,7 +71,7 @@ extension QueueTime.Saved {
         else { return nil }
         var uptime: Int64?
         if parts.count == 3 {
-            // Version 0.1.0 reads two integers and ignores a word.
+            // Version 0.1.0 reads two integers and ignores the rest, such as a word.
             guard parts[2].utf8.first == UInt8(ascii: "u"), let number = Int64(parts[2].dropFirst()),
                 Self.possible.contains(number)
             else { return nil }

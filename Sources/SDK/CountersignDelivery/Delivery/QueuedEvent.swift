@@ -1,6 +1,6 @@
-/// A row of the queue, as it was rendered when it was recorded.
+/// An event of the queue, as it was rendered when it was recorded.
 package struct QueuedEvent: Sendable, Hashable {
-    /// Its place in the queue; never used twice.
+    /// The sequence number in the queue; never used twice.
     package let sequence: Int64
     package let messageID: String
     /// The user; nil if no user was set.

@@ -20,7 +20,8 @@ struct RenderedEvent {
         return event
     }
 
-    /// The event with `deviceID` instead of the provisional id, which is random and so occurs nowhere else.
+    /// The event with `deviceID` instead of the provisional id. That id is random, so it occurs only once in
+    /// the body.
     func withDeviceID(_ deviceID: String) -> RenderedEvent {
         guard let provisionalID, provisionalID != deviceID else { return self }
         let old = Array(provisionalID.utf8)

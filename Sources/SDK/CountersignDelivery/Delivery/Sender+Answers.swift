@@ -43,7 +43,7 @@ extension Sender {
         return conclude(batch, condemned, now: now, fraction: fraction)
     }
 
-    /// Goes on in smaller parts until one event is found that cannot be delivered.
+    /// Continues with smaller parts until the event that cannot be delivered is found.
     mutating func narrow(
         _ batch: UserBatch, _ cause: BatchBisection.Cause, _ problem: ServerAnswer.Explanation,
         now: TimeInterval, fraction: Double
@@ -60,7 +60,7 @@ extension Sender {
             fraction: fraction)
     }
 
-    /// Returns the event with its verdict if it is to be set aside, or nothing.
+    /// Returns the event with the reason if it must be moved to quarantine, or an empty outcome.
     private mutating func suspect(
         _ event: QueuedEvent, _ cause: BatchBisection.Cause, _ problem: ServerAnswer.Explanation,
         now: TimeInterval, fraction: Double
@@ -97,7 +97,7 @@ extension Sender {
     ) -> Consequence {
         let result = batch.result(.tokenProblem, verdict.reason)
         if users.isOutdated(batch.generation, of: batch.user) {
-            // A late answer about a token that has been replaced since says nothing about the new one.
+            // A late response about a replaced token says nothing about the new token.
             setAside()
             return Consequence(batch: result)
         }
@@ -108,13 +108,14 @@ extension Sender {
         }
         let problem = ServerAnswer.Explanation(verdict.reason, "the server rejected the token")
         if settings.hasTokenProvider, users[batch.user]?.failures == 0 {
-            // A server that always says 401 must not loop us.
+            // Only after the first rejection. A server that always answers 401 would cause an endless loop.
             users.change(batch.user) { $0.replaceToken(problem) }
             setAside()
         } else {
             let settings = settings
             users.change(batch.user) {
-                // A provider's tokens change on their own, and a process without sessions would never ask for another.
+                // The provider may return another token later, and a process without sessions would never ask
+                // again.
                 $0.park(
                     problem, retry: settings.authenticationRetry, pauses: !settings.hasTokenProvider,
                     serverDelay: retryAfter, now: now, fraction: fraction)

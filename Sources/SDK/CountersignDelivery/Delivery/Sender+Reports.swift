@@ -1,7 +1,7 @@
 internal import CountersignTransport
 internal import Foundation
 
-/// How actions went.
+/// Reports of the results of actions.
 extension Sender {
     // MARK: The queue
 
@@ -9,7 +9,7 @@ extension Sender {
         if !events.isEmpty {
             current = UserBatch(events: events)
         } else if let suspect = poisonEvents.suspects.first(where: { canTry($0) && $0.retryAt <= now }) {
-            // There is no other event to tell a bad one from a server that is down.
+            // Sends the suspect, because no other event can show whether the server is down.
             current = UserBatch(events: [suspect.event])
         } else {
             let (awaitsTokens, hasSuspects) = (awaitsTokens, !poisonEvents.suspects.isEmpty)
@@ -17,12 +17,12 @@ extension Sender {
         }
     }
 
-    /// The queue could not be read, or the lease not be renewed.
+    /// Reports that the queue could not be read or the lease could not be renewed.
     mutating func claimFailed(_ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double) {
         backOff(problem, serverDelay: nil, now: now, fraction: fraction)
     }
 
-    /// Another process is sending.
+    /// Reports that another process is sending.
     mutating func leased(until instant: TimeInterval) {
         current = nil
         breaker.wait(until: instant)
@@ -31,7 +31,8 @@ extension Sender {
 
     mutating func applied() { pendingOutcomes.applied() }
 
-    /// The queue could not be written: the server has the events, so they are not sent again before this is through.
+    /// Reports that the queue could not be written. The server has the events, so writing is retried before
+    /// anything is sent.
     mutating func applyFailed(_ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double) {
         pendingOutcomes.failed(settings.networkRetry, now: now, fraction: fraction)
         lastProblem = problem
@@ -45,7 +46,8 @@ extension Sender {
         users.authorized(user, generation: generation, provided: true)
     }
 
-    /// The token provider is asked; `tokenResolved` is to follow. Other users' events go on.
+    /// Reports that a call of the token provider has begun; `tokenResolved` follows. Events of other users
+    /// are sent meanwhile.
     mutating func authorizationPending() {
         guard let current else { return }
         users.change(current.user) { $0.tokenPending() }
@@ -70,7 +72,7 @@ extension Sender {
         return nil
     }
 
-    /// There is no credential to send with before `instant`, or if that is nil, before the app hands over another one.
+    /// Reports that there is no credential before `instant` or, if it is nil, before the app sets one.
     mutating func authorizationDeferred(
         _ problem: ServerAnswer.Explanation, until instant: TimeInterval?
     ) -> Consequence? {
@@ -82,14 +84,14 @@ extension Sender {
 
     // MARK: Requests
 
-    /// There was no answer.
+    /// Reports that there was no response.
     mutating func failed(
         _ error: HTTPTransportError, now: TimeInterval, fraction: Double
     ) -> Consequence? {
         guard let current else { return nil }
         let problem = ServerAnswer.Explanation(error.code.rawValue, error.detail)
         if error.code == .notPermitted {
-            // No stray answer can be the cause, so there is no early try.
+            // A single wrong response is not the cause, so there is no early retry.
             stop(
                 problem, serverDelay: settings.networkRetry.maximumServerDelay, now: now, fraction: fraction)
             return Consequence(batch: current.result(.configurationProblem, problem.code))
@@ -166,7 +168,7 @@ extension Sender {
         inRound { $0.end(.configurationProblem) }
     }
 
-    /// The events that are on their way stay where they are.
+    /// Leaves the events of the current batch in the queue.
     mutating func setAside(_ problem: ServerAnswer.Explanation? = nil) {
         if let problem { lastProblem = problem }
         poisonEvents.endSearch()

@@ -6,7 +6,7 @@ package import Foundation
 package struct ServerAnswer: Sendable, Equatable {
     /// The classes of answers.
     package enum Meaning: Sendable, Equatable {
-        /// The server has the events, except for `rejected`, which it will never take.
+        /// The server has the events, except for `rejected`, which it will never accept.
         case accepted(duplicates: Int, rejected: [Rejection], warning: TokenVerdict?)
         /// The server rejects the token. The events can be sent with another.
         case tokenProblem(TokenVerdict)
@@ -20,11 +20,11 @@ package struct ServerAnswer: Sendable, Equatable {
         case notUnderstood(Explanation)
         /// The settings of the app or the server must change before anything can be sent.
         case configurationProblem(Explanation)
-        /// Anything that may be different later.
+        /// A failure that may be temporary.
         case tryLater(Explanation)
     }
 
-    /// A code and words, both safe to log.
+    /// A code and a text, both safe to log.
     package struct Explanation: Sendable, Hashable {
         package let code: String
         package let reason: String
@@ -35,9 +35,9 @@ package struct ServerAnswer: Sendable, Equatable {
         }
     }
 
-    /// An event that the server will never take.
+    /// An event that the server will never accept.
     package struct Rejection: Sendable, Hashable {
-        /// Its place in the request, from 0.
+        /// The index of the event in the request, from 0.
         package let index: Int
         package let explanation: Explanation
 
@@ -62,9 +62,9 @@ package struct ServerAnswer: Sendable, Equatable {
     }
 
     package var meaning: Meaning
-    /// Seconds to wait before the next request, if the server asked for that.
+    /// Seconds to wait before the next request, if the server requested a delay.
     package var retryAfter: TimeInterval?
-    /// The same as an instant, where the answer does not say what time it is at the server.
+    /// The requested delay as an instant, if the response does not have the server's time.
     package var retryDate: Date?
     /// The server's clock at the time of the response; nil if a proxy may have sent it.
     package var serverTime: Date?
@@ -81,8 +81,8 @@ package struct ServerAnswer: Sendable, Equatable {
 }
 
 extension ServerAnswer {
-    /// Whether the answer may be a login page of the network or an error page of a proxy: HTML or XML, by its body or its
-    /// content type. For answers that a dialect has not recognised.
+    /// Whether a response that the dialect does not recognize may be a login page of the network or an error
+    /// page of a proxy: HTML or XML, by its body or content type.
     package static func isPage(_ response: TransportResponse) -> Bool {
         switch response.body.first(where: { $0 > 0x20 }) {
         case UInt8(ascii: "<"): true
@@ -93,7 +93,7 @@ extension ServerAnswer {
         }
     }
 
-    /// The meaning of an answer of 2xx that is not the dialect's.
+    /// The meaning of a 2xx response that the dialect does not recognize.
     package static func unexpected(_ response: TransportResponse) -> Meaning {
         if isPage(response) {
             return .tryLater(.init("page", "a page came back: a login page of the network?"))
@@ -109,8 +109,8 @@ extension ServerAnswer {
         return max(0, date.timeIntervalSince(serverTime))
     }
 
-    /// `Retry-After` as a date, for an answer without `Date` (RFC 9110, section 6.6.1, allows that to servers without a
-    /// clock and to caches).
+    /// `Retry-After` as a date, for a response without `Date`. RFC 9110, section 6.6.1, allows that to
+    /// servers without a clock and to caches.
     package static func retryDate(in response: TransportResponse) -> Date? {
         response.header("Retry-After").flatMap(Timestamp.date(fromHTTP:))
     }
@@ -120,8 +120,8 @@ extension ServerAnswer {
         response.header("Date").flatMap(Timestamp.date(fromHTTP:))
     }
 
-    /// The meaning of a status alone, where the body says nothing that the dialect knows. Returns nil for 2xx and 401:
-    /// only the dialect can say.
+    /// The meaning of a status if the dialect does not recognize the body. Returns nil for 2xx and 401, whose
+    /// meaning depends on the dialect.
     package static func meaning(ofStatus status: Int, explanation: Explanation) -> Meaning? {
         switch status {
         case 200..<300, 401: nil

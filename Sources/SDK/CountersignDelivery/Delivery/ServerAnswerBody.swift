@@ -3,13 +3,13 @@ package import Foundation
 
 /// The members of a server's response that the SDK reads, in any dialect.
 package struct ServerAnswerBody: Sendable {
-    /// An event that the server did not take.
+    /// An event that the server rejected.
     package struct Rejection: Decodable, Sendable {
         package let index: Int
         let code: String
         let reason: String?
 
-        /// The same about another place.
+        /// The same rejection with another index.
         package func moved(to index: Int) -> Rejection {
             Rejection(index: index, code: code, reason: reason)
         }
@@ -69,7 +69,7 @@ package struct ServerAnswerBody: Sendable {
         return answer
     }
 
-    /// The server's clock, if the body says it.
+    /// The server's time, if the body has it.
     package var serverTime: Date? {
         members.authError?.serverTime
     }
@@ -94,7 +94,7 @@ package struct ServerAnswerBody: Sendable {
         return success(self) ?? ServerAnswer.unexpected(response)
     }
 
-    /// Events that the server has taken, if the numbers add up.
+    /// The number of events that the server has accepted, if the numbers add up.
     package func accepted(
         count: Int, duplicates: Int, rejected: [Rejection], eventCount: Int
     ) -> ServerAnswer.Meaning? {

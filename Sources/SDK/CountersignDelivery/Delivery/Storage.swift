@@ -2,13 +2,13 @@ internal import CountersignSQLite
 internal import CountersignTransport
 internal import Foundation
 
-/// Two serial threads: one for the queue file, and one for the token store and for users who have logged out. So a busy queue
-/// file does not delay tokens.
+/// Two serial threads: one for the queue file, and one for tokens and logged-out users. So a busy queue file
+/// does not delay tokens.
 ///
 /// `@unchecked Sendable`: all `var`s are only used on `queue`, which is serial.
 package final class Storage: @unchecked Sendable {
-    /// The size of a file that is emptied on a full disk, so that delivered events can be deleted: a transaction that deletes
-    /// needs space for its journal.
+    /// The size of the reserve, a file that is emptied on a full disk. Its space is used by the journal of
+    /// transactions that delete delivered events.
     static let reserveBytes = 256 << 10
     /// Bytes of events in one checkpoint while only the reserve has space for them.
     private static let partBytes = 48 << 10
@@ -25,7 +25,7 @@ package final class Storage: @unchecked Sendable {
     package let holder = LeaseOwner()
     private let queue: DispatchQueue
     private let credentials = DispatchQueue(label: "countersign.credentials", qos: .utility)
-    /// The tokens on their way into the store.
+    /// The tokens that are being stored.
     private let savingTokens = DispatchGroup()
     private let isOnThread = DispatchSpecificKey<Bool>()
     private let limits: QueueLimits
@@ -77,8 +77,8 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` on the thread for credentials, after everything that was handed over before. If it stores a token that comes
-    /// with events, `isToken`, `waitForTokens()` waits for it.
+    /// Runs `body` on the thread for credentials, after all earlier work. With `isToken`, for a token that
+    /// belongs to events, `waitForTokens()` waits for it.
     func submitCredentials(isToken: Bool = false, _ body: @escaping @Sendable (Storage) -> Void) {
         let group = isToken ? savingTokens : nil
         group?.enter()
@@ -88,7 +88,7 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Returns when the tokens that were handed over before the call are stored or cannot be stored, after 5 s at most.
+    /// Returns when the tokens submitted before the call are stored or have failed, after 5 s at most.
     func waitForTokens() {
         _ = savingTokens.wait(timeout: .now() + .seconds(5))
     }
@@ -103,13 +103,13 @@ package final class Storage: @unchecked Sendable {
         submit { $0.checkpointLog = body }
     }
 
-    /// Runs `body` on the storage thread, after everything that was handed over before.
+    /// Runs `body` on the storage thread, after all earlier work.
     package func submit(_ body: @escaping @Sendable (Storage) -> Void) {
         queue.async { body(self) }
     }
 
-    /// Runs `body` on the storage thread with the open queue. Throws what `body` throws, or why the file cannot be
-    /// opened.
+    /// Runs `body` on the storage thread with the open queue. Throws the error of `body` or of opening the
+    /// file.
     func perform<Result: Sendable>(
         usesReserve: Bool = false, _ body: @escaping @Sendable (EventQueue) throws -> Result
     ) async throws -> Result {
@@ -261,9 +261,10 @@ package final class Storage: @unchecked Sendable {
 
     // MARK: Deleting what was delivered
 
-    /// Deletes delivered events from the queue file, with the events that earlier calls could not delete. On the storage thread.
+    /// Deletes delivered events from the queue file, with the events that earlier calls could not delete. On
+    /// the storage thread.
     ///
-    /// If the disk is too full to delete them, remembers the events as delivered so that sending can
+    /// If the disk is too full to delete them, marks the events as delivered in memory, so that sending can
     /// continue. After a restart they are sent again, and the server drops them as duplicates. Returns how
     /// many events were removed from quarantine to make space.
     func apply(_ outcome: DeliveryOutcome) throws -> Int {
@@ -328,9 +329,9 @@ package final class Storage: @unchecked Sendable {
 
     // MARK: Opting out
 
-    /// True if the person has opted out of recording.
+    /// Whether the user has opted out of recording.
     ///
-    /// This is a separate file, so that no damage to the queue can undo it.
+    /// Stored in a separate file, so that damage to the queue cannot undo it.
     package var hasOptedOut: Bool { FileManager.default.fileExists(atPath: optOutPath) }
 
     /// Only on the storage thread or the writer's thread.
@@ -373,10 +374,11 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` while the space of the reserve is free, and restores the reserve as far as there is room for it. Throws
-    /// `error` if there is no reserve. Only on the storage thread.
+    /// Runs `body` while the space of the reserve is free, then restores the reserve as far as the disk has
+    /// space. Throws `error` if there is no reserve. Only on the storage thread.
     ///
-    /// The reserve is emptied and not deleted, so that the recorders of all processes see that it is to be restored first.
+    /// The reserve is emptied and not deleted, so that the recorders of all processes see that it must be
+    /// restored first.
     private func usingReserve<Result>(
         after error: SQLiteError, _ body: () throws -> Result
     ) throws -> Result {

@@ -78,7 +78,7 @@ struct UserBackoffs {
         resumption = Resumption()
     }
 
-    /// Returns true if events of this user may go at once that had to wait.
+    /// Returns true if waiting events of this user can be sent at once.
     mutating func tokenChanged(for user: UserKey, generation: Int, now: TimeInterval) -> Bool {
         generations[user] = generation
         guard all[user] != nil else { return false }

@@ -4,7 +4,7 @@ public import Foundation
 
 /// The state of a client at one time, for debugging.
 ///
-/// Its description is a text of some lines. It has no token and nothing of an event in it, but it names the user.
+/// The description has several lines. It names the user, but contains no token and no content of events.
 public struct CountersignInspection: Sendable, CustomStringConvertible {
     /// The time of the inspection.
     public let time: Date

@@ -1,7 +1,7 @@
 #if canImport(SwiftUI)
     public import SwiftUI
 
-    /// Shows what a client does, renewed each second: for builds that go to no customer.
+    /// Shows the state of a client, updated each second. For builds that are not shipped.
     public struct CountersignInspectorView: View {
         private let inspector: CountersignInspector
         @State private var text = ""

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Keeps the system from suspending the process until `end()`, or until the system's patience is over.
+/// Keeps the system from suspending the process until `end()`, or until the system's time limit.
 final class BackgroundAssertion: Sendable {
     /// Same signature as `ProcessInfo.performExpiringActivity(withReason:using:)`. Calls the closure on its
     /// own thread and keeps the process running until it returns. Calls it with true when time expires, or

@@ -1,18 +1,18 @@
 package import Foundation
 
-/// An advisory lock around reading, changing and replacing a file, so that no process overwrites the change of another. The system
-/// releases the lock of a process that ends.
+/// An advisory lock for reading, changing and replacing a file, so that no process overwrites the change of
+/// another. The system releases the lock of a process that ends.
 ///
-/// A process that is stopped keeps its lock. After `limit` another process removes the lock file and locks a new one. The
-/// former holder learns that from `Held.check()` when it goes on, and starts again.
+/// A suspended process keeps its lock. After `limit` another process removes the lock file and locks a new
+/// one. The former holder detects that with `Held.check()` and starts again.
 package enum FileLock {
     /// A lock that another process may have taken over.
     package struct Held {
         fileprivate let path: String
-        /// Negative where there can be no lock.
+        /// Negative if locks are not available.
         fileprivate let descriptor: Int32
 
-        /// Throws if another process has taken the lock over. To be called directly before each change.
+        /// Throws if another process has taken over the lock. Call it directly before each change.
         package func check() throws {
             guard descriptor < 0 || FileLock.isInPlace(descriptor, path) else { throw Lost() }
         }
@@ -29,14 +29,14 @@ package enum FileLock {
 
     /// Seconds to wait for another process.
     package static let limit: TimeInterval = 3
-    /// How often the work starts again after its lock was lost.
+    /// The maximum number of attempts, if the lock is lost.
     private static let attempts = 3
 
-    /// Runs `body` with the lock, a file at `path` of its own. Its directory is made if it is missing. `body` runs again if
-    /// the lock was lost.
+    /// Runs `body` with the lock, which is a separate file at `path`. Creates a missing directory. Runs
+    /// `body` again if the lock was lost.
     ///
-    /// Without a lock, such as on a full disk or a file system that has no locks, `body` still runs, because usually only one
-    /// process uses the file.
+    /// Also runs `body` if locks are not available, such as on a full disk, because usually only one process
+    /// uses the file.
     package static func withLock<Result>(
         at path: String, limit: TimeInterval = limit, _ body: (Held) throws -> Result
     ) throws -> Result {
@@ -57,7 +57,8 @@ package enum FileLock {
 
     private static func acquire(_ path: String, limit: TimeInterval) -> Held {
         while true {
-            // Counted in pauses, because this process may be stopped too. Each lock file has its own limit.
+            // Counts pauses instead of time, because this process may be suspended too. Each lock file has
+            // its own limit.
             var waited: TimeInterval = 0
             var pause: TimeInterval = 0.001
             let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

@@ -5,7 +5,7 @@ internal import Foundation
 /// New files inherit the attributes of their directory, which may have been created with other attributes.
 /// So they are set whenever the queue is opened.
 enum FileProtection {
-    /// Files that say themselves when they can be read.
+    /// Files that set their own protection class.
     private static func isException(_ name: String) -> Bool { name == "user.json" || name.hasPrefix("user-") }
 
     /// Sets the attributes of the directory and its files. Failures are retried at the next call.
@@ -25,7 +25,7 @@ enum FileProtection {
     private static func set(_ mode: Int, _ path: String) {
         var attributes: [FileAttributeKey: Any] = [.posixPermissions: mode]
         #if os(iOS)
-            // In the background too, from the first unlock on.
+            // Readable from the first unlock on, also in the background.
             attributes[.protectionKey] = FileProtectionType.completeUntilFirstUserAuthentication
         #endif
         try? FileManager.default.setAttributes(attributes, ofItemAtPath: path)

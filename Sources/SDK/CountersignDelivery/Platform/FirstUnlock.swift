@@ -1,17 +1,17 @@
 package import CountersignTransport
 package import Foundation
 
-/// Waits for a device's first unlock after its start, before which no file and no key of ours can be read.
+/// Waits for a device's first unlock after its start. Before it, the SDK's files and keys cannot be read.
 ///
-/// The system may start an app before that, such as for a location.
+/// The system may start an app before the first unlock, such as for a location.
 package enum FirstUnlock {
     /// Named by its text, so that no UI framework is linked.
     static let notification = Notification.Name("UIApplicationProtectedDataDidBecomeAvailable")
-    /// Seconds between two looks: they double from one up to this.
+    /// The longest pause between two checks, in seconds. Pauses begin with one second and double.
     private static let longestPause: TimeInterval = 60
 
-    /// Returns when `isReady` has said yes: it is asked at once, whenever the system says that protected data can be read, and
-    /// after pauses.
+    /// Returns when `isReady` returns true. Calls it at once, after each notification that protected data is
+    /// available, and after pauses.
     package static func wait(
         clock: any ClientClock, center: NotificationCenter = .default,
         until isReady: @Sendable () async -> Bool
@@ -46,7 +46,7 @@ package enum FirstUnlock {
         }
     }
 
-    /// False for a file that is there and that the system does not open yet.
+    /// False for an existing file that the system does not open yet.
     static func canOpen(_ path: String) -> Bool {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return !mustWait(after: errno) }
@@ -54,6 +54,6 @@ package enum FirstUnlock {
         return true
     }
 
-    /// `EPERM`, unlike a missing permission, which is `EACCES`, and goes away with the first unlock.
+    /// True for `EPERM`, which the first unlock resolves. A missing permission is `EACCES`.
     static func mustWait(after error: Int32) -> Bool { error == EPERM }
 }

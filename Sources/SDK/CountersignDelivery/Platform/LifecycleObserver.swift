@@ -1,7 +1,7 @@
 internal import Foundation
 
-/// Hears when the app, or the app that an extension runs in, comes and goes, where apps do (not on macOS). The notifications
-/// are named by their text, so that no UI framework is linked.
+/// Observes when the app, or the app of an extension, enters the foreground or background (not on macOS).
+/// Uses the texts of the notifications' names, so that no UI framework is linked.
 final class LifecycleObserver: Sendable {
     private let observation: Observation
 
@@ -13,7 +13,7 @@ final class LifecycleObserver: Sendable {
             of: [
                 Notification.Name("UIApplicationDidEnterBackgroundNotification"): background,
                 Notification.Name("UIApplicationWillEnterForegroundNotification"): foreground,
-                // Said at each start, as the one before is not.
+                // Posted at each start, unlike the notification for the foreground.
                 Notification.Name("UIApplicationDidBecomeActiveNotification"): active,
                 Notification.Name("NSExtensionHostDidEnterBackgroundNotification"): background,
                 Notification.Name("NSExtensionHostWillEnterForegroundNotification"): foreground,

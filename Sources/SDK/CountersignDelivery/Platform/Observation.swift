@@ -1,9 +1,9 @@
 internal import Foundation
 
-/// Hears notifications until it ends.
+/// Observes notifications until it is released.
 final class Observation: Sendable {
     private let center: NotificationCenter
-    // Only handed back to the notification center.
+    // Only passed to the notification center.
     nonisolated(unsafe) private let tokens: [any NSObjectProtocol]
 
     init(of bodies: [Notification.Name: @Sendable () -> Void], center: NotificationCenter) {

@@ -1,7 +1,8 @@
 internal import CountersignCore
 internal import Foundation
 
-/// When a session ends: the app has been in the background for longer than the time-out, another user came, or the app said so.
+/// Tracks the app session. It ends after a time-out in the background, when the user changes, or when the app
+/// ends it.
 struct SessionTracker {
     private enum AppState {
         /// No notification has arrived yet. After a start in the background, the foreground notification
@@ -11,13 +12,13 @@ struct SessionTracker {
         case background(since: TimeInterval)
     }
 
-    /// A session that is over.
+    /// A session that has ended.
     struct Ended: Equatable, Sendable {
         /// Seconds from its begin to its end.
         let duration: TimeInterval
     }
 
-    /// Seconds in the background that a session survives.
+    /// Seconds in the background after which the session ends.
     let timeout: TimeInterval
     private(set) var id: String
     private var appState: AppState
@@ -35,14 +36,13 @@ struct SessionTracker {
     mutating func end(uptime: TimeInterval) -> Ended? {
         guard let begun else { return nil }
         self.begun = nil
-        // Time in the background is not the session's.
+        // Time in the background does not count.
         var end = uptime
         if case .background(let instant) = appState { end = max(begun, instant) }
         return Ended(duration: end - begun)
     }
 
-    /// A session that begins while the app is in the background has begun there. Returns the session that this one
-    /// ends.
+    /// Begins a session, also while the app is in the background. Returns the session that ends.
     mutating func begin(now: Date, uptime: TimeInterval) -> Ended? {
         let ended = end(uptime: uptime)
         id = UUIDv7.make(at: now)

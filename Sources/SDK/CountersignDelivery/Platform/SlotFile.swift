@@ -2,19 +2,19 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
-/// A small value in a file of two slots that are overwritten in turn.
+/// A small value in a file with two slots, which are overwritten in turn.
 ///
-/// A write takes microseconds and, once the file exists, no space on the disk. It survives the end of the process, and after
-/// `synchronize()` a power failure. A slot that was cut by a power failure makes the whole value unreadable: the older slot is
-/// out of date then.
+/// A write takes microseconds, and no disk space once the file exists. It survives the end of the process,
+/// and after `synchronize()` a power failure. If a power failure has damaged the newest slot, the value is
+/// unreadable, because the older slot is outdated.
 ///
 /// Several processes may write to one file; the last write counts. Each method may be called on any thread.
 package final class SlotFile: Sendable {
     package enum Content: Equatable {
         case missing
-        /// There is a file, and the system does not open it now.
+        /// The file exists, but the system does not open it now.
         case inaccessible
-        /// The last value is not known.
+        /// The last value is unknown.
         case unreadable
         case value([UInt8])
     }
@@ -26,7 +26,7 @@ package final class SlotFile: Sendable {
         let stamp: UInt64
         let value: [UInt8]
 
-        /// Returns nil for bytes that no write has left; `isUnused` for a slot that was never written.
+        /// Returns nil for damaged bytes. `isUnused` is true for a slot that was never written.
         static func read(_ bytes: ArraySlice<UInt8>) -> (slot: Slot?, isUnused: Bool) {
             func integer(_ index: Int) -> UInt64 {
                 let start = bytes.startIndex + 8 * index
@@ -61,7 +61,8 @@ package final class SlotFile: Sendable {
         /// The number of writes so far that are not durable.
         var unsynchronized = 0
         var mustSyncDirectory = false
-        /// The value to write again after a flush that failed, because the system drops pages that it could not write.
+        /// The value to write again after a failed flush, because the system drops pages that it could not
+        /// write.
         var lost: [UInt8]?
         var last: [UInt8] = []
     }
@@ -89,8 +90,8 @@ package final class SlotFile: Sendable {
         return .value(newest.value)
     }
 
-    /// Puts a value in the place of the last one; nil for none, which makes no file. After a failure the value is unreadable,
-    /// or the file is gone.
+    /// Replaces the value; nil removes it and creates no file. After a failure the value is unreadable or the
+    /// file is missing.
     package func write(_ value: [UInt8]?) throws {
         try state.withLock { state in
             do {
@@ -117,7 +118,7 @@ package final class SlotFile: Sendable {
             slots.allSatisfy({ $0.slot != nil || $0.isUnused })
         {
             let index = stamps[0] <= stamps[1] ? 0 : 1
-            // Whole, so that nothing stays of a longer value.
+            // Overwrites the whole slot, so that no part of a longer value remains.
             let rest = [UInt8](repeating: 0, count: size / 2 - slot.count)
             try Self.write(slot + rest, to: file, at: index * size / 2, path)
         } else {
@@ -128,10 +129,10 @@ package final class SlotFile: Sendable {
         state.last = value
     }
 
-    /// Makes durable what was written before the call, by a call of `makeDurable` for the file.
+    /// Makes earlier writes durable by calling `makeDurable` for the file.
     package func synchronize(by makeDurable: (_ descriptor: Int32) -> Bool) throws {
         let (file, count, mustSyncDirectory) = try state.withLock { state in
-            // A flush that has failed once would succeed without what it has lost.
+            // After a failed flush, the next one succeeds without the lost pages. So write the value again.
             if let lost = state.lost {
                 try write(lost, &state)
                 state.lost = nil
@@ -164,7 +165,7 @@ package final class SlotFile: Sendable {
         }
     }
 
-    /// Erases the value before the last one.
+    /// Erases the older slot.
     private func removeOlder(_ file: File) {
         guard let slots = Self.slots(file), let size = Self.size(file), slots.count == 2,
             let first = slots[0].slot, let second = slots[1].slot
@@ -195,7 +196,7 @@ package final class SlotFile: Sendable {
         guard descriptor >= 0 else { throw Self.error("open", path) }
         let file = File(descriptor)
         do {
-            // Twice as much as is needed, so that the next value has room too.
+            // Twice the needed size, so that a longer value fits later.
             var size = Self.smallestSlot
             while size < slot.count { size *= 2 }
             let empty = [UInt8](repeating: 0, count: 2 * size - slot.count)

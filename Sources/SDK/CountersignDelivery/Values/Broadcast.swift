@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// Gives each value to one closure and to any number of streams.
+/// Passes each value to one closure and to any number of streams.
 package final class Broadcast<Value: Sendable>: Sendable {
     private struct State {
         var handler: (@Sendable (Value) -> Void)?
@@ -21,7 +21,7 @@ package final class Broadcast<Value: Sendable>: Sendable {
         for stream in streams { stream.yield(value) }
     }
 
-    /// Forgets the last value if it is like this, so that late subscribers do not get it.
+    /// Clears the last value if it matches, so that late subscribers do not get it.
     func forget(where matches: (Value) -> Bool) {
         state.withLock { state in
             if let last = state.last, matches(last) { state.last = nil }

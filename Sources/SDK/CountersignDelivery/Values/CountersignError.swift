@@ -23,7 +23,7 @@ public struct CountersignError: Error, Sendable, CustomStringConvertible {
         public static let tooManyUnsaved = Code(rawValue: "too_many_unsaved")
         /// The event is longer than `QueueLimits.maximumEventBytes`. It is kept in quarantine and never sent.
         public static let eventTooLarge = Code(rawValue: "event_too_large")
-        /// The client records nothing: the person has opted out.
+        /// The user has opted out, so the client records nothing.
         public static let optedOut = Code(rawValue: "opted_out")
         /// The queue file cannot be read or written now; `detail` says why. Try again later.
         public static let storageFailed = Code(rawValue: "storage_failed")
@@ -33,7 +33,7 @@ public struct CountersignError: Error, Sendable, CustomStringConvertible {
 
     /// The error code.
     public let code: Code
-    /// More about it, such as the server's words: safe to log.
+    /// Details, such as the server's message. Safe to log.
     public let detail: String
     /// The status of the server's response; nil without a response.
     public let status: Int?
@@ -41,7 +41,7 @@ public struct CountersignError: Error, Sendable, CustomStringConvertible {
     public let authCode: AuthErrorCode?
     /// The server's requested delay in seconds; nil if it did not request any.
     public let retryAfter: TimeInterval?
-    /// Which request failed, as a word.
+    /// The name of the failed request.
     package let request: String?
     /// The owner of the affected records.
     package let owner: String?
@@ -67,7 +67,7 @@ public struct CountersignError: Error, Sendable, CustomStringConvertible {
     /// True if the same call may succeed later although nothing else has changed.
     public var isWorthRetrying: Bool { Self.passing.contains(code.rawValue) }
 
-    /// Codes of all clients, by their words.
+    /// The codes of temporary errors of all clients.
     private static let passing: Set = [
         "network_connection", "not_stored", "not_understood", "provider_busy", "provider_failed",
         "provider_timed_out", "server_failed", "storage_failed", "sync_in_progress", "too_many_unsaved",

@@ -4,18 +4,18 @@ internal import Foundation
     internal import os
 #endif
 
-/// Where the SDK's log lines go. Without one the SDK logs nothing.
+/// Receives the SDK's log lines. Without a log the SDK logs nothing.
 ///
-/// A line is a constant text and values. Neither is made before `isEnabled` has said yes, and no value is ever a token, a
-/// key or the content of an event.
+/// A line consists of a constant text and values, which are created only if `isEnabled` returns true. Values
+/// never contain a token, a key or the content of an event.
 public struct CountersignLog: Sendable {
-    /// How much a line matters.
+    /// The severity of a line.
     public enum Level: Int, Sendable, Comparable, CaseIterable {
         /// Normal operation.
         case debug
         /// Information for operators.
         case info
-        /// Something was lost or goes wrong again and again.
+        /// Data was lost, or a failure repeats.
         case warning
 
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
@@ -70,7 +70,7 @@ public struct CountersignLog: Sendable {
         sink(level, "\(message)", values())
     }
 
-    /// For the few lines whose words a vendor's documentation gives and that have a name in them.
+    /// Writes a line with a variable text, for texts of a vendor's documentation that contain a name.
     package func write(_ level: Level, _ message: String, _ values: [String: String]) {
         guard isEnabled(level) else { return }
         sink(level, message, values)

@@ -1,4 +1,4 @@
-/// Tells the first occurrence of something from later ones, so that the log has one warning for each kind of failure.
+/// Detects first occurrences, so that the log has one warning for each kind of failure.
 package struct FirstOccurrences<Key: Hashable & Sendable>: Sendable {
     /// Beyond this all keys are dropped, and count as new again.
     private static var capacity: Int { 256 }

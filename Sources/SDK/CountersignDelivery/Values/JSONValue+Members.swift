@@ -10,7 +10,7 @@ extension JSONValue {
         if case .string(let text) = self { text } else { nil }
     }
 
-    /// A number of either kind.
+    /// An integer or a fraction.
     package var double: Double? {
         switch self {
         case .integer(let number): Double(number)
@@ -34,7 +34,7 @@ extension JSONValue {
         }
     }
 
-    /// True and false, also as 1 and 0 or as text.
+    /// A boolean, also as 1 and 0 or as text.
     package var bool: Bool? {
         switch self {
         case .bool(let value): value

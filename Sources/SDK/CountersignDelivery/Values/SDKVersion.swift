@@ -1,4 +1,4 @@
-/// The version that the SDK names itself by.
+/// The version of the SDK in requests and logs.
 package enum SDKVersion {
     package static let current = countersignVersion
 }

@@ -1,13 +1,14 @@
 internal import CountersignCore
 package import Foundation
 
-/// Instants as text, without a formatter object: one is made for each recorded event.
+/// Writes and reads instants as text. Does not use a formatter, because it runs for each recorded event.
 package enum Timestamp {
-    /// `2026-01-31T23:59:59.999Z` (RFC 3339), to the nearest millisecond, appended to `output`.
+    /// Appends a time such as `2026-01-31T23:59:59.999Z` (RFC 3339) to `output`, rounded to milliseconds.
     ///
-    /// Instants outside of the years 0 to 9999 are written as the nearest one inside.
+    /// Instants outside of the years 0 to 9999 are written as the nearest valid one.
     package static func write(_ date: Date, to output: inout [UInt8]) {
-        // Rounded down, a whole number of milliseconds could lose one: a `Date` is a binary fraction of seconds.
+        // Rounds to the nearest, because a `Date` is a binary fraction of seconds. Rounding down could lose a
+        // millisecond.
         let range = RFC3339.instants
         let milliseconds = min(max(Milliseconds(date).count, range.lowerBound), range.upperBound - 1)
         RFC3339.write(milliseconds: milliseconds, to: &output)

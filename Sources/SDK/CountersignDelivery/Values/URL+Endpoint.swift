@@ -1,7 +1,7 @@
 package import Foundation
 
 extension URL {
-    /// The reason why this cannot be a server's base URL, such as `has a query`; nil if it can.
+    /// The reason why the URL is not valid as a server's base URL, such as `has a query`; nil if it is valid.
     package var endpointProblem: String? {
         switch scheme?.lowercased() {
         case "http", "https": break

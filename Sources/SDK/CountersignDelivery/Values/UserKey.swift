@@ -1,7 +1,7 @@
 /// A user id as a key; nil without a user.
 ///
-/// Equal means equal bytes. `String ==` would take two ids that differ only in their Unicode form for one, and send the
-/// events of one user under the token of the other.
+/// Compares by bytes. For `String ==`, two ids in different Unicode forms can be equal, so events of one user
+/// would be sent under another user's token.
 package struct UserKey: Hashable, Sendable {
     package let userID: String?
 
@@ -9,7 +9,7 @@ package struct UserKey: Hashable, Sendable {
         self.userID = userID
     }
 
-    /// As it stands in the queue file.
+    /// The value of the column in the queue file.
     var column: String { userID ?? "" }
 
     init(column: String) {
