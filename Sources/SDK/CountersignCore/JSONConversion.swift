@@ -13,7 +13,7 @@ final class JSONConversion {
         self.onUnsupported = onUnsupported
     }
 
-    /// `levels`: how many levels of arrays and objects the value may have; null replaces a deeper one.
+    /// Converts a value. Null replaces arrays and objects that are nested more than `levels` deep.
     func json(_ value: Any, levels: Int) -> JSONValue? {
         room -= 1
         guard room >= 0 else { return .null }
@@ -50,7 +50,7 @@ final class JSONConversion {
         }
         defer { if type(of: value) is AnyClass { path.removeLast() } }
         let encoder = JSONValueEncoder(conversion: self, levels: levels - 1)
-        // An error of the app's own code must not cost the event.
+        // Errors of the app's own code become null, so that the event is not lost.
         do { try value.encode(to: encoder) } catch { return .null }
         return encoder.part.json
     }
@@ -63,7 +63,7 @@ final class JSONConversion {
         case let value as any StringProtocol: return .string(String(value))
         case let value as Character: return .string(String(value))
         #if canImport(ObjectiveC)
-            // Every number from Objective-C can be read as a Bool, so its own type has to be asked.
+            // Swift converts any number of Objective-C to `Bool`, so compare the type.
             case let value as NSNumber where CFGetTypeID(value) == CFBooleanGetTypeID():
                 return .bool(value.boolValue)
         #endif

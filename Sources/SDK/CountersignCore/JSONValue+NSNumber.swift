@@ -34,7 +34,7 @@ extension JSONValue {
 
     /// The shortest digits that give the same number; null if the number is not finite.
     init(float: some BinaryFloatingPoint) {
-        // By way of text: as a `Double`, the `Float` 0.1 has other digits.
+        // Converts through text, because the `Float` 0.1 has other digits as a `Double`.
         let number = (float as? Double) ?? Double("\(float)")
         self = number.flatMap { $0.isFinite ? .number($0) : nil } ?? .null
     }

@@ -2,14 +2,15 @@ package import Foundation
 
 /// Time-ordered identifiers (RFC 9562, section 5.7).
 ///
-/// Ids of one process sort in the order in which they were made, also within one millisecond and when the clock is
-/// set back: the 12 bits after the time count on, and the time never goes backwards (RFC 9562, section 6.2, method 1).
-/// They are hard to guess, not impossible: they name things and are no secrets.
+/// Ids of one process ascend, also within one millisecond and when the clock is set back. The 12 bits after
+/// the time are a counter, and the time never goes backwards (RFC 9562, section 6.2, method 1). Ids are not
+/// secrets, because they can be guessed with effort.
 package enum UUIDv7 {
     private struct Last {
         var milliseconds: UInt64 = 0
         var counter: UInt16 = 0
-        /// SplitMix64, seeded by the system for every 64 ids: each value of the system's own costs a system call.
+        /// SplitMix64, seeded by the system for every 64 ids, because each random number of the system costs
+        /// a system call.
         var state: UInt64 = 0
         var left = 0
 

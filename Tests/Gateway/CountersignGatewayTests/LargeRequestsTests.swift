@@ -195,8 +195,8 @@ struct LargeRequestsTests {
         #expect(detached.body == [1, 2])
     }
 
-    /// To compare or hash a text takes time that grows with the square of a run of combining marks. Each of these would
-    /// take a minute, if anything compared it.
+    /// Swift compares and hashes a run of combining marks in quadratic time. Each of these texts would take a
+    /// minute.
     @Test(arguments: [
         ("/v1/batch", #"{"writeKey":"¤","batch":[]}"#),
         (

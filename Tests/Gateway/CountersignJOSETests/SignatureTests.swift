@@ -85,7 +85,8 @@ struct SignatureTests {
         #expect(matched(token, [TestKeys.ed]) == "0")
     }
 
-    /// OpenSSL 3.0 goes on verifying with the first key when an `EVP_MD_CTX` is initialised again with another.
+    /// If an `EVP_MD_CTX` is initialized again with another key, OpenSSL 3.0 still verifies with the first
+    /// one.
     @Test func noContextServesTwoKeys() throws {
         for (mine, other) in [(TestKeys.rsa, TestKeys.otherRSA), (TestKeys.ec, TestKeys.otherEC)] {
             let forMine = try mine.sign(claims: ["exp": 1])

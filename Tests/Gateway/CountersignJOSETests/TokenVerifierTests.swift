@@ -45,7 +45,8 @@ struct TokenVerifierTests {
     }
 
     @Test func row2StrayBitsInAnyPart() throws {
-        // Each last character stands for two or four bits only; the next letter has the same bits and one more.
+        // The last character of each part encodes two or four bits. The next letter has the same bits and one
+        // unused bit.
         let good = Case(claims: #"{"sub":"user-1","exp":1800000600}"#, signer: TestKeys.rsa)
         let parts = try good.token.split(separator: ".").map(String.init)
         for index in 0..<3 {

@@ -204,7 +204,8 @@ struct SignInTests {
     @Test func inventedNamesAndPlacesEndNoBlock() {
         let throttle = SignInThrottle()
         for _ in 1...5 { _ = throttle.begin(name: "ada", address: "192.0.2.1", at: 0) }
-        // Each counts for its name, its place and both, so they are more than the 10,000 that there is room for.
+        // Each attempt has three counters: for its name, its address and both. So the limit of 10,000
+        // counters is exceeded.
         for number in 1...4_000 {
             _ = throttle.begin(
                 name: "user-\(number)", address: "2001:db8:\(String(number, radix: 16))::1", at: 1)

@@ -53,7 +53,8 @@ extension PostgreSQLTests {
             }
         }
 
-        /// A class whose initializer throws once all is set runs its `deinit`: ended twice, the process would crash.
+        /// If an initializer throws after all properties are set, `deinit` runs. Closing the connection twice
+        /// would crash.
         @Test func aConnectionWhoseFirstStatementFailsIsEndedOnce() throws {
             try TestDatabase.use(migrated: false) { database in
                 var settings = database.settings

@@ -128,7 +128,8 @@ extension PostgreSQLTests {
             }
         }
 
-        /// Eight workers of two gateways ask at once, again and again: each event is given once, each user's in their order.
+        /// Eight workers poll two gateways concurrently. Each event is leased once, and each user's events in
+        /// order.
         @Test func workersOfTwoGatewaysNeverGetTheSameEvents() throws {
             try use { bench, _, _ in
                 _ = try bench.one.create(bench.id, EventConsumerSettings(partitions: 4), from: .start)

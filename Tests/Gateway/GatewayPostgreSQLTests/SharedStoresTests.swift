@@ -108,7 +108,8 @@ extension PostgreSQLTests {
             }
         }
 
-        /// Gateways that share a folder and start at once: one makes the file and the keys between two looks of another.
+        /// Two gateways with one folder start at the same time. One creates the file and the keys while the
+        /// other looks for them.
         @Test func aFileThatIsMadeMeanwhileIsTaken() throws {
             struct Meanwhile: SQLReader {
                 let secrets: any SQLReader

@@ -2,7 +2,7 @@ import CountersignGatewayTesting
 package import Testing
 
 extension Trait where Self == ConditionTrait {
-    /// Leaves a test out where the suite runs on PostgreSQL: it is about SQLite's files, or about a class that nothing else uses.
+    /// Skips a test on PostgreSQL, for tests of SQLite's files or of classes that only SQLite uses.
     package static func onSQLite(_ why: String) -> Self {
         .enabled(if: TestEngine.standard == .sqlite, "about SQLite: \(why)")
     }

@@ -54,7 +54,8 @@ struct SessionTests {
         }
     }
 
-    /// Afterwards the context may be gone. A log line that says why a client cannot be opened is such an event.
+    /// The log line with the reason comes before the call returns, because the context may be freed
+    /// afterwards.
     @Test func eventsOfAClientThatCannotBeOpenedComeBeforeTheCallReturns() {
         let heard = Lock([String]())
         final class Box {

@@ -6,8 +6,8 @@
 
     @testable import CountersignSQLite
 
-    /// Counts how often the directory of a database's journal is flushed: by `KeptJournal` when a journal is opened that may be new, and by
-    /// SQLite when that journal is flushed.
+    /// Counts flushes of the directory of a journal: by `KeptJournal` when it opens a journal that may be
+    /// new, and by SQLite when it flushes that journal.
     private enum Directories {
         typealias Open = @convention(c) (UnsafePointer<CChar>?, UnsafeMutablePointer<Int32>?) -> Int32
 
@@ -100,8 +100,8 @@
             }
         }
 
-        /// Nothing of that transaction gets to the disk, so SQLite has no reason to flush anything, and the next one opens a journal that is
-        /// there.
+        /// SQLite flushes nothing of a transaction that is rolled back, and the next transaction opens an
+        /// existing journal.
         @Test func aJournalThatIsMadeByATransactionThatIsRolledBackHasItsDirectoryFlushed() throws {
             try withDatabase { database in
                 try FileManager.default.removeItem(at: journal)

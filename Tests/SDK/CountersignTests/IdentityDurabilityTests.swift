@@ -105,8 +105,8 @@ struct IdentityDurabilityTests {
     // MARK: A disk that is full
 
     #if os(Linux)
-        /// A directory in which files can be overwritten and a few can be made, but none of the names that a new file gets
-        /// before it takes the place of another: as on a full disk.
+        /// Simulates a full disk by a path so long that the names of temporary files do not fit. Existing
+        /// files can be overwritten.
         private func fullDisk(_ folder: TemporaryFolder, instance: String) throws -> URL {
             let limit = Int(PATH_MAX) - ".new-\(UUID().uuidString)".utf8.count - instance.utf8.count
             var path = folder.url.path

@@ -14,8 +14,8 @@ extension Bench {
     }
 }
 
-/// Copies the files of a client as a kill at this moment would leave them. The logs get the number of a process that does not
-/// run.
+/// Copies the files of a client as if its process were killed now. The logs get the number of a process that
+/// does not run.
 func copyAsKilled(_ source: URL, leaving target: URL) throws {
     try FileManager.default.createDirectory(
         at: target.deletingLastPathComponent(), withIntermediateDirectories: true)

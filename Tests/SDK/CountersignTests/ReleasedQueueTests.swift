@@ -120,7 +120,8 @@ struct ReleasedQueueTests {
         #expect(bodies.last?.hasPrefix(#"{"batch":["# + rest + "],") == true)
     }
 
-    /// The app has moved to another project; the rows of the former one go where they were recorded for, under its key.
+    /// The app has moved to another project. Events of the former project are still sent there, under its
+    /// key.
     @Test func eventsOfABloomreachProjectAreDelivered() async throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         let instance = directory.appendingPathComponent("bloomreach")

@@ -72,8 +72,7 @@ package struct Router: Sendable {
         }
     }
 
-    /// The endpoints of a path without parts that vary. One slash too many at the end means the same, since some
-    /// clients write it.
+    /// The endpoints of a path without parameters. Ignores a slash at the end, which some clients add.
     private func exactly(_ path: String) -> [Route] {
         if let routes = exact[BytewiseText(path)] { return routes }
         guard path.utf8.last == UInt8(ascii: "/") else { return [] }

@@ -83,7 +83,9 @@ package struct ClaimFilter: Sendable, Equatable {
         members = []
     }
 
-    /// An SQL expression that is above 0 if `claims` has the member bound to `?`. `instr` is the engine's function. Objects have no spaces, and quotes in texts are escaped.
+    /// An SQL expression that is above 0 if `claims` has the member bound to `?`. `instr` is the engine's
+    /// function. Claims are stored without spaces and with escaped quotes, so a search for text finds only
+    /// whole members.
     package static func sought(by instr: String) -> String {
         "coalesce(\(instr)(',' || substr(claims, 2, length(claims) - 2) || ',', ?), 0)"
     }

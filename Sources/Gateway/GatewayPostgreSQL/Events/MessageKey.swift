@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// The ``EventIdentity`` of an event as a row of `message_id`, in the order in which all writers take those rows.
+/// The ``EventIdentity`` of an event as a row of `message_id`. All writers lock these rows in the same order.
 struct MessageKey: Comparable {
     let bucket: Int32
     /// The first 16 bytes of the id: mostly two differ there.

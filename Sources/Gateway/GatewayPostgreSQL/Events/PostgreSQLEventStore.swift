@@ -3,7 +3,8 @@ internal import Foundation
 package import GatewayModel
 internal import GatewayStorage
 
-/// Events in PostgreSQL: two threads with a connection each, and one transaction for all that waits.
+/// Events in PostgreSQL, with two threads that have a connection each. All waiting batches share a
+/// transaction.
 ///
 /// ``CommitQueue`` decides which batches share a transaction. `completion` reports success after the commit. If the response
 /// to a commit is lost, its outcome is unknown and reported as a failure; the client sends the events again, and

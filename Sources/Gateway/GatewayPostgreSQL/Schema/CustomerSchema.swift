@@ -1,7 +1,7 @@
 /// The tables of customers, and the functions that change them.
 ///
-/// A request's customers are changed by functions in the database: each change reads what the one before has written, so
-/// statement by statement the gateway would wait for the network as often.
+/// Functions in the database change a request's customers. Each change reads the result of the previous one,
+/// so separate statements would wait for the network as often.
 enum CustomerSchema {
     static let script = tables + lock + change + forget + member
 

@@ -167,7 +167,8 @@ package struct ConsumerRows {
     package func keep(
         _ progress: DeliveryProgress, of id: EventConsumerID, atMilliseconds now: Int64
     ) throws {
-        // A gap stays noted until a batch after it was accepted, and below the floor, where retention notes it.
+        // A gap is reported until a batch after it is confirmed, or while the position is below the oldest
+        // event.
         let missed =
             progress.gap.isOpen
             ? "coalesce(missed_ms, \(now))"

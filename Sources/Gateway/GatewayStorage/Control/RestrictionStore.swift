@@ -17,7 +17,8 @@ package struct RestrictionStore: ControlStore {
     /// apply after the correction.
     private static let storedMilliseconds: Int64 = 30 * 86_400_000
 
-    /// Adds a measure, in place of the same one against the same user or device. Throws `conflict` if the app has too many, `notFound`, `storage`.
+    /// Adds a restriction. Replaces one of the same kind for the same user or device. Throws `conflict` if
+    /// the app has too many, `notFound`, `storage`.
     package func put(_ restriction: UserRestriction, in appID: String) throws(GatewayError) {
         try write { connection in
             try Self.checkApp(appID, connection)

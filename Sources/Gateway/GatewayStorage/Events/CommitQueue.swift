@@ -5,8 +5,8 @@ package import GatewayModel
 
 /// Batches that wait for a commit, and the threads that commit them.
 ///
-/// A lone batch is committed at once; batches that come during a commit share the next one. After a commit that several
-/// shared the next one waits a moment for more of them; a lone sender is never kept waiting.
+/// A single batch is committed at once, and batches that arrive during a commit share the next one. After a
+/// shared commit, the writer waits a moment for more batches, but never for a single sender.
 package final class CommitQueue: @unchecked Sendable {
     /// One object, because it is handed on several times.
     package final class Job: Sendable {
@@ -151,9 +151,11 @@ extension CommitQueue {
 // MARK: For writer threads
 
 extension CommitQueue {
-    /// Waits for jobs, until `wakeTime` at the latest. `last` is how many jobs shared this writer's last commit.
+    /// Waits for jobs, until `wakeTime` at the latest. `last` is the number of jobs in this writer's last
+    /// commit.
     ///
-    /// `wakeTime` is called under the lock, with whether key uses wait. Returns nil when the queue is closed and empty.
+    /// `wakeTime` is called under the lock, with true if uses of keys are waiting. Returns nil when the queue
+    /// is closed and empty.
     package func next(after last: Int, until wakeTime: (_ hasKeyUses: Bool) -> DispatchTime) -> [Job]? {
         condition.lock()
         defer { condition.unlock() }
@@ -226,7 +228,8 @@ extension CommitQueue {
     /// Runs `change` under the lock.
     func withLock<Value>(_ change: () -> Value) -> Value { condition.withLock(change) }
 
-    /// Runs `change` under the lock and wakes a writer. Returns false, without a call, when the queue is closed.
+    /// Runs `change` under the lock and wakes a writer. If the queue is closed, returns false without calling
+    /// `change`.
     func wakeWriter(after change: () -> Void) -> Bool {
         condition.withLock {
             guard !isClosing else { return false }

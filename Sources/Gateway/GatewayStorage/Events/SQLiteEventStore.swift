@@ -3,9 +3,10 @@ internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// Events in `events.sqlite`: one writer thread, one connection, and one commit for all that waits.
+/// Events in `events.sqlite`, with one writer thread and one connection. All waiting batches share a commit.
 ///
-/// WAL with `synchronous=FULL`: what `completion` reports is on disk. ``CommitQueue`` says which batches share a commit.
+/// With `synchronous=FULL`, events are on disk when `completion` is called. ``CommitQueue`` decides which
+/// batches share a commit.
 package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private typealias Job = CommitQueue.Job
 

@@ -40,7 +40,7 @@ struct SendCommandTests {
         #expect(io.output.hasPrefix("stored 1,"))
     }
 
-    /// Pipes have no names that would tell one from the next, so equal lines of two are two events, as on standard input.
+    /// Pipes have no distinct names, so equal lines of two pipes are two events, as on standard input.
     @Test func aPipeIsSentEachTime() async throws {
         for _ in 1...2 {
             let pipe = try FilledPipe("{\"event\":\"a\",\"userId\":\"u\"}\n")
