@@ -100,7 +100,6 @@ struct SendRun: Sendable {
         try await pause(seconds)
     }
 
-    /// A transport error in words.
     private static func words(for error: HTTPTransportError) -> String {
         let what =
             switch error.code {

@@ -117,11 +117,8 @@ struct BrazeDialect: EventDialect {
 }
 
 extension EventKind {
-    /// A session began.
     static let sessionStart = EventKind(rawValue: "ss")
-    /// A session ended.
     static let sessionEnd = EventKind(rawValue: "se")
-    /// A purchase.
     static let purchase = EventKind(rawValue: "p")
     /// User attributes, sent in a separate list of the request.
     static let userAttributes = EventKind(rawValue: "attributes")

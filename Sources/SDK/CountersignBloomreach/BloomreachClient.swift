@@ -44,7 +44,6 @@ public final class BloomreachClient: Sendable {
     var storage: Storage { pipeline.storage }
     var project: BloomreachProject { setup.withLock { $0.project } }
 
-    /// The project and its customer.
     var present: (project: BloomreachProject, customer: BloomreachCustomer, generation: Int) {
         setup.withLock { setup in
             let (customer, generation) = customer.current

@@ -17,7 +17,6 @@ actor ProjectKeySource: CredentialSource {
         self.clock = clock
     }
 
-    /// Replaces the key of a project.
     func take(_ key: SignedToken, for project: UserKey) async -> [CredentialUpdate] {
         guard let token = project.userID, let generation = keys.set(key, for: project) else { return [] }
         await stored.save(key, of: token)

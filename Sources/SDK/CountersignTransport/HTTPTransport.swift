@@ -21,7 +21,6 @@ public protocol HTTPTransport: Sendable {
     func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse
 }
 
-/// The default transport.
 package func makeDefaultTransport() -> any HTTPTransport {
     #if os(Linux)
         CurlTransport()

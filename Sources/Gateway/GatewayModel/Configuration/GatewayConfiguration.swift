@@ -59,7 +59,6 @@ public struct GatewayConfiguration: Sendable {
     /// The level of the log on standard error.
     public var logLevel = LogLevel.off
 
-    /// The format of the log.
     package var logFormat = LogFormat.json
 
     /// Limits of requests and connections.

@@ -10,7 +10,6 @@ package struct DeliveryRequest: Sendable, Equatable {
     package static func newMessageID() -> String { "msg_" + UUIDv7.make() }
 
     package let id: String
-    /// The name of the way.
     package let wayName: String
     package let kind: Kind
     /// The id of the next message.

@@ -8,7 +8,6 @@ package final class EventBatch: Sendable {
     /// The request's body; each event is a range of it.
     package let body: [UInt8]
     package let events: [Event]
-    /// Changes to customers.
     package let customers: [CustomerChange]
     /// The verification result of the request; nil when unknown.
     package let proof: EventProof?

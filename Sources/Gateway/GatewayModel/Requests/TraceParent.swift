@@ -23,7 +23,6 @@ package struct TraceParent: Sendable, Equatable {
         isSampled = flags & 1 != 0
     }
 
-    /// A span of a trace.
     package init(traceID: String, spanID: UInt64, isSampled: Bool) {
         self.traceID = traceID
         self.spanID = Self.hexadecimal(max(spanID, 1))

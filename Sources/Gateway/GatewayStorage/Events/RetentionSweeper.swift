@@ -235,7 +235,6 @@ struct RetentionSweeper {
             } ?? 0
         }
 
-        /// Deletes an event and returns its bytes and its user.
         private func delete(event seq: Int64) throws -> (bytes: Int64, user: String?) {
             try connection.first(
                 "DELETE FROM event WHERE seq = ?1 RETURNING length(CAST(body AS BLOB)), user_id",

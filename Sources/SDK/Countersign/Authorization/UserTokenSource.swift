@@ -107,7 +107,6 @@ actor UserTokenSource: CredentialSource {
         self.random = random
     }
 
-    /// The newest token.
     func token(of user: UserKey) -> SignedToken? { cache[user]?.token }
 
     /// The generation of the newest token; 0 without a token.

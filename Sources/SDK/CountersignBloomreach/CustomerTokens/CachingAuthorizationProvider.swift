@@ -12,7 +12,6 @@ public import Foundation
 /// The vendor's SDKs do not cache customer tokens and advise apps to store them safely, as this provider
 /// does. A token without a readable expiry is not cached. If the store fails, the token is cached in memory.
 public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, CustomerObserving {
-    /// The key of the token in the store.
     private static let key = "customer-token"
 
     private enum Cached: Sendable {

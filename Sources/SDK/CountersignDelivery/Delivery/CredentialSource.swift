@@ -40,7 +40,6 @@ package protocol CredentialSource: Sendable {
     /// waits.
     func resume() async
 
-    /// Removes all credentials.
     func removeAll() async
 
     /// Stops waiting for pending calls.

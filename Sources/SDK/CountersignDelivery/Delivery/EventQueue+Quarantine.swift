@@ -76,7 +76,6 @@ extension EventQueue {
         }
     }
 
-    /// Deletes all events in quarantine.
     func deleteQuarantine() throws -> Int {
         try connection.run("DELETE FROM quarantine")
         return connection.changes

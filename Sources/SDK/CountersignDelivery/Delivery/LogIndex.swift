@@ -26,7 +26,6 @@ struct LogIndex {
         if hasRoom { bytesInMemory += bytes }
     }
 
-    /// Begins a checkpoint with all events.
     mutating func beginCheckpoint() -> [Entry] {
         moving = appended
         appended = []

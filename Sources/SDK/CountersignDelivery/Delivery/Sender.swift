@@ -16,7 +16,6 @@ struct Sender {
 
     var settings: Settings
     private(set) var state = State.resting
-    /// The batch in progress.
     var current: UserBatch?
     var pendingOutcomes = PendingOutcomes()
     var poisonEvents = PoisonEventSearch()

@@ -30,7 +30,6 @@ struct UserBackoffs {
     /// When the first wait ends.
     var nextInstant: TimeInterval? { deadlines.first?.instant }
 
-    /// Changes the state of a user.
     mutating func change<Result>(_ user: UserKey, _ body: (inout UserBackoff) -> Result) -> Result {
         var backoff = all[user] ?? UserBackoff()
         let result = body(&backoff)

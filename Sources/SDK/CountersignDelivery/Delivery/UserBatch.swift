@@ -30,7 +30,6 @@ struct UserBatch: Equatable {
         state = .authorized(generation: generation, providerProblem: providerProblem)
     }
 
-    /// The result, for a report.
     func result(_ outcome: FlushResult.Outcome, _ code: String, delivered: Int = 0) -> FlushResult.Batch {
         FlushResult.Batch(
             userID: user.userID, eventCount: events.count, deliveredCount: delivered, outcome: outcome,

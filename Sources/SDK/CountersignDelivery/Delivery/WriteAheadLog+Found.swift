@@ -48,7 +48,6 @@ extension WriteAheadLog {
         }
     }
 
-    /// The logs in a directory.
     static func all(in directory: URL) -> [Found] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
         var found: [String: Found] = [:]

@@ -157,7 +157,6 @@ package final class SlotFile: Sendable {
         }
     }
 
-    /// Removes the file.
     package func remove() throws {
         try state.withLock { state in
             state = State()
