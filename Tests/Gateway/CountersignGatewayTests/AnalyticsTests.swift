@@ -330,8 +330,8 @@ struct AnalyticsTests {
             note(recorder, at: 0, client: ClientInfo(sdk: "sdk-\(number)", appVersion: nil))
         }
         let counts = recorder.take().counts
-        #expect(counts.count == 301)
-        #expect(counts.first { $0.key.key.client.sdk == "(other)" }?.value == 700)
+        #expect(counts.count == 151)
+        #expect(counts.first { $0.key.key.client.sdk == "(other)" }?.value == 850)
     }
 
     @Test func inventedNamesDoNotHideThoseThatAreUsedMost() {
@@ -348,7 +348,27 @@ struct AnalyticsTests {
         for _ in 0..<10 { note(recorder, at: 60_000, client: genuine) }
         let counts = recorder.take().counts
         #expect(counts.first { $0.key.key.client == genuine }?.value == 10)
-        #expect(counts.count <= 301)
+        #expect(counts.count <= 151)
+    }
+
+    @Test func namesInventedWithoutAValidTokenDoNotHideVerifiedClients() {
+        let recorder = AnalyticsRecorder()
+        let genuine = ClientInfo(sdk: "countersign-swift 1.0.0", appVersion: "7.1")
+        let failure = FailedToken(token: nil, report: VerificationReport(), deviceTime: nil)
+        for number in 0..<1_000 {
+            note(recorder, at: 0, code: .missingToken, client: ClientInfo(sdk: "sdk-\(number)"))
+        }
+        note(recorder, at: 0, client: genuine)
+        note(recorder, at: 0, code: .expired, failure: failure, client: genuine)
+        note(
+            recorder, at: 0, code: .expired, failure: failure,
+            client: ClientInfo(sdk: "sdk-999", appVersion: "6"))
+        let taken = recorder.take()
+        let named = taken.counts.filter { $0.key.key.client == genuine }.map(\.key.key.verdict)
+        #expect(named.count == 2 && named.contains(.accepted) && named.contains(.rejected))
+        #expect(taken.counts.count <= 300)
+        // Samples are few, so each has its client's own name.
+        #expect(taken.samples.map(\.client.appVersion) == ["7.1", "6"])
     }
 
     @Test func namesOfATimeWhenTheClockWasAheadMakeRoom() {

@@ -23,10 +23,28 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         var recent = RecentVerdicts()
         /// Used only for apps whose enforcement may return automatically.
         var knownTokens = KnownTokens()
-        /// Selects the clients counted by name. All others are counted together.
-        var clients = FrequentClients()
+        /// Selects the clients counted by name, among accepted requests and among all others. The rest is
+        /// counted together. Requests without a valid token can invent names, so they cannot take the places
+        /// of clients with one.
+        var accepted = FrequentClients()
+        var others = FrequentClients()
         /// The users of an hour who are not in `gathered` yet.
         var users: (hour: GatheredAnalytics.Hour, counter: DistinctCounter)?
+
+        /// Counts a request. Returns whether to count it by the client's name.
+        func names(_ client: ClientInfo, _ verdict: VerdictKind, minute: Int64) -> Bool {
+            if verdict == .accepted { return accepted.note(client, minute: minute) }
+            let isNamed = others.note(client, minute: minute)
+            return isNamed || accepted.names(client)
+        }
+
+        func count(_ client: ClientInfo, _ verdict: VerdictKind, times: Int) {
+            if verdict == .accepted {
+                accepted.count(client, times: times)
+            } else {
+                others.count(client, times: times)
+            }
+        }
 
         func note(_ record: RequestRecord, _ verdict: VerdictKind) {
             recent.note(
@@ -99,8 +117,10 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
             return (row, Self.sample(record, row.counted.key, failure, minute, &state))
         }
         live.publish { id in
-            LiveFeed.Entry(
-                id: id, atMilliseconds: record.receivedMilliseconds, key: row.counted.key,
+            var key = row.counted.key
+            key.client = record.context.client
+            return LiveFeed.Entry(
+                id: id, atMilliseconds: record.receivedMilliseconds, key: key,
                 userID: record.context.userID,
                 network: FailureSample.network(of: record.clientAddress), requestID: record.id,
                 sampleID: sample?.id)
@@ -122,7 +142,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
                 appID: appID, endpoint: record.context.route ?? "", verdict: verdict,
                 code: record.context.authCode, enforcement: record.context.enforcement,
                 client: record.context.client, keyID: record.context.keyID))
-        if !app.clients.note(record.context.client, minute: minute) {
+        if !app.names(record.context.client, verdict, minute: minute) {
             counted.key.client = ClientInfo(sdk: "(other)", appVersion: "(other)")
         }
         let row = Row(counted, client: record.context.client, app: app)
@@ -145,7 +165,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     private static func gather(_ row: Row, _ state: inout State) {
         state.gathered.count(row.counted, times: row.count)
         // The first request was counted when the row was made.
-        row.app.clients.count(row.client, times: row.count - 1)
+        row.app.count(row.client, row.counted.key.verdict, times: row.count - 1)
     }
 
     private static func gatherUsers(_ app: OfApp, _ state: inout State) {
@@ -247,8 +267,8 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         let isToken = parts.count == 3
         let sample = FailureSample(
             id: UUIDv7.make(), appID: key.appID, atMilliseconds: record.receivedMilliseconds, code: code,
-            verdict: key.verdict, endpoint: key.endpoint, userID: record.context.userID, client: key.client,
-            network: FailureSample.network(of: record.clientAddress),
+            verdict: key.verdict, endpoint: key.endpoint, userID: record.context.userID,
+            client: record.context.client, network: FailureSample.network(of: record.clientAddress),
             enforcement: key.enforcement ?? .required, requestID: record.id,
             checks: FailureSample.checks(failure.report),
             header: isToken ? FailureSample.json(parts[0]) : nil,

@@ -1,12 +1,12 @@
 internal import GatewayModel
 
-/// Selects the most frequent clients of an app for counting by name, in bounded memory.
+/// Selects the most frequent clients among requests of an app for counting by name, in bounded memory.
 ///
 /// Clients choose their names, so the number of names is unlimited. The Misra-Gries algorithm finds every
 /// client with more than one in ``capacity`` of the requests. The selection changes once a minute, so at most
 /// ``most`` names a minute are stored.
 struct FrequentClients {
-    static let most = 300
+    static let most = 150
     private static let capacity = 1_200
     private static let halvingMilliseconds: Int64 = 3_600_000
 
@@ -25,6 +25,9 @@ struct FrequentClients {
         named.insert(client)
         return true
     }
+
+    /// Whether requests of a client are counted by its name in the current minute.
+    func names(_ client: ClientInfo) -> Bool { named.contains(client) }
 
     /// Counts requests of a client without selecting clients.
     mutating func count(_ client: ClientInfo, times: Int) {
