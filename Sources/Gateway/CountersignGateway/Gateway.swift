@@ -102,6 +102,7 @@ public final class Gateway: Sendable {
         let ways = try Delivery(
             configuration, in: storage, stores: stores, membership: membership, log: observability.log)
         memory.counts(ways.webhookCounts)
+        memory.wakes(stores.events.arrivals)
         delivery = ways.runner
         admin = try Administration(
             configuration: configuration, storage: storage,

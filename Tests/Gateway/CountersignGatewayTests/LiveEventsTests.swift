@@ -231,6 +231,23 @@ struct LiveEventsTests {
         }
     }
 
+    @Test(arguments: ["app=shop", "app=shop&enforcement=only"])
+    func aStreamOfADeletedAppEnds(query: String) throws {
+        let fixture = try GatewayFixture(enforcement: .required)
+        let token = try fixture.apps.apiTokens.create(name: "tail", scopes: ["read"]).text
+        let request = "GET /admin/api/live?\(query) HTTP/1.1\r\nHost: localhost\r\n"
+        let connection = try RawConnection(port: fixture.gateway.port)
+        connection.send(request + "Authorization: Bearer \(token)\r\n\r\n")
+        #expect(connection.line() == "HTTP/1.1 200 OK")
+        _ = try fixture.apps.deleteApp(id: "shop")
+        while case let line = try #require(connection.line()), line != "0" {
+            try #require(line != "event: ping", "the stream goes on")
+        }
+        let next = try RawConnection(port: fixture.gateway.port)
+        next.send(request + "Authorization: Bearer \(token)\r\n\r\n")
+        #expect(next.answer()?.status == 404)
+    }
+
     @Test func aRealConnectionResumesWhereItWasCut() throws {
         let fixture = try GatewayFixture(enforcement: .required)
         let token = try fixture.apps.apiTokens.create(name: "tail", scopes: ["write"]).text

@@ -9,6 +9,7 @@ final class AppMemory: AppData {
     private let recorder: AnalyticsRecorder
     private let metrics: Metrics
     private let webhookCounts = Lock<WebhookCounts?>(nil)
+    private let arrivals = Lock<EventArrivals?>(nil)
 
     init(_ observability: Observability) {
         recorder = observability.recorder
@@ -17,10 +18,14 @@ final class AppMemory: AppData {
 
     func counts(_ counts: WebhookCounts) { webhookCounts.withLock { $0 = counts } }
 
+    /// Requests that wait for events of a deleted app are woken, and fail.
+    func wakes(_ arrivals: EventArrivals) { self.arrivals.withLock { $0 = arrivals } }
+
     func forget(_ appIDs: BytewiseSet) {
         recorder.forget(appIDs)
         metrics.forget(appIDs)
         webhookCounts.withLock { $0 }?.forget(appIDs)
+        arrivals.withLock { $0 }?.note(appIDs)
     }
 
     func erase(appID: String) throws(GatewayError) { forget([appID]) }

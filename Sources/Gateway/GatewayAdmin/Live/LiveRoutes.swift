@@ -45,13 +45,26 @@ struct LiveRoutes: Sendable {
                         ]
                     }
                 }
+                let isAllowed: @Sendable () -> Bool = {
+                    [isStillAllowed = call.isStillAllowed, directory = call.directory, app = filter.appID] in
+                    isStillAllowed() && app.map { Self.exists($0, in: directory) } != false
+                }
                 response.stream =
                     LiveEvents(
                         enforcement == nil ? live : nil, after: last, filter, mask,
-                        isAllowed: call.isStillAllowed, enforcement: enforcement
+                        isAllowed: isAllowed, enforcement: enforcement
                     ).stream
                 return response
             }
         ]
+    }
+    /// A read error does not mean that the app was deleted.
+    private static func exists(_ app: String, in directory: AppDirectory) -> Bool {
+        do throws(GatewayError) {
+            _ = try directory.app(id: app)
+            return true
+        } catch {
+            return error.code != .notFound
+        }
     }
 }

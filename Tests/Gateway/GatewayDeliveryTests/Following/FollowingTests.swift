@@ -352,6 +352,24 @@ struct FollowingTests {
         #expect(ids(try bench.ask("POST", "consumers/b/poll", #"{"wait":50}"#)) == ["m-1"])
     }
 
+    /// A connection reads for at most 20 seconds, so a request that went on waiting has no answer.
+    @Test(.timeLimit(.minutes(5)), arguments: ["GET events?wait=60", "POST consumers/b/poll"])
+    func aRequestThatWaitsForEventsOfADeletedAppFails(target: String) throws {
+        let bench = try Bench(.live)
+        #expect(try bench.ask("POST", "consumers", #"{"name":"b","from":"end"}"#).status == 201)
+        let waiting = try RawConnection(port: bench.fixture.gateway.port)
+        let words = target.split(separator: " ")
+        let body = words[0] == "POST" ? #"{"wait":60}"# : ""
+        waiting.send(
+            "\(words[0]) /v1/apps/shop/\(words[1]) HTTP/1.1\r\nHost: shop\r\n"
+                + "Content-Length: \(body.utf8.count)\r\n"
+                + "Content-Type: application/json\r\nAuthorization: Bearer \(bench.token)\r\n\r\n\(body)")
+        #expect(try bench.ask("GET", "events").status == 200)
+        _ = try bench.fixture.apps.deleteApp(id: "shop")
+        // The app's tokens are deleted with it.
+        #expect(waiting.answer()?.status == 401)
+    }
+
     /// A request whose client has hung up does not lease the next events.
     @Test(.timeLimit(.minutes(5)))
     func aDisconnectedPollLeasesNothing() throws {
