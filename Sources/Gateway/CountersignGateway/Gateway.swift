@@ -84,7 +84,15 @@ public final class Gateway: Sendable {
             directory: try storage.openControl(as: .account), issued: issued, cache: verifiedTokens,
             sharesKeys: storage.cluster != nil, sharers: gateways,
             health: observability.readHealth(of: "apps"),
-            removed: { [memory] in memory.forget($0) }, now: now)
+            removed: { [memory] in memory.forget($0) },
+            reportKeys: { [log = observability.log] app, problem in
+                if let problem {
+                    log.note(
+                        .warning, "published keys cannot be fetched", [("app", app), ("detail", problem)])
+                } else {
+                    log.note(.info, "published keys are fetched again", [("app", app)])
+                }
+            }, now: now)
         try registry.refresh()
         tokens = try TokenService(
             storage: storage, apps: registry, issued: issued, limits: configuration.limits,

@@ -56,6 +56,20 @@ struct FollowedKeysTests {
         #expect(keys.generation == 1)
     }
 
+    @Test func aFailedFetchIsReportedOnceAndItsEndToo() throws {
+        let reports = Lock<[String?]>([])
+        let keys = FollowedKeys(
+            source: keys.source, report: { problem in reports.withLock { $0.append(problem) } })
+        let set = try newSet()
+        let documents = [(1_000, nil), (1_030, nil), (1_060, "[]"), (1_090, set), (1_690, set)]
+        for (instant, document) in documents {
+            publisher.document = document
+            keys.refreshIfDue(at: Double(instant), fetch: publisher.answer, run: { $0() })
+        }
+        let seen = reports.withLock { $0 }
+        #expect(seen.count == 3 && seen.first == "down" && seen.last == .some(nil))
+    }
+
     @Test func aSetThatWasFetchedWhileTheClockWasAheadIsFetchedOnceMore() throws {
         publisher.document = try newSet()
         refresh(at: 31_537_000)

@@ -31,6 +31,7 @@ package final class AppRegistry: Sendable {
     private let fetch: KeySourceFetch
     private let run: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let removed: @Sendable (BytewiseSet) -> Void
+    private let reportKeys: KeyProblemReport
     private let now: @Sendable () -> Date
 
     private struct Apps {
@@ -43,17 +44,18 @@ package final class AppRegistry: Sendable {
     }
 
     /// `sharesKeys` is true if other gateways store fetched key sets too. `sharers` is the number of gateways.
-    /// `removed` receives apps that no longer exist.
+    /// `removed` receives apps that no longer exist, `reportKeys` apps whose published keys cannot be fetched.
     package convenience init(
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
         cache: VerifiedTokenCache = VerifiedTokenCache(), sharesKeys: Bool = false,
         sharers: @escaping @Sendable () -> Int = { 1 },
         health: RefreshHealth = RefreshHealth(),
-        removed: @escaping @Sendable (BytewiseSet) -> Void = { _ in }, now: @escaping @Sendable () -> Date
+        removed: @escaping @Sendable (BytewiseSet) -> Void = { _ in },
+        reportKeys: @escaping KeyProblemReport = { _, _ in }, now: @escaping @Sendable () -> Date
     ) {
         self.init(
             directory: directory, issued: issued, cache: cache, sharesKeys: sharesKeys, sharers: sharers,
-            health: health, removed: removed, now: now,
+            health: health, removed: removed, reportKeys: reportKeys, now: now,
             fetch: FollowedKeys.fetchOverHTTPS,
             run: Self.runAside)
     }
@@ -64,6 +66,7 @@ package final class AppRegistry: Sendable {
         cache: VerifiedTokenCache = VerifiedTokenCache(), sharesKeys: Bool = false,
         sharers: @escaping @Sendable () -> Int = { 1 }, health: RefreshHealth = RefreshHealth(),
         removed: @escaping @Sendable (BytewiseSet) -> Void = { _ in },
+        reportKeys: @escaping KeyProblemReport = { _, _ in },
         now: @escaping @Sendable () -> Date, fetch: @escaping KeySourceFetch,
         run: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
     ) {
@@ -71,6 +74,7 @@ package final class AppRegistry: Sendable {
         self.issued = issued
         verifiedTokens = cache
         self.removed = removed
+        self.reportKeys = reportKeys
         self.now = now
         self.sharesKeys = sharesKeys
         self.sharers = sharers
@@ -78,6 +82,9 @@ package final class AppRegistry: Sendable {
         self.fetch = fetch
         self.run = run
     }
+
+    /// An app and why a fetch of its keys failed; nil when it succeeded again.
+    package typealias KeyProblemReport = @Sendable (_ appID: String, _ problem: String?) -> Void
 
     /// Fetches block on the network, so they have their own threads.
     private static let aside = DispatchQueue(label: "published keys", attributes: .concurrent)
@@ -255,7 +262,8 @@ package final class AppRegistry: Sendable {
                         }
                         let keys = FollowedKeys(
                             source: source, shared: SharedKeySet(in: directory, source: source, of: appID),
-                            hasOthers: sharesKeys)
+                            hasOthers: sharesKeys,
+                            report: { [reportKeys] problem in reportKeys(appID, problem) })
                         keys.takeStored(at: now().timeIntervalSince1970)
                         return keys
                     }

@@ -42,11 +42,17 @@ package final class FollowedKeys: Sendable {
     private let shared: SharedKeySet?
     /// Whether other gateways store sets too.
     private let hasOthers: Bool
+    /// Receives the reason when fetches begin to fail or fail differently, and nil when they succeed again.
+    private let report: @Sendable (String?) -> Void
 
-    init(source: KeySource, shared: SharedKeySet? = nil, hasOthers: Bool = true) {
+    init(
+        source: KeySource, shared: SharedKeySet? = nil, hasOthers: Bool = true,
+        report: @escaping @Sendable (String?) -> Void = { _ in }
+    ) {
         self.source = source
         self.shared = shared
         self.hasOthers = hasOthers
+        self.report = report
     }
 
     /// The maximum number of keys of a source that verify tokens.
@@ -200,10 +206,12 @@ package final class FollowedKeys: Sendable {
     }
 
     private func finish(_ fetched: [PublicKey]?, at instant: Double, problem: String?) {
-        state.withLock { state in
+        let isNew = state.withLock { state in
             state.isFetching = false
-            state.problem = problem
+            defer { state.problem = problem }
+            return state.problem != problem
         }
+        if isNew { report(problem) }
         if let fetched, !fetched.isEmpty { take(fetched, fetchedAt: instant) }
     }
 
