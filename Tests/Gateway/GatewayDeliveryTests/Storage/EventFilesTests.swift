@@ -92,7 +92,9 @@ struct EventFilesTests {
         }
 
         /// Stores events received at `minute`, counted from the beginning of the first hour.
-        func store(_ ids: ClosedRange<Int>, of app: String = "shop", minute: Int64) {
+        func store(
+            _ ids: ClosedRange<Int>, of app: String = "shop", minute: Int64, proof: EventProof? = nil
+        ) {
             let body = Array(#"{"price": 1.10}"#.utf8)
             let batch = EventBatch(
                 appID: app, receivedMilliseconds: EventFilesTests.start + minute * 60_000, body: body,
@@ -100,7 +102,7 @@ struct EventFilesTests {
                     EventBatch.Event(
                         messageID: "m\($0)", kind: .track, userID: "u", timestampMilliseconds: 1,
                         json: body.indices)
-                })
+                }, proof: proof)
             let done = DispatchSemaphore(value: 0)
             store.append(batch) { _ in done.signal() }
             done.wait()
@@ -165,6 +167,15 @@ struct EventFilesTests {
                 "2026-11-22T19-000001.ndjson.zst", "2026-11-22T20-000001.ndjson.zst",
             ])
         #expect(bench.said.withLock { $0 }.isEmpty)
+    }
+
+    @Test func keptClaimsAreInTheFileWithTheirTypes() throws {
+        let claims = #"{"plan":"pro é","seats":3,"trial":false}"#
+        let proof = EventProof(verdict: .verified, dialect: "native", requestID: "r", claims: claims)
+        bench.store(1...1, minute: 5, proof: proof)
+        bench.clock.advance(by: 3_600)
+        try bench.write()
+        #expect(try bench.lines().map { $0.contains(#","claims":"# + claims) } == [true])
     }
 
     @Test func aClockThatWasAheadHoldsNothingUp() throws {

@@ -176,11 +176,11 @@ final class StreamBench {
 
     private var count = 0
 
-    func store(_ more: Int) throws {
+    func store(_ more: Int, proof: EventProof? = nil) throws {
         let batch = (0..<more).map { StorageConformance.event("m-\(count + $0)", user: "ada") }
         count += more
         _ = try StorageConformance.append(
-            batch, receivedMilliseconds: now.withLock { $0 }, to: events)
+            batch, receivedMilliseconds: now.withLock { $0 }, proof: proof, to: events)
         try place.waitForTransactions()
     }
 

@@ -47,6 +47,14 @@ struct StreamWayTests {
         #expect(bench.stream.positions == bench.stored)
     }
 
+    @Test func keptClaimsAreInTheMessageWithTheirTypes() throws {
+        let claims = #"{"plan":"pro","seats":3,"trial":false}"#
+        let proof = EventProof(verdict: .verified, dialect: "native", requestID: "r", claims: claims)
+        try bench.store(1, proof: proof)
+        try bench.run(try bench.publisher(try bench.create()))
+        #expect(bench.stream.messages.map { $0.headers["Countersign-Claims"] } == [claims])
+    }
+
     @Test func unansweredMessagesAreStoredOnce() throws {
         try bench.store(900)
         let publisher = try bench.publisher(try bench.create())
