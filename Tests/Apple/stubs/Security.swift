@@ -18,3 +18,6 @@ public var errSecItemNotFound: OSStatus { 0 }
 @discardableResult public func SecItemDelete(_ q: CFDictionary) -> OSStatus { 0 }
 public let kSecAttrAccessGroup: CFString = ""
 public var errSecDuplicateItem: OSStatus { 0 }
+public let kSecMatchLimit: CFString = ""
+public let kSecMatchLimitAll: CFString = ""
+public let kSecReturnAttributes: CFString = ""

@@ -463,6 +463,22 @@ struct RecorderTests {
         #expect(await client.snapshot().dropped == 15)
     }
 
+    @Test func aCallerThatWaitedInVainLeavesNoSignalForALaterOne() async throws {
+        let (_, client) = try Bench.open()
+        let recorder = client.pipeline.recorder
+        let (isWriterHeld, writerGate) = (Handshake(), Handshake())
+        recorder.writer.async {
+            isWriterHeld.signal()
+            writerGate.block()
+        }
+        await isWriterHeld.wait()
+        for number in 0..<70 { client.track("\(number)") }
+        #expect(recorder.state.withLock { $0.waitingCallers } == 0)
+        writerGate.signal()
+        await recorder.drain()
+        #expect(recorder.hasWritten.wait(timeout: .now()) == .timedOut)
+    }
+
     @Test func aWaitingCallerHearsWhyItsEventWasNotStored() async throws {
         let (_, client) = try Bench.open { $0.limits.maximumEventBytes = 1_000 }
         do {

@@ -57,12 +57,29 @@
             if status != errSecItemNotFound { try check(status) }
         }
 
-        /// Moves the tokens of another service to this one.
+        /// Takes over the tokens of another service, which has none after that.
+        ///
+        /// One update of all items would fail for all of them if this service has a token of one user.
         func adopt(from former: KeychainTokenStore) throws {
-            let status = SecItemUpdate(
-                former.item(nil) as CFDictionary, [kSecAttrService as String: service] as CFDictionary)
-            // Tokens already stored under this service are newer, so keep them.
-            if status != errSecItemNotFound, status != errSecDuplicateItem { try check(status) }
+            var query = former.item(nil)
+            query[kSecMatchLimit as String] = kSecMatchLimitAll
+            query[kSecReturnAttributes as String] = true
+            var result: CFTypeRef?
+            let status = SecItemCopyMatching(query as CFDictionary, &result)
+            if status == errSecItemNotFound { return }
+            try check(status)
+            for attributes in result as? [[String: Any]] ?? [] {
+                var token = former.item(nil)
+                token[kSecAttrAccount as String] = attributes[kSecAttrAccount as String]
+                let status = SecItemUpdate(
+                    token as CFDictionary, [kSecAttrService as String: service] as CFDictionary)
+                if status == errSecDuplicateItem {
+                    // The token of this service is newer.
+                    try check(SecItemDelete(token as CFDictionary))
+                } else if status != errSecItemNotFound {
+                    try check(status)
+                }
+            }
         }
 
         private func item(_ userID: String?) -> [String: Any] {

@@ -214,7 +214,19 @@ package final class Recorder: Sendable {
         }
         if let rejection { completion?(.failure(rejection)) }
         if isIdle { writer.async { self.write() } }
-        if mustWait { _ = hasWritten.wait(timeout: .now() + Self.waitTime) }
+        if mustWait { waitForWriter() }
+    }
+
+    private func waitForWriter() {
+        guard hasWritten.wait(timeout: .now() + Self.waitTime) == .timedOut else { return }
+        let isCounted = state.withLock { state in
+            guard state.waitingCallers > 0 else { return false }
+            state.waitingCallers -= 1
+            return true
+        }
+        // The writer has counted this caller and is about to signal. A signal that nobody takes would let a
+        // later caller continue at once.
+        if !isCounted { hasWritten.wait() }
     }
 
     /// Moves all events recorded before this call into the queue file. Returns when that is done or has
