@@ -29,7 +29,7 @@ struct SignedUserMode: Mode {
         try given.allow([
             "endpoint", "writeKey", "instanceName", "dataDirectory", "logLevel", "requestTimeout",
             "tokenProviderTimeout", "sessionTimeout", "batchEvents", "batchBytes", "flushPolicy", "limits",
-            "networkRetry", "authenticationRetry", "context", "headers",
+            "networkRetry", "authenticationRetry", "context", "headers", "storesTokens",
         ])
         guard let endpoint = URL(string: try given.required("endpoint")) else {
             throw given.wrong("endpoint", "a URL")
@@ -38,6 +38,7 @@ struct SignedUserMode: Mode {
             endpoint: endpoint, writeKey: try given.required("writeKey"))
         configuration.instanceName = try given.string("instanceName") ?? configuration.instanceName
         configuration.dataDirectory = try given.folder()
+        if try given.bool("storesTokens") == false { configuration.tokenStore = MemoryTokenStore() }
         configuration.headers = try given.texts("headers") ?? [:]
         configuration.context = try given.context()
         configuration.requestTimeout = try given.number("requestTimeout") ?? configuration.requestTimeout
@@ -150,4 +151,17 @@ struct SignedUserMode: Mode {
     }
 
     func close() async { await client.close() }
+}
+
+/// Tokens in memory only, for a caller that stores them itself.
+private final class MemoryTokenStore: TokenStore {
+    private let tokens = Lock<BytewiseDictionary<String>>([:])
+
+    func token(for userID: String) throws -> String? { tokens.withLock { $0[userID] } }
+
+    func store(_ token: String, for userID: String) throws { tokens.withLock { $0[userID] = token } }
+
+    func removeToken(for userID: String) throws { tokens.withLock { $0[userID] = nil } }
+
+    func removeAll() throws { tokens.withLock { $0 = [:] } }
 }

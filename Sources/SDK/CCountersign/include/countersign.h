@@ -110,6 +110,7 @@ typedef void (*countersign_provider)(void *context, uint64_t number, const char 
  *   networkRetry, authenticationRetry: {"baseDelay", "maximumDelay", "maximumServerDelay" (seconds),
  *     "maximumFailures"};
  *   headers: further header fields of each request; fields that the library sets are an error;
+ *   storesTokens (true): false keeps tokens in memory only. The provider is asked for them in the next run;
  *   context: the facts that each event carries, {"parts": ["app", "os", "device", "locale"] (all), "appVersion",
  *     "appBuild", "library" (the client's name, "countersign-c")}.
  *   Any other member is an error. The members are documented for CountersignConfiguration.

@@ -3,6 +3,7 @@ import dev.countersign.Client;
 import dev.countersign.CountersignClient;
 import dev.countersign.CountersignException;
 import dev.countersign.LocationClient;
+import dev.countersign.TokenStore;
 import dev.countersign.braze.Braze;
 import dev.countersign.braze.BrazeConfig;
 import dev.countersign.braze.BrazeSdkAuthenticationErrorEvent;
@@ -34,6 +35,7 @@ import java.util.UUID;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -41,6 +43,7 @@ import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import java.util.logging.SimpleFormatter;
+import java.util.stream.Stream;
 
 /** Runs against a real gateway. Its credentials are in the environment (Tests/Clients/clients.py). */
 public final class Tests {
@@ -110,6 +113,59 @@ public final class Tests {
         refuses("closed", client::flush);
         refuses("invalid_configuration", () -> new CountersignClient.Builder("nowhere", "wk").build());
         refuses("invalid_configuration", () -> new CountersignClient.Builder(stand("ENDPOINT"), "wk").set("limit", 1).build());
+    }
+
+    /** Tokens are in the app's store alone. A new client gets them from there. */
+    static void tokenStores() throws Exception {
+        Map<String, String> stored = new ConcurrentHashMap<>();
+        TokenStore store = new TokenStore() {
+            @Override
+            public String token(String userId) {
+                return stored.get(userId);
+            }
+
+            @Override
+            public void store(String token, String userId) {
+                stored.put(userId, token);
+            }
+
+            @Override
+            public void remove(String userId) {
+                stored.remove(userId);
+            }
+
+            @Override
+            public void removeAll() {
+                throw new IllegalStateException("the store is locked");
+            }
+        };
+        String folder = folder();
+        for (String token : Arrays.asList(stand("ADA"), null)) {
+            CountersignClient.Builder builder = new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY"))
+                .dataDirectory(folder).set("flushPolicy", "manual").tokenStore(store);
+            try (CountersignClient client = builder.build()) {
+                client.changeUser("ada", token);
+                client.track("jvm store").join();
+                check(client.flush().get("delivered").equals(1L), client.snapshot());
+                check(stored.equals(Map.of("ada", stand("ADA"))), stored.keySet());
+                if (token != null) continue;
+                client.logOut();
+                check(stored.isEmpty(), stored.keySet());
+                client.wipe();
+            }
+        }
+        stored.put("ada", stand("EXPIRED"));
+        try (CountersignClient client = new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY"))
+                .dataDirectory(folder).set("flushPolicy", "manual").tokenStore(store)
+                .tokenProvider(request -> stand("ADA")).build()) {
+            client.changeUser("ada", null);
+            client.track("jvm store").join();
+            check(client.flush().get("delivered").equals(1L), client.snapshot());
+            check(stored.equals(Map.of("ada", stand("ADA"))), "the expired token is stored");
+        }
+        try (Stream<Path> files = Files.walk(Path.of(folder))) {
+            check(files.noneMatch(file -> file.endsWith("tokens.json")), "the library has stored a token");
+        }
     }
 
     static void failures() throws Exception {
@@ -569,6 +625,7 @@ public final class Tests {
     public static void main(String[] arguments) throws Exception {
         if (arguments.length == 4 && arguments[0].equals("record")) record(arguments[1], arguments[2], arguments[3]);
         signedUser();
+        tokenStores();
         failures();
         providers();
         locations();

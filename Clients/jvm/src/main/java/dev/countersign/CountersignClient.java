@@ -4,6 +4,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 
 /**
  * Records what users do, and delivers it to a gateway: each event exactly once, under its user's signed token.
@@ -95,6 +97,7 @@ public final class CountersignClient extends Client {
     public static final class Builder {
         private final Map<String, Object> members = new LinkedHashMap<>();
         private TokenProvider tokenProvider;
+        private TokenStore tokenStore;
         private Consumer<AuthenticationFailure> failures;
 
         /** The gateway's URL and the app's key. */
@@ -107,6 +110,12 @@ public final class CountersignClient extends Client {
         public Builder tokenProvider(TokenProvider provider) {
             tokenProvider = provider;
             return this;
+        }
+
+        /** Stores tokens. Without one, they are in a file of the queue's folder that only the account can read. */
+        public Builder tokenStore(TokenStore store) {
+            tokenStore = store;
+            return set("storesTokens", store == null);
         }
 
         /**
@@ -137,17 +146,67 @@ public final class CountersignClient extends Client {
 
         /** Opens the client. Throws {@link CountersignException} for an invalid configuration. */
         public CountersignClient build() {
-            return new CountersignClient(members, tokenProvider, failures);
+            return new CountersignClient(members, tokenProvider, new StoredTokens(tokenStore), failures);
         }
     }
 
+    /** The app's token store, if there is one. */
+    private static final class StoredTokens {
+        interface Call {
+            Object on(TokenStore store) throws Exception;
+        }
+
+        final TokenStore store;
+
+        StoredTokens(TokenStore store) {
+            this.store = store;
+        }
+
+        synchronized Object perform(Call call) {
+            try {
+                return store == null ? null : call.on(store);
+            } catch (Exception failure) {
+                Logger.getLogger("countersign").log(Level.WARNING, "the token store failed", failure);
+                return null;
+            }
+        }
+
+        void keep(String token, String userId) {
+            if (token == null || userId == null) return;
+            perform(store -> {
+                store.store(token, userId);
+                return null;
+            });
+        }
+
+        void remove(String userId) {
+            perform(store -> {
+                if (userId == null) store.removeAll(); else store.remove(userId);
+                return null;
+            });
+        }
+
+        /** A stored token that the gateway has rejected, or that has expired, is not used again. */
+        String token(TokenRequest request, TokenProvider provider) throws Exception {
+            String userId = request.getUserId();
+            Object stored = request.getReason().equals("missing") ? perform(store -> store.token(userId)) : null;
+            if (stored != null) return (String) stored;
+            String token = provider == null ? null : provider.token(request);
+            keep(token, userId);
+            return token;
+        }
+    }
+
+    private final StoredTokens tokens;
+
     private CountersignClient(
-        Map<String, Object> members, TokenProvider provider, Consumer<AuthenticationFailure> failures) {
-        super(0, members, provider == null ? null : request -> provider.token(new TokenRequest(request)), event -> {
+        Map<String, Object> members, TokenProvider provider, StoredTokens tokens, Consumer<AuthenticationFailure> failures) {
+        super(0, members, provider == null && tokens.store == null ? null : request -> tokens.token(new TokenRequest(request), provider), event -> {
             if (failures != null && event.get("event").equals("authentication_failure")) {
                 failures.accept(new AuthenticationFailure(event));
             }
         });
+        this.tokens = tokens;
     }
 
     /** Sets the current user. The provider supplies the token. */
@@ -157,16 +216,19 @@ public final class CountersignClient extends Client {
 
     /** Sets the current user. Returns the event's id, or null if no event was recorded. */
     public CompletableFuture<String> identify(String userId, String token, Map<String, ?> traits) {
+        tokens.keep(token, userId);
         return call("identify", arguments("userId", userId, "token", token, "traits", traits)).thenApply(id -> (String) id);
     }
 
     /** As identify, without an event. The token may be null. */
     public void changeUser(String userId, String token) {
+        tokens.keep(token, userId);
         await("changeUser", arguments("userId", userId, "token", token));
     }
 
     /** Sets a new token of the current user. Events that wait for a token are sent at once. */
     public void setToken(String token) {
+        if (tokens.store != null) tokens.keep(token, getUserId());
         await("setToken", arguments("token", token));
     }
 
@@ -192,7 +254,10 @@ public final class CountersignClient extends Client {
 
     /** Sends the queued events under the user's token, then deletes the token. */
     public Map<String, Object> logOut() {
-        return await("logOut", Map.of());
+        String userId = tokens.store == null ? null : getUserId();
+        Map<String, Object> result = await("logOut", Map.of());
+        if (userId != null) tokens.remove(userId);
+        return result;
     }
 
     /** Begins a session. Users paused after too many rejected tokens are tried again. */
@@ -218,11 +283,13 @@ public final class CountersignClient extends Client {
     /** Removes all events, tokens, the user and the id of this device. */
     public void wipe() {
         await("wipe", Map.of());
+        tokens.remove(null);
     }
 
     /** Removes all data and stops recording, in later runs too. */
     public void optOut() {
         await("optOut", Map.of());
+        tokens.remove(null);
     }
 
     /** Records again after {@link #optOut}. */
