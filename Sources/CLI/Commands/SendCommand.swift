@@ -26,7 +26,8 @@ enum SendCommand {
             /v1/batch. CSV has a header; event, type, user_id, anonymous_id, timestamp and message_id (also userId,
             anonymousId and messageId) belong to the event, and all other columns are its properties: a number if it is written as in JSON (42, -7, 1.5), else text
             (+491701234567, 00501, 1e3, 1.10, true). A line that cannot be read, such as one that is not UTF-8 or longer
-            than 1 MiB, is skipped and counted, and the command exits with 1. Sending a file again stores nothing twice:
+            than 1 MiB, is skipped and counted. Events of a user whose token is rejected are reported, and the others are
+            sent. The command then exits with 1. Sending a file again stores nothing twice:
             message ids are derived from the file's name and lines; events from standard input or a pipe are new each
             time. If interrupted, run it again with the same file, URL and write key, and it resumes where it stopped. If
             a gateway cannot be reached at all, it gives up after half a minute, with 7; if the gateway answered before, it
@@ -76,7 +77,7 @@ enum SendCommand {
             guard !input.events.isEmpty else {
                 throw CommandError(
                     .failed, "\(name == "-" ? "standard input" : name) holds no event",
-                    hint: "--format says what it is")
+                    hint: input.problems.isEmpty ? "--format says what it is" : nil)
             }
             let (url, profile) = try invocation.destination()
             if let profile { io.say("To \(url.absoluteString), the profile \(profile.name).") }

@@ -60,7 +60,7 @@ struct SendInput: Sendable {
     private mutating func readTable(_ bytes: [UInt8]) {
         let table = CSVReader.rows(bytes)
         guard let header = table.first else { return }
-        if let problem = header.problem { return problems.append(problem) }
+        if let problem = header.problem ?? Self.repeatedColumn(header) { return problems.append(problem) }
         for row in table.dropFirst() {
             if let problem = row.problem {
                 problems.append(problem)
@@ -72,6 +72,34 @@ struct SendInput: Sendable {
                 problems.append(Replay.Problem(line: row.line, reason: error.reason))
             }
         }
+    }
+
+    /// The member of the message that a column sets; nil for a property.
+    private static func member(ofColumn column: String) -> String? {
+        switch column {
+        case "type", "timestamp": column
+        case "event", "name": "event"
+        case "user_id", "userId": "userId"
+        case "anonymous_id", "anonymousId": "anonymousId"
+        case "message_id", "messageId": "messageId"
+        default: nil
+        }
+    }
+
+    /// Two columns for one value would make one of them disappear. Columns without a name have no values.
+    private static func repeatedColumn(_ header: CSVReader.Row) -> Replay.Problem? {
+        var columns = BytewiseDictionary<String>()
+        for column in header.fields where !column.isEmpty {
+            let key = member(ofColumn: column) ?? "property \(column)"
+            guard let first = columns.updateValue(column, forKey: key) else { continue }
+            let reason =
+                first == column
+                ? "the column \(column) is there twice"
+                : "the columns \(first) and \(column) mean the same"
+            return Replay.Problem(
+                line: header.line, reason: reason + "; rename or remove one, nothing is read")
+        }
+        return nil
     }
 
     /// Stops at invalid bytes, where the XML parser would continue.
@@ -187,14 +215,13 @@ struct SendInput: Sendable {
         var message: JSONObject = ["type": "track"]
         var properties: JSONObject = [:]
         for (column, field) in zip(header, row.fields) where !field.isEmpty {
-            switch column {
-            case "type": message["type"] = .string(field)
-            case "event", "name": message["event"] = .string(field)
-            case "user_id", "userId": message["userId"] = .string(field)
-            case "anonymous_id", "anonymousId": message["anonymousId"] = .string(field)
-            case "timestamp": message["timestamp"] = .string(field)
-            case "message_id", "messageId": message["messageId"] = .string(field)
-            default: properties[column] = Self.value(field)
+            guard !column.isEmpty else {
+                throw AccessLog.LineProblem(reason: "a column without a name has the value \(field)")
+            }
+            if let member = Self.member(ofColumn: column) {
+                message[member] = .string(field)
+            } else {
+                properties[column] = Self.value(field)
             }
         }
         message["properties"] = .object(properties)

@@ -32,16 +32,25 @@ struct SendRun: Sendable {
     private static let firstAttempts = 5
     private static let firstRetries = RetryPolicy(baseDelay: 2, maximumDelay: 16)
 
-    /// Throws `unavailable` if the gateway was never reached, `notAuthorized` if the key or a token was
-    /// rejected, and `failed` for other permanent errors.
+    /// Throws `unavailable` if the gateway was never reached, `notAuthorized` if the write key or the tokens
+    /// of all events were rejected, and `failed` for other permanent errors.
     func run() async throws -> Outcome {
         var outcome = Outcome()
         var index = 0
         var size = Self.batchEvents
         var tries = 0
         var wasReached = false
+        // Whether each request has events of one user only.
+        var isByUser = signingKey != nil || token != nil
+        var rejectedUser: CommandError?
+        func end(_ batch: ArraySlice<SendEvent>) {
+            index += batch.count
+            size = min(size * 2, Self.batchEvents)
+            tries = 0
+            progress(index)
+        }
         while index < events.count {
-            let batch = batch(from: index, size: size)
+            let batch = batch(from: index, size: size, isByUser: isByUser)
             let answer: TransportResponse
             do throws(HTTPTransportError) {
                 answer = try await send(batch)
@@ -66,23 +75,31 @@ struct SendRun: Sendable {
             switch answer.status {
             case 200:
                 try note(answer, batch, &outcome)
-                index += batch.count
-                tries = 0
-                progress(index)
+                end(batch)
             case 413 where batch.count > 1: size = max(1, batch.count / 2)
+            case 413:
+                reject(batch, answer, &outcome)
+                end(batch)
             case 408, 429, 500...599:
                 let wait = Self.wait(answer, tries: tries)
                 tries += 1
                 try await pause(wait, because: "the gateway answered \(answer.status)")
             case 401, 403:
-                throw CommandError(
+                let error = CommandError(
                     .notAuthorized,
                     "the gateway rejected line \(batch.first?.line ?? 0): \(Self.reason(answer))")
+                guard Self.isOfUser(answer) else { throw error }
+                guard isByUser || batch.allSatisfy({ $0.userID == batch.first?.userID }) else {
+                    isByUser = true
+                    continue
+                }
+                if rejectedUser == nil { say("\(error.reason); sending the other users' events") }
+                rejectedUser = rejectedUser ?? error
+                reject(batch, answer, &outcome)
+                end(batch)
             case 400 where Self.rejectsEach(answer, of: batch):
                 try note(answer, batch, &outcome)
-                index += batch.count
-                tries = 0
-                progress(index)
+                end(batch)
             case let status:
                 throw CommandError(
                     .failed,
@@ -91,6 +108,11 @@ struct SendRun: Sendable {
                         ? "the operators' listener accepts no events: give the clients' address with --server"
                         : nil)
             }
+        }
+        if let rejectedUser, outcome.rejected.count == events.count {
+            // Nothing is stored, so the next run begins at the start.
+            progress(0)
+            throw rejectedUser
         }
         return outcome
     }
@@ -112,10 +134,10 @@ struct SendRun: Sendable {
         return "\(what) (\(TerminalText.safe(error.detail)))"
     }
 
-    /// The next events for a request: with tokens, events of one user; otherwise any.
-    private func batch(from index: Int, size: Int) -> ArraySlice<SendEvent> {
+    /// The next events for a request.
+    private func batch(from index: Int, size: Int, isByUser: Bool) -> ArraySlice<SendEvent> {
         let part = events[index..<min(index + size, events.count)]
-        guard signingKey != nil || token != nil, let first = part.first else { return part }
+        guard isByUser, let first = part.first else { return part }
         let end = part.firstIndex { $0.userID != first.userID } ?? part.endIndex
         return part[..<end]
     }
@@ -142,6 +164,18 @@ struct SendRun: Sendable {
         return try? signingKey.sign(claims: [
             "sub": .string(userID), "iat": .integer(now), "exp": .integer(now + 600),
         ])
+    }
+
+    /// Whether a request is rejected for its user, so that requests of other users may succeed.
+    private static func isOfUser(_ answer: TransportResponse) -> Bool {
+        let body = JSONValue(parsing: answer.body) ?? .null
+        return body["auth_error"] != .null || body["code"].text == "user_blocked"
+    }
+
+    private func reject(
+        _ batch: ArraySlice<SendEvent>, _ answer: TransportResponse, _ outcome: inout Outcome
+    ) {
+        outcome.rejected += batch.map { Replay.Problem(line: $0.line, reason: Self.reason(answer)) }
     }
 
     /// Whether the response has a reason for each event, so that sending can continue after them.

@@ -82,6 +82,25 @@ struct SendInputTests {
         #expect(read.events.first.map { member($0, "properties") } == [:])
     }
 
+    @Test(arguments: [
+        ("event,user_id,userId", "the columns user_id and userId mean the same"),
+        ("event,name,user_id", "the columns event and name mean the same"),
+        ("anonymousId,anonymous_id", "the columns anonymousId and anonymous_id mean the same"),
+        ("event,total,total", "the column total is there twice"),
+        ("event,timestamp,timestamp", "the column timestamp is there twice"),
+    ])
+    func twoColumnsForOneValueAreAnError(header: String, reason: String) {
+        let read = input(header + "\na,b,c\n", "orders.csv")
+        #expect(read.events.isEmpty)
+        #expect(read.problems == [.init(line: 1, reason: reason + "; rename or remove one, nothing is read")])
+    }
+
+    @Test func aColumnWithoutANameHasNoValues() {
+        let read = input("event,user_id,,\na,u,,\na,u,1,\n", "orders.csv")
+        #expect(read.events.map(\.line) == [2])
+        #expect(read.problems == [.init(line: 3, reason: "a column without a name has the value 1")])
+    }
+
     @Test func theFirstByteTellsWhereTheNameDoesNot() {
         #expect(input(#"{"event":"a","userId":"b"}"#, "-").events.count == 1)
         let line = #"192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1 "-" "-""#

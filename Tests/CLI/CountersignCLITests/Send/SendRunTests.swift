@@ -131,6 +131,53 @@ struct SendRunTests {
         #expect(error?.reason.contains("mint a new token\u{FFFD}[2J") == true)
     }
 
+    private static let unauthorized = TransportResponse(
+        status: 401, body: Array(#"{"auth_error":{"code":26,"hint":"send a token"}}"#.utf8))
+
+    @Test func aUserWithoutATokenDoesNotStopTheOthers() async throws {
+        let blocked = TransportResponse(
+            status: 403, body: Array(#"{"code":"user_blocked","reason":"blocked"}"#.utf8))
+        let (outcome, script, _) = try await run(
+            4, [Self.unauthorized, Self.stored(1), Self.unauthorized, Self.stored(1), blocked],
+            users: ["user-1", "user-2"])
+        #expect(outcome.accepted == 2)
+        #expect(
+            outcome.rejected == [.init(line: 2, reason: "send a token"), .init(line: 4, reason: "blocked")])
+        #expect(script.sent.withLock { $0.count } == 5)
+    }
+
+    @Test func aFileWithoutAnyAcceptedTokenStartsAgainNextTime() async throws {
+        let done = Lock<[Int]>([])
+        let url = try #require(URL(string: "http://gateway.example:8787"))
+        var run = SendRun(
+            events: [SendEvent(line: 1, userID: "user-1", message: [:])], url: url, writeKey: "key",
+            signingKey: nil, token: nil, progress: { count in done.withLock { $0.append(count) } },
+            say: { _ in }, pause: { _ in })
+        run.transport = Script([Self.unauthorized])
+        let error = await #expect(throws: CommandError.self) { try await run.run() }
+        #expect(error?.code == .notAuthorized)
+        #expect(done.withLock { $0.last } == 0)
+    }
+
+    @Test func anUnknownWriteKeyEndsIt() async throws {
+        let unknown = TransportResponse(status: 401, body: Array(#"{"code":"invalid_write_key"}"#.utf8))
+        let script = Script([unknown])
+        let error = await #expect(throws: CommandError.self) {
+            try await run(300, script, pauses: Lock([]), said: Lock([]))
+        }
+        #expect(error?.code == .notAuthorized)
+        #expect(script.sent.withLock { $0.count } == 1)
+    }
+
+    @Test func anEventThatIsTooLargeIsRejectedAlone() async throws {
+        let large = TransportResponse(status: 413, body: Array(#"{"reason":"too large"}"#.utf8))
+        let (outcome, script, _) = try await run(
+            4, [large, large, large, Self.stored(2), Self.stored(1)])
+        #expect(outcome.accepted == 3)
+        #expect(outcome.rejected == [.init(line: 1, reason: "too large")])
+        #expect(script.sent.withLock { $0.count } == 5)
+    }
+
     @Test func whereEveryEventIsRejectedTheNextOnesAreSent() async throws {
         let reasons = (0..<100).map { #"{"index":\#($0),"reason":"no user"}"# }.joined(separator: ",")
         let rejected = TransportResponse(
