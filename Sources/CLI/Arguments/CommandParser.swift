@@ -16,6 +16,7 @@ struct CommandParser {
     /// Words of other programs' commands, for suggestions.
     private static let synonyms = [
         "ls": "list", "rm": "delete", "remove": "delete", "new": "create", "get": "show", "describe": "show",
+        "unblock": "allow",
     ]
     private static let earlierFlags = ["url": "server"]
 

@@ -21,6 +21,12 @@ struct CommandLineProgramTests {
                 == "countersign: there is no command `versoin`\n  did you mean `countersign version`?\n")
     }
 
+    @Test func theOppositeOfBlockIsSuggestedByItsName() async {
+        let recorded = RecordedIO()
+        #expect(await recorded.run("user", "unblock", "shop", "ada") == .usage)
+        #expect(recorded.talk.hasSuffix("did you mean `countersign user allow`?\n"))
+    }
+
     @Test func theErrorOfACommandDecidesTheExitCode() async {
         let recorded = RecordedIO()
         let error = CommandError(.conflict, "taken", hint: "choose another")
