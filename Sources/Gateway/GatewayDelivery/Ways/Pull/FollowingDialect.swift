@@ -107,7 +107,7 @@ package struct FollowingDialect: Dialect {
         let look: @Sendable () -> LongPolls.Look = {
             do {
                 // Checked each time, because the token may be deleted while the request waits.
-                try check(token, opens: appID)
+                try check(token, opens: appID, wasOpen: isCounted.withLock { $0 })
                 if !isCounted.withLock({ $0 }) { try count(appID) }
                 isCounted.withLock { $0 = true }
                 return try reading.get().look()
@@ -135,8 +135,10 @@ package struct FollowingDialect: Dialect {
             })
     }
 
-    private func check(_ token: String, opens appID: String) throws {
+    /// `wasOpen` is true for a request that has waited. If its app was deleted, so were the app's tokens.
+    private func check(_ token: String, opens appID: String, wasOpen: Bool) throws {
         switch try access(token) {
+        case .unknown where wasOpen && apps.app(id: appID) == nil: break
         case .app(let opened) where opened == appID: break
         case .app, .nothing:
             throw FollowingError(
