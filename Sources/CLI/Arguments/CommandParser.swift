@@ -247,7 +247,11 @@ struct CommandParser {
             }
         }
         if let extra = rest.first {
-            throw CommandError(.usage, "`\(command.name)` does not know what to do with '\(extra)'")
+            // The flags that other commands take as a word.
+            let flag = command.flags.map(\.name).first { ["name", "app"].contains($0) }
+            throw CommandError(
+                .usage, "`\(command.name)` does not know what to do with '\(extra)'",
+                hint: flag.map { "did you mean --\($0) \(extra)?" })
         }
         return words
     }

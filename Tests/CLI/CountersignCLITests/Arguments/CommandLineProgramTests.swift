@@ -27,6 +27,14 @@ struct CommandLineProgramTests {
         #expect(recorded.talk.hasSuffix("did you mean `countersign user allow`?\n"))
     }
 
+    @Test(arguments: [("tail", "app"), ("admin token create", "name")])
+    func aWordInPlaceOfAFlagIsExplained(command: String, flag: String) async {
+        let recorded = RecordedIO()
+        let words = command.split(separator: " ").map(String.init) + ["shop"]
+        #expect(await recorded.run(arguments: words) == .usage)
+        #expect(recorded.talk.hasSuffix("did you mean --\(flag) shop?\n"))
+    }
+
     @Test func theErrorOfACommandDecidesTheExitCode() async {
         let recorded = RecordedIO()
         let error = CommandError(.conflict, "taken", hint: "choose another")
