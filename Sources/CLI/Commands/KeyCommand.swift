@@ -161,18 +161,22 @@ enum KeyCommand {
             empty: sources.isEmpty
                 ? "\(invocation.app) has no key. Next: countersign key add \(invocation.app) public.pem"
                 : "\(invocation.app) has no key of its own.")
+        describe(sources, of: invocation.app, isLocal: admin is LocalAdmin, invocation.io)
+    }
+
+    /// Says on standard error which keys an app follows and whether they can be fetched.
+    static func describe(_ sources: [JSONValue], of app: String, isLocal: Bool, _ io: CommandIO) {
         for source in sources {
             let count = source["keys"].elements.count
             let state =
-                if admin is LocalAdmin {
-                    "The gateway fetches the keys; see the result with --server."
+                if isLocal {
+                    "The gateway fetches the keys; see the result with --server, or in its log."
                 } else if let problem = source["problem"].text {
                     "It cannot be fetched: \(problem)"
                 } else {
                     "\(count) \(count == 1 ? "key" : "keys") loaded."
                 }
-            let url = source["url"].shown
-            invocation.io.say(TerminalText.safe("\(invocation.app) follows \(url). \(state)"))
+            io.say(TerminalText.safe("\(app) follows \(source["url"].shown). \(state)"))
         }
     }
 

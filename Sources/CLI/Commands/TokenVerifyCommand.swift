@@ -80,7 +80,13 @@ enum TokenVerifyCommand {
         }
         var body: JSONObject = ["token": .string(try invocation.tokenText(token))]
         if let user = try invocation.value(of: user) { body["user"] = .string(user) }
-        return try await invocation.admin().post("apps", app, "tokens", "verify", body: .object(body))
+        let admin = try invocation.admin()
+        let answer = try await admin.post("apps", app, "tokens", "verify", body: .object(body))
+        if answer["code"].integer == Int64(AuthErrorCode.noMatchingPublicKeys.rawValue) {
+            let sources = try await admin.get("apps", app, "key-source").body["sources"].elements
+            KeyCommand.describe(sources, of: app, isLocal: admin is LocalAdmin, invocation.io)
+        }
+        return answer
     }
 
     private static func report(_ invocation: Invocation) throws -> VerificationReport {

@@ -134,6 +134,15 @@ struct MistakeTests {
         )
     }
 
+    @Test func aTokenOfAnUnknownKeyNamesTheFollowedKeys() async throws {
+        _ = await run("key", "follow", "shop", "https://id.example.com/j")
+        let token = try SigningKey.generate(.rs256).sign(claims: ["sub": "u", "exp": 4_000_000_000])
+        let file = try folder.write(token, to: "token.txt")
+        let io = await run("token", "verify", file, "--app", "shop").io
+        #expect(io.output.contains("rejected: 27"))
+        #expect(io.talk.contains("shop follows https://id.example.com/j. The gateway fetches the keys"))
+    }
+
     @Test func aFileOfAnUnknownKindIsReported() async throws {
         let junk = try folder.write("hello, this is junk\n", to: "junk.txt")
         let (code, io) = await run("send", junk)
