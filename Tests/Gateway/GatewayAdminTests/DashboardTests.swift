@@ -1,5 +1,7 @@
 internal import CountersignCore
+import CountersignCrypto
 import CountersignGatewayTesting
+import Foundation
 import GatewayModel
 import GatewayTestSupport
 import Testing
@@ -14,13 +16,17 @@ struct DashboardTests {
         page.split(separator: "\"").filter { $0.hasPrefix("/admin/assets/") }.map(String.init)
     }
 
-    @Test func thePageIsTwoCacheableFiles() throws {
+    @Test func thePageHasItsStyleAndLoadsOneCacheableFile() throws {
         let bench = try AdminBench()
         let page = try bench.ask("GET", "/admin/")
         #expect(page.status == 200 && page.headers["cache-control"] == "no-cache")
-        #expect(page.headers["content-security-policy"]?.contains("default-src 'none'") == true)
+        let policy = page.headers["content-security-policy"] ?? ""
+        #expect(policy.contains("default-src 'none'"))
+        let style = page.body.components(separatedBy: "<style>").last?.components(separatedBy: "</style>")[0]
+        let digest = Data(SHA256.digest(style ?? "")).base64EncodedString()
+        #expect(policy.contains("; style-src 'sha256-\(digest)';"))
         let assets = assets(page.body)
-        #expect(assets.count == 2, "\(assets)")
+        #expect(assets.count == 1, "\(assets)")
         for path in assets {
             let plain = try bench.ask("GET", path)
             #expect(plain.status == 200 && plain.headers["content-encoding"] == nil)

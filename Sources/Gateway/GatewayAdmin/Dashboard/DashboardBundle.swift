@@ -1,8 +1,8 @@
 internal import CDashboard
 internal import CountersignCore
 
-/// Bundles the dashboard's modules and style sheets into one file each, so that a browser loads two files
-/// instead of sixty.
+/// Bundles the dashboard's modules into one file and its style sheets into the page, so that a browser loads
+/// two files instead of sixty, and first paints after one of them.
 ///
 /// The files in `Sources/CShims/CDashboard/Resources` are ES modules that also work unbundled. They import each
 /// other with `import { … } from "./other.js";`, one import per line, and export in declarations. Here each
@@ -87,13 +87,13 @@ enum DashboardBundle {
             }
     }
 
-    /// The page with the bundled files and an inline icon.
+    /// The page with the address of the bundled script, the style sheets, and an inline icon.
     static func page(_ files: BytewiseDictionary<String> = files, script: String, style: String) -> String {
         var lines: [Substring] = []
         var isStyled = false
         for line in (files["index.html"] ?? "").split(separator: "\n", omittingEmptySubsequences: false) {
             if line.contains("rel=\"stylesheet\"") {
-                if !isStyled { lines.append("  <link rel=\"stylesheet\" href=\"/admin/\(style)\">") }
+                if !isStyled { lines.append("  <style>\(style)</style>") }
                 isStyled = true
             } else if line.contains("<script ") {
                 lines.append("  <script type=\"module\" src=\"/admin/\(script)\"></script>")
