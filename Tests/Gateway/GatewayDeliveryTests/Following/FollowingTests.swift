@@ -9,6 +9,8 @@ import GatewayStorage
 import GatewayTestSupport
 import Testing
 
+@testable import GatewayDelivery
+
 /// Backends that follow an app's events over HTTP.
 @Suite(.timeLimit(.minutes(5)))
 struct FollowingTests {
@@ -327,13 +329,19 @@ struct FollowingTests {
 
     /// The pull API does not expose the consumers of webhooks.
     @Test func aConsumerOfAnotherKindIsNotThere() throws {
-        let outside = try bench.fixture.place.open().openConsumers(
-            with: nil, now: { 0 })
-        let id = EventConsumerID(appID: "shop", kind: .webhook, name: "hook")
-        _ = try outside.create(id, EventConsumerSettings(), from: .start)
+        // The gateway would delete a consumer without its webhook.
+        let admin = try bench.fixture.apps.apiTokens.create(name: "admin", scopes: ["admin"]).text
+        let made = try #require(
+            bench.client.send(
+                "POST", "/admin/api/apps/shop/webhooks", ["Authorization": "Bearer " + admin],
+                Array(#"{"url":"https://shop.example/in"}"#.utf8)))
+        let name = try #require(made.json["id"] as? String)
         #expect((try bench.ask("GET", "consumers").json["items"] as? [Any])?.isEmpty == true)
-        #expect(try bench.code("DELETE", "consumers/hook") == "404 consumer_not_found")
-        #expect(try bench.code("POST", "consumers/hook/seek", #"{"from":"end"}"#) == "404 consumer_not_found")
+        #expect(try bench.code("DELETE", "consumers/\(name)") == "404 consumer_not_found")
+        let seek = try bench.code("POST", "consumers/\(name)/seek", #"{"from":"end"}"#)
+        #expect(seek == "404 consumer_not_found")
+        let outside = try bench.fixture.place.open().openConsumers(with: nil, now: { 0 })
+        let id = EventConsumerID(appID: "shop", kind: .webhook, name: name)
         #expect(try outside.find(id).id == id)
         withExtendedLifetime(bench) {}
     }
@@ -366,9 +374,18 @@ struct FollowingTests {
                 + "Content-Type: application/json\r\nAuthorization: Bearer \(bench.token)\r\n\r\n\(body)")
         #expect(try bench.ask("GET", "events").status == 200)
         _ = try bench.fixture.apps.deleteApp(id: "shop")
-        #expect(waiting.answer()?.status == 404)
-        // The app's tokens are deleted with it.
+        // 404 if it has waited. The app's tokens are deleted with it.
+        #expect([401, 404].contains(waiting.answer()?.status))
         #expect(try bench.code("GET", "events") == "401 unauthenticated")
+    }
+
+    @Test func anAppThatWasDeletedMeanwhileIsNamed() {
+        func code(exists: Bool, wasOpen: Bool) -> String? {
+            FollowingDialect.rejection(of: .unknown, to: "shop", exists: exists, wasOpen: wasOpen)?.code
+        }
+        #expect(code(exists: false, wasOpen: true) == "app_not_found")
+        #expect(code(exists: true, wasOpen: true) == "unauthenticated")
+        #expect(code(exists: false, wasOpen: false) == "unauthenticated")
     }
 
     /// A request whose client has hung up does not lease the next events.

@@ -135,22 +135,28 @@ package struct FollowingDialect: Dialect {
             })
     }
 
-    /// `wasOpen` is true for a request that has waited. If its app was deleted, so were the app's tokens.
     private func check(_ token: String, opens appID: String, wasOpen: Bool) throws {
-        switch try access(token) {
-        case .unknown where wasOpen && apps.app(id: appID) == nil: break
+        let rejection = Self.rejection(
+            of: try access(token), to: appID, exists: apps.app(id: appID) != nil, wasOpen: wasOpen)
+        if let rejection { throw rejection }
+    }
+
+    /// `wasOpen` is true for a request that has waited. If its app was deleted, so were the app's tokens.
+    static func rejection(
+        of access: ReaderAccess, to appID: String, exists: Bool, wasOpen: Bool
+    ) -> FollowingError? {
+        switch access {
         case .app(let opened) where opened == appID: break
+        case .unknown where wasOpen && !exists: break
         case .app, .nothing:
-            throw FollowingError(
+            return FollowingError(
                 403, "forbidden",
                 "this token cannot read the events of this app; create one with the scope "
                     + "reader for it")
         case .unknown:
-            throw FollowingError(401, "unauthenticated", "there is no such API token, or it has expired")
+            return FollowingError(401, "unauthenticated", "there is no such API token, or it has expired")
         }
-        guard apps.app(id: appID) != nil else {
-            throw FollowingError(404, "app_not_found", "there is no such app")
-        }
+        return exists ? nil : FollowingError(404, "app_not_found", "there is no such app")
     }
 
     /// Applies the app's rate limit. Unauthenticated requests do not count.
