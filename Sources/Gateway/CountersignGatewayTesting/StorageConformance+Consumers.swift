@@ -63,7 +63,7 @@ extension StorageConformance {
                 [event("m-\(number)", user: "ada")], receivedMilliseconds: Int64(number) * 100_000, to: store)
             _ = try append([event("x-\(number)", user: "eve")], of: "kiosk", to: store)
         }
-        let third = try storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9).events[2].sequence
+        let third = try storage.log.follow(EventQuery(appID: "shop"), after: 0, limit: 9).events[2].sequence
         for (name, start, first) in [
             ("start", EventStart.start, 0), ("time", .time(400_000), 4), ("after", .after(third), 3),
             ("end", .end, 7),
@@ -349,12 +349,12 @@ extension StorageConformance {
             try body(store, storage.openConsumers(with: store, now: Clock().now))
         }
         func left() throws -> [String] {
-            try storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9).events.map(\.messageID)
+            try storage.log.follow(EventQuery(appID: "shop"), after: 0, limit: 9).events.map(\.messageID)
         }
         func isGap(after sequence: Int64, type: String? = nil) throws -> Bool {
             var query = EventQuery(appID: "shop")
             query.type = type
-            return try storage.log.oldest(query, after: sequence, limit: 1).gap.isOpen
+            return try storage.log.follow(query, after: sequence, limit: 1).gap.isOpen
         }
         let id = EventConsumerID(appID: "shop", name: "slow")
         let store = try open(storage)
@@ -368,7 +368,7 @@ extension StorageConformance {
             _ = try append(
                 [event(name, user: "ada")], receivedMilliseconds: now - Int64(age) * day, to: store)
         }
-        let stored = try storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9).events
+        let stored = try storage.log.follow(EventQuery(appID: "shop"), after: 0, limit: 9).events
         try expect(try !isGap(after: stored[0].sequence), "nothing was deleted yet")
         store.close()
 

@@ -53,7 +53,7 @@ extension StorageConformance {
         for user in [composed, decomposed] {
             var query = EventQuery(appID: "shop")
             query.userID = user
-            let found = try storage.log.oldest(query, after: 0, limit: 9).events
+            let found = try storage.log.follow(query, after: 0, limit: 9).events
             try expect(found.count == 1, "each of them has an event")
         }
         var listed = 0
@@ -113,7 +113,7 @@ extension StorageConformance {
             try accepted("b", [nil, nil, "jane", "jane", "bob"]) == [1, 0, 0, 0, 1],
             "an event without a user becomes the first user's")
         try expect(
-            try storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9).events.map(\.userID)
+            try storage.log.follow(EventQuery(appID: "shop"), after: 0, limit: 9).events.map(\.userID)
                 == ["mallory", "jane", "jane", "bob"], "each user has an event")
         try expect(try storage.log.count() == 4, "each is counted once")
     }
@@ -132,10 +132,11 @@ extension StorageConformance {
             let filter = try unwrap(VerdictFilter(word), "\(word) is a filter")
             var query = EventQuery(appID: "shop")
             query.verdict = filter
-            let following = EventFollowing(appID: "shop", filter: EventFilter(verdict: filter))
+            var export = query
+            export.isExport = true
             return [
-                try storage.log.oldest(query, after: 0, limit: 9).events,
-                try storage.log.follow(following, after: 0, limit: 9).events,
+                try storage.log.follow(query, after: 0, limit: 9).events,
+                try storage.log.follow(export, after: 0, limit: 9).events,
             ].map { $0.map(\.messageID) }
         }
         for word in VerdictFilter.words {
@@ -143,7 +144,7 @@ extension StorageConformance {
             try expect(try found(word) == [wanted, wanted], "\(word) finds \(wanted)")
         }
         let first = try unwrap(
-            try storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 1).events.first,
+            try storage.log.follow(EventQuery(appID: "shop"), after: 0, limit: 1).events.first,
             "an event is read")
         let proof = EventProof(
             verdict: .verified, code: 26, keyID: "k", enforcement: "optional", dialect: "native",
@@ -162,7 +163,7 @@ extension StorageConformance {
             let proof = EventProof(verdict: .verified, dialect: "native", requestID: "r", claims: claims)
             _ = try append([event(id, user: "ada")], proof: proof, to: store)
         }
-        let stored = try storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9).events
+        let stored = try storage.log.follow(EventQuery(appID: "shop"), after: 0, limit: 9).events
         try expect(stored.allSatisfy { $0.proof?.claims == kept[$0.messageID] }, "claims are the same")
         let consumers = storage.openConsumers(with: store, now: { 0 })
         for (text, wanted) in [
@@ -173,13 +174,8 @@ extension StorageConformance {
             let filter = EventFilter(claim: try unwrap(ClaimFilter(text), "\(text) is a filter"))
             var query = EventQuery(appID: "shop")
             query.claim = filter.claim
-            let following = EventFollowing(appID: "shop", filter: filter)
-            for found in [
-                try storage.log.oldest(query, after: 0, limit: 9).events,
-                try storage.log.follow(following, after: 0, limit: 9).events,
-            ] {
-                try expect(found.map(\.messageID) == wanted, "\(text) finds \(wanted)")
-            }
+            let found = try storage.log.follow(query, after: 0, limit: 9).events
+            try expect(found.map(\.messageID) == wanted, "\(text) finds \(wanted)")
             let id = EventConsumerID(appID: "shop", name: "c")
             _ = try consumers.create(id, EventConsumerSettings(filter: filter), from: .start)
             try expect(try consumers.find(id).settings.filter == filter, "the filter of a consumer is kept")
@@ -208,10 +204,10 @@ extension StorageConformance {
             try expect(second.events.map(\.messageID) == ["rare"], "the next page goes on from there")
             try expect(second.next == nil, "and is the last")
             let found = try unwrap(second.events.first, "it is there")
-            let oldest = try storage.log.oldest(query, after: found.sequence, limit: 3)
-            try expect(oldest.events.isEmpty, "a page may have none")
-            let rest = try storage.log.oldest(
-                query, after: try unwrap(oldest.next, "an empty page says where to go on"), limit: 3)
+            let oldest = try storage.log.follow(query, after: found.sequence, limit: 3)
+            try expect(oldest.events.isEmpty && oldest.hasMore, "a page may have none")
+            let rest = try storage.log.follow(
+                query, after: oldest.reached, limit: 3)
             try expect(rest.events.map(\.messageID) == ["rare-2"], "a search that goes on finds the rest")
         }
     }
@@ -226,17 +222,17 @@ extension StorageConformance {
         let wanted = (0..<7).map { "m-\($0)" }
         let query = EventQuery(appID: "shop")
         var read: [StoredEvent] = []
-        var page = try storage.log.oldest(query, after: 0, limit: 3)
-        read += page.events
-        while let next = page.next {
-            page = try storage.log.oldest(query, after: next, limit: 3)
-            read += page.events
+        var range = try storage.log.follow(query, after: 0, limit: 3)
+        read += range.events
+        while range.hasMore {
+            range = try storage.log.follow(query, after: range.reached, limit: 3)
+            read += range.events
         }
         try expect(read.map(\.messageID) == wanted, "the oldest event comes first")
         try expect(
             zip(read, read.dropFirst()).allSatisfy { $0.sequence < $1.sequence }, "positions count up")
         read = []
-        page = try storage.log.newest(query, before: nil, limit: 3)
+        var page = try storage.log.newest(query, before: nil, limit: 3)
         read += page.events
         while let next = page.next {
             page = try storage.log.newest(query, before: next, limit: 3)
@@ -249,15 +245,15 @@ extension StorageConformance {
                 "there is nothing before the first event")
         }
         try expect(
-            try storage.log.oldest(query, after: .max, limit: 3).events.isEmpty,
+            try storage.log.follow(query, after: .max, limit: 3).events.isEmpty,
             "there is nothing after the last event")
         try expect(
-            try storage.log.oldest(query, after: .min, limit: 1).events.map(\.messageID) == ["m-0"],
+            try storage.log.follow(query, after: .min, limit: 1).events.map(\.messageID) == ["m-0"],
             "everything comes after the least number")
         var filtered = query
         filtered.userID = "bob"
         try expect(
-            try storage.log.oldest(filtered, after: 0, limit: 9).events.map(\.messageID)
+            try storage.log.follow(filtered, after: 0, limit: 9).events.map(\.messageID)
                 == ["m-1", "m-3", "m-5"], "a filter holds")
         var users: [String] = []
         try storage.log.users(of: "shop", after: "") { user in
@@ -287,7 +283,7 @@ extension StorageConformance {
     /// With so few events, retention finishes before the first batch is acknowledged.
     static func retentionDeletes(_ storage: any Storage) throws {
         func messageIDs(of app: String) throws -> [String] {
-            try storage.log.oldest(EventQuery(appID: app), after: 0, limit: 9).events.map(\.messageID)
+            try storage.log.follow(EventQuery(appID: app), after: 0, limit: 9).events.map(\.messageID)
         }
         func open(_ rules: AppRules) throws -> any EventStore {
             try storage.openEvents(

@@ -340,7 +340,7 @@ package final class DeliveryRunner: Sendable {
         _ route: DeliveryRoute, after sequence: Int64, through: Int64?, limit: Int
     ) throws -> (page: EventRange, positions: EventPositions) {
         var page = try environment.events.follow(
-            EventFollowing(appID: route.id.appID, filter: route.filter), after: sequence, limit: limit)
+            EventQuery(appID: route.id.appID, filter: route.filter), after: sequence, limit: limit)
         // Read again, because the log may have grown.
         let positions = try environment.events.positions()
         if let through {

@@ -111,8 +111,9 @@ package struct PostgreSQLStorage: Storage {
     package func openConsumers(
         with events: (any EventStore)?, now: @escaping @Sendable () -> Int64
     ) -> any EventConsumers {
-        PostgreSQLEventConsumers(
-            pool: pool, arrivals: events?.arrivals, clock: takesGivenTime ? .given(now) : .database)
+        StoredConsumers(
+            PostgreSQLConsumerEngine(
+                pool: pool, arrivals: events?.arrivals, clock: takesGivenTime ? .given(now) : .database))
     }
 
     package func openCustomers() throws(GatewayError) -> any CustomerStore {

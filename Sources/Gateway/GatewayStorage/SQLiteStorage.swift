@@ -69,8 +69,9 @@ package struct SQLiteStorage: Storage {
         with events: (any EventStore)?, now: @escaping @Sendable () -> Int64
     ) -> any EventConsumers {
         let store = events as? SQLiteEventStore
-        return SQLiteEventConsumers(
-            reader: reader, writer: store.map { .store($0) } ?? .file(self.events.path), now: now)
+        return StoredConsumers(
+            SQLiteConsumerEngine(
+                reader: reader, writer: store.map { .store($0) } ?? .file(self.events.path), now: now))
     }
 
     package func openCustomers() throws(GatewayError) -> any CustomerStore {

@@ -153,7 +153,7 @@ extension PostgreSQLTests {
             var lines: [Line] = []
             var reached: Int64 = 0
             while true {
-                let stretch = try log.follow(EventFollowing(appID: app), after: reached, limit: 100)
+                let stretch = try log.follow(EventQuery(appID: app), after: reached, limit: 100)
                 lines += stretch.events.map {
                     Line(
                         sequence: $0.sequence, id: $0.messageID, user: $0.userID,

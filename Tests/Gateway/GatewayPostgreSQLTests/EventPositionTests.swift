@@ -23,7 +23,7 @@ extension PostgreSQLTests {
                         EventInsert.rows(of: batches), of: batches, lane: 99)
                     try slow.each(EventInsert.sql(base: base), parameters) { _ in true }
                     #expect(try store.store(.of(["second"])).get().accepted == 1)
-                    let stretch = try database.log.follow(EventFollowing(appID: "shop"), after: 0, limit: 9)
+                    let stretch = try database.log.follow(EventQuery(appID: "shop"), after: 0, limit: 9)
                     #expect(stretch.events.isEmpty)
                 }
                 #expect(try database.log.ids() == ["first", "second"])
@@ -46,10 +46,12 @@ extension PostgreSQLTests {
                 }
                 isOpen.wait()
                 #expect(try store.store(.of(["m-1"])).get().accepted == 1)
-                let stretch = try database.log.follow(EventFollowing(appID: "shop"), after: 0, limit: 9)
+                let stretch = try database.log.follow(EventQuery(appID: "shop"), after: 0, limit: 9)
                 #expect(stretch.events.isEmpty)
                 end.signal()
-                let page = try database.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 9)
+                var export = EventQuery(appID: "shop")
+                export.isExport = true
+                let page = try database.log.follow(export, after: 0, limit: 9)
                 #expect(page.events.map(\.messageID) == ["m-1"])
             }
         }
@@ -67,7 +69,7 @@ extension PostgreSQLTests {
                     while true {
                         let wasDone = isDone.withLock { $0 }
                         let stretch = try database.log.follow(
-                            EventFollowing(appID: "shop"), after: reached, limit: 50)
+                            EventQuery(appID: "shop"), after: reached, limit: 50)
                         ids += stretch.events.map(\.messageID)
                         reached = stretch.reached
                         if wasDone, !stretch.hasMore { return ids }

@@ -74,7 +74,7 @@ extension PostgreSQLEventLog {
         var events: [StoredEvent] = []
         var reached: Int64 = 0
         while true {
-            let stretch = try follow(EventFollowing(appID: app), after: reached, limit: 100)
+            let stretch = try follow(EventQuery(appID: app), after: reached, limit: 100)
             events += stretch.events
             reached = stretch.reached
             if !stretch.hasMore { return events }

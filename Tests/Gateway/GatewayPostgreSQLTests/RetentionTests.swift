@@ -48,7 +48,7 @@ extension PostgreSQLTests {
                 #expect(try database.log.ids(of: "kiosk") == ["new"])
                 #expect(try database.log.count() == 2)
                 #expect(
-                    try database.log.follow(EventFollowing(appID: "kiosk"), after: 0, limit: 9).gap.isOpen)
+                    try database.log.follow(EventQuery(appID: "kiosk"), after: 0, limit: 9).gap.isOpen)
             }
         }
 

@@ -39,8 +39,8 @@ struct EventColumnsTests {
     private func proofs() throws -> [[EventProof?]] {
         let reader = SQLiteEventLog(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
         return [
-            try reader.oldest(EventQuery(appID: "shop"), after: 0, limit: 100).events.map(\.proof),
-            try reader.follow(EventFollowing(appID: "shop"), after: 0, limit: 100).events.map(\.proof),
+            try reader.follow(EventQuery(appID: "shop"), after: 0, limit: 100).events.map(\.proof),
+            try reader.follow(EventQuery(appID: "shop"), after: 0, limit: 100).events.map(\.proof),
         ]
     }
 
@@ -132,8 +132,9 @@ struct EventColumnsTests {
         var query = EventQuery(appID: "shop")
         query.claim = ClaimFilter("plan=pro")
         let reader = SQLiteEventLog(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
-        #expect(try reader.oldest(query, after: 0, limit: 9).events.isEmpty)
-        let consumers = SQLiteEventConsumers(reader: reader, writer: .file(path), now: { 0 })
+        #expect(try reader.follow(query, after: 0, limit: 9).events.isEmpty)
+        let consumers = StoredConsumers(
+            SQLiteConsumerEngine(reader: reader, writer: .file(path), now: { 0 }))
         #expect(throws: ConsumerFailure.self) { try consumers.all(.pull, of: "shop") }
         let log = try EventLogWriter(path: path)
         expected.append(proof(Self.uuid, key: "k"))
@@ -142,7 +143,7 @@ struct EventColumnsTests {
         log.close()
         for found in try proofs() { #expect(found == expected) }
         #expect(try consumers.all(.pull, of: "shop").isEmpty)
-        #expect(try reader.oldest(query, after: 0, limit: 9).events.map(\.messageID) == ["new"])
+        #expect(try reader.follow(query, after: 0, limit: 9).events.map(\.messageID) == ["new"])
         #expect(try rows("claims", from: "stored_event") == ["", "", "", #"{"plan":"pro"}"#])
         #expect(try rows("key_number") == ["", "", "", "1"])
         // The three old events, which were not counted yet, came in two requests.

@@ -49,7 +49,8 @@ struct EventIndexTests {
     private func messages(user: String) throws -> [String] {
         var query = EventQuery(appID: "shop")
         query.userID = user
-        return try reader.oldest(query, after: 0, limit: 10_000).events.map(\.messageID)
+        query.isExport = true
+        return try reader.follow(query, after: 0, limit: 10_000).events.map(\.messageID)
     }
 
     private func files() throws -> [String] {
@@ -262,15 +263,14 @@ struct EventIndexTests {
         var query = EventQuery(appID: "shop")
         query.userID = "ada"
         var found: [StoredEvent] = []
-        var next: Int64? = 0
-        while let start = next {
-            let page = try reader.oldest(query, after: start, limit: 90)
-            found += page.events
-            next = page.next
-        }
+        var range = EventRange(reached: 0)
+        repeat {
+            range = try reader.follow(query, after: range.reached, limit: 90)
+            found += range.events
+        } while range.hasMore
         #expect(found.map(\.messageID) == all)
         found = []
-        next = .max
+        var next: Int64? = .max
         while let start = next {
             let page = try reader.newest(query, before: start, limit: 90)
             found += page.events
@@ -302,7 +302,7 @@ struct EventIndexTests {
                 (query.fromMilliseconds, query.toMilliseconds) = (from, to)
                 let wanted = times.indices.filter { (from..<to).contains(times[$0]) }
                     .flatMap { round in (0..<9).map { "m-\(round)-\($0)" } }
-                #expect(try reader.oldest(query, after: 0, limit: 100).events.map(\.messageID) == wanted)
+                #expect(try reader.follow(query, after: 0, limit: 100).events.map(\.messageID) == wanted)
                 let newest = try reader.newest(query, before: nil, limit: 100).events
                 #expect(newest.map(\.messageID) == wanted.reversed())
             }
@@ -311,7 +311,7 @@ struct EventIndexTests {
         (query.fromMilliseconds, query.toMilliseconds) = (5, 8)
         // The 18 events are in three ranges of eight. One event follows the last full range.
         query.mostLooked = 25
-        #expect(try reader.oldest(query, after: 0, limit: 100).next == nil)
+        #expect(try reader.follow(query, after: 0, limit: 100).hasMore == false)
         #expect(try reader.newest(query, before: nil, limit: 100).events.count == 18)
     }
 
@@ -380,7 +380,7 @@ struct EventIndexTests {
     private func check(_ app: String, _ kept: [String], _ runs: OpenIndexRuns) throws {
         let reader = SQLiteEventLog(readers: SQLiteReaders(path: path), runs: runs)
         let query = EventQuery(appID: app)
-        let all = try reader.oldest(query, after: 0, limit: 10_000).events
+        let all = try reader.follow(query, after: 0, limit: 10_000).events
         #expect(all.map(\.messageID) == kept)
         #expect(
             try reader.newest(query, before: nil, limit: 7).events.map(\.messageID)
@@ -389,7 +389,7 @@ struct EventIndexTests {
         let after = all.drop { $0.sequence <= middle.sequence }.map(\.messageID)
         let before = all.prefix { $0.sequence < middle.sequence }.map(\.messageID)
         #expect(
-            try reader.oldest(query, after: middle.sequence, limit: 9).events.map(\.messageID)
+            try reader.follow(query, after: middle.sequence, limit: 9).events.map(\.messageID)
                 == after.prefix(9).map(\.self))
         #expect(
             try reader.newest(query, before: middle.sequence, limit: 9).events.map(\.messageID)

@@ -86,7 +86,7 @@ struct StoredEventTests {
         var found: [String] = []
         var reached: Int64 = 0
         while true {
-            let stretch = try storage.log.follow(EventFollowing(appID: "shop"), after: reached, limit: limit)
+            let stretch = try storage.log.follow(EventQuery(appID: "shop"), after: reached, limit: limit)
             #expect(stretch.events.count <= limit)
             #expect(stretch.reached >= (stretch.events.last?.sequence ?? reached))
             found += stretch.events.map(\.messageID)

@@ -132,22 +132,24 @@ struct EventRoutes: Sendable {
     }
 
     private func export(_ call: AdminCall) throws -> HTTPResponse {
-        let query = try query(call)
+        var query = try query(call)
+        query.isExport = true
         let mask = try call.userMask()
         let positions = try positions()
         let after = try call.query("after").map { try sequence(of: $0, in: query.appID, positions) }
         let start = after ?? 0
         // Only the first page is audited. Later pages continue an export that has an entry, or a list.
         if start == 0 { try noteExport(call, query) }
-        let gap = start > 0 ? try log.gap(after: start, of: query.appID) : .none
+        let gap =
+            start > 0
+            ? try log.follow(EventQuery(appID: query.appID), after: start, limit: 1).gap : .none
         // An export from the oldest event misses nothing. An export from a position can, even if retention
         // deletes events while it runs.
         let isAfterGap = Lock(false)
         let response = Export.list(
             call, name: "\(query.appID)-events", columns: Self.columns, from: start
-        ) { [log, positions = positions?.of(query.appID)] sequence in
-            let page = try log.oldest(
-                query, after: sequence, limit: 500)
+        ) { [log, query, positions = positions?.of(query.appID)] sequence in
+            let page = try log.follow(query, after: sequence, limit: 500)
             if after != nil, page.gap.forReader(after: sequence).isOpen { isAfterGap.withLock { $0 = true } }
             let rows = page.events.map { event in
                 let event = mask.event(event, of: query.appID)
@@ -170,7 +172,7 @@ struct EventRoutes: Sendable {
                         String(decoding: event.body, as: UTF8.self),
                     ], line: line)
             }
-            return (rows, page.next)
+            return (rows, page.hasMore ? page.reached : nil)
         }
         return after == nil ? response : response.with(Self.missed, String(gap.isOpen))
     }

@@ -40,7 +40,7 @@ struct StreamRoutes: Sendable {
                 let after = try sequence(of: start, in: app)
                 try call.directory.streams.seek(call[1], of: app, after: after, at: call.nowMilliseconds)
                 let settings = try call.directory.streams.stream(call[1], of: app)
-                try matching { try consumers.place(settings.consumer, after: after) }
+                try matching { _ = try consumers.seek(settings.consumer, to: .after(after)) }
                 return try answer(call, settings)
             },
             AdminRoute(

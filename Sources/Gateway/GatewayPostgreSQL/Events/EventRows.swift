@@ -39,7 +39,7 @@ struct EventRows {
         events.append(event)
     }
 
-    static func event(_ row: PostgreSQLRow) -> StoredEvent {
+    private static func event(_ row: PostgreSQLRow) -> StoredEvent {
         let verdict = row.optionalText(9).flatMap { EventProof.Verdict(rawValue: $0) }
         return StoredEvent(
             sequence: row.int64(0), messageID: row.text(1), type: row.text(2), userID: row.optionalText(3),
@@ -54,7 +54,7 @@ struct EventRows {
             }, body: row.blob(8))
     }
 
-    static func condition(_ verdict: VerdictFilter) -> String {
+    private static func condition(_ verdict: VerdictFilter) -> String {
         switch verdict {
         case .verdict(let verdict): "verdict IS NOT DISTINCT FROM '\(verdict.rawValue)'"
         case .unknown: "verdict IS NULL"
@@ -63,7 +63,7 @@ struct EventRows {
     }
 
     /// Adds the values of the condition to `values`.
-    static func condition(_ claim: ClaimFilter, _ values: inout [SQLValue]) -> String {
+    private static func condition(_ claim: ClaimFilter, _ values: inout [SQLValue]) -> String {
         let sought = claim.members.map { member in
             values.append(.text(member))
             return ClaimFilter.sought(by: "strpos").replacing("?", with: "?\(values.count)") + " > 0"
@@ -72,16 +72,25 @@ struct EventRows {
     }
 
     /// The columns, and whether the row matches the conditions. The body of other rows is not read.
-    static func columns(matching conditions: [String]) -> String {
+    private static func columns(matching conditions: [String]) -> String {
         let matches = conditions.isEmpty ? "true" : conditions.joined(separator: " AND ")
         return columns.replacing("body", with: "CASE WHEN \(matches) THEN body ELSE '' END") + ", \(matches)"
     }
 
-    static func matches(_ row: PostgreSQLRow) -> Bool { row.int(columnCount) != 0 }
+    private static func matches(_ row: PostgreSQLRow) -> Bool { row.int(columnCount) != 0 }
 
-    static func page(
+    /// Whether an event is in a partition. An event that was assigned to a user later stays in the partition
+    /// of its device. Otherwise it could be skipped or read twice.
+    private static func isIn(_ partition: EventPartition, _ row: PostgreSQLRow) -> Bool {
+        guard partition.count > 1 else { return true }
+        let wasAnonymous = row.optionalText(sender) == EventSender.anonymousContent
+        let id = (wasAnonymous ? nil : row.optionalText(userID)) ?? row.optionalText(anonymousID) ?? ""
+        return EventPartition.index(of: id, count: partition.count) == partition.index
+    }
+
+    static func scan(
         _ query: EventQuery, _ range: Range, limit: Int, at now: Date, _ connection: PostgreSQLConnection
-    ) throws -> EventPage {
+    ) throws -> EventRange {
         var conditions = EventConditions(of: query.appID)
         conditions.look("user_id = ?", query.userID.map { .text($0) })
         conditions.match("request_id IS NOT DISTINCT FROM ?", query.requestID.map { .text($0) })
@@ -95,15 +104,20 @@ struct EventRows {
         if let verdict = query.verdict { conditions.matching.append(condition(verdict)) }
         if let claim = query.claim { conditions.matching.append(condition(claim, &conditions.values)) }
         if let id = query.messageID { conditions.add(messageID: id, at: now) }
-        let isUp: Bool
-        var reached: Int64
+        let end: Int64?
+        var found: EventRange
         switch range {
-        case .before(let end): (isUp, reached) = (false, end)
-        case .after(let start, let head):
-            (isUp, reached) = (true, start)
+        case .before(let sequence): (end, found) = (nil, EventRange(reached: sequence))
+        case .after(let sequence, let head):
+            (end, found) = (head, EventRange(reached: sequence))
             conditions.look("position <= ?", .integer(head))
+            if query.userID != nil, !query.isExport {
+                // Excludes events that were assigned to the user later.
+                conditions.matching.append("sender IS DISTINCT FROM '\(EventSender.anonymousContent)'")
+            }
         }
-        conditions.look("position \(isUp ? ">" : "<") ?", .integer(reached))
+        let isUp = end != nil
+        conditions.look("position \(isUp ? ">" : "<") ?", .integer(found.reached))
         let start = conditions.values.count - 1
         let sql = """
             SELECT \(columns(matching: conditions.matching)) FROM event
@@ -111,29 +125,27 @@ struct EventRows {
             ORDER BY position \(isUp ? "" : "DESC") LIMIT ?\(start + 2)
             """
         var rows = EventRows(limit: limit)
-        var page = EventPage()
-        var looked = 0
         while true {
-            var count = 0
-            let most = min(rowsPerStep, query.mostLooked - looked)
-            conditions.values[start] = .integer(reached)
+            var (count, isCut) = (0, false)
+            let most = min(rowsPerStep, query.mostLooked - found.looked)
+            conditions.values[start] = .integer(found.reached)
             try connection.each(sql, Parameters(conditions.values + [.integer(Int64(most))])) { row in
-                let matches = matches(row)
-                // An additional match shows that another page follows.
-                if matches, rows.isFull {
-                    page.next = rows.events.last?.sequence
-                    return false
-                }
-                if matches { rows.add(row) }
-                reached = row.int64(0)
+                let isWanted = matches(row) && isIn(query.partition, row)
+                // In descending order, an additional match shows that another page follows.
+                isCut = rows.isFull && (isUp || isWanted)
+                if isCut { return false }
+                if isWanted { rows.add(row) }
+                found.reached = row.int64(0)
                 count += 1
                 return true
             }
-            looked += count
-            if page.next == nil, count == most, looked == query.mostLooked { page.next = reached }
-            if page.next != nil || count < most {
-                page.events = rows.events
-                return page
+            found.looked += count
+            let isEnd = count < most && !isCut
+            if isEnd || isCut || found.looked == query.mostLooked || isUp && rows.isFull {
+                if isEnd, let end { found.reached = end }
+                found.hasMore = end.map { found.reached < $0 } ?? !isEnd
+                found.events = rows.events
+                return found
             }
         }
     }

@@ -84,18 +84,14 @@ extension EventPartitions {
         guard sums.allSatisfy({ apps.contains($0.app) }) else { return [] }
         var passed: [EventConsumerID] = []
         for sum in sums {
-            let holders = try RetentionHold.all(of: sum.app, connection)
-            let kept = Int64(rules[sum.app]?.retentionDays ?? 0)
-            let end = Int64(day + 1) * 86_400_000
-            let isHeld = holders.contains { holder in
-                let cutoff: Int64 = now - (kept + holder.holdDays) * 86_400_000
-                return holder.position < sum.last && end > cutoff
-            }
+            var hold = try RetentionHold(
+                of: sum.app, connection, nowMilliseconds: now, days: rules[sum.app]?.retentionDays ?? 0)
             // The sweep deletes the events that are not held.
-            guard !isHeld else { return [] }
+            guard !hold.holds(sum.last, received: Int64(day + 1) * 86_400_000 - 1) else { return [] }
             try EventErasure.uncount(sum.events, sum.bytes, of: sum.app, connection)
-            passed += try RetentionHold.noteDeleted(
-                through: sum.last, of: sum.app, atMilliseconds: now, holders, connection)
+            hold.noteDeleted(sum.last)
+            try hold.write(connection)
+            passed += hold.newlyPassed
         }
         try connection.execute("DROP TABLE event_\(day)")
         return passed

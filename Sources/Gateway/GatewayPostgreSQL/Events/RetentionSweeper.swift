@@ -44,17 +44,14 @@ struct RetentionSweeper {
             return try excess > 0 && forgetOne(seenUntil: .max, connection)
         }
         let rows = try rows(after: mark, limit: Self.rowsPerStep, connection)
-        let holders = try RetentionHold.all(of: appID, connection)
+        var hold = try RetentionHold(
+            of: appID, connection, nowMilliseconds: nowMilliseconds, days: rules.retentionDays ?? 0)
         var gone: [(position: Int64, day: Int64, bytes: Int64)] = []
         var bytes: Int64 = 0
         var isHeld = false
-        let days = Int64(rules.retentionDays ?? 0)
         for row in rows {
             guard row.received < cutoff || excess > 0, bytes < Self.bytesPerStep else { break }
-            isHeld = holders.contains { holder in
-                let cutoff: Int64 = nowMilliseconds - (days + holder.holdDays) * 86_400_000
-                return row.position > holder.position && row.received >= cutoff
-            }
+            isHeld = hold.holds(row.position, received: row.received)
             if isHeld { break }
             // Of events and customers over the size limit, the older are deleted first.
             if row.received >= cutoff, try forgetOne(seenUntil: row.received, connection) { return true }
@@ -66,8 +63,9 @@ struct RetentionSweeper {
             return try excess > 0 && !isHeld && forgetOne(seenUntil: .max, connection)
         }
         try delete(gone.map { ($0.position, $0.day) }, bytes, through: last.position, connection)
-        passed = try RetentionHold.noteDeleted(
-            through: last.position, of: appID, atMilliseconds: nowMilliseconds, holders, connection)
+        hold.noteDeleted(last.position)
+        try hold.write(connection)
+        passed = hold.newlyPassed
         return true
     }
 

@@ -4,27 +4,37 @@ package import GatewayModel
 
 /// The rows of consumers and of the progress of ways, in SQL for all engines. An engine adds its leases.
 package struct ConsumerRows {
-    /// A consumer without its positions.
-    package struct Row {
+    package struct Row: Sendable {
         package let id: EventConsumerID
-        package let filter: EventFilter
-        package let holdDays: Int?
+        package let settings: EventConsumerSettings
         package let createdMilliseconds: Int64
+        /// Changes when a consumer in SQLite is moved, or deleted and created again.
+        package let generation: Int64
+        /// The position of each partition.
+        package let positions: [Int64]
         /// A gap before the position that no lease has reported yet.
         package let passedGap: EventGap
-        /// The engine's own column.
-        package let own: Int64
-
-        package func settings(partitions: Int) -> EventConsumerSettings {
-            EventConsumerSettings(filter: filter, partitions: partitions, holdDays: holdDays)
-        }
     }
 
     package static let isIt = "app_id = ?1 AND kind = ?2 AND name = ?3"
-    private static let hasCaughtUp = """
-        (SELECT min(seq) FROM event_consumer_position WHERE \(isIt))
-            >= coalesce((SELECT seq FROM event_floor WHERE event_floor.app_id = ?1), 0)
-        """
+
+    /// The value of `missed_ms`. A gap stays noted until an event after it was accepted, and while the position
+    /// is before it, where retention notes it. `value` is the time for an open gap, else unused.
+    private static func missed(
+        _ gap: EventGap, _ value: String,
+        at position: String = least
+    ) -> String {
+        gap.isOpen
+            ? "coalesce(missed_ms, \(value))"
+            : "CASE WHEN \(hasCaughtUp(position)) THEN NULL ELSE missed_ms END"
+    }
+
+    /// Whether retention has deleted no event after a position.
+    private static func hasCaughtUp(_ position: String) -> String {
+        "\(position) >= coalesce((SELECT seq FROM event_floor WHERE event_floor.app_id = ?1), 0)"
+    }
+
+    private static let least = "(SELECT min(seq) FROM event_consumer_position WHERE \(isIt))"
 
     private let connection: any SQLConnection
 
@@ -55,42 +65,67 @@ package struct ConsumerRows {
         ) { $0.int(0) } ?? 0
     }
 
-    /// `own` is the engine's own column.
-    package func row(_ id: EventConsumerID, own: String = "0") throws -> Row? {
-        try connection.all(
+    /// Whether the consumer exists. Locks it until the end of the transaction.
+    package func isThere(_ id: EventConsumerID) throws -> Bool {
+        try !connection.all(
+            "SELECT 1 FROM event_consumer WHERE \(Self.isIt)\(connection.forUpdate)", Self.key(id)
+        ) { _ in true }.isEmpty
+    }
+
+    /// `generation` is the column of an engine that has one.
+    package func row(_ id: EventConsumerID, generation: String = "0") throws -> Row? {
+        let positions = try connection.all(
+            "SELECT seq FROM event_consumer_position WHERE \(Self.isIt) ORDER BY partition", Self.key(id)
+        ) { $0.int64(0) }
+        return try connection.all(
             """
             SELECT verdict, type, event_name, user_id, hold_days, created_ms,
-                missed_ms IS NOT NULL AND \(Self.hasCaughtUp), \(own), claim
+                missed_ms IS NOT NULL AND \(Self.hasCaughtUp(Self.least)), \(generation), claim
             FROM event_consumer WHERE \(Self.isIt)
             """, Self.key(id)
         ) { row in
-            Row(
+            let filter = EventFilter(
+                verdict: row.optionalText(0).flatMap { VerdictFilter($0) }, type: row.optionalText(1),
+                name: row.optionalText(2), userID: row.optionalText(3),
+                claim: row.optionalText(8).flatMap { ClaimFilter($0) })
+            return Row(
                 id: id,
-                filter: EventFilter(
-                    verdict: row.optionalText(0).flatMap { VerdictFilter($0) }, type: row.optionalText(1),
-                    name: row.optionalText(2), userID: row.optionalText(3),
-                    claim: row.optionalText(8).flatMap { ClaimFilter($0) }),
-                holdDays: row.optionalInt64(4).map { Int($0) }, createdMilliseconds: row.int64(5),
-                passedGap: EventGap(isOpen: row.int(6) != 0), own: row.int64(7))
+                settings: EventConsumerSettings(
+                    filter: filter, partitions: positions.count,
+                    holdDays: row.optionalInt64(4).map { Int($0) }), createdMilliseconds: row.int64(5),
+                generation: row.int64(7), positions: positions, passedGap: EventGap(isOpen: row.int(6) != 0))
         }.first
     }
 
-    /// Returns false when a consumer of this name exists. `own` is a value of the engine's own column.
+    /// Returns false when a consumer of this name exists. `generation` is the column of an engine that has
+    /// one.
     package func insert(
-        _ id: EventConsumerID, _ settings: EventConsumerSettings, milliseconds: Int64,
-        own: (column: String, value: Int64)? = nil
+        _ id: EventConsumerID, _ settings: EventConsumerSettings, at sequence: Int64, generation: String,
+        milliseconds: Int64
     ) throws -> Bool {
         let filter = settings.filter
+        // A random generation, so that a lease on a deleted consumer is not valid for a new consumer of the
+        // same name.
+        let hasGeneration = generation != "0"
         try run(
             """
             INSERT INTO event_consumer (app_id, kind, name, verdict, type, event_name, user_id, hold_days,
-                created_ms, claim\(own.map { ", " + $0.column } ?? ""))
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10\(own.map { ", \($0.value)" } ?? "")) ON CONFLICT DO NOTHING
+                created_ms, claim\(hasGeneration ? ", \(generation)" : ""))
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10\(hasGeneration ? ", \(Int64.random(in: 0...(.max >> 1)))" : ""))
+            ON CONFLICT DO NOTHING
             """, id,
             .optionalText(filter.verdict?.word), .optionalText(filter.type), .optionalText(filter.name),
             .optionalText(filter.userID), .optionalInteger(settings.holdDays.map { Int64($0) }),
             .integer(milliseconds), .optionalText(filter.claim?.text))
-        return connection.changes > 0
+        guard connection.changes > 0 else { return false }
+        for partition in 0..<settings.partitions {
+            try run(
+                """
+                INSERT INTO event_consumer_position (app_id, kind, name, partition, seq)
+                VALUES (?1, ?2, ?3, ?4, ?5)
+                """, id, .integer(Int64(partition)), .integer(sequence))
+        }
+        return true
     }
 
     /// Returns false when the consumer does not exist.
@@ -102,30 +137,41 @@ package struct ConsumerRows {
         return isDeleted
     }
 
-    /// Records that a client has acknowledged events, and closes a gap that the position is not before.
-    package func noteAccepted(_ id: EventConsumerID, atMilliseconds now: Int64) throws {
-        try run(
+    /// Sets all positions.
+    package func place(_ id: EventConsumerID, after sequence: Int64) throws {
+        try run("UPDATE event_consumer_position SET seq = ?4 WHERE \(Self.isIt)", id, .integer(sequence))
+    }
+
+    /// Advances the position of a partition unless it has changed. `also` are further assignments, and
+    /// `condition` a further condition, whose values begin with number 7. Returns whether the position was
+    /// advanced.
+    package func move(
+        _ id: EventConsumerID, _ partition: Int, from: Int64, to sequence: Int64, also: String = "",
+        if condition: String, _ values: SQLValue...
+    ) throws -> Bool {
+        try connection.each(
             """
-            UPDATE event_consumer SET delivered_ms = ?4,
-                missed_ms = CASE WHEN missed_ms IS NULL OR \(Self.hasCaughtUp) THEN NULL ELSE missed_ms END
+            UPDATE event_consumer_position SET seq = ?6\(also)
+            WHERE \(Self.isIt) AND partition = ?4 AND seq = ?5 AND \(condition)
+            """,
+            Self.key(id) + [.integer(Int64(partition)), .integer(from), .integer(sequence)] + values
+        ) { _ in true }
+        return connection.changes > 0
+    }
+
+    /// Records a gap before the position, which the next leased event reports. Without a gap, closes one that
+    /// the position is not before. `isAccepted` records that a client has acknowledged events.
+    package func note(
+        _ gap: EventGap, of id: EventConsumerID, atMilliseconds now: Int64, isAccepted: Bool = false
+    ) throws {
+        let missed = Self.missed(gap, "?4")
+        let values: [SQLValue] = gap.isOpen || isAccepted ? [.integer(now)] : []
+        try connection.each(
+            """
+            UPDATE event_consumer SET missed_ms = \(missed)\(isAccepted ? ", delivered_ms = ?4" : "")
             WHERE \(Self.isIt)
-            """, id, .integer(now))
-    }
-
-    /// Records a gap before the position. The next leased event reports it.
-    package func noteGap(_ id: EventConsumerID, atMilliseconds now: Int64) throws {
-        try run(
-            "UPDATE event_consumer SET missed_ms = coalesce(missed_ms, ?4) WHERE \(Self.isIt)", id,
-            .integer(now))
-    }
-
-    /// Closes a gap that the position is not before.
-    package func noteCaughtUp(_ id: EventConsumerID) throws {
-        try run(
-            """
-            UPDATE event_consumer SET missed_ms = NULL
-            WHERE \(Self.isIt) AND missed_ms IS NOT NULL AND \(Self.hasCaughtUp)
-            """, id)
+            """, Self.key(id) + values
+        ) { _ in true }
     }
 
     // MARK: Progress of ways
@@ -167,15 +213,7 @@ package struct ConsumerRows {
     package func keep(
         _ progress: DeliveryProgress, of id: EventConsumerID, atMilliseconds now: Int64
     ) throws {
-        // A gap is reported until a batch after it is confirmed, or while the position is below the oldest
-        // event.
-        let missed =
-            progress.gap.isOpen
-            ? "coalesce(missed_ms, \(now))"
-            : """
-            CASE WHEN \(progress.committed) < coalesce((SELECT seq FROM event_floor WHERE event_floor.app_id = ?1), 0)
-                THEN missed_ms END
-            """
+        let missed = Self.missed(progress.gap, "?17", at: "?17")
         try run(
             """
             UPDATE event_consumer SET missed_ms = \(missed), message_id = ?4, through_seq = ?5, digest = ?6,
@@ -187,10 +225,9 @@ package struct ConsumerRows {
             .integer(progress.receiverSequence), .integer(Int64(progress.failures)),
             .optionalInteger(progress.failingSinceMilliseconds), .integer(progress.nextMilliseconds),
             .optionalInteger(progress.deliveredMilliseconds), .optionalInteger(progress.failedMilliseconds),
-            .optionalText(progress.failure?.code), .optionalText(progress.failure?.reason))
-        try run(
-            "UPDATE event_consumer_position SET seq = ?4 WHERE \(Self.isIt)", id,
-            .integer(progress.committed))
+            .optionalText(progress.failure?.code), .optionalText(progress.failure?.reason),
+            .integer(progress.gap.isOpen ? now : progress.committed))
+        try place(id, after: progress.committed)
     }
 
     package func setHold(_ days: Int?, of id: EventConsumerID) throws {

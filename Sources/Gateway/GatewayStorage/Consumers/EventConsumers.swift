@@ -30,10 +30,6 @@ package protocol EventConsumers: Sendable {
     /// Ends all leases and moves the position. Throws `notFound`.
     func seek(_ id: EventConsumerID, to start: EventStart) throws(ConsumerFailure) -> EventConsumer
 
-    /// Sets the position of a consumer that does not use leases, because an external system stores its
-    /// progress, such as a JetStream stream. The position may also move back. Throws `notFound`.
-    func place(_ id: EventConsumerID, after sequence: Int64) throws(ConsumerFailure)
-
     /// The progress of all ways with this kind.
     func progress(
         _ kind: EventConsumerID.Kind

@@ -38,15 +38,18 @@ enum EventConsumerSchema {
     }
 }
 
-/// The last event of each app that retention has deleted.
-enum EventFloor {
-    static func read(of appID: String, _ sqlite: SQLiteConnection) throws -> Int64 {
-        try sqlite.first("SELECT seq FROM event_floor WHERE app_id = ?1", .text(appID)) { $0.int64(0) } ?? 0
+/// The last event of each app that retention has deleted, in SQL for all engines.
+package enum EventFloor {
+    package static func read(of appID: String, _ connection: any SQLConnection) throws -> Int64 {
+        try connection.first("SELECT seq FROM event_floor WHERE app_id = ?1", .text(appID)) { $0.int64(0) }
+            ?? 0
     }
 
-    static func raise(_ appID: String, to sequence: Int64, _ sqlite: SQLiteConnection) throws {
-        try sqlite.run(
-            "INSERT INTO event_floor VALUES (?1, ?2) ON CONFLICT (app_id) DO UPDATE SET seq = max(seq, ?2)",
-            .text(appID), .integer(sequence))
+    static func raise(_ appID: String, to sequence: Int64, _ connection: any SQLConnection) throws {
+        try connection.run(
+            """
+            INSERT INTO event_floor VALUES (?1, ?2)
+            ON CONFLICT (app_id) DO UPDATE SET seq = excluded.seq WHERE excluded.seq > event_floor.seq
+            """, .text(appID), .integer(sequence))
     }
 }

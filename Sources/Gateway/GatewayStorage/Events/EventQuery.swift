@@ -4,6 +4,7 @@ package import GatewayModel
 /// Selects events. Nil members match every event.
 package struct EventQuery: Sendable {
     package var appID: String
+    /// Does not match events that were assigned to the user after they were stored, except in an export.
     package var userID: String?
     package var messageID: String?
     /// The id of the request that sent the events.
@@ -18,8 +19,21 @@ package struct EventQuery: Sendable {
     /// The maximum number of events examined for a page, so that a selective query takes a bounded time.
     package var mostLooked = EventPage.mostLooked
 
-    package init(appID: String) {
+    package var partition = EventPartition.whole
+    /// An export has all events that were stored before it began, so it waits for open transactions. It also
+    /// reads data directories that an earlier version has written.
+    package var isExport = false
+
+    package init(
+        appID: String, filter: EventFilter = EventFilter(), partition: EventPartition = .whole
+    ) {
         self.appID = appID
+        userID = filter.userID
+        type = filter.type
+        name = filter.name
+        verdict = filter.verdict
+        claim = filter.claim
+        self.partition = partition
     }
 
     /// The query limited to five seconds around the time in the request id. Nil if the id has no time (RFC
@@ -44,8 +58,8 @@ package struct EventQuery: Sendable {
     }
 }
 
-/// A page of events. A short or empty page may have a next page, because the number of examined events is
-/// limited.
+/// A page of events, the newest first. A short or empty page may have a next page, because the number of
+/// examined events is limited.
 package struct EventPage: Sendable {
     /// The maximum number of events examined for a page.
     package static let mostLooked = 10_000
@@ -55,13 +69,14 @@ package struct EventPage: Sendable {
     package var events: [StoredEvent] = []
     /// The sequence number to continue from; nil on the last page.
     package var next: Int64?
-    /// Set only for pages in ascending order.
-    package var gap = EventGap.none
 
-    package init() {}
+    package init(events: [StoredEvent], next: Int64?) {
+        self.events = events
+        self.next = next
+    }
 }
 
-/// The result of following an app's events.
+/// A range of an app's events, the oldest first.
 package struct EventRange: Sendable {
     package var events: [StoredEvent] = []
     /// The last sequence number examined, from which to continue.

@@ -1,12 +1,12 @@
 internal import CountersignCore
 internal import CountersignSQLite
-internal import GatewayModel
+package import GatewayModel
 
-/// The consumers with a hold on retention, in one step of a sweep.
+/// The consumers with a hold on retention, in one step of a sweep, in SQL for all engines.
 ///
 /// An expired event stays until all of them have read it, but at most for the days of the consumer's hold
 /// beyond the app's retention.
-struct RetentionHold {
+package struct RetentionHold {
     private struct Holder {
         let id: EventConsumerID
         let position: Int64
@@ -22,18 +22,18 @@ struct RetentionHold {
     private let holders: [Holder]
     private var deleted: Int64 = 0
 
-    init(
-        of appID: String, _ sqlite: SQLiteConnection, nowMilliseconds: Int64, days: Int
+    package init(
+        of appID: String, _ connection: any SQLConnection, nowMilliseconds: Int64, days: Int
     ) throws {
         self.appID = appID
         self.nowMilliseconds = nowMilliseconds
-        holders = try sqlite.all(
+        holders = try connection.all(
             """
             SELECT kind, name, hold_days, missed_ms IS NOT NULL,
                 (SELECT min(seq) FROM event_consumer_position AS position
                 WHERE position.app_id = event_consumer.app_id AND position.kind = event_consumer.kind
                 AND position.name = event_consumer.name)
-            FROM event_consumer WHERE app_id = ?1 AND hold_days IS NOT NULL
+            FROM event_consumer WHERE app_id = ?1 AND hold_days IS NOT NULL ORDER BY kind, name
             """, .text(appID)
         ) { row in
             EventConsumerID.Kind(rawValue: row.text(0)).map { kind in
@@ -46,26 +46,25 @@ struct RetentionHold {
     }
 
     /// Whether a consumer holds the event.
-    func holds(_ sequence: Int64, received: Int64) -> Bool {
+    package func holds(_ sequence: Int64, received: Int64) -> Bool {
         holders.contains { sequence > $0.position && received >= $0.cutoff }
     }
 
     /// Records a deleted event. Sequence numbers must ascend.
-    mutating func noteDeleted(_ sequence: Int64) { deleted = sequence }
+    package mutating func noteDeleted(_ sequence: Int64) { deleted = sequence }
 
     /// Consumers that have lost an event, and were not reported yet.
-    var newlyPassed: [EventConsumerID] {
+    package var newlyPassed: [EventConsumerID] {
         holders.filter { !$0.isTold && $0.position < deleted }.map(\.id)
     }
 
     /// Stores the result, in the same transaction.
-    func write(_ sqlite: SQLiteConnection) throws {
+    package func write(_ connection: any SQLConnection) throws {
         guard deleted > 0 else { return }
-        try EventFloor.raise(appID, to: deleted, sqlite)
+        try EventFloor.raise(appID, to: deleted, connection)
         for id in newlyPassed {
-            try sqlite.run(
-                "UPDATE event_consumer SET missed_ms = ?4 WHERE app_id = ?1 AND kind = ?2 AND name = ?3",
-                .text(appID), .text(id.kind.rawValue), .text(id.name), .integer(nowMilliseconds))
+            try ConsumerRows(connection).note(
+                EventGap(isOpen: true), of: id, atMilliseconds: nowMilliseconds)
         }
     }
 }

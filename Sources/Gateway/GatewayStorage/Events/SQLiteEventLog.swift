@@ -7,15 +7,8 @@ package protocol EventLog: Sendable {
     /// A page of events stored before `sequence`, the newest first; nil begins with the newest.
     func newest(_ query: EventQuery, before sequence: Int64?, limit: Int) throws(GatewayError) -> EventPage
 
-    /// A page of events stored after `sequence`, the oldest first; 0 begins with the oldest.
-    func oldest(_ query: EventQuery, after sequence: Int64, limit: Int) throws(GatewayError) -> EventPage
-
-    /// The gap for a reader of an app's events after `sequence`.
-    func gap(after sequence: Int64, of appID: String) throws(GatewayError) -> EventGap
-
-    /// The events of an app after `sequence`, in ascending order; see ``EventFollowing``.
-    func follow(_ following: EventFollowing, after sequence: Int64, limit: Int) throws(GatewayError)
-        -> EventRange
+    /// The events of an app after `sequence`, in ascending order; 0 begins with the oldest.
+    func follow(_ query: EventQuery, after sequence: Int64, limit: Int) throws(GatewayError) -> EventRange
 
     /// Converts between sequence numbers and positions.
     func positions() throws(GatewayError) -> EventPositions
@@ -42,6 +35,18 @@ struct SQLiteEventLog: EventLog {
         return try readers.withConnection(body)
     }
 
+    /// Reads in one transaction, because a gateway may migrate the file meanwhile. It also saves locking for each
+    /// statement. The state is nil for a file of an earlier version.
+    func snapshot<Value>(
+        _ body: (SQLiteConnection, EventLogState?) throws -> Value
+    ) throws(GatewayError) -> Value {
+        try read { sqlite in
+            try sqlite.execute("BEGIN")
+            defer { try? sqlite.execute("COMMIT") }
+            return try body(sqlite, try EventLogState.read(sqlite))
+        }
+    }
+
     func count() throws(GatewayError) -> Int64 {
         try read { try EventCounts.events($0) }
     }
@@ -54,25 +59,10 @@ struct SQLiteEventLog: EventLog {
     func newest(
         _ query: EventQuery, before sequence: Int64?, limit: Int
     ) throws(GatewayError) -> EventPage {
-        try page(query, .before(sequence ?? .max), limit: limit)
-    }
-
-    func oldest(
-        _ query: EventQuery, after sequence: Int64, limit: Int
-    ) throws(GatewayError) -> EventPage {
-        try page(query, .after(sequence), limit: limit)
-    }
-
-    func gap(after sequence: Int64, of appID: String) throws(GatewayError) -> EventGap {
-        try read { try Self.gap(after: sequence, of: appID, $0) }
-    }
-
-    /// None for a file of an earlier version, where it is unknown.
-    private static func gap(
-        after sequence: Int64, of appID: String, _ sqlite: SQLiteConnection
-    ) throws -> EventGap {
-        guard try EventConsumerSchema.isThere(sqlite) else { return .none }
-        return EventGap(after: sequence, floor: try EventFloor.read(of: appID, sqlite))
+        try snapshot { sqlite, log in
+            let found = try scan(query, .before(sequence ?? .max), limit: limit, sqlite, log)
+            return EventPage(events: found.events, next: found.hasMore ? found.reached : nil)
+        }
     }
 
     package func users(
@@ -107,7 +97,7 @@ struct SQLiteEventLog: EventLog {
         }
     }
 
-    static func condition(_ verdict: VerdictFilter, hasVerdicts: Bool) -> String {
+    private static func condition(_ verdict: VerdictFilter, hasVerdicts: Bool) -> String {
         switch verdict {
         case .verdict(let verdict): hasVerdicts ? "verdict = '\(verdict.rawValue)'" : "0"
         case .unknown: hasVerdicts ? "verdict IS NULL" : "1"
@@ -116,49 +106,44 @@ struct SQLiteEventLog: EventLog {
         }
     }
 
-    static func add(_ claim: ClaimFilter, to conditions: inout EventConditions, _ log: EventLogState?) {
+    private static func add(_ claim: ClaimFilter, to conditions: inout EventConditions, _ log: EventLogState?)
+    {
         guard log?.hasClaims == true else { return conditions.add("0") }
         conditions.add(anyOf: claim.members.map { (ClaimFilter.sought(by: "instr"), .text($0)) })
     }
 
-    private func page(
-        _ query: EventQuery, _ side: EventIndexReader.Side, limit: Int
-    ) throws(GatewayError) -> EventPage {
-        try read { sqlite in
-            // One transaction, because a gateway may migrate the file meanwhile.
-            try sqlite.execute("BEGIN")
-            defer { try? sqlite.execute("COMMIT") }
-            var page = EventPageBuilder(limit: limit)
-            var walk = EventScan(
-                query.subject, of: query.appID, side, looking: query.mostLooked,
-                leavingOut: try EventTimes.without(
-                    from: query.fromMilliseconds, to: query.toMilliseconds, sqlite))
-            let statement = try statement(query, walk, sqlite)
-            // An additional row shows that another page follows.
-            var isCut = false
-            let hasEnded = try walk.go(try index(sqlite), statement) { row in
-                isCut = page.isFull
-                if !isCut { page.add(row) }
-                return !isCut
-            }
-            var found = page.page
-            if case .after(let start) = side {
-                found.gap = try Self.gap(after: start, of: query.appID, sqlite)
-            }
-            if isCut {
-                found.next = found.events.last?.sequence
-            } else if !hasEnded {
-                found.next = walk.reached
-            }
-            return found
+    /// Reads events on one side of a sequence number. `log` is nil for a file of an earlier version.
+    func scan(
+        _ query: EventQuery, _ side: EventIndexReader.Side, through head: Int64 = .max, limit: Int,
+        _ sqlite: SQLiteConnection, _ log: EventLogState?
+    ) throws -> EventRange {
+        let isAscending = if case .after = side { true } else { false }
+        var page = EventPageBuilder(limit: limit)
+        var scan = EventScan(
+            query.subject, of: query.appID, side, through: head, looking: query.mostLooked,
+            leavingOut: try EventTimes.without(
+                from: query.fromMilliseconds, to: query.toMilliseconds, sqlite))
+        let statement = try Self.statement(query, scan, sqlite, log)
+        // In descending order, an additional row shows that another page follows.
+        var isCut = false
+        let hasEnded = try scan.go(try index(sqlite), statement) { row in
+            guard Self.isIn(query.partition, row) else { return true }
+            isCut = page.isFull
+            if !isCut { page.add(row) }
+            return !isCut && !(isAscending && page.isFull)
         }
+        var range = EventRange(reached: scan.reached)
+        if isCut, let last = page.events.last { range.reached = last.sequence }
+        range.events = page.events
+        range.looked = scan.looked
+        range.hasMore = isCut || !hasEnded
+        return range
     }
 
-    private func statement(
-        _ query: EventQuery, _ walk: EventScan, _ sqlite: SQLiteConnection
+    private static func statement(
+        _ query: EventQuery, _ scan: EventScan, _ sqlite: SQLiteConnection, _ log: EventLogState?
     ) throws -> SQLiteStatement {
         // A file of an earlier version has no verdicts.
-        let log = try EventLogState.read(sqlite)
         let hasVerdicts = log != nil
         var conditions = EventConditions(of: query.appID)
         conditions.add("message_id = ?", query.messageID.map { .text($0) })
@@ -178,14 +163,22 @@ struct SQLiteEventLog: EventLog {
         conditions.add("name = ?", query.name.map { .text($0) })
         conditions.add("received_ms >= ?", query.fromMilliseconds.map { .integer($0) })
         conditions.add("received_ms < ?", query.toMilliseconds.map { .integer($0) })
-        if let verdict = query.verdict {
-            conditions.add(Self.condition(verdict, hasVerdicts: hasVerdicts))
-        }
-        if let claim = query.claim { Self.add(claim, to: &conditions, log) }
-        let statement = try sqlite.prepare(
-            walk.select("\(EventPageBuilder.columns), \(EventPageBuilder.proofColumns(of: log))", conditions))
+        if let verdict = query.verdict { conditions.add(condition(verdict, hasVerdicts: hasVerdicts)) }
+        if let claim = query.claim { add(claim, to: &conditions, log) }
+        let columns = "\(EventPageBuilder.columns), \(EventPageBuilder.proofColumns(of: log))"
+        let statement = try sqlite.cached(
+            scan.select(columns + (query.partition.count > 1 ? ", sender" : ""), conditions))
         try statement.bind(conditions.values)
         return statement
+    }
+
+    /// Whether an event is in a partition. An event that was assigned to a user later stays in the partition
+    /// of its device. Otherwise it could be skipped or read twice.
+    private static func isIn(_ partition: EventPartition, _ row: SQLiteStatement) -> Bool {
+        guard partition.count > 1 else { return true }
+        let wasAnonymous = row.optionalText(18) == EventSender.anonymousContent
+        let id = (wasAnonymous ? nil : row.optionalText(3)) ?? row.optionalText(4) ?? ""
+        return EventPartition.index(of: id, count: partition.count) == partition.index
     }
 }
 
@@ -202,10 +195,10 @@ struct EventPageBuilder {
     }
 
     let limit: Int
-    private(set) var page = EventPage()
+    private(set) var events: [StoredEvent] = []
     private var bytes = 0
 
-    var isFull: Bool { page.events.count == limit || bytes >= EventPage.mostBytes }
+    var isFull: Bool { events.count == limit || bytes >= EventPage.mostBytes }
 
     init(limit: Int) {
         self.limit = limit
@@ -214,6 +207,6 @@ struct EventPageBuilder {
     mutating func add(_ row: SQLiteStatement) {
         let event = StoredEvent(row)
         bytes += event.body.count
-        page.events.append(event)
+        events.append(event)
     }
 }

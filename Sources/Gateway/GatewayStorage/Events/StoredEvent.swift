@@ -1,5 +1,4 @@
 package import CountersignCore
-internal import CountersignJSON
 internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
@@ -144,11 +143,5 @@ package struct StoredEvent: Sendable {
                 memchr($0, 0x0A, bytes.count) != nil || memchr($0, 0x0D, bytes.count) != nil
             } ?? false
         }
-    }
-
-    /// The body as a JSON value; null when it cannot be parsed or has names longer than 1,024 bytes.
-    package var bodyValue: JSONValue {
-        let parser = StrictJSONParser(maximumBytes: max(1, body.count), maximumNameBytes: 1_024)
-        return (try? parser.parse(bytes: body) { $0.value }) ?? .null
     }
 }

@@ -73,9 +73,9 @@ final class DialectTests {
         let answer = try post(body, token: token)
         #expect(answer.status == 200)
         #expect(answer.json["accepted"] as? Int == 1)
-        let stored = try place.open().log.oldest(
-            EventQuery(appID: "shop"), after: 0, limit: 9
-        ).events
+        var export = EventQuery(appID: "shop")
+        export.isExport = true
+        let stored = try place.open().log.follow(export, after: 0, limit: 9).events
         #expect(stored.map(\.userID) == ["ada"])
         #expect(stored.map { String(decoding: $0.body, as: UTF8.self) } == [body])
     }

@@ -7,15 +7,22 @@ import GatewayModel
 import GatewayObservability
 import GatewayStorage
 import TestSupport
+import Testing
 
 /// The kinds of ways that pass the conformance suite.
 enum WayCase: String, CaseIterable {
     case webhook, stream, file
     /// ``AppendingFiles``, which has its kind of rows from the hourly files.
     case sample
+    /// A client that reads over HTTP. It decides itself when to read, so no back-off, pause or duty applies.
+    case pull
+
+    /// The ways that a gateway runs.
+    static let run: [WayCase] = [.webhook, .stream, .file, .sample]
 
     var kind: EventConsumerID.Kind {
         switch self {
+        case .pull: .pull
         case .webhook: .webhook
         case .stream: .stream
         case .file, .sample: .file
@@ -32,6 +39,8 @@ final class BenchReceiver: Sendable {
     /// The id and the body of each webhook, accepted or not.
     let messages = Lock<[(id: String, body: String)]>([])
     let logged = Lock("")
+    /// The ids of the events that a client has processed, and whether its last lease reports a gap.
+    let pulled = Lock<(ids: [String], reportsGap: Bool)>(([], false))
     /// The file of the sample, or the folder of the hourly files.
     let path = Lock("")
 }
@@ -76,7 +85,8 @@ final class DeliveryBench {
         let now = Lock(milliseconds)
         self.now = now
         store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
-        consumers = storage.openConsumers(with: store, now: { now.withLock { $0 } })
+        let stored = storage.openConsumers(with: store, now: { now.withLock { $0 } })
+        consumers = try #require(stored as? any ConsumersOfAnyEngine).reading(log)
         var file = DeliveryRoute(EventConsumerID(appID: "shop", kind: .file, name: "lines"))
         file.batchSize = 4
         let path = self.place.folder + (way == .file ? "/files" : "/lines.txt")
@@ -105,8 +115,9 @@ final class DeliveryBench {
         hasDuty: @escaping @Sendable () -> Bool, now: @escaping @Sendable () -> Int64
     ) throws -> DeliveryRunner {
         let date: @Sendable () -> Date = { Date(timeIntervalSince1970: Double(now()) / 1_000) }
-        let kind: any WayKind =
+        let kind: (any WayKind)? =
             switch way {
+            case .pull: nil
             case .webhook:
                 Webhooks(directory, try storage.openDeliveries(), now: date, hasDuty: hasDuty) {
                     body, id, _, _, done in
@@ -130,7 +141,7 @@ final class DeliveryBench {
             case .sample: AppendingFiles(file: path, settings: route, duty: hasDuty)
             }
         return DeliveryRunner(
-            [kind],
+            kind.map { [$0] } ?? [],
             DeliveryRunner.Environment(
                 directory: try storage.openControl(as: .schedule), events: log, consumers: consumers,
                 arrivals: arrivals, log: gatewayLog,
@@ -151,8 +162,9 @@ final class DeliveryBench {
     // MARK: Settings
 
     /// Creates the way with its start before the first event.
-    func create(holdDays: Int? = nil) throws {
-        let hold: JSONObject = holdDays.map { ["hold_days": .integer(Int64($0))] } ?? [:]
+    func create(holdDays: Int? = nil, name: String? = nil) throws {
+        var hold: JSONObject = holdDays.map { ["hold_days": .integer(Int64($0))] } ?? [:]
+        hold["name"] = name.map { .string($0) }
         switch way {
         case .webhook:
             _ = try directory.webhooks.create(
@@ -164,6 +176,10 @@ final class DeliveryBench {
                 "out", of: "shop",
                 hold.merging(["servers": "nats://n.example:4222", "stream": "E"]) { one, _ in one },
                 after: 0, at: 1)
+        case .pull:
+            _ = try consumers.create(
+                try id, EventConsumerSettings(filter: EventFilter(name: name), holdDays: holdDays),
+                from: .start)
         // Retention never waits for files.
         case .file: break
         case .sample: route.withLock { $0?.holdDays = holdDays }
@@ -177,6 +193,7 @@ final class DeliveryBench {
             case .stream: "out"
             case .file: "hourly"
             case .sample: "lines"
+            case .pull: "client"
             }
         }
     }
@@ -201,6 +218,7 @@ final class DeliveryBench {
             }
             // A change of the control database makes the runner read the settings.
             _ = try directory.createApp(id: "change-\(UUIDv7.make().prefix(20))")
+        case .pull: break
         }
     }
 
@@ -213,7 +231,7 @@ final class DeliveryBench {
         case .sample:
             route.withLock { $0?.batchSize = 2 }
             try setPause(false)
-        case .stream, .file: try setPause(false)
+        case .stream, .file, .pull: try setPause(false)
         }
     }
 
@@ -223,6 +241,8 @@ final class DeliveryBench {
         if way == .webhook {
             _ = try directory.webhooks.request(
                 .replay, of: try name, of: "shop", after: sequence, through: last, at: time)
+        } else if way == .pull {
+            _ = try consumers.seek(try id, to: .after(sequence))
         } else {
             try directory.streams.seek("out", of: "shop", after: sequence, at: time)
         }
@@ -231,7 +251,7 @@ final class DeliveryBench {
     /// The id and the content of each message that was sent. Lines of files have no id of an attempt.
     var sent: [(id: String, content: String)] {
         switch way {
-        case .webhook: receiver.messages.withLock { $0.map { ($0.id, $0.body) } }
+        case .webhook, .pull: receiver.messages.withLock { $0.map { ($0.id, $0.body) } }
         case .stream:
             receiver.stream.messages.map { ($0.headers["Countersign-Position"] ?? "", $0.body) }
         case .file, .sample: []
@@ -246,6 +266,7 @@ final class DeliveryBench {
             (try? String(
                 contentsOfFile: receiver.path.withLock { $0 } + "/shop/manifest.ndjson", encoding: .utf8))?
                 .split(separator: "\n").last?.contains(#""events_missed":true"#)
+        case .pull: receiver.pulled.withLock { $0.reportsGap }
         case .stream, .sample: nil
         }
     }
@@ -262,6 +283,7 @@ final class DeliveryBench {
         case .sample:
             route.withLock { $0 = nil }
             _ = try directory.createApp(id: "other")
+        case .pull: try consumers.delete(try id)
         }
     }
 
@@ -286,10 +308,32 @@ final class DeliveryBench {
     /// Advances the clock and does the work that is due; at most `most` steps.
     func look(after milliseconds: Int64 = 0, most: Int = .max) {
         now.withLock { $0 += milliseconds }
+        if way == .pull { return pull(most) }
         runner.wake()
         runner.look()
         pool.drain(most)
         if most == .max { runner.look() }
+    }
+
+    /// Leases, processes and acknowledges events, each as a step of the client. An unreachable client leaves the
+    /// lease to expire.
+    private func pull(_ most: Int) {
+        for step in stride(from: 0, to: most, by: 2) {
+            guard let id = try? id, case .leased(let lease)? = try? consumers.lease(id, limit: 4, seconds: 5)
+            else { return }
+            receiver.messages.withLock { messages in
+                messages += lease.events.map {
+                    (String($0.sequence), String(decoding: $0.body, as: UTF8.self))
+                }
+            }
+            guard !receiver.isAway.withLock({ $0 }) else { return }
+            receiver.pulled.withLock { pulled in
+                pulled.ids += lease.events.map(\.messageID)
+                pulled.reportsGap = lease.gap.isOpen
+            }
+            guard step + 1 < most else { return }
+            _ = try? consumers.acknowledge(lease.id, of: id, through: nil)
+        }
     }
 
     /// The ids of the events in the order of arrival, repetitions included.
@@ -298,6 +342,7 @@ final class DeliveryBench {
         case .webhook: receiver.webhooks.withLock { $0 }
         case .stream: receiver.stream.positions
         case .file: listedEvents
+        case .pull: receiver.pulled.withLock { $0.ids }
         case .sample:
             ((try? String(contentsOfFile: receiver.path.withLock { $0 }, encoding: .utf8)) ?? "")
                 .split(separator: "\n").map(String.init)

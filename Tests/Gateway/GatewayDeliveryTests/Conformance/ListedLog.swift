@@ -41,7 +41,7 @@ final class ListedLog: EventLog {
     }
 
     func follow(
-        _ following: EventFollowing, after sequence: Int64, limit: Int
+        _ query: EventQuery, after sequence: Int64, limit: Int
     ) throws(GatewayError) -> EventRange {
         let state = state.withLock { state in
             defer { (state.floor, state.nextFloor) = (state.nextFloor ?? state.floor, nil) }
@@ -50,10 +50,11 @@ final class ListedLog: EventLog {
         if state.isBroken { throw GatewayError(.storage, "planned") }
         let wanted = state.events.dropFirst(Int(sequence)).filter {
             $0.sequence > state.floor && !state.leftOut.contains($0.sequence)
-                && (following.filter.name == nil || following.filter.name == $0.name)
+                && (query.name == nil || query.name == $0.name)
         }
         let head = Int64(state.events.count)
         var page = EventRange(reached: max(sequence, head))
+        page.looked = max(0, state.events.count - Int(sequence))
         page.events = Array(wanted.prefix(limit))
         if page.events.count < wanted.count, let last = page.events.last {
             page.reached = last.sequence
@@ -72,12 +73,6 @@ final class ListedLog: EventLog {
     func newest(_ query: EventQuery, before sequence: Int64?, limit: Int) throws(GatewayError) -> EventPage {
         throw unused
     }
-
-    func oldest(_ query: EventQuery, after sequence: Int64, limit: Int) throws(GatewayError) -> EventPage {
-        throw unused
-    }
-
-    func gap(after sequence: Int64, of appID: String) throws(GatewayError) -> EventGap { throw unused }
 
     func users(of appID: String, after last: String, _ isEnough: (String) -> Bool) throws(GatewayError) {
         throw unused

@@ -116,7 +116,7 @@ struct FollowingTests {
         #expect(empty.json["next"] as? String != nil, "an empty answer says where to go on")
         let event = try #require((first.json["events"] as? [[String: Any]])?.first)
         #expect(event["verdict"] as? String == "not_judged")
-        let stored = try bench.fixture.place.open().log.oldest(EventQuery(appID: "shop"), after: 0, limit: 1)
+        let stored = try bench.fixture.place.open().log.follow(EventQuery(appID: "shop"), after: 0, limit: 1)
         #expect(event["seq"] as? Int == stored.events.first.map { Int($0.sequence) })
         let after = try bench.ask("GET", "events?after=\(try #require(event["position"] as? String))")
         #expect(ids(after) == ["m-2", "m-3"])

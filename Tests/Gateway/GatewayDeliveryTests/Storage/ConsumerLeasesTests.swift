@@ -1,15 +1,12 @@
+import GatewayModel
 import Testing
 
 @testable import GatewayStorage
 
 /// Rules of partition leases, without a clock or a disk.
 struct ConsumerLeasesTests {
-    private func lease(_ id: String, _ partition: Int = 0, until deadline: Int64 = 100)
-        -> ConsumerLeases.Lease
-    {
-        ConsumerLeases.Lease(
-            id: id, partition: partition, from: 0, last: 5, reached: 7, generation: 1,
-            deadlineMilliseconds: deadline)
+    private func lease(_ id: String) -> HeldLease {
+        HeldLease(id: id, partition: 0, from: 0, last: 5, reached: 7)
     }
 
     /// Calls that mutate the leases cannot be arguments of `#expect`.
@@ -22,29 +19,28 @@ struct ConsumerLeasesTests {
     private func leased(_ id: String) -> ConsumerLeases {
         var leases = ConsumerLeases(partitions: 1, generation: 1)
         check(leases.reserve(0, at: 0))
-        leases.begin(lease(id))
+        leases.begin(lease(id), until: 100)
         return leases
     }
 
     @Test func aPartitionIsHeldByOneUntilItsLeaseExpires() {
         var leases = leased("a")
         check(!leases.reserve(0, at: 99))
-        #expect(leases.untilExpiry(at: 50) == 50)
+        #expect(leases.deadline(of: 0, at: 50) == 100)
         check(leases.reserve(0, at: 100))
         check(!leases.reserve(0, at: 100), "one who reads has it too")
-        leases.begin(lease("b", until: 200))
+        leases.begin(lease("b"), until: 200)
         #expect(leases.find("a") == .expired)
-        #expect(leases.find("b") == .lease(lease("b", until: 200)))
+        #expect(leases.find("b") == .lease(lease("b")))
     }
 
     @Test func aClockThatIsSetBackDoesNotProlongALease() {
         let (year, most): (Int64, Int64) = (31_536_000_000, 600_000)
         var leases = ConsumerLeases(partitions: 1, generation: 1)
         check(leases.reserve(0, at: year))
-        leases.begin(lease("a", until: year + most))
+        leases.begin(lease("a"), until: year + most)
         check(!leases.reserve(0, at: year - 30_000), "it was only put right")
-        #expect(leases.untilExpiry(at: 0) == nil)
-        check(leases.available(at: 0) == [0])
+        #expect(leases.deadline(of: 0, at: 0) == nil)
         check(leases.reserve(0, at: 0))
     }
 
@@ -65,7 +61,7 @@ struct ConsumerLeasesTests {
         leases.finish(lease("a"), at: 7)
         #expect(leases.find("a") == .settled(7))
         check(leases.reserve(0, at: 0))
-        leases.begin(lease("b"))
+        leases.begin(lease("b"), until: 100)
         #expect(leases.find("a") == .expired)
     }
 
@@ -91,11 +87,15 @@ struct ConsumerLeasesTests {
         #expect(leases.find("a") == .expired)
     }
 
-    @Test func eachPartitionHasItsTurn() {
-        var leases = ConsumerLeases(partitions: 3, generation: 1)
-        check(leases.available(at: 0) == [0, 1, 2])
-        check(leases.available(at: 0) == [1, 2, 0])
-        check(leases.reserve(2, at: 0))
-        check(leases.available(at: 0) == [0, 1])
+    @Test func anAcknowledgementNamesAPositionOfTheLease() throws {
+        var lease = lease("a")
+        lease.from = 3
+        #expect(try lease.position(through: nil) == 7)
+        for (given, position) in [(3, 3), (4, 4), (5, 7), (6, 7), (7, 7)] as [(Int64, Int64)] {
+            #expect(try lease.position(through: given) == position)
+        }
+        for outside in [2, 8] as [Int64] {
+            #expect(throws: ConsumerFailure.self) { try lease.position(through: outside) }
+        }
     }
 }

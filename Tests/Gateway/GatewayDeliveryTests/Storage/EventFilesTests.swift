@@ -312,7 +312,9 @@ struct EventFilesTests {
                 folder: bench.folder + "/files", longestFile: EventFiles.longestFile, freeBytes: 0,
                 now: { [clock = bench.clock] in clock.now }, run: { $0() }, report: { _ in }))
         var batch = DeliveryBatch(appID: "shop", progress: DeliveryProgress(committed: 0)) { _, _ in "" }
-        batch.events = try bench.storage.log.oldest(EventQuery(appID: "shop"), after: 0, limit: 1).events
+        var export = EventQuery(appID: "shop")
+        export.isExport = true
+        batch.events = try bench.storage.log.follow(export, after: 0, limit: 1).events
         batch.positions = try bench.storage.log.positions()
         batch.hasMore = true
         batch.follow = {

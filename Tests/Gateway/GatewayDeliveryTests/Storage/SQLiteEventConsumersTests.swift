@@ -18,7 +18,7 @@ struct SQLiteEventConsumersTests {
         let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         defer { store.close() }
         let consumers = try #require(
-            storage.openConsumers(with: store, now: { 0 }) as? SQLiteEventConsumers)
+            storage.openConsumers(with: store, now: { 0 }) as? StoredConsumers<SQLiteConsumerEngine>)
         let id = EventConsumerID(appID: "shop", name: "billing")
         _ = try consumers.create(id, EventConsumerSettings(), from: .start)
         let body = Array("{}".utf8)
@@ -34,19 +34,19 @@ struct SQLiteEventConsumersTests {
         ) { _ in stored.signal() }
         stored.wait()
         guard case .leased(let lease) = try consumers.lease(id, limit: 9, seconds: 60),
-            case .lease(let held)? = consumers.leases.withLock({ $0[id]?.find(lease.id) })
+            case .lease(let held)? = consumers.engine.leases.withLock({ $0[id]?.find(lease.id) })
         else {
             Issue.record("nothing was leased")
             return
         }
-        consumers.leases.withLock { $0[id]?.settle(held) }
+        consumers.engine.leases.withLock { $0[id]?.settle(held) }
         do throws(ConsumerFailure) {
             _ = try consumers.acknowledge(lease.id, of: id, through: nil)
             Issue.record("it is committed twice")
         } catch {
             #expect(error.code == .storage)
         }
-        consumers.leases.withLock { $0[id]?.finish(held, at: held.reached) }
+        consumers.engine.leases.withLock { $0[id]?.finish(held, at: held.reached) }
         #expect(try consumers.acknowledge(lease.id, of: id, through: nil) == held.reached)
     }
 
@@ -59,7 +59,6 @@ struct SQLiteEventConsumersTests {
         let consumers = storage.openConsumers(with: store, now: { 0 })
         let id = EventConsumerID(appID: "shop", name: "billing")
         let ways: [() throws -> Void] = [
-            { try consumers.place(id, after: 0) },
             { _ = try consumers.seek(id, to: .start) }, { try consumers.delete(id) },
             { _ = try consumers.find(id) }, { _ = try consumers.lease(id, limit: 1, seconds: 60) },
         ]

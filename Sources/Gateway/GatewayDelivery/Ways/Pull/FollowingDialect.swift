@@ -194,7 +194,7 @@ package struct FollowingDialect: Dialect {
     private func list(_ call: FollowingCall) throws -> Reading {
         let limit = try call.number("limit", Self.pageSizes, else: 100)
         let wait = try call.number("wait", 0...Self.longestWait, else: 0)
-        let following = EventFollowing(appID: call.appID, filter: try call.filterOfQuery())
+        let query = EventQuery(appID: call.appID, filter: try call.filterOfQuery())
         let after = try call.text("after", longest: FollowingCall.longestPosition)
         // The position up to which no event matched, so that it is not searched again.
         let reached = Lock<Int64?>(nil)
@@ -203,7 +203,7 @@ package struct FollowingDialect: Dialect {
             let from =
                 try reached.withLock { $0 }
                 ?? after.map { try positions.sequence(of: $0, in: call.appID) } ?? 0
-            var stretch = try log.follow(following, after: from, limit: limit)
+            var stretch = try log.follow(query, after: from, limit: limit)
             // A reader without a position starts with the oldest event, which misses nothing. A reader at
             // position 0 has read an empty log before, so it can miss events.
             if after == nil { stretch.gap = .none }

@@ -1,18 +1,5 @@
 internal import CountersignCore
 
-/// The events of an app that a reader receives in order.
-package struct EventFollowing: Sendable, Equatable {
-    package var appID: String
-    package var filter: EventFilter
-    package var partition: EventPartition
-
-    package init(appID: String, filter: EventFilter = EventFilter(), partition: EventPartition = .whole) {
-        self.appID = appID
-        self.filter = filter
-        self.partition = partition
-    }
-}
-
 /// Selects the events of a consumer. Nil members match every event.
 package struct EventFilter: Sendable, Equatable {
     package var verdict: VerdictFilter?

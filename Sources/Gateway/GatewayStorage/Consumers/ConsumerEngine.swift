@@ -1,0 +1,113 @@
+package import GatewayModel
+
+/// The parts of consumers that differ between storage engines: the log, the clock and the leases.
+/// ``StoredConsumers`` has the rest.
+package protocol ConsumerEngine: Sendable {
+    associatedtype Connection: SQLConnection
+
+    /// The column or expression of ``ConsumerRows/Row/generation``.
+    static var generation: String { get }
+
+    func read<Value>(_ body: (Connection) throws -> Value) throws(ConsumerFailure) -> Value
+
+    /// Runs `body` in a transaction, which may be repeated.
+    func write<Value: Sendable>(
+        _ body: @escaping @Sendable (Connection) throws -> Value
+    ) throws(ConsumerFailure) -> Value
+
+    /// Milliseconds since 1970.
+    func now(_ connection: Connection) throws -> Int64
+
+    // MARK: The log
+
+    /// The sequence number of the newest readable event.
+    func head(_ connection: Connection) throws -> Int64
+
+    /// The sequence number before the first event received at or after a time, searched after `floor`.
+    func sequence(
+        before milliseconds: Int64, of appID: String, after floor: Int64, _ connection: Connection
+    ) throws -> Int64
+
+    /// The number of an app's events after a sequence number, and the time of receipt of the first.
+    func unread(
+        of appID: String, after sequence: Int64, _ connection: Connection
+    ) throws -> (count: Int, oldestMilliseconds: Int64?)
+
+    func follow(
+        _ query: EventQuery, after sequence: Int64, limit: Int, _ connection: Connection
+    ) throws -> EventRange
+
+    // MARK: Leases
+
+    /// Prevents another transaction from creating consumers of the app at the same time.
+    func lockList(of appID: String, _ connection: Connection) throws
+
+    /// The deadline of each partition's lease; nil for a partition without one.
+    func deadlines(of row: ConsumerRows.Row, _ connection: Connection) throws -> [Int64?]
+
+    /// Reserves a partition, reads its next events with `read`, and stores the lease or the position after
+    /// events that do not match. Returns nil if another worker has the partition.
+    func lease(
+        _ partition: Int, of row: ConsumerRows.Row,
+        _ read: @escaping @Sendable (Connection) throws -> LeaseAttempt
+    ) throws(ConsumerFailure) -> LeaseAttempt?
+
+    /// See ``EventConsumers/acknowledge(_:of:through:)``.
+    func acknowledge(
+        _ lease: String, of id: EventConsumerID, through sequence: Int64?
+    ) throws(ConsumerFailure) -> Int64
+
+    /// See ``EventConsumers/release(_:of:)``.
+    func release(_ lease: String, of id: EventConsumerID) throws(ConsumerFailure)
+
+    /// Ends the leases of a moved consumer, in the transaction that moves it.
+    func endLeases(of id: EventConsumerID, _ connection: Connection) throws
+
+    /// Called after the consumer was moved or deleted.
+    func leasesEnded(of id: EventConsumerID)
+}
+
+/// The next events of a partition.
+package struct LeaseAttempt: Sendable {
+    /// The position before the events.
+    package let from: Int64
+    /// The generation of the consumer when the events were read.
+    package let generation: Int64
+    package let range: EventRange
+    /// Nil without events that match.
+    package var lease: EventLease?
+
+    /// The lease as the engine stores it.
+    package var held: HeldLease? {
+        guard let lease, let last = lease.events.last?.sequence else { return nil }
+        return HeldLease(
+            id: lease.id, partition: lease.partition, from: from, last: last, reached: lease.reached)
+    }
+}
+
+/// A lease as the engine stores it.
+package struct HeldLease: Sendable, Equatable {
+    package let id: String
+    package let partition: Int
+    /// The position when the lease began. A partial acknowledgement advances it.
+    package var from: Int64
+    /// The sequence numbers of the last event and of the last event examined.
+    package let last: Int64
+    package let reached: Int64
+
+    package init(id: String, partition: Int, from: Int64, last: Int64, reached: Int64) {
+        self.id = id
+        self.partition = partition
+        self.from = from
+        self.last = last
+        self.reached = reached
+    }
+
+    /// The position after events through `sequence` are acknowledged; nil acknowledges all. Throws
+    /// `notInLease`.
+    package func position(through sequence: Int64?) throws(ConsumerFailure) -> Int64 {
+        guard let sequence else { return reached }
+        guard from...reached ~= sequence else { throw EventConsumerRules.notInLease }
+        return sequence >= last ? reached : sequence
+    }
+}

@@ -1,0 +1,261 @@
+internal import CountersignCore
+package import CountersignSQLite
+package import GatewayModel
+
+/// Consumers in `events.sqlite`. In a running gateway, the event writer commits positions together with
+/// events.
+///
+/// Leases are in memory, because only one gateway runs on a folder, and a poll then needs no commit.
+package final class SQLiteConsumerEngine: ConsumerEngine {
+    enum Writer: Sendable {
+        case store(SQLiteEventStore)
+        /// A separate connection, when no gateway runs in this process.
+        case file(String)
+    }
+
+    package static let generation = "generation"
+
+    private let reader: SQLiteEventLog
+    private let writer: Writer
+    /// Milliseconds since 1970.
+    private let time: @Sendable () -> Int64
+    let leases = Lock<[EventConsumerID: ConsumerLeases]>([:])
+
+    init(reader: SQLiteEventLog, writer: Writer, now: @escaping @Sendable () -> Int64) {
+        self.reader = reader
+        self.writer = writer
+        time = now
+    }
+
+    // MARK: The file
+
+    package func now(_ connection: SQLiteConnection) -> Int64 { time() }
+
+    package func read<Value>(_ body: (SQLiteConnection) throws -> Value) throws(ConsumerFailure) -> Value {
+        try Self.storing {
+            try reader.following { sqlite, log in
+                guard log.hasClaims else { throw SQLiteEventLog.earlierVersion }
+                return try Self.result { try body(sqlite) }
+            }.get()
+        }
+    }
+
+    /// Passes failures of consumers through code that would report them as failures of the disk.
+    private static func result<Value>(
+        _ body: () throws -> Value
+    ) throws -> Result<Value, ConsumerFailure> {
+        do {
+            return .success(try body())
+        } catch let failure as ConsumerFailure {
+            return .failure(failure)
+        }
+    }
+
+    private static func storing<Value>(_ body: () throws -> Value) throws(ConsumerFailure) -> Value {
+        do {
+            return try body()
+        } catch let failure as ConsumerFailure {
+            throw failure
+        } catch let error as GatewayError where error.code != .storage {
+            throw ConsumerFailure(error.code == .notFound ? .notFound : .invalid, error.reason)
+        } catch {
+            throw ConsumerFailure(.storage, "the events cannot be read: \(error)")
+        }
+    }
+
+    package func write<Value: Sendable>(
+        _ body: @escaping @Sendable (SQLiteConnection) throws -> Value
+    ) throws(ConsumerFailure) -> Value {
+        switch writer {
+        case .store(let store):
+            let result: Result<Value, ConsumerFailure>
+            do throws(StoreFailure) {
+                result = try store.change { sqlite in try Self.result { try body(sqlite) } }
+            } catch {
+                var failure = ConsumerFailure(.storage, "\(error.summary); try again")
+                failure.store = error
+                throw failure
+            }
+            return try result.get()
+        case .file(let path):
+            return try Self.storing {
+                let sqlite = try SQLiteConnection(path: path)
+                try sqlite.execute("PRAGMA synchronous = FULL")
+                return try sqlite.transaction { try body(sqlite) }
+            }
+        }
+    }
+
+    /// The file has a single writer.
+    package func lockList(of appID: String, _ connection: SQLiteConnection) {}
+
+    // MARK: The log
+
+    private func log(_ sqlite: SQLiteConnection) throws -> EventLogState {
+        guard let log = try EventLogState.read(sqlite) else { throw SQLiteEventLog.earlierVersion }
+        return log
+    }
+
+    package func head(_ connection: SQLiteConnection) throws -> Int64 {
+        try log(connection).head(connection)
+    }
+
+    package func sequence(
+        before milliseconds: Int64, of appID: String, after floor: Int64, _ connection: SQLiteConnection
+    ) throws -> Int64 {
+        try reader.sequence(before: milliseconds, of: appID, after: floor, connection, try log(connection))
+    }
+
+    package func unread(
+        of appID: String, after sequence: Int64, _ connection: SQLiteConnection
+    ) throws -> (count: Int, oldestMilliseconds: Int64?) {
+        let index = try reader.index(connection)
+        let next = try index.sequences(of: .app, in: appID, .after(sequence), limit: 64)
+        var oldest: Int64?
+        for sequence in next where oldest == nil {
+            oldest = try connection.first(
+                "SELECT received_ms FROM event WHERE seq = ?1", .integer(sequence)
+            ) { $0.int64(0) }
+        }
+        // The index also counts events of deleted persons.
+        if oldest == nil, next.count < 64 { return (0, nil) }
+        return (try index.count(of: appID, after: sequence), oldest)
+    }
+
+    package func follow(
+        _ query: EventQuery, after sequence: Int64, limit: Int, _ connection: SQLiteConnection
+    ) throws -> EventRange {
+        try reader.follow(query, after: sequence, limit: limit, connection, try log(connection))
+    }
+
+    // MARK: Leases
+
+    package func deadlines(of row: ConsumerRows.Row, _ connection: SQLiteConnection) -> [Int64?] {
+        let table = leases.withLock { $0[row.id] }.flatMap { $0.isValid(for: row) ? $0 : nil }
+        let now = time()
+        return row.positions.indices.map { table?.deadline(of: $0, at: now) }
+    }
+
+    package func lease(
+        _ partition: Int, of row: ConsumerRows.Row,
+        _ read: @escaping @Sendable (SQLiteConnection) throws -> LeaseAttempt
+    ) throws(ConsumerFailure) -> LeaseAttempt? {
+        let id = row.id
+        let isReserved = leases.withLock { leases in
+            // A seek, also by another process, ends all leases. So does recreating the consumer.
+            var table =
+                leases[id].flatMap { $0.isValid(for: row) ? $0 : nil }
+                ?? ConsumerLeases(partitions: row.positions.count, generation: row.generation)
+            defer { leases[id] = table }
+            return table.reserve(partition, at: time())
+        }
+        guard isReserved else { return nil }
+        do throws(ConsumerFailure) {
+            let attempt = try self.read(read)
+            if let lease = attempt.lease, let held = attempt.held {
+                leases.withLock { $0[id]?.begin(held, until: lease.deadlineMilliseconds) }
+                return attempt
+            }
+            try pass(attempt, partition, of: id)
+            leases.withLock { $0[id]?.abandon(partition) }
+            return attempt
+        } catch {
+            leases.withLock { $0[id]?.abandon(partition) }
+            throw error
+        }
+    }
+
+    /// Advances the position over events that do not match, so that they are not examined again.
+    private func pass(
+        _ attempt: LeaseAttempt, _ partition: Int, of id: EventConsumerID
+    ) throws(ConsumerFailure) {
+        guard attempt.range.looked > 0 else { return }
+        let now = time()
+        try write { connection in
+            let rows = ConsumerRows(connection)
+            let isMoved = try rows.move(
+                id, partition, from: attempt.from, to: attempt.range.reached, if: Self.isOfGeneration,
+                .integer(attempt.generation))
+            if isMoved, attempt.range.gap.isOpen {
+                try rows.note(attempt.range.gap, of: id, atMilliseconds: now)
+            }
+        }
+    }
+
+    /// Whether the consumer has the generation with number 7.
+    private static let isOfGeneration =
+        "EXISTS (SELECT 1 FROM event_consumer WHERE \(ConsumerRows.isIt) AND generation = ?7)"
+
+    package func acknowledge(
+        _ lease: String, of id: EventConsumerID, through sequence: Int64?
+    ) throws(ConsumerFailure) -> Int64 {
+        let (found, target, generation) = try leases.withLock {
+            leases throws(ConsumerFailure) -> (HeldLease?, Int64, Int64) in
+            guard let table = leases[id] else { throw EventConsumerRules.leaseExpired }
+            switch table.find(lease) {
+            case .expired: throw EventConsumerRules.leaseExpired
+            case .busy:
+                throw ConsumerFailure(
+                    .storage, "the acknowledgement of this lease is still being written; send it again")
+            case .settled(let reached): return (nil, reached, 0)
+            case .lease(let found):
+                let target = try found.position(through: sequence)
+                leases[id]?.settle(found)
+                return (found, target, table.generation)
+            }
+        }
+        guard let found else { return target }
+        let isMoved: Bool
+        let now = time()
+        do throws(ConsumerFailure) {
+            isMoved = try write { connection in
+                let rows = ConsumerRows(connection)
+                let isMoved = try rows.move(
+                    id, found.partition, from: found.from, to: target, if: Self.isOfGeneration,
+                    .integer(generation))
+                if isMoved { try rows.note(.none, of: id, atMilliseconds: now, isAccepted: true) }
+                return isMoved
+            }
+        } catch {
+            leases.withLock { $0[id]?.fail(found, isOver: false) }
+            throw error
+        }
+        leases.withLock { leases in
+            if isMoved {
+                leases[id]?.finish(found, at: target)
+            } else {
+                leases[id]?.fail(found, isOver: true)
+            }
+        }
+        noteChange(of: id)
+        guard isMoved else {
+            let isThere = try read { try ConsumerRows($0).isThere(id) }
+            throw isThere ? EventConsumerRules.leaseExpired : EventConsumerRules.notFound(id)
+        }
+        return target
+    }
+
+    package func release(_ lease: String, of id: EventConsumerID) throws(ConsumerFailure) {
+        try leases.withLock { leases throws(ConsumerFailure) in
+            guard case .lease(let found)? = leases[id]?.find(lease) else {
+                throw EventConsumerRules.leaseExpired
+            }
+            leases[id]?.release(found)
+        }
+        noteChange(of: id)
+    }
+
+    package func endLeases(of id: EventConsumerID, _ connection: SQLiteConnection) throws {
+        try ConsumerRows(connection).run(
+            "UPDATE event_consumer SET generation = generation + 1 WHERE \(ConsumerRows.isIt)", id)
+    }
+
+    package func leasesEnded(of id: EventConsumerID) {
+        leases.withLock { _ = $0.removeValue(forKey: id) }
+        noteChange(of: id)
+    }
+
+    private func noteChange(of id: EventConsumerID) {
+        if case .store(let store) = writer { store.arrivals.note([id.appID]) }
+    }
+}
