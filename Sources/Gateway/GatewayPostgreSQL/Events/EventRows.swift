@@ -122,14 +122,15 @@ struct EventRows {
         let sql = """
             SELECT \(columns(matching: conditions.matching)) FROM event
             WHERE \(conditions.looking.joined(separator: " AND "))
-            ORDER BY position \(isUp ? "" : "DESC") LIMIT ?\(start + 2)
+            ORDER BY position \(isUp ? "" : "DESC") LIMIT
             """
         var rows = EventRows(limit: limit)
         while true {
             var (count, isCut) = (0, false)
             let most = min(rowsPerStep, query.mostLooked - found.looked)
             conditions.values[start] = .integer(found.reached)
-            try connection.each(sql, Parameters(conditions.values + [.integer(Int64(most))])) { row in
+            // Not a parameter, because a plan for an unknown limit may sort all rows.
+            try connection.each("\(sql) \(most)", Parameters(conditions.values)) { row in
                 let isWanted = matches(row) && isIn(query.partition, row)
                 // In descending order, an additional match shows that another page follows.
                 isCut = rows.isFull && (isUp || isWanted)
