@@ -55,7 +55,7 @@ struct AdminAnswer: Sendable {
 /// this protocol.
 protocol AdminClient: Sendable {
     /// The location, for display.
-    var place: String { get }
+    var location: String { get }
 
     /// - Throws: ``CommandError`` for an error response or a failed request.
     func send(_ request: AdminRequest) async throws -> AdminAnswer

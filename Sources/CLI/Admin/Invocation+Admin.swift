@@ -28,7 +28,7 @@ extension Flag {
         help: "say where the command works, and what it asks a remote gateway: status, time and request id")
 
     /// The flags of commands that work on a data directory or a running gateway.
-    static let place = connection + [.profile, .verbose] + local
+    static let target = connection + [.profile, .verbose] + local
 
     /// The flags for connecting to a server.
     static let connection = [Flag.server, .tokenFile, .certificateAuthorityFile, .allowPlainHTTP]
@@ -43,8 +43,8 @@ extension Invocation {
         if flagValues[Flag.tokenFile.name] != nil {
             throw CommandError(.usage, "--token-file is for a server", hint: "add --server URL")
         }
-        let admin = try LocalAdmin(placeWithData(makingData: makes), warn: { [io] in io.say($0) })
-        note("\(admin.place), without a gateway")
+        let admin = try LocalAdmin(locationWithData(makingData: makes), warn: { [io] in io.say($0) })
+        note("\(admin.location), without a gateway")
         return admin
     }
 
@@ -63,7 +63,7 @@ extension Invocation {
     /// Nil if the command works on a local data directory or a database.
     private func elsewhere() throws -> RemoteGateway? {
         func variable(_ name: String) -> String? { io.environment[name].flatMap { $0.isEmpty ? nil : $0 } }
-        let places: [(server: String?, profile: String?, hasData: Bool)] = [
+        let candidates: [(server: String?, profile: String?, hasData: Bool)] = [
             (
                 flagValues[Flag.server.name]?.last, flagValues[Flag.profile.name]?.last,
                 flagValues[Flag.data.name] != nil || flagValues[Flag.database.name] != nil
@@ -73,8 +73,8 @@ extension Invocation {
                 variable("COUNTERSIGN_DATA") != nil || variable("COUNTERSIGN_DATABASE") != nil
             ),
         ]
-        for place in places {
-            switch (place.server, place.profile, place.hasData) {
+        for candidate in candidates {
+            switch (candidate.server, candidate.profile, candidate.hasData) {
             case (nil, nil, false): continue
             case (nil, nil, true): return nil
             case (let server?, nil, false): return .server(server)

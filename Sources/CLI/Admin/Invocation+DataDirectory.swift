@@ -52,12 +52,12 @@ extension Invocation {
     /// The default data directory of an account.
     var accountDataDirectory: String {
         #if os(macOS)
-            let place = (io.environment["HOME"] ?? ".") + "/Library/Application Support"
+            let location = (io.environment["HOME"] ?? ".") + "/Library/Application Support"
         #else
             let home = (io.environment["HOME"] ?? ".") + "/.local/share"
-            let place = io.environment["XDG_DATA_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home
+            let location = io.environment["XDG_DATA_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home
         #endif
-        return URL(fileURLWithPath: place + "/countersign-data").standardizedFileURL.path
+        return URL(fileURLWithPath: location + "/countersign-data").standardizedFileURL.path
     }
 
     /// The database to use; nil for the data directory. Throws `usage` if both were given.
@@ -87,24 +87,24 @@ extension Invocation {
     /// The local storage to use. Throws `notFound` for a database without data unless `makes` is set, and
     /// `conflict` for one with the schema of another version, because a command must not migrate a database
     /// in use.
-    func storagePlace(makingData makes: Bool = false) throws(CommandError) -> StorageLocation {
+    func storageLocation(makingData makes: Bool = false) throws(CommandError) -> StorageLocation {
         guard let address = try database() else { return .folder(try dataDirectory()) }
         try checkSchema(of: address, making: makes)
         return .database(address)
     }
 
-    /// Like ``storagePlace(makingData:)``. Also throws `notFound` for a folder without data.
-    func placeWithData(makingData makes: Bool = false) throws(CommandError) -> StorageLocation {
-        let place = try storagePlace(makingData: makes)
+    /// Like ``storageLocation(makingData:)``. Also throws `notFound` for a folder without data.
+    func locationWithData(makingData makes: Bool = false) throws(CommandError) -> StorageLocation {
+        let location = try storageLocation(makingData: makes)
         // A mistyped folder must not look like a healthy one.
-        if case .folder(let directory) = place, !makes,
+        if case .folder(let directory) = location, !makes,
             !FileManager.default.fileExists(atPath: directory + "/control.sqlite")
         {
             throw CommandError(
                 .notFound, "there is no data in \(directory)",
                 hint: "create it with `countersign app create`, or name another folder with --data")
         }
-        return place
+        return location
     }
 
     /// Only `serve` and `migrate` change the schema, because gateways of an older version may still run.

@@ -16,10 +16,10 @@ extension Invocation {
         if let given = try value(of: .url) {
             text = given
         } else {
-            let place = try storagePlace()
-            guard let running = try place.runningGateway() else {
+            let location = try storageLocation()
+            guard let running = try location.runningGateway() else {
                 throw CommandError(
-                    .unavailable, "no gateway is running on \(place)" + (note.map { "; \($0)" } ?? ""),
+                    .unavailable, "no gateway is running on \(location)" + (note.map { "; \($0)" } ?? ""),
                     hint: "start one with `countersign serve`, or give \(note == nil ? "--server" : "--data")"
                 )
             }

@@ -5,7 +5,7 @@ internal import GatewayHTTP
 
 /// The admin API of a data directory or a database, without a socket, on behalf of the current account.
 struct LocalAdmin: AdminClient {
-    let place: String
+    let location: String
     private let administration: LocalAdministration
 
     init(dataDirectory: String) throws {
@@ -13,12 +13,12 @@ struct LocalAdmin: AdminClient {
     }
 
     /// `warn` receives a message if a running gateway has not loaded a change in time.
-    init(_ place: StorageLocation, warn: @escaping @Sendable (String) -> Void = { _ in }) throws {
-        self.place = place.description
+    init(_ location: StorageLocation, warn: @escaping @Sendable (String) -> Void = { _ in }) throws {
+        self.location = location.description
         var backups: String?
-        if case .folder(let path) = place { backups = path + "/backups" }
+        if case .folder(let path) = location { backups = path + "/backups" }
         administration = try LocalAdministration(
-            storage: place.open(), backupFolder: backups,
+            storage: location.open(), backupFolder: backups,
             isLate: {
                 warn(
                     "The change is stored, but the running gateway has not loaded it yet; see its log and /readyz."

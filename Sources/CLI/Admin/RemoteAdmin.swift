@@ -43,7 +43,7 @@ struct RemoteAdmin: AdminClient {
         private let transport: any HTTPTransport
     #endif
 
-    var place: String { server.url }
+    var location: String { server.url }
 
     /// Throws `usage` for a server to which the token must not be sent, and `notFound` without the CA file.
     init(

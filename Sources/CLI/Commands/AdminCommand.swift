@@ -38,13 +38,13 @@ enum AdminCommand {
     ) { invocation in
         try invocation.requireDataHere()
         // A link for a folder without data would be useless.
-        let place = try invocation.placeWithData()
-        let token = try place.open().openControl(as: .account).admins.makeSetupToken(
+        let location = try invocation.locationWithData()
+        let token = try location.open().openControl(as: .account).admins.makeSetupToken(
             at: Milliseconds(Date()).count)
-        let running = try place.runningGateway()
+        let running = try location.runningGateway()
         let local = running?.adminURL ?? "http://127.0.0.1:8787"
         let url = try invocation.value(of: gateway) ?? running?.dashboardURL ?? local
-        invocation.io.say("For \(place); it works once, within 30 minutes:")
+        invocation.io.say("For \(location); it works once, within 30 minutes:")
         try invocation.io.print("\(url)/admin/#/setup/\(token)")
         if url != local { invocation.io.say("Through an SSH tunnel: \(local)/admin/#/setup/\(token)") }
     }
@@ -60,7 +60,7 @@ enum AdminCommand {
             Once it is required, users without one must set it up before they can do anything else, including those who are
             already signed in. API tokens are not affected.
             """,
-        positionals: [state], flags: [.json] + Flag.place,
+        positionals: [state], flags: [.json] + Flag.target,
         examples: ["Must everybody have one?": "countersign admin second-factor"]
     ) { invocation in
         let admin = try invocation.admin()
@@ -85,7 +85,7 @@ enum AdminCommand {
             users, tokens and backups. reader with --app reads the events of that app through /v1/apps/APP/events and
             consumers, and nothing else.
             """,
-        flags: [name, scopes, readerApp, days, .json] + Flag.place,
+        flags: [name, scopes, readerApp, days, .json] + Flag.target,
         examples: ["For a script that reads": "countersign admin token create --name report --days 30"]
     ) { invocation in
         let days = Double(try invocation.integer(of: days) ?? 0)
@@ -105,7 +105,7 @@ enum AdminCommand {
     }
 
     private static let listTokens = Command(
-        "admin token list", summary: "List the admin API's tokens", flags: [.json] + Flag.place,
+        "admin token list", summary: "List the admin API's tokens", flags: [.json] + Flag.target,
         examples: ["Which programs have access?": "countersign admin token list"]
     ) { invocation in
         try invocation.printList(
@@ -119,7 +119,7 @@ enum AdminCommand {
 
     private static let deleteToken = Command(
         "admin token delete", summary: "Delete an admin API token; it is rejected from then on",
-        positionals: [tokenID], flags: Flag.place,
+        positionals: [tokenID], flags: Flag.target,
         examples: [
             "One that `admin token list` shows": "countersign admin token delete 4f1d9c02ab73"
         ]

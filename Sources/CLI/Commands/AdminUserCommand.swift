@@ -20,7 +20,7 @@ enum AdminUserCommand {
         "admin user create", summary: "Create a dashboard user",
         details:
             "The password comes from --password-file, a prompt or standard input, never from an argument.",
-        positionals: [name], flags: [role, password, .json] + Flag.place,
+        positionals: [name], flags: [role, password, .json] + Flag.target,
         examples: [
             "A read-only user":
                 "countersign admin user create alice --role viewer --password-file password.txt"
@@ -38,7 +38,7 @@ enum AdminUserCommand {
     }
 
     private static let list = Command(
-        "admin user list", summary: "List the dashboard's users", flags: [.json] + Flag.place,
+        "admin user list", summary: "List the dashboard's users", flags: [.json] + Flag.target,
         examples: ["Who may sign in?": "countersign admin user list"]
     ) { invocation in
         try invocation.printList(
@@ -52,7 +52,7 @@ enum AdminUserCommand {
 
     private static let setRole = Command(
         "admin user set-role", summary: "Set what a dashboard user may do",
-        positionals: [name, newRole], flags: Flag.place,
+        positionals: [name, newRole], flags: Flag.target,
         examples: ["May change keys from now on": "countersign admin user set-role kim operator"]
     ) { invocation in
         let user = try await invocation.admin().patch(
@@ -63,7 +63,7 @@ enum AdminUserCommand {
 
     private static let setPassword = Command(
         "admin user set-password", summary: "Give a dashboard user a new password",
-        details: "The user's sessions end.", positionals: [name], flags: [password] + Flag.place,
+        details: "The user's sessions end.", positionals: [name], flags: [password] + Flag.target,
         examples: ["It was forgotten": "countersign admin user set-password kim --password-file password.txt"]
     ) { invocation in
         let secret = try invocation.secret(of: password, asking: "New password", isNew: true)
@@ -76,7 +76,7 @@ enum AdminUserCommand {
         "admin user reset-second-factor",
         summary: "Remove the second factor of a dashboard user who has lost it",
         details: "The password alone is enough then, until another is set up. The user's sessions end.",
-        positionals: [name], flags: Flag.place,
+        positionals: [name], flags: Flag.target,
         examples: [
             "The phone and the recovery codes are gone": "countersign admin user reset-second-factor kim"
         ]
@@ -88,7 +88,7 @@ enum AdminUserCommand {
 
     private static let delete = Command(
         "admin user delete", summary: "Delete a dashboard user and end their sessions",
-        positionals: [name], flags: Flag.place,
+        positionals: [name], flags: Flag.target,
         examples: ["Somebody who has left": "countersign admin user delete kim"]
     ) { invocation in
         let name = invocation[name]

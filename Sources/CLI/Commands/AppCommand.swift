@@ -15,7 +15,7 @@ enum AppCommand {
             The write key goes into the client; `countersign write-key list` prints it again.
             A new app's enforcement is disabled: events are stored without checking tokens.
             """,
-        positionals: [id], flags: [name] + Flag.place,
+        positionals: [id], flags: [name] + Flag.target,
         examples: ["A first app": "countersign app create blog --name 'Our blog'"]
     ) { invocation in
         let id = invocation[AppCommand.id]
@@ -35,21 +35,21 @@ enum AppCommand {
                 "name": try invocation.value(of: name).map { .string($0) } ?? .null,
             ])
         let app = made["app"]["id"].shown
-        invocation.io.say("Created the app \(app) in \(admin.place).")
+        invocation.io.say("Created the app \(app) in \(admin.location).")
         invocation.io.say("Its write key:")
         try invocation.io.print(made["write_key"].shown)
         invocation.io.say("Next: countersign key add \(app) public.pem")
     }
 
     private static let list = Command(
-        "app list", summary: "List the apps", flags: [.json] + Flag.place,
+        "app list", summary: "List the apps", flags: [.json] + Flag.target,
         examples: ["Which apps are there?": "countersign app list"]
     ) { invocation in
         let admin = try invocation.admin()
         try invocation.printList(
             try await admin.items("apps"),
             ["APP": "id", "ENFORCEMENT": "enforcement", "KEYS": "keys", "NAME": "name"],
-            empty: "No app in \(admin.place). Next: countersign app create shop")
+            empty: "No app in \(admin.location). Next: countersign app create shop")
         for deletion in try await admin.items("app-deletions")
         where deletion["erased_ms"] == .null || !TriggerApp.isOne(deletion["app"].shown) {
             invocation.io.say(state(of: deletion))
@@ -73,18 +73,18 @@ enum AppCommand {
             undone. Backups and the audit log keep what they have. The id can be used again a minute later, or a day if
             the gateway issued tokens for the app: by then they have expired.
             """,
-        positionals: [.app], flags: [.confirm, .json] + Flag.place,
+        positionals: [.app], flags: [.confirm, .json] + Flag.target,
         examples: ["Without being asked": "countersign app delete shop --confirm shop"]
     ) { invocation in
         let id = invocation.app
         let admin = try invocation.admin()
         // Reports a mistyped id before asking for confirmation.
         _ = try await admin.get("apps", id)
-        try invocation.confirm(to: "delete the app in \(admin.place)")
+        try invocation.confirm(to: "delete the app in \(admin.location)")
         let deletion = try await admin.deleteApp(id)
         try invocation.print(deletion) {
             invocation.io.say(
-                "Deleted \(id) in \(admin.place). Nothing is accepted for it any more; its data is removed in the background."
+                "Deleted \(id) in \(admin.location). Nothing is accepted for it any more; its data is removed in the background."
             )
         }
     }
@@ -92,7 +92,7 @@ enum AppCommand {
     private static let show = Command(
         "app show", summary: "Show an app, its token rules and its keys",
         details: "With --json, policy is as `policy show` and verification_keys as `key list` prints it.",
-        positionals: [.app], flags: [.json] + Flag.place,
+        positionals: [.app], flags: [.json] + Flag.target,
         examples: ["Which rules apply to this app?": "countersign app show shop"]
     ) { invocation in
         let admin = try invocation.admin()

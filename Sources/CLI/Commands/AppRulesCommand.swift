@@ -20,7 +20,7 @@ enum AppRulesCommand {
             Without an origin it prints them. A running gateway has applied the change when the command ends. Apps on
             devices need none: only browsers check (CORS).
             """,
-        positionals: [.app, origin], flags: [none] + Flag.place,
+        positionals: [.app, origin], flags: [none] + Flag.target,
         examples: [
             "Allow two pages": "countersign app origins shop https://shop.example http://localhost:3000",
             "Allow no page": "countersign app origins shop --none",
@@ -53,7 +53,7 @@ enum AppRulesCommand {
             keep events longer than clients keep theirs. Freed space is reused; the file does not shrink. A rule that
             deletes events right away must be confirmed.
             """,
-        positionals: [.app], flags: [days, bytes, .confirm, .json] + Flag.place,
+        positionals: [.app], flags: [days, bytes, .confirm, .json] + Flag.target,
         examples: [
             "Keep 90 days": "countersign app retention shop --days 90",
             "Keep at most 10 GB": "countersign app retention shop --bytes 10GB",

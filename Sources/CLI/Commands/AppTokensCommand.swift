@@ -26,7 +26,7 @@ enum AppTokensCommand {
             app's id can get a token for a device of their own, but never for a user. Existing tokens keep their lifetime; a
             shorter absolute lifetime also applies to existing sessions.
             """,
-        positionals: [.app], flags: [registration, access, refresh, reuse, absolute, .json] + Flag.place,
+        positionals: [.app], flags: [registration, access, refresh, reuse, absolute, .json] + Flag.target,
         examples: [
             "Let devices register": "countersign app tokens shop --registration open",
             "Tokens of ten minutes": "countersign app tokens shop --access-seconds 10m",

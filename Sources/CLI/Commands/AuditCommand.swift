@@ -17,7 +17,7 @@ enum AuditCommand {
             --json prints one object per line, with the values before and after. A server omits values and hashes for a
             viewer and for a token with only the scope read.
             """,
-        flags: [app, actor, since, limit, .json] + Flag.place,
+        flags: [app, actor, since, limit, .json] + Flag.target,
         examples: [
             "What happened lately?": "countersign audit list",
             "Who changed this app?": "countersign audit list --app shop",
@@ -41,7 +41,7 @@ enum AuditCommand {
     private static let verify = Command(
         "audit verify", summary: "Check that no entry of the audit log was altered or removed",
         details: "Each entry holds the hash of the one before. Exit 3 when the chain is broken.",
-        flags: [.json] + Flag.place,
+        flags: [.json] + Flag.target,
         examples: ["Is the log whole?": "countersign audit verify"]
     ) { invocation in
         let found = try await invocation.admin().get("audit", "verify").body

@@ -22,7 +22,7 @@ enum BackupCommand {
             into the folder backups of the data directory, or with --server into that gateway's --backup-folder; with --to,
             the path of the copy is printed.
             """,
-        flags: [folder, .json] + Flag.place,
+        flags: [folder, .json] + Flag.target,
         examples: ["Beside the data": "countersign backup create"]
     ) { invocation in
         if let folder = try invocation.localFolder(folder) {
@@ -51,7 +51,7 @@ enum BackupCommand {
 
     private static let list = Command(
         "backup list", summary: "List the backups, newest first",
-        flags: [folder, .json] + Flag.place,
+        flags: [folder, .json] + Flag.target,
         examples: ["Beside the data": "countersign backup list"]
     ) { invocation in
         let backups: [JSONValue]
@@ -71,7 +71,7 @@ enum BackupCommand {
             Checks the files' digests, SQLite's integrity_check and the counts. Exit 3 if it is damaged. A path is checked
             on this machine, a name among the gateway's backups.
             """,
-        positionals: [backup], flags: [.json] + Flag.place,
+        positionals: [backup], flags: [.json] + Flag.target,
         examples: ["The one just made": "countersign backup verify $(countersign backup create)"]
     ) { invocation in
         let word = invocation[backup]

@@ -24,7 +24,7 @@ enum ClientCommand {
             is shown only once: the gateway keeps a hash. With --public-key it has no secret and signs assertions (RS256)
             instead. A token that a client gets for itself may write events of every user of the app.
             """,
-        positionals: [.app], flags: [name, key, grant, .secretFile, .json] + Flag.place,
+        positionals: [.app], flags: [name, key, grant, .secretFile, .json] + Flag.target,
         examples: [
             "With a secret": "countersign client create shop --name warehouse",
             "With a key": "countersign client create shop --name segment --public-key public.pem",
@@ -46,7 +46,7 @@ enum ClientCommand {
     }
 
     private static let list = Command(
-        "client list", summary: "List an app's clients", positionals: [.app], flags: [.json] + Flag.place,
+        "client list", summary: "List an app's clients", positionals: [.app], flags: [.json] + Flag.target,
         examples: ["Who gets tokens?": "countersign client list shop"]
     ) { invocation in
         let clients = try await invocation.admin().items("apps", invocation.app, "clients")
@@ -57,7 +57,7 @@ enum ClientCommand {
 
     private static let delete = Command(
         "client delete", summary: "Delete a client; its tokens are rejected from then on",
-        positionals: [.app, id], flags: Flag.place,
+        positionals: [.app, id], flags: Flag.target,
         examples: [
             "Undo an addition":
                 "countersign client delete shop $(countersign client create shop --public-key public.pem)"

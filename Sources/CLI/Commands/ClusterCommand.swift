@@ -13,7 +13,7 @@ enum ClusterCommand {
             Warnings go to standard error; --json also has the events of each day. A gateway that was not heard from for 6 s
             accepts nothing, and the others no longer wait for it.
             """,
-        flags: [.json] + Flag.place,
+        flags: [.json] + Flag.target,
         examples: ["Which gateways run?": "countersign cluster status"]
     ) { invocation in
         if try invocation.remoteAdmin() == nil, try invocation.database() == nil {

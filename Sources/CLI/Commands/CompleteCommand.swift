@@ -38,14 +38,14 @@ enum CompleteCommand {
         }
     }
 
-    /// The values of a list's member, from the place that the line's flags name.
+    /// The values of a list's member, from where the line's flags name.
     private static func items(
         _ path: [String], _ member: String, _ completion: Completion, _ io: CommandIO
     ) async throws -> [(String, String)] {
-        let place = Invocation(
-            commandName: "complete", flags: Flag.place, positionals: [], flagValues: completion.flagValues,
+        let invocation = Invocation(
+            commandName: "complete", flags: Flag.target, positionals: [], flagValues: completion.flagValues,
             words: [:], io: io)
-        let page = try await place.admin().send(
+        let page = try await invocation.admin().send(
             AdminRequest(method: "GET", path: path, query: [("limit", newest)]))
         let values = page.body["items"].elements.compactMap { $0[member].text }
         return Set(values.filter(isPlain)).sorted().map { ($0, "") }

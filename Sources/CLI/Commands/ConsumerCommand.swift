@@ -40,7 +40,7 @@ enum ConsumerCommand {
             `countersign admin token create --scopes reader --app APP`.
             """,
         positionals: [.app, name],
-        flags: [partitions, hold] + Flag.filter + Flag.start + [.json] + Flag.place,
+        flags: [partitions, hold] + Flag.filter + Flag.start + [.json] + Flag.target,
         examples: [
             "What is verified, from now on":
                 "countersign consumer create shop billing --verdict verified --from end"
@@ -63,7 +63,7 @@ enum ConsumerCommand {
 
     private static let list = Command(
         "consumer list", summary: "List an app's event consumers and how far behind they are",
-        positionals: [.app], flags: [.json] + Flag.place,
+        positionals: [.app], flags: [.json] + Flag.target,
         examples: ["Who is behind?": "countersign consumer list shop"]
     ) { invocation in
         let items = try await invocation.admin().items(

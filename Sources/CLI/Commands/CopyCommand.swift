@@ -26,10 +26,10 @@ enum CopyCommand {
                 "countersign copy --from ./countersign-data --to postgresql://countersign@db/countersign"
         ]
     ) { invocation in
-        let source = try place(from, invocation)
+        let source = try location(from, invocation)
         // Rejects an empty source.
         if case .database(let address) = source { try invocation.checkSchema(of: address) }
-        let copy = try StorageCopy(from: source, to: try place(to, invocation))
+        let copy = try StorageCopy(from: source, to: try location(to, invocation))
         let line = ProgressLine(io: invocation.io)
         defer { line.clear() }
         try copy.copy { table, rows in line.show("\(table): \(rows) rows copied") }
@@ -65,7 +65,7 @@ enum CopyCommand {
         invocation.io.say("Done. Start gateways on the target only.")
     }
 
-    private static func place(_ flag: Flag, _ invocation: Invocation) throws -> StorageLocation {
+    private static func location(_ flag: Flag, _ invocation: Invocation) throws -> StorageLocation {
         guard let text = try invocation.value(of: flag) else {
             throw CommandError(.usage, "--\(flag.name) is missing: give a folder or a database")
         }

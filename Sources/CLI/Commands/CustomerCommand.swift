@@ -15,7 +15,7 @@ enum CustomerCommand {
             Prints ids, properties and the number of events; `countersign event export` prints the events. With --server it
             needs the scope write, and the look-up is audited.
             """,
-        positionals: [.app, id], flags: [kind, .json] + Flag.place,
+        positionals: [.app, id], flags: [kind, .json] + Flag.target,
         examples: ["What do you know about me?": "countersign customer show shop user-1"]
     ) { invocation in
         let customer = try await invocation.admin().get(
@@ -45,7 +45,7 @@ enum CustomerCommand {
             keep what they have; the deletion itself is audited under the pseudonym. Events that the app still sends are
             stored again.
             """,
-        positionals: [.app, id], flags: [kind, .json] + Flag.place,
+        positionals: [.app, id], flags: [kind, .json] + Flag.target,
         examples: ["Forget a person": "countersign customer delete shop user-1"]
     ) { invocation in
         let done = try await invocation.admin().delete(

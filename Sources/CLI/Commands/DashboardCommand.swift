@@ -13,7 +13,7 @@ enum DashboardCommand {
             directory or database has no dashboard user, the address is the link that sets the first password. The link works
             once, within 30 minutes.
             """,
-        flags: Flag.place, examples: ["On this machine": "countersign dashboard"]
+        flags: Flag.target, examples: ["On this machine": "countersign dashboard"]
     ) { invocation in
         let address = try address(invocation)
         try invocation.io.print(address)
@@ -28,13 +28,14 @@ enum DashboardCommand {
 
     private static func address(_ invocation: Invocation) throws -> String {
         if let remote = try invocation.remoteAdmin() { return remote.server.url + "/admin/" }
-        let place = try invocation.placeWithData()
-        guard let gateway = try place.runningGateway() else {
+        let location = try invocation.locationWithData()
+        guard let gateway = try location.runningGateway() else {
             throw CommandError(
-                .unavailable, "no gateway is running on \(place)", hint: "start one with `countersign serve`")
+                .unavailable, "no gateway is running on \(location)",
+                hint: "start one with `countersign serve`")
         }
         let page = gateway.dashboardURL + "/admin/"
-        let admins = try place.open().openControl(as: .account).admins
+        let admins = try location.open().openControl(as: .account).admins
         guard try admins.users().isEmpty else { return page }
         return "\(page)#/setup/\(try admins.makeSetupToken(at: Milliseconds(Date()).count))"
     }

@@ -16,7 +16,7 @@ enum DoctorCommand {
             self-check` checks from the clients' side and needs no token. Exit 1 if something is broken, 5 if there is no
             data directory, 7 if a gateway does not answer; notes do not affect the exit status.
             """,
-        flags: [.json, SettingReader.file] + Flag.place,
+        flags: [.json, SettingReader.file] + Flag.target,
         examples: ["Check everything": "countersign doctor"]
     ) { invocation in
         try report(try await findings(invocation), invocation)

@@ -13,7 +13,7 @@ enum EnforcementCommand {
         "enforcement show", summary: "Print how strictly an app's tokens are checked",
         details:
             "The first line is the state, followed by the percentage of users if it does not apply to all.",
-        positionals: [.app], flags: [.json] + Flag.place,
+        positionals: [.app], flags: [.json] + Flag.target,
         examples: ["Are bad tokens rejected?": "countersign enforcement show shop"]
     ) { invocation in
         let plan = try await invocation.admin()
@@ -54,7 +54,7 @@ enum EnforcementCommand {
             version. Users are estimated within about 2 %. While enforcement is disabled tokens are not checked: set it to
             optional first.
             """,
-        positionals: [.app], flags: [hours, .json] + Flag.place,
+        positionals: [.app], flags: [hours, .json] + Flag.target,
         examples: ["Is it safe to require tokens?": "countersign enforcement preview shop"]
     ) { invocation in
         let preview = try await invocation.admin().get(
@@ -115,7 +115,7 @@ enum EnforcementCommand {
             with that many accounts can. With or without it, the app's alert webhook is told, at most once an hour, when 5 %
             of the requests in five minutes (or the share given with --return-above) are rejected.
             """,
-        positionals: [.app, state], flags: [percent, time, returnAbove, .yes] + Flag.place,
+        positionals: [.app, state], flags: [percent, time, returnAbove, .yes] + Flag.target,
         examples: [
             "First look, then enforce": "countersign enforcement set shop optional",
             "Reject bad tokens from some users, and back off if too many fail":

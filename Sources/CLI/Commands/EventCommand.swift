@@ -43,7 +43,7 @@ enum EventCommand {
             --json prints one object per line, with the event's body and its members sorted. A server shows a viewer, and a
             token with only the scope read, pseudonyms instead of user ids and nothing that the app sent.
             """,
-        positionals: [.app], flags: filters + [limit, .json] + Flag.place,
+        positionals: [.app], flags: filters + [limit, .json] + Flag.target,
         examples: [
             "What came last?": "countersign event list shop",
             "Events without a valid token": "countersign event list shop --unverified",
@@ -81,7 +81,7 @@ enum EventCommand {
             A message id is unique only for one user. A position names exactly one event of the app, also in a link that the
             dashboard copies.
             """,
-        positionals: [.app, position], flags: Flag.place,
+        positionals: [.app, position], flags: Flag.target,
         examples: [
             "One event": "countersign event show shop AcLxQm3k0vZzq4mJAAAAAAAAABGfY0pS"
         ]
@@ -103,7 +103,7 @@ enum EventCommand {
             with status 0. If retention has deleted events after the position, the first line after the gap has
             "events_missed":true, standard error says so, and the status is 1 although all other events were printed.
             """,
-        positionals: [.app], flags: filters + [format, after, follow] + Flag.place,
+        positionals: [.app], flags: filters + [format, after, follow] + Flag.target,
         examples: [
             "All that an app has": "countersign event export shop",
             "With verdict and position": "countersign event export shop --after start",

@@ -28,7 +28,7 @@ enum KeyCommand {
             backend that signs; never give it to Countersign. From a JWK Set, keys that the app already has are skipped; the
             others are added, all or none. A set has no description.
             """,
-        positionals: [.app, file], flags: [note] + Flag.place,
+        positionals: [.app, file], flags: [note] + Flag.target,
         examples: [
             "A key from a file": "countersign key add shop public.pem --description 'signs since May'",
             "A set from a file": "countersign key add shop jwks.json",
@@ -54,7 +54,7 @@ enum KeyCommand {
         "key primary", summary: "Make a key its app's primary key",
         details:
             "The other keys follow in their old order. A running gateway has loaded the change when the command ends.",
-        positionals: [.app, keyID], flags: Flag.place,
+        positionals: [.app, keyID], flags: Flag.target,
         examples: [
             "A new key, first at once": "countersign key primary shop $(countersign key add shop public.pem)"
         ]
@@ -71,7 +71,7 @@ enum KeyCommand {
             shows when each key last verified a token. Deleting the last key of an app whose tokens are checked must be
             confirmed: without it every token fails.
             """,
-        positionals: [.app, keyID], flags: [.confirm] + Flag.place,
+        positionals: [.app, keyID], flags: [.confirm] + Flag.target,
         examples: ["Undo an addition": "countersign key delete shop $(countersign key add shop public.pem)"]
     ) { invocation in
         let id = invocation[keyID]
@@ -101,7 +101,7 @@ enum KeyCommand {
             fails, the last good set stays in use, also after a restart. An app follows up to four addresses. The keys of an
             OpenID provider's /.well-known/openid-configuration verify only tokens whose iss is that provider.
             """,
-        positionals: [.app, url], flags: [allowPrivate] + Flag.place,
+        positionals: [.app, url], flags: [allowPrivate] + Flag.target,
         examples: [
             "Published keys": "countersign key follow shop https://id.example.com/jwks.json",
             "An OpenID provider":
@@ -123,7 +123,7 @@ enum KeyCommand {
 
     private static let unfollow = Command(
         "key unfollow", summary: "Stop using published keys", positionals: [.app, followed],
-        flags: Flag.place,
+        flags: Flag.target,
         examples: ["Only the app's own keys": "countersign key unfollow shop"]
     ) { invocation in
         let admin = try invocation.admin()
@@ -146,7 +146,7 @@ enum KeyCommand {
 
     private static let list = Command(
         "key list", summary: "List the public keys of an app", positionals: [.app],
-        flags: [.json] + Flag.place,
+        flags: [.json] + Flag.target,
         examples: ["Which keys verify this app's tokens?": "countersign key list shop"]
     ) { invocation in
         let admin = try invocation.admin()
@@ -183,7 +183,7 @@ enum KeyCommand {
     private static let jwks = Command(
         "key jwks", summary: "Print the public keys of an app as a JWK Set (RFC 7517)",
         details: "The primary key comes first. `countersign key add` takes such a set.",
-        positionals: [.app], flags: Flag.place,
+        positionals: [.app], flags: Flag.target,
         examples: ["Publish an app's keys": "countersign key jwks shop"]
     ) { invocation in
         let keys = try await invocation.admin().items("apps", invocation.app, "keys").map {

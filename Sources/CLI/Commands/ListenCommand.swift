@@ -25,7 +25,7 @@ enum ListenCommand {
             creates this token for itself, which it deletes at the end.
             """,
         positionals: [.app],
-        flags: [url, secretFile] + Flag.filter + [WebhookCommand.batch] + Flag.start + [.json] + Flag.place,
+        flags: [url, secretFile] + Flag.filter + [WebhookCommand.batch] + Flag.start + [.json] + Flag.target,
         examples: [
             "A receiver on this machine": "countersign listen shop --forward-to http://localhost:3000/hook",
             "Purchases of the last day, one at a time":
@@ -92,7 +92,7 @@ enum ListenCommand {
     private static func connection(_ invocation: Invocation) async throws -> Tail.Connection {
         if let remote = try invocation.remoteAdmin() { return Tail.Connection(admin: remote) }
         return try await Tail.Connection(
-            toGatewayOn: try invocation.storagePlace(),
+            toGatewayOn: try invocation.storageLocation(),
             certificateAuthorityFile: try invocation.value(of: .certificateAuthorityFile),
             tokenName: "listen", scope: AdminToken.reader, app: invocation.app)
     }

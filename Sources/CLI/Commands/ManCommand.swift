@@ -12,22 +12,22 @@ enum ManCommand {
             flags: [folder],
             examples: ["Read one": "countersign man --out man1"]
         ) { invocation in
-            let place = URL(fileURLWithPath: try invocation.value(of: folder) ?? ".")
+            let directory = URL(fileURLWithPath: try invocation.value(of: folder) ?? ".")
             let commands = table()
             do {
-                try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+                try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
                 try Data(ManPage.program(commands, version: countersignVersion).utf8)
-                    .write(to: place.appendingPathComponent("countersign.1"))
+                    .write(to: directory.appendingPathComponent("countersign.1"))
                 for command in commands {
                     let name = "countersign-\(command.path.joined(separator: "-")).1"
                     try Data(ManPage.command(command, version: countersignVersion).utf8)
-                        .write(to: place.appendingPathComponent(name))
+                        .write(to: directory.appendingPathComponent(name))
                 }
             } catch {
-                throw CommandError(.failed, "cannot write to \(place.path)")
+                throw CommandError(.failed, "cannot write to \(directory.path)")
             }
             invocation.io.say("Wrote \(commands.count + 1) pages.")
-            try invocation.io.print(place.appendingPathComponent("countersign.1").path)
+            try invocation.io.print(directory.appendingPathComponent("countersign.1").path)
         }
     }
 }

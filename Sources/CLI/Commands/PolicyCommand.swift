@@ -39,7 +39,7 @@ enum PolicyCommand {
 
     private static let show = Command(
         "policy show", summary: "Print what an app requires of its tokens", positionals: [.app],
-        flags: [.json] + Flag.place,
+        flags: [.json] + Flag.target,
         examples: ["Which tokens does this app take?": "countersign policy show shop"]
     ) { invocation in
         let policy = try await invocation.admin().get("apps", invocation.app, "policy")
@@ -77,7 +77,7 @@ enum PolicyCommand {
         flags: [
             preset, tenant, KeyCommand.allowPrivate, algorithms, leeway, lifetime, audience, issuer, types,
             userClaim, required, keptClaims,
-        ] + Flag.place,
+        ] + Flag.target,
         examples: [
             "Elliptic curves too, and clocks that differ little":
                 "countersign policy set shop --algorithms RS256,ES256 --leeway 5",

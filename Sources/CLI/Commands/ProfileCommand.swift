@@ -45,13 +45,13 @@ enum ProfileCommand {
 
     private static let show = Command(
         "profile show", summary: "Show the gateway or data directory in use, and the user",
-        flags: [.json] + Flag.place,
+        flags: [.json] + Flag.target,
         examples: ["On which gateway, and as whom?": "countersign profile show"]
     ) { invocation in
         let admin = try invocation.admin()
         let user = try await admin.get("session").body["user"]
         try invocation.printTable(
-            ["place": .string(admin.place), "user": user],
+            ["place": .string(admin.location), "user": user],
             [
                 "place": "place", "name": Column { $0["user"]["name"].shown },
                 "role": Column { $0["user"]["role"].shown },
@@ -78,12 +78,12 @@ enum ProfileCommand {
     ) { invocation in
         var profiles = try Profiles(environment: invocation.io.environment)
         try profiles.use(invocation.word(of: chosen))
-        let place = profiles.inUse?.server ?? "the data directory"
+        let location = profiles.inUse?.server ?? "the data directory"
         let variables = ["SERVER", "PROFILE", "DATABASE", "DATA"].map { "COUNTERSIGN_" + $0 }
         let set = variables.filter { invocation.io.environment[$0]?.isEmpty == false }
-        guard !set.isEmpty else { return invocation.io.say("Commands work on \(place) now.") }
+        guard !set.isEmpty else { return invocation.io.say("Commands work on \(location) now.") }
         let names = set.map { "$\($0)" }.joined(separator: " and ")
-        invocation.io.say("Commands work on \(place) only without \(names), which takes precedence.")
+        invocation.io.say("Commands work on \(location) only without \(names), which takes precedence.")
     }
 
     private static let delete = Command(

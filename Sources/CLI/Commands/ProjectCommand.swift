@@ -34,7 +34,7 @@ enum ProjectCommand {
 
     private static let show = Command(
         "project show", summary: "Show an app's settings for clients of the Bloomreach dialect",
-        positionals: [.app], flags: [.json] + Flag.place,
+        positionals: [.app], flags: [.json] + Flag.target,
         examples: ["What do clients get?": "countersign project show shop"]
     ) { invocation in
         let admin = try invocation.admin()
@@ -69,7 +69,7 @@ enum ProjectCommand {
             use), required.
             """,
         positionals: [.app],
-        flags: [token, customerTokens, webhook, webhookSecret, allowPrivate, endSyncTokens] + Flag.place,
+        flags: [token, customerTokens, webhook, webhookSecret, allowPrivate, endSyncTokens] + Flag.target,
         examples: [
             "The token that shipped apps have, and customer tokens":
                 "countersign project set shop --token 7f3e9a1c-shop --customer-tokens allowed",
@@ -117,7 +117,7 @@ enum ProjectCommand {
             {"id","type":"html"|"push","content":{…}} with, as needed, "recipient":{"registered":"user-1"} and "expires":
             a date and time.
             """,
-        positionals: [.app, kind, file], flags: Flag.place,
+        positionals: [.app, kind, file], flags: Flag.target,
         examples: [
             "A message for one customer": "countersign project put shop inbox-message message.json",
             "A consent category": "countersign project put shop consent-category consent.json",
@@ -148,7 +148,7 @@ enum ProjectCommand {
         "project remove", summary: "Delete a message, consent category or engine",
         details:
             "Clients that already have an inbox message keep it until `countersign project set --end-sync-tokens`.",
-        positionals: [.app, kind, itemID], flags: Flag.place,
+        positionals: [.app, kind, itemID], flags: Flag.target,
         examples: [
             "Undo an addition":
                 "countersign project remove shop inbox-message $(countersign project put shop inbox-message message.json)"
@@ -163,7 +163,7 @@ enum ProjectCommand {
 
     private static let addKey = Command(
         "project key add", summary: "Add a private key whose holder may sign customer tokens with HS256",
-        positionals: [.app, keyID], flags: [secret] + Flag.place,
+        positionals: [.app, keyID], flags: [secret] + Flag.target,
         examples: ["For the backend that signs": "countersign project key add shop backend-2026"]
     ) { invocation in
         let given = try invocation.value(of: secret).map { try invocation.secret(ofFile: $0) }
@@ -184,7 +184,7 @@ enum ProjectCommand {
     private static let deleteKey = Command(
         "project key delete",
         summary: "Delete a private key; tokens signed with it are rejected from then on",
-        positionals: [.app, keyID], flags: Flag.place,
+        positionals: [.app, keyID], flags: Flag.target,
         examples: ["A key that is no longer used": "countersign project key delete shop old"]
     ) { invocation in
         let id = invocation[keyID]

@@ -17,7 +17,7 @@ enum SampleCommand {
             The gateway keeps the newest 200 of each code, up to five a minute. A server shows a viewer, and
             a token with only the scope read, pseudonyms instead of user ids and no request ids.
             """,
-        positionals: [.app], flags: [code, requestID, limit, .json] + Flag.place,
+        positionals: [.app], flags: [code, requestID, limit, .json] + Flag.target,
         examples: [
             "What failed last?": "countersign sample list shop",
             "Why did this request fail?":

@@ -46,7 +46,7 @@ enum SendCommand {
     /// Swift 6.3.
     private struct Plan {
         let input: SendInput
-        let place: SendCheckpoint
+        let checkpoint: SendCheckpoint
         let start: Int
         let bar: ProgressLine
         let run: SendRun
@@ -82,14 +82,14 @@ enum SendCommand {
             let (url, profile) = try invocation.destination()
             if let profile { io.say("To \(url.absoluteString), the profile \(profile.name).") }
             let writeKey = try SendCommand.writeKey(invocation)
-            let place = SendCheckpoint(
+            let checkpoint = SendCheckpoint(
                 name: isPipe ? "-" : name, bytes: bytes, url: url, writeKey: writeKey,
                 environment: io.environment)
-            let start = min(place.done, input.events.count)
+            let start = min(checkpoint.done, input.events.count)
             if start > 0 { io.say("Resuming after \(start) events that are already stored.") }
             let bar = ProgressLine(total: input.events.count, from: start, io: io)
             self.input = input
-            self.place = place
+            self.checkpoint = checkpoint
             self.start = start
             self.bar = bar
             var run = SendRun(
@@ -101,7 +101,7 @@ enum SendCommand {
                     try invocation.text(ofFile: $0).trimmingCharacters(in: .whitespacesAndNewlines)
                 },
                 progress: { done in
-                    place.note(start + done)
+                    checkpoint.note(start + done)
                     bar.show(start + done)
                 },
                 say: { bar.say($0) },
@@ -126,7 +126,7 @@ enum SendCommand {
         func report(_ outcome: SendRun.Outcome, _ invocation: Invocation) throws {
             let io = invocation.io
             bar.end()
-            place.finish()
+            checkpoint.finish()
             for problem in outcome.rejected.prefix(20) {
                 io.say("line \(problem.line) was rejected: \(TerminalText.safe(problem.reason))")
             }

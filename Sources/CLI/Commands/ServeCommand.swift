@@ -70,8 +70,8 @@ enum ServeCommand {
         #endif
     }
 
-    private static func flag(for place: StorageLocation) -> String {
-        switch place {
+    private static func flag(for location: StorageLocation) -> String {
+        switch location {
         case .folder(let path): "--data '\(path)'"
         case .database(let address): "--database '\(address)'"
         }
@@ -80,10 +80,10 @@ enum ServeCommand {
     private static func announce(
         _ url: String, _ gateway: Gateway, _ configuration: GatewayConfiguration, _ io: CommandIO
     ) throws {
-        let place = StorageLocation(configuration)
+        let location = StorageLocation(configuration)
         let apps = try gateway.apps()
         try io.print(url)
-        io.say("Data:  \(place)")
+        io.say("Data:  \(location)")
         io.say("Ready: \(url)/readyz")
         let page = configuration.dashboardURL(port: gateway.adminPort) + "/admin/"
         let local = configuration.adminURL(port: gateway.adminPort) + "/admin/"
@@ -100,7 +100,7 @@ enum ServeCommand {
             io.say("       The link that sets the first password is made at the next start: \(error.reason)")
         }
         if apps.isEmpty {
-            io.say("Next:  countersign app create shop \(Self.flag(for: place))")
+            io.say("Next:  countersign app create shop \(Self.flag(for: location))")
         } else {
             let list = apps.map { "\($0.id) (\($0.enforcement.rawValue))" }.joined(separator: ", ")
             io.say("Apps:  \(list)")

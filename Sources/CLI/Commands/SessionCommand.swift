@@ -19,7 +19,7 @@ enum SessionCommand {
             The refresh token is exchanged for access tokens at /oauth/token or /api/refresh_token. You won't see it again: the
             gateway keeps a hash.
             """,
-        positionals: [.app], flags: [user, client, .json] + Flag.place,
+        positionals: [.app], flags: [user, client, .json] + Flag.target,
         examples: ["For one user": "countersign session create shop --user user-1"]
     ) { invocation in
         guard let userID = try invocation.value(of: user) else {
@@ -39,7 +39,7 @@ enum SessionCommand {
     private static let list = Command(
         "session list", summary: "List an app's sessions, most recently opened first",
         details: "At most 1000. Sessions are listed for up to 30 days after they expire.",
-        positionals: [.app], flags: [user, .json] + Flag.place,
+        positionals: [.app], flags: [user, .json] + Flag.target,
         examples: ["Where is this user logged in?": "countersign session list shop --user user-1"]
     ) { invocation in
         try invocation.printList(
@@ -61,7 +61,7 @@ enum SessionCommand {
         "session revoke", summary: "End a session, or all sessions of a user",
         details:
             "Refresh tokens and access tokens are rejected from then on.",
-        positionals: [.app, id], flags: [user] + Flag.place,
+        positionals: [.app, id], flags: [user] + Flag.target,
         examples: ["Log a user out everywhere": "countersign session revoke shop --user user-1"]
     ) { invocation in
         switch (invocation.word(of: id), try invocation.value(of: user)) {

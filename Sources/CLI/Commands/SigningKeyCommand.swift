@@ -10,7 +10,7 @@ enum SigningKeyCommand {
 
     private static let list = Command(
         "signing-key list", summary: "List the gateway's own keys, which sign access tokens",
-        flags: [.json] + Flag.place,
+        flags: [.json] + Flag.target,
         examples: ["Which key signs?": "countersign signing-key list"]
     ) { invocation in
         let keys = try await invocation.admin().items("signing-keys")
@@ -28,7 +28,7 @@ enum SigningKeyCommand {
             It is published at once and starts to sign in an hour; the old one keeps verifying for another day. The gateway
             does this automatically every 90 days. With --compromised there is no overlap: all clients must refresh.
             """,
-        flags: [now, .json] + Flag.place,
+        flags: [now, .json] + Flag.target,
         examples: ["A new key": "countersign signing-key rotate"]
     ) { invocation in
         let key = try await invocation.admin().post(

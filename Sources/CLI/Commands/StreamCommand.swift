@@ -53,7 +53,7 @@ enum StreamCommand {
             """,
         positionals: [.app, name, servers, stream],
         flags: [subject, replicas, authority, credentials, nkey, seed, hold, alert] + Flag.start + [.json]
-            + Flag.place,
+            + Flag.target,
         examples: [
             "To a server on this machine":
                 "countersign stream create shop warehouse nats://127.0.0.1:4222 EVENTS",
@@ -84,7 +84,7 @@ enum StreamCommand {
 
     private static let list = Command(
         "stream list", summary: "List an app's streams and their lag",
-        positionals: [.app], flags: [.json] + Flag.place,
+        positionals: [.app], flags: [.json] + Flag.target,
         examples: ["Does everything arrive?": "countersign stream list shop"]
     ) { invocation in
         let items = try await invocation.admin().items("apps", invocation.app, "streams")

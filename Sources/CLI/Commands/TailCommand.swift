@@ -24,7 +24,7 @@ enum TailCommand {
             viewer and to a token with only the scope read. If the connection ends, it reconnects and resumes where it stopped; missed verdicts are reported on standard error. On a data directory it finds the running
             gateway and creates a token for itself, which it deletes at the end.
             """,
-        flags: [app, code, user, count, last, .json] + Flag.place,
+        flags: [app, code, user, count, last, .json] + Flag.target,
         examples: ["The next expired token": "countersign tail --code EXPIRED --count 1"]
     ) { invocation in
         let remote = try invocation.remoteAdmin()
@@ -58,17 +58,17 @@ enum TailCommand {
     ) throws -> @Sendable () async throws -> Tail.Connection {
         if let remote { return { Tail.Connection(admin: remote) } }
         return connection(
-            to: try invocation.storagePlace(),
+            to: try invocation.storageLocation(),
             certificateAuthorityFile: try invocation.value(of: .certificateAuthorityFile))
     }
 
-    /// Connects to the gateway that runs on `place`, with a token for this connection.
+    /// Connects to the gateway that runs on `location`, with a token for this connection.
     static func connection(
-        to place: StorageLocation, certificateAuthorityFile: String? = nil
+        to location: StorageLocation, certificateAuthorityFile: String? = nil
     ) -> @Sendable () async throws -> Tail.Connection {
         {
             try await Tail.Connection(
-                toGatewayOn: place, certificateAuthorityFile: certificateAuthorityFile,
+                toGatewayOn: location, certificateAuthorityFile: certificateAuthorityFile,
                 tokenName: "tail", scope: "write")
         }
     }
@@ -82,15 +82,15 @@ extension Tail.Connection {
     /// Connects to a running gateway with a new token, which is deleted on close. With `app`, the token reads
     /// the events of the app, at the URL for clients.
     init(
-        toGatewayOn place: StorageLocation, certificateAuthorityFile authority: String?, tokenName: String,
+        toGatewayOn location: StorageLocation, certificateAuthorityFile authority: String?, tokenName: String,
         scope: String, app: String? = nil
     ) async throws {
-        guard let running = try place.runningGateway() else {
+        guard let running = try location.runningGateway() else {
             throw CommandError(
-                .unavailable, "no gateway is running on \(place)",
+                .unavailable, "no gateway is running on \(location)",
                 hint: "start one with `countersign serve`, or give --server")
         }
-        let local = try LocalAdmin(place)
+        let local = try LocalAdmin(location)
         let expires = Milliseconds(Date().addingTimeInterval(Self.tokenSeconds)).count
         let made = try await local.post(
             "tokens",

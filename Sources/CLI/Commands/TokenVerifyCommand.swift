@@ -41,7 +41,7 @@ enum TokenVerifyCommand {
             app, key, user, CustomerTokenFlags.customerID, CustomerTokenFlags.secret, keyID, now, algorithm,
             batch,
             .json,
-        ] + Flag.place,
+        ] + Flag.target,
         examples: [
             "Why is this token rejected?":
                 "countersign token verify token.txt --key public.pem --user user-1",

@@ -17,7 +17,7 @@ enum TriggerCommand {
             needs the scope admin. With --keep the app stays for the next time, with its counts in the dashboard. Exit 3 if
             the gateway decides differently.
             """,
-        positionals: [verdict], flags: [gateway, keep, .json] + Flag.place,
+        positionals: [verdict], flags: [gateway, keep, .json] + Flag.target,
         examples: [
             "A request with an expired token": "countersign trigger 22",
             "One of each kind, for the dashboard": "countersign trigger all --keep",
@@ -51,18 +51,18 @@ enum TriggerCommand {
     private static func prepare(_ invocation: Invocation) async throws -> (Trigger, TriggerApps) {
         let given = try invocation.value(of: gateway)
         guard let remote = try invocation.remoteAdmin() else {
-            let place = try invocation.storagePlace()
-            guard let url = try given ?? place.runningGateway()?.url else {
+            let location = try invocation.storageLocation()
+            guard let url = try given ?? location.runningGateway()?.url else {
                 throw CommandError(
-                    .unavailable, "no gateway is running on \(place)",
+                    .unavailable, "no gateway is running on \(location)",
                     hint: "start one with `countersign serve`, or give --server")
             }
             var data: String?
-            switch place {
+            switch location {
             case .folder(let path): data = path
             case .database: try rejectKeep(invocation)
             }
-            let apps = TriggerApps(try LocalAdmin(place), keptIn: invocation.isSet(keep) ? data : nil)
+            let apps = TriggerApps(try LocalAdmin(location), keptIn: invocation.isSet(keep) ? data : nil)
             return (Trigger(apps, url: try Invocation.gatewayURL(url)), apps)
         }
         try rejectKeep(invocation)

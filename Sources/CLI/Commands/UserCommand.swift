@@ -18,7 +18,7 @@ enum UserCommand {
         details: """
             Requests get 403 with the code user_blocked, on all gateways within a second. `countersign user allow` lifts it.
             """,
-        positionals: [.app, user], flags: [device, lasting, reason, .json] + Flag.place,
+        positionals: [.app, user], flags: [device, lasting, reason, .json] + Flag.target,
         examples: ["For an hour": "countersign user block shop ada --for 1h --reason 'floods the shop'"]
     ) { try await add("block", $0, device: $0.isSet(device), seconds: try $0.integer(of: lasting)) }
 
@@ -28,7 +28,7 @@ enum UserCommand {
             Requests above the rate get 429 with Retry-After and the code user_rate_limited. The gateways of a cluster share
             the rate. `countersign user allow` lifts it.
             """,
-        positionals: [.app, user], flags: [rate, device, lasting, reason, .json] + Flag.place,
+        positionals: [.app, user], flags: [rate, device, lasting, reason, .json] + Flag.target,
         examples: ["Ten a minute": "countersign user limit shop ada --rate 10 --for 1d"]
     ) { invocation in
         guard let perMinute = try invocation.integer(of: rate) else {
@@ -45,7 +45,7 @@ enum UserCommand {
             Tokens issued before now get the code 36 on all gateways within a second, and the user's sessions end; newer tokens
             are accepted. The gateway remembers this until the policy's maximum lifetime has passed, or without one for ever.
             """,
-        positionals: [.app, user], flags: [reason, .json] + Flag.place,
+        positionals: [.app, user], flags: [reason, .json] + Flag.target,
         examples: ["A lost phone": "countersign user revoke shop ada --reason 'phone stolen'"]
     ) { try await add("revoke", $0) }
 
@@ -71,7 +71,7 @@ enum UserCommand {
     private static let allow = Command(
         "user allow", summary: "Lift the block and the limit of a user or a device",
         details: "A revocation stays: the user's old tokens do not become valid again.",
-        positionals: [.app, user], flags: [device] + Flag.place,
+        positionals: [.app, user], flags: [device] + Flag.target,
         examples: ["Enough": "countersign user allow shop ada"]
     ) { invocation in
         let admin = try invocation.admin()
@@ -90,7 +90,7 @@ enum UserCommand {
 
     private static let list = Command(
         "user list", summary: "List the blocked, limited and revoked users and devices of an app",
-        positionals: [.app], flags: [.json] + Flag.place,
+        positionals: [.app], flags: [.json] + Flag.target,
         examples: ["Is anyone blocked?": "countersign user list shop"]
     ) { invocation in
         try invocation.printList(

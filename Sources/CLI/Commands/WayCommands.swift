@@ -26,7 +26,7 @@ struct WayCommands: Sendable {
         let settings = settings.map { (name: $0.key, column: $0.value) }
         return Command(
             "\(noun) show", summary: summary, details: details, positionals: positionals,
-            flags: [.json] + Flag.place, examples: [purpose: "countersign \(noun) show \(example)"]
+            flags: [.json] + Flag.target, examples: [purpose: "countersign \(noun) show \(example)"]
         ) { invocation in
             let found = try await request("GET", [], invocation)
             try invocation.print(found) {
@@ -53,7 +53,7 @@ struct WayCommands: Sendable {
     ) -> Command {
         Command(
             "\(noun) \(verb)", summary: summary, details: details, positionals: positionals,
-            flags: Flag.place, examples: [purpose: "countersign \(noun) \(verb) \(example)"]
+            flags: Flag.target, examples: [purpose: "countersign \(noun) \(verb) \(example)"]
         ) { invocation in
             _ = try await request("POST", [verb], invocation)
             invocation.io.say(said)
@@ -66,7 +66,7 @@ struct WayCommands: Sendable {
     ) -> Command {
         Command(
             "\(noun) seek", summary: summary, details: details, positionals: positionals,
-            flags: Flag.start + [.json] + Flag.place,
+            flags: Flag.start + [.json] + Flag.target,
             examples: [purpose: "countersign \(noun) seek \(example) --time 1d"]
         ) { invocation in
             let body = try invocation.start()
@@ -80,7 +80,7 @@ struct WayCommands: Sendable {
 
     func delete(_ summary: String) -> Command {
         Command(
-            "\(noun) delete", summary: summary, positionals: positionals, flags: Flag.place,
+            "\(noun) delete", summary: summary, positionals: positionals, flags: Flag.target,
             examples: ["Undo an addition": "countersign \(noun) delete \(example)"]
         ) { invocation in
             _ = try await request("DELETE", [], invocation)

@@ -58,7 +58,7 @@ enum WebhookCommand {
 
     private static let list = Command(
         "webhook list", summary: "List an app's webhooks", positionals: [.app],
-        flags: [.json] + Flag.place,
+        flags: [.json] + Flag.target,
         examples: ["Who gets events, and how far behind?": "countersign webhook list shop"]
     ) { invocation in
         let webhooks = try await invocation.admin().items(
@@ -78,7 +78,7 @@ enum WebhookCommand {
             events, in the order of storing and at least once each, signed according to the Standard Webhooks specification:
             any of its libraries verifies them. Deliveries not answered with 2xx are retried for up to five days.
             """,
-        positionals: [.app, url], flags: filters + [from, .secretFile, .json] + Flag.place,
+        positionals: [.app, url], flags: filters + [from, .secretFile, .json] + Flag.target,
         examples: [
             "Everything from now on": "countersign webhook create shop https://shop.example/events",
             "Purchases with a valid token":
@@ -113,7 +113,7 @@ enum WebhookCommand {
         "webhook update", summary: "Change a webhook",
         details:
             "Settings that are not given stay as they are. --all-events removes every filter that is not given, --name '' removes just that one.",
-        positionals: [.app, id], flags: [newURL] + filters + [all] + Flag.place,
+        positionals: [.app, id], flags: [newURL] + filters + [all] + Flag.target,
         examples: ["Larger deliveries": "countersign webhook update shop \(example) --batch-size 500"]
     ) { invocation in
         var body = try members(invocation)
@@ -144,7 +144,7 @@ enum WebhookCommand {
             Deliveries have two signatures until the old secret ends, so the receiver can switch at any time before then.
             --hours 0 ends the old one at once, in case somebody else has seen it.
             """,
-        positionals: [.app, id], flags: [hours, .secretFile, .json] + Flag.place,
+        positionals: [.app, id], flags: [hours, .secretFile, .json] + Flag.target,
         examples: ["With a week to change over": "countersign webhook rotate shop \(example) --hours 168"]
     ) { invocation in
         let hours = try invocation.integer(of: hours) ?? 24
@@ -162,7 +162,7 @@ enum WebhookCommand {
             The running gateway sends {"type":"test"} within a second or so, even to a paused webhook; `countersign webhook
             deliveries` shows the outcome.
             """,
-        positionals: [.app, idOrAlerts], flags: [.json] + Flag.place,
+        positionals: [.app, idOrAlerts], flags: [.json] + Flag.target,
         examples: ["Is it reached?": "countersign webhook test shop \(example)"]
     ) { invocation in
         try printRequest(
@@ -172,7 +172,7 @@ enum WebhookCommand {
 
     private static let deliveries = Command(
         "webhook deliveries", summary: "List delivery attempts to a webhook, newest first",
-        positionals: [.app, idOrAlerts], flags: [limit, .json] + Flag.place,
+        positionals: [.app, idOrAlerts], flags: [limit, .json] + Flag.target,
         examples: ["Why is it behind?": "countersign webhook deliveries shop \(example)"]
     ) { invocation in
         let attempts = try await invocation.admin().items(
@@ -193,7 +193,7 @@ enum WebhookCommand {
         details: """
             They are sent alongside new events, marked "replay": true and under a new id. The webhook's position does not change.
             """,
-        positionals: [.app, id], flags: [delivery, first, last, .json] + Flag.place,
+        positionals: [.app, id], flags: [delivery, first, last, .json] + Flag.target,
         examples: [
             "The first hundred": "countersign webhook replay shop \(example) --from-seq 1 --to-seq 100"
         ]
@@ -215,7 +215,7 @@ enum WebhookCommand {
 
     private static let showAlerts = Command(
         "webhook alerts show", summary: "Print where an app's alerts are sent",
-        positionals: [.app], flags: [.json] + Flag.place,
+        positionals: [.app], flags: [.json] + Flag.target,
         examples: ["Is anybody told?": "countersign webhook alerts show shop"]
     ) { invocation in
         let webhook = try await invocation.admin().get("apps", invocation.app, "webhook").body
@@ -241,7 +241,7 @@ enum WebhookCommand {
             there is no alert webhook yet, and shown only once; changing the address keeps it. For a new secret, delete
             the alert webhook first.
             """,
-        positionals: [.app, alertURL], flags: [allowPrivate, .secretFile, .json] + Flag.place,
+        positionals: [.app, alertURL], flags: [allowPrivate, .secretFile, .json] + Flag.target,
         examples: [
             "Tell the people on call": "countersign webhook alerts set shop https://shop.example/alerts"
         ]
@@ -257,7 +257,7 @@ enum WebhookCommand {
 
     private static let deleteAlerts = Command(
         "webhook alerts delete", summary: "Delete an app's alert webhook and the alerts that wait for it",
-        positionals: [.app], flags: Flag.place,
+        positionals: [.app], flags: Flag.target,
         examples: ["Send no more alerts": "countersign webhook alerts delete shop"]
     ) { invocation in
         var wasSet = false

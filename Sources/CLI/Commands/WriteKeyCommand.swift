@@ -16,7 +16,7 @@ enum WriteKeyCommand {
             the client. An app may have several: create a new one, release a client with it, and delete the old one when it
             is no longer used.
             """,
-        positionals: [.app], flags: [description, .json] + Flag.place,
+        positionals: [.app], flags: [description, .json] + Flag.target,
         examples: [
             "One for the next release": "countersign write-key create shop --description 'from 2.0 on'"
         ]
@@ -34,7 +34,7 @@ enum WriteKeyCommand {
             only read. On a data directory the last use may be five minutes old. If none is stored, it is shown as unknown here;
             the running gateway (--server) knows it.
             """,
-        positionals: [.app], flags: [.json] + Flag.place,
+        positionals: [.app], flags: [.json] + Flag.target,
         examples: ["Is the old one still used?": "countersign write-key list shop"]
     ) { invocation in
         let admin = try invocation.admin()
@@ -55,7 +55,7 @@ enum WriteKeyCommand {
             Deleting the app's last write key, or one that was used within 30 days, must be confirmed. On a data directory, so
             must deleting one without a stored use.
             """,
-        positionals: [.app, key], flags: [.yes] + Flag.place,
+        positionals: [.app, key], flags: [.yes] + Flag.target,
         examples: [
             "A key that is no longer used": "countersign write-key delete --yes shop 05188a308f089ab7"
         ]

@@ -3,7 +3,7 @@ internal import GatewayModel
 /// All settings of the gateway, in the order of the reference.
 enum SettingTable {
     static let all: [Setting] =
-        [database, databasePasswordFile, tokenKeyFile] + places + telemetry + operation + protection
+        [database, databasePasswordFile, tokenKeyFile] + addresses + telemetry + operation + protection
 
     static let database = Setting(
         "database", .text("URL"),
@@ -35,7 +35,7 @@ enum SettingTable {
         configuration.database?.tokenKeyFile = path
     }
 
-    private static let places: [Setting] = [
+    private static let addresses: [Setting] = [
         Setting(
             "host", .text("ADDRESS"), default: "127.0.0.1",
             help: "address to listen on; 0.0.0.0 is every IPv4 address of this machine"

@@ -13,7 +13,7 @@ struct AdminDoctor: Sendable {
             let overview = try await admin.get("overview").body
             let ended = now()
             let milliseconds = Milliseconds(seconds: ended.timeIntervalSince(began)).count
-            var found = [Finding.ok("gateway", "\(admin.place) answers after \(milliseconds) ms")]
+            var found = [Finding.ok("gateway", "\(admin.location) answers after \(milliseconds) ms")]
             found.append(Finding.version(overview["version"].shown))
             if let theirs = overview["now_ms"].integer {
                 found.append(Finding.clock(Milliseconds(theirs).seconds, asked: began, answered: ended))

@@ -6,26 +6,28 @@ extension Doctor {
     /// One finding for each listener; empty if the settings are invalid or the system chooses the ports.
     var ports: [Finding] {
         guard settingsProblem == nil else { return [] }
-        var places = [(name: "port", host: configuration.host, port: configuration.port)]
-        if let host = configuration.adminHost { places.append(("admin-port", host, configuration.adminPort)) }
-        return places.filter { $0.port != 0 }.map { Self.port($0.name, $0.host, $0.port) }
+        var addresses = [(name: "port", host: configuration.host, port: configuration.port)]
+        if let host = configuration.adminHost {
+            addresses.append(("admin-port", host, configuration.adminPort))
+        }
+        return addresses.filter { $0.port != 0 }.map { Self.port($0.name, $0.host, $0.port) }
     }
 
     private static func port(_ name: String, _ host: String, _ port: UInt16) -> Finding {
-        let place = "\(host.contains(":") ? "[\(host)]" : host):\(port)"
+        let address = "\(host.contains(":") ? "[\(host)]" : host):\(port)"
         switch bindError(host, port) {
-        case 0: return .ok(name, "\(place) is free")
+        case 0: return .ok(name, "\(address) is free")
         case EADDRINUSE:
             return .failed(
-                name, "another process has \(place)",
+                name, "another process has \(address)",
                 "ss -ltnp shows which; stop it, or give the gateway another with the setting \(name)")
         case EACCES:
             return .failed(
-                name, "this account must not listen on \(place)",
+                name, "this account must not listen on \(address)",
                 "take a port from 1024 up behind a proxy, or give the service CAP_NET_BIND_SERVICE")
         case let error:
             return .failed(
-                name, "cannot listen on \(place): \(String(cString: strerror(error)))",
+                name, "cannot listen on \(address): \(String(cString: strerror(error)))",
                 "is it an address of this machine?")
         }
     }

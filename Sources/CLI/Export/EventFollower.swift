@@ -47,7 +47,7 @@ struct EventFollower: Sendable {
             if position != nil { try await printAll() }
             return
         }
-        guard let place = newest["position"].text, let sequence = newest["seq"].integer else {
+        guard let position = newest["position"].text, let sequence = newest["seq"].integer else {
             throw CommandError(
                 .failed, "the gateway's answer has no positions",
                 hint: "run this version's gateway on the folder")
@@ -55,7 +55,7 @@ struct EventFollower: Sendable {
         guard sequence > state.withLock({ $0.sequence }) else { return }
         try await printAll()
         // Skips events that do not match, so that the next check does not search them again.
-        state.withLock { $0.move(to: place, sequence) }
+        state.withLock { $0.move(to: position, sequence) }
     }
 
     private func printAll() async throws {

@@ -40,7 +40,7 @@ struct Completion {
             complete(open)
         } else if current.hasPrefix("-") {
             words =
-                (command?.flags ?? Flag.place).map { ("--\($0.name)", $0.help) } + [("--help", "Print help")]
+                (command?.flags ?? Flag.target).map { ("--\($0.name)", $0.help) } + [("--help", "Print help")]
         } else if let command {
             complete(command, after: loose, commands)
         } else if loose.isEmpty {

@@ -51,7 +51,7 @@ struct HelpText {
 
     var globalFlags: String {
         (["Flags that choose where a command works:"]
-            + table(Flag.place.map { ($0.usage, Self.help(for: $0)) })).joined(separator: "\n")
+            + table(Flag.target.map { ($0.usage, Self.help(for: $0)) })).joined(separator: "\n")
     }
 
     private func text(for command: Command) -> String {
@@ -59,7 +59,7 @@ struct HelpText {
             ["countersign", command.name] + command.positionals.map(\.usage)
             + (command.flags.isEmpty ? [] : ["[FLAGS]"])
         let isGlobal = command.flags.contains(.server)
-        let flags = command.flags.filter { !isGlobal || !Flag.place.contains($0) }
+        let flags = command.flags.filter { !isGlobal || !Flag.target.contains($0) }
         var lines = wrapped(command.summary + ".") + ["", "Usage: \(usage.joined(separator: " "))"]
         lines += ["", "Examples:"]
         for example in command.examples {

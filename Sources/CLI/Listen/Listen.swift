@@ -72,7 +72,7 @@ actor Listen {
     func run() async throws {
         position = try await start()
         io.say(
-            "Waiting for events of \(options.app) at \(admin.place), to deliver to \(TerminalText.safe(options.webhook.url))."
+            "Waiting for events of \(options.app) at \(admin.location), to deliver to \(TerminalText.safe(options.webhook.url))."
         )
         while true {
             let page = try await page()

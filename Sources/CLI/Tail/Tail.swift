@@ -117,7 +117,7 @@ final class Tail: Sendable {
                 return !state.isConnected || state.failures > 0
             }
             if isNew {
-                io.say("Connected to \(admin.place).")
+                io.say("Connected to \(admin.location).")
                 if !options.printsJSON, !state.withLock({ $0.hasHeader }) { sayHeader() }
             }
             if let oneIn = data["one_in"].integer, oneIn > 1 {

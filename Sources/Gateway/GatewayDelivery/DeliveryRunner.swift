@@ -568,7 +568,7 @@ package final class DeliveryRunner: Sendable {
         }
         state.withLock { state in
             guard state.destinations[id]?.way === way else { return }
-            state.destinations[id]?.settle(next ?? request, isOver: next == nil)
+            state.destinations[id]?.record(next ?? request, isOver: next == nil)
         }
         advance(id)
         busy.leave()

@@ -61,7 +61,7 @@ struct Destination: Sendable {
     mutating func limit(to count: Int) { events.limit(to: count) }
 
     /// Records the state of a request after an attempt, or removes it if it is complete.
-    mutating func settle(_ request: DeliveryRequest, isOver: Bool) {
+    mutating func record(_ request: DeliveryRequest, isOver: Bool) {
         isBusy = false
         requests.removeAll { $0.id == request.id }
         guard !isOver else { return }

@@ -206,7 +206,7 @@ struct EventQueueTests {
         #expect(try queue.claim(ClaimRequest(maximumEvents: 10, maximumBytes: 10)).count == 1)
     }
 
-    @Test func settlingDeletedEventsCountsNothing() throws {
+    @Test func anOutcomeOfDeletedEventsCountsNothing() throws {
         let queue = try open()
         try queue.append(rows(1...3), clock: clock)
         let events = try queue.claim(ClaimRequest(maximumEvents: 3, maximumBytes: .max))

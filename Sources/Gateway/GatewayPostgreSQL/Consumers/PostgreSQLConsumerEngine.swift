@@ -187,7 +187,7 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
             guard let found = try find(lease, of: id, connection) else {
                 throw EventConsumerRules.leaseExpired
             }
-            if let settled = found.settled { return settled }
+            if let acknowledged = found.acknowledged { return acknowledged }
             let target = try found.lease.position(through: sequence)
             let end = ", \(Self.noLease), settled_id = ?7, settled_seq = ?6"
             _ = try rows.move(
@@ -204,7 +204,7 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
     /// expired lease can be found until its partition is leased again.
     private func find(
         _ lease: String, of id: EventConsumerID, _ connection: PostgreSQLConnection
-    ) throws -> (lease: HeldLease, settled: Int64?)? {
+    ) throws -> (lease: HeldLease, acknowledged: Int64?)? {
         try connection.all(
             """
             SELECT partition, seq, lease_last, lease_reached,

@@ -8,14 +8,14 @@ struct ConsumerLeases {
         case reading
         case leased(HeldLease, until: Int64)
         /// The acknowledgement is being committed.
-        case settling(HeldLease, until: Int64)
+        case acknowledging(HeldLease, until: Int64)
     }
 
     /// The state of a lease, found by its id.
     enum Found: Equatable {
         case lease(HeldLease)
         /// Acknowledged through this sequence number.
-        case settled(Int64)
+        case acknowledged(Int64)
         /// The acknowledgement is being committed.
         case busy
         case expired
@@ -23,14 +23,14 @@ struct ConsumerLeases {
 
     private var slots: [Slot]
     /// The last acknowledged lease of each partition, for retries of the acknowledgement.
-    private var settled: [(id: String, reached: Int64)?]
+    private var acknowledged: [(id: String, reached: Int64)?]
     /// The generation of the consumer. It changes after a seek and when the consumer is created again.
     let generation: Int64
 
     init(partitions: Int, generation: Int64) {
         self.generation = generation
         slots = Array(repeating: .free, count: partitions)
-        settled = Array(repeating: nil, count: partitions)
+        acknowledged = Array(repeating: nil, count: partitions)
     }
 
     /// False after the consumer was moved, or deleted and created again.
@@ -43,7 +43,7 @@ struct ConsumerLeases {
         switch slots[partition] {
         case .free: break
         case .leased: if deadline(of: partition, at: milliseconds) != nil { return false }
-        case .reading, .settling: return false
+        case .reading, .acknowledging: return false
         }
         slots[partition] = .reading
         return true
@@ -58,7 +58,7 @@ struct ConsumerLeases {
     mutating func begin(_ lease: HeldLease, until deadline: Int64) {
         guard case .reading = slots[lease.partition] else { return }
         slots[lease.partition] = .leased(lease, until: deadline)
-        settled[lease.partition] = nil
+        acknowledged[lease.partition] = nil
     }
 
     /// The deadline of a partition's lease; nil without one.
@@ -74,24 +74,25 @@ struct ConsumerLeases {
         for (partition, slot) in slots.enumerated() {
             switch slot {
             case .leased(let lease, _) where lease.id == id: return .lease(lease)
-            case .settling(let lease, _) where lease.id == id: return .busy
-            default: if let done = settled[partition], done.id == id { return .settled(done.reached) }
+            case .acknowledging(let lease, _) where lease.id == id: return .busy
+            default:
+                if let done = acknowledged[partition], done.id == id { return .acknowledged(done.reached) }
             }
         }
         return .expired
     }
 
-    mutating func settle(_ lease: HeldLease) {
+    mutating func acknowledge(_ lease: HeldLease) {
         guard case .leased(lease, let deadline) = slots[lease.partition] else { return }
-        slots[lease.partition] = .settling(lease, until: deadline)
+        slots[lease.partition] = .acknowledging(lease, until: deadline)
     }
 
     /// Completes an acknowledgement. After a partial acknowledgement, the rest stays leased.
     mutating func finish(_ lease: HeldLease, at sequence: Int64) {
-        guard case .settling(lease, let deadline) = slots[lease.partition] else { return }
+        guard case .acknowledging(lease, let deadline) = slots[lease.partition] else { return }
         if sequence >= lease.reached {
             slots[lease.partition] = .free
-            settled[lease.partition] = (lease.id, sequence)
+            acknowledged[lease.partition] = (lease.id, sequence)
         } else {
             var rest = lease
             rest.from = sequence
@@ -101,7 +102,7 @@ struct ConsumerLeases {
 
     /// Restores the lease after a failed acknowledgement, or ends it.
     mutating func fail(_ lease: HeldLease, isOver: Bool) {
-        guard case .settling(lease, let deadline) = slots[lease.partition] else { return }
+        guard case .acknowledging(lease, let deadline) = slots[lease.partition] else { return }
         slots[lease.partition] = isOver ? .free : .leased(lease, until: deadline)
     }
 

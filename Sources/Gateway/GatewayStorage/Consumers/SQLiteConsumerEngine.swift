@@ -197,10 +197,10 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
             case .busy:
                 throw ConsumerFailure(
                     .storage, "the acknowledgement of this lease is still being written; send it again")
-            case .settled(let reached): return (nil, reached, 0)
+            case .acknowledged(let reached): return (nil, reached, 0)
             case .lease(let found):
                 let target = try found.position(through: sequence)
-                leases[id]?.settle(found)
+                leases[id]?.acknowledge(found)
                 return (found, target, table.generation)
             }
         }

@@ -1,4 +1,4 @@
-package import CountersignCore
+internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel

@@ -128,7 +128,7 @@ package actor AccessTokens {
             // Retried before the store is used.
             (mustForget, isPrepared) = (true, false)
         }
-        settle()
+        announceAndSchedule()
     }
 
     /// Stops waiting for the next expiry. Waits until new tokens are stored and a running refresh has ended.
@@ -162,7 +162,7 @@ package actor AccessTokens {
             machine.adopted(
                 next, isOnDisk: isOnDisk, now: now, uptime: uptime, fraction: dependencies.random())
         }
-        settle()
+        announceAndSchedule()
     }
 
     /// Reads the store once, then applies the app's pending configuration.
@@ -213,7 +213,7 @@ package actor AccessTokens {
                 rejected: rejected, hasWaited: hasWaited, uptime: dependencies.clock.uptime)
             {
             case .use(let generation):
-                settle()
+                announceAndSchedule()
                 var token: SignedToken?
                 if let text = machine.credential?.accessToken {
                     token = SignedToken.accessToken(text, strategy: configuration.strategy)
@@ -255,7 +255,7 @@ package actor AccessTokens {
         epoch = stored.epoch
         let clock = dependencies.clock
         machine.reloaded(stored.pair, now: clock.now, uptime: clock.uptime, fraction: dependencies.random())
-        settle()
+        announceAndSchedule()
     }
 
     /// The generation of a token; 0 if it is not the current token.
@@ -287,7 +287,7 @@ package actor AccessTokens {
         flight = Task {
             await refresh()
             flight = nil
-            settle()
+            announceAndSchedule()
             let waiting = waiters.values
             waiters = [:]
             for waiter in waiting { waiter.resume() }
@@ -422,7 +422,7 @@ package actor AccessTokens {
     }
 
     /// Notifies waiters of a new token, and sets the timer for the next expiry.
-    private func settle() {
+    private func announceAndSchedule() {
         if machine.generation != announced {
             announced = machine.generation
             tellAdopted()

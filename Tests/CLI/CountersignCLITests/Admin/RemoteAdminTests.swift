@@ -232,7 +232,7 @@ struct RemoteAdminTests {
 
 /// A server that responds to every request with an empty list.
 private struct Lists: AdminClient {
-    let place = "a list"
+    let location = "a list"
 
     func send(_ request: AdminRequest) async throws -> AdminAnswer {
         try AdminAnswer(status: 200, tag: nil, bytes: Array("[]".utf8))

@@ -33,7 +33,7 @@ struct CommandTableTests {
             #expect(
                 await CommandLineProgram(commands: CommandTable.all, io: recorded.io).run(arguments) == .done)
             let isGlobal = command.flags.contains(.server)
-            for flag in command.flags where !isGlobal || !Flag.place.contains(flag) {
+            for flag in command.flags where !isGlobal || !Flag.target.contains(flag) {
                 #expect(recorded.output.contains(flag.usage))
             }
             #expect(recorded.output.contains("Global flags: ") == isGlobal)
@@ -72,7 +72,7 @@ struct CommandTableTests {
     @Test func helpListsTheGlobalFlags() async {
         let recorded = RecordedIO()
         #expect(await recorded.run("help", "global-flags") == .done)
-        for flag in Flag.place { #expect(recorded.output.contains("\n  \(flag.usage)")) }
+        for flag in Flag.target { #expect(recorded.output.contains("\n  \(flag.usage)")) }
     }
 
     /// Examples may be copied, so they are not wrapped.

@@ -15,7 +15,7 @@ struct AdminDoctorTests {
 
     /// Answers each path with the given JSON; other paths with an empty list, and write keys with one key.
     private struct Answers: AdminClient {
-        var place = "https://collect.example"
+        var location = "https://collect.example"
         var answers: JSONObject
 
         func send(_ request: AdminRequest) async throws -> AdminAnswer {

@@ -124,7 +124,7 @@ struct TriggerTests {
 
 /// An admin API that must not be called.
 private struct Untouched: AdminClient {
-    let place = "nowhere"
+    let location = "nowhere"
 
     func send(_ request: AdminRequest) async throws -> AdminAnswer {
         Issue.record("\(request.method) \(request.encodedPath)")

@@ -55,11 +55,11 @@ struct ConsumerLeasesTests {
 
     @Test func aPartitionIsNotLeasedDuringAnAcknowledgement() {
         var leases = leased("a")
-        leases.settle(lease("a"))
+        leases.acknowledge(lease("a"))
         check(!leases.reserve(0, at: 500))
         #expect(leases.find("a") == .busy)
         leases.finish(lease("a"), at: 7)
-        #expect(leases.find("a") == .settled(7))
+        #expect(leases.find("a") == .acknowledged(7))
         check(leases.reserve(0, at: 0))
         leases.begin(lease("b"), until: 100)
         #expect(leases.find("a") == .expired)
@@ -67,7 +67,7 @@ struct ConsumerLeasesTests {
 
     @Test func aPartThatIsAcknowledgedLeavesTheRestLeased() {
         var leases = leased("a")
-        leases.settle(lease("a"))
+        leases.acknowledge(lease("a"))
         leases.finish(lease("a"), at: 3)
         guard case .lease(let rest) = leases.find("a") else {
             Issue.record("the rest is not leased")
@@ -79,10 +79,10 @@ struct ConsumerLeasesTests {
 
     @Test func anAcknowledgementThatFailedLeavesTheLease() {
         var leases = leased("a")
-        leases.settle(lease("a"))
+        leases.acknowledge(lease("a"))
         leases.fail(lease("a"), isOver: false)
         #expect(leases.find("a") == .lease(lease("a")))
-        leases.settle(lease("a"))
+        leases.acknowledge(lease("a"))
         leases.fail(lease("a"), isOver: true)
         #expect(leases.find("a") == .expired)
     }

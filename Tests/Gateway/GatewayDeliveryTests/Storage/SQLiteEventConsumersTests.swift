@@ -39,7 +39,7 @@ struct SQLiteEventConsumersTests {
             Issue.record("nothing was leased")
             return
         }
-        consumers.engine.leases.withLock { $0[id]?.settle(held) }
+        consumers.engine.leases.withLock { $0[id]?.acknowledge(held) }
         do throws(ConsumerFailure) {
             _ = try consumers.acknowledge(lease.id, of: id, through: nil)
             Issue.record("it is committed twice")

@@ -82,7 +82,7 @@ final class StreamWay: Way, @unchecked Sendable {
         if let connection { open = connection } else { open = try connect(settings) }
         connection = open
         if last == nil || batch.kind == .probe {
-            let (checkpoint, last) = try settle(batch, JetStream(open, settings, template))
+            let (checkpoint, last) = try resumePoint(batch, JetStream(open, settings, template))
             guard checkpoint == batch.progress.committed else {
                 return .moved(to: checkpoint, receiver: last)
             }
@@ -110,7 +110,7 @@ final class StreamWay: Way, @unchecked Sendable {
             if let deadline {
                 guard try hear(open, until: deadline) else {
                     last = nil
-                    let (checkpoint, last) = try settle(batch, JetStream(open, settings, template))
+                    let (checkpoint, last) = try resumePoint(batch, JetStream(open, settings, template))
                     return .moved(to: checkpoint, receiver: last)
                 }
             }
@@ -140,7 +140,7 @@ final class StreamWay: Way, @unchecked Sendable {
     }
 
     /// Reads from the stream where to resume.
-    private func settle(
+    private func resumePoint(
         _ batch: DeliveryBatch, _ stream: JetStream
     ) throws(StreamError) -> (checkpoint: Int64, last: Int64) {
         guard reads < Self.mostReads else {
