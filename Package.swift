@@ -506,9 +506,8 @@ if hasPostgreSQL {
         .target(
             name: "GatewayPostgreSQL",
             dependencies: [
-                "GatewayStorage", "GatewayModel", "CountersignCore", "CountersignSQLite", "CountersignCrypto",
-                "CountersignJSON",
-                "CPostgreSQL",
+                "GatewayStorage", "GatewayModel", "CountersignCore", "CountersignSQLite",
+                "CountersignJSON", "CPostgreSQL",
             ],
             path: "Sources/Gateway/GatewayPostgreSQL",
             swiftSettings: strict),

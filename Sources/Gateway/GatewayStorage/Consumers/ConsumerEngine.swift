@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import GatewayModel
 
 /// The parts of consumers that differ between storage engines: the log, the clock and the leases.

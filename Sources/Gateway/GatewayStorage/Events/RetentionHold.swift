@@ -63,8 +63,9 @@ package struct RetentionHold {
         guard deleted > 0 else { return }
         try EventFloor.raise(appID, to: deleted, connection)
         for id in newlyPassed {
-            try ConsumerRows(connection).note(
-                EventGap(isOpen: true), of: id, atMilliseconds: nowMilliseconds)
+            try connection.run(
+                "UPDATE event_consumer SET missed_ms = ?4 WHERE app_id = ?1 AND kind = ?2 AND name = ?3",
+                .text(appID), .text(id.kind.rawValue), .text(id.name), .integer(nowMilliseconds))
         }
     }
 }
