@@ -43,7 +43,9 @@ package struct PostgreSQLEventLog: EventLog {
             let range = try page()
             // An export must contain all events acknowledged before it began, so open transactions are
             // awaited.
-            guard !range.hasMore, try EventHorizon.waitForTransactions(connection, seconds: patience) else { return range }
+            guard !range.hasMore, try EventHorizon.waitForTransactions(connection, seconds: patience) else {
+                return range
+            }
             return try page()
         }
     }
