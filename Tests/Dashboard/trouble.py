@@ -31,7 +31,7 @@ def viewer(browser, owner, screens):
         names = [name for name in visitor.page.locator("button:visible:enabled").evaluate_all(
             "all => all.map(one => one.getAttribute('aria-label') || one.innerText.trim())") if WRITING.match(name)]
         assert not names, f"a viewer can press {names} on {screen}"
-        assert not refused, f"a viewer's {screen} asks for what is rejected: {rejected}"
+        assert not refused, f"a viewer's {screen} asks for what is rejected: {refused}"
     visitor.leave()
     say("a viewer sees no control that may not be used")
 

@@ -93,7 +93,7 @@ def cut_rounds(made, gateway, line, rounds, bound=20):
         problems += ["cut off it said that it was ready"] * (ask(gateway, "GET", "/readyz", timeout=bound)[0] == 200)
         line.mend()
         back.append(until(f"{made.name}: a gateway that is ready again", lambda: ask(gateway, "GET", "/readyz", timeout=5)[0] == 200))
-    times = f"503 after {middle(rejected)}, ready again in {max(back):.1f} s" if refused else "never rejected"
+    times = f"503 after {middle(refused)}, ready again in {max(back):.1f} s" if refused else "never rejected"
     return made.end(f"{rounds} times cut off, {times}", problems)
 
 
@@ -125,7 +125,7 @@ def unknown(options, rounds):
     made = usual(options, "unknown", loss=0.01)
     time.sleep(rounds)
     refused = sum(count for status, count in made.load.answers.items() if status != 200)
-    return made.end(f"{rounds} s in which one of 100 answers of the database was lost, {rejected} requests sent again",
+    return made.end(f"{rounds} s in which one of 100 answers of the database was lost, {refused} requests sent again",
                     [] if refused else ["no answer was lost"])
 
 

@@ -167,7 +167,7 @@ def fsync(options, rounds):
     problems = [problem for outage in outages for problem in outage.problems()]
     refused = sum(outage.refused > 0 for outage in outages)
     problems += ["no disk failed while events came"] * (not refused) + ["none recovered from one failure"] * (not recovered)
-    return made.verdict(f"{rounds} failing disks, {rejected} answered 503, {recovered} recovered from one failure", problems)
+    return made.verdict(f"{rounds} failing disks, {refused} answered 503, {recovered} recovered from one failure", problems)
 
 
 def full(options, rounds):
@@ -203,7 +203,7 @@ def full(options, rounds):
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=False)
     problems += ["a recovery took five seconds or more"] * (slowest >= 5)
-    return made.verdict(f"{rounds} full disks, {rejections} answers 503, {acknowledged} events acknowledged, "
+    return made.verdict(f"{rounds} full disks, {refusals} answers 503, {acknowledged} events acknowledged, "
                         f"slowest recovery {slowest:.2f} s", problems)
 
 
