@@ -1,6 +1,6 @@
 # All that a fresh machine needs is `make demo` or `make test`.
 .DEFAULT_GOAL := help
-.PHONY: help setup build countersign demo test check lint format docs libcountersign install clients conformance browser web torture fuzz bench release release-check
+.PHONY: help setup build countersign demo test check lint format docs libcountersign install clients conformance browser web prove fuzz bench release release-check
 
 # Homebrew keeps some libraries out of the default search paths.
 ifeq ($(shell uname -s),Darwin)
@@ -105,10 +105,10 @@ web: build ## Check the browser client (Clients/web): types, size, tests, and in
 	@$(if $(DEMO),,scripts/web.sh)
 	@$(TOOLS) web $(if $(DEMO),--demo,$(ROUNDS_OF))
 
-torture: setup ## Crash devices, gateways, disks, power and networks under load (ONLY="devices gateway cluster floods" or a scenario, ROUNDS=n)
-	@$(if $(filter-out devices gateway,$(ONLY)),scripts/setup.sh cluster)
-	swift build -c release --product countersign-cli
-	@$(TOOLS) torture $(or $(ONLY),devices gateway) --countersign .build/release/countersign-cli $(ROUNDS_OF) $(if $(BEFORE),--before $(BEFORE))
+prove: build ## Crash devices, gateways, disks, power and networks in slices, and show that each row can fail (MINUTES=10, ONLY="row group", ROUNDS=n, SEED=n)
+	@scripts/setup.sh cluster
+	swift build --package-path Torture --scratch-path .build
+	@$(TOOLS) prove $(ONLY) $(ROUNDS_OF) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
 # SwiftPM gives coverage to the executable only, so the libraries are told here. The crash reporter of Swift would wait
 # for ever under the fuzzer. @testable needs -enable-testing. Leaks show as growing memory: the leak checker does not see

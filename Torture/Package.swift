@@ -1,7 +1,7 @@
 // swift-tools-version: 6.3
 import PackageDescription
 
-// A separate package, because users of the SDK and the gateway do not need it. `make torture` builds and runs it.
+// A separate package, because users of the SDK and the gateway do not need it. `make prove` builds and runs it.
 let package = Package(
     name: "torture",
     platforms: [.macOS(.v13)],

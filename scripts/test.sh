@@ -17,7 +17,7 @@ swift build --build-tests
 # The linter reads ELF object files.
 if [ "$(uname -s)" = Linux ]; then scripts/text-lint.py; fi
 
-# If there is enough memory, tests store their files there. On a disk they would mostly wait for flushes. `make torture`
+# If there is enough memory, tests store their files there. On a disk they would mostly wait for flushes. `make prove`
 # tests durability.
 room="$(df -Pk /dev/shm 2>/dev/null | awk 'END { print $4 + 0 }')"
 if [ -z "${TMPDIR:-}" ] && [ "$room" -gt 4000000 ] && [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi

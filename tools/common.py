@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -12,6 +13,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / ".build/debug/countersign-cli"
+SEED = os.environ.get("PROVE_SEED")
+# The decisions of a program repeat with its seed. Threads draw from a generator of their own, because they run at their own pace.
+random.seed(SEED)
+DICE = random.Random(SEED)
 SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
 
 

@@ -4,7 +4,6 @@ import base64
 import http.client
 import json
 import os
-import random
 import re
 import resource
 import shutil
@@ -15,7 +14,7 @@ import time
 import uuid
 from pathlib import Path
 
-from .common import free_port, workshop
+from .common import DICE, free_port, workshop
 
 KEYS = ("good", "other", "next")
 
@@ -56,9 +55,9 @@ def request(target, method, path, body=None, headers=None, timeout=15):
 
 def message_id():
     """A UUIDv7, as the SDK makes them. One in five has no time, as other clients make them."""
-    if random.random() < 0.2:
-        return f"{random.getrandbits(96):024x}"
-    value = (int(time.time() * 1000) << 80) | (7 << 76) | (random.getrandbits(12) << 64) | (2 << 62) | random.getrandbits(62)
+    if DICE.random() < 0.2:
+        return f"{DICE.getrandbits(96):024x}"
+    value = (int(time.time() * 1000) << 80) | (7 << 76) | (DICE.getrandbits(12) << 64) | (2 << 62) | DICE.getrandbits(62)
     return str(uuid.UUID(int=value))
 
 

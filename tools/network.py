@@ -2,13 +2,12 @@
 
 import glob
 import os
-import random
 import shutil
 import socket
 import subprocess
 import threading
 
-from .common import Skipped
+from .common import DICE, Skipped
 
 
 class Proxy:
@@ -47,7 +46,7 @@ class Proxy:
         try:
             while data := source.recv(65536):
                 self.flowing.wait()
-                if asks and self.loses and random.random() < self.loss:
+                if asks and self.loses and DICE.random() < self.loss:
                     losing.set()
                 elif not asks and losing.is_set():
                     break

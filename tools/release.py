@@ -20,7 +20,7 @@ import time
 import zipfile
 from pathlib import Path
 
-from .common import ROOT, SYSTEM_PATH, free_port, output, until, workshop
+from .common import ROOT, SYSTEM_PATH, free_port, output, workshop
 from .gateway import Shop
 
 VERSION = re.search(r'countersignVersion = "(.+)"', (ROOT / "Sources/SDK/CountersignCore/Version.swift").read_text())[1]

@@ -9,7 +9,7 @@ import time
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from .common import check, parse
+from .common import DICE, check, parse
 from .gateway import Gateway
 from .receiver import Receiver
 
@@ -29,7 +29,7 @@ class Deliveries:
                 self.reject(body + b" ", headers)
         except WebhookVerificationError as error:
             self.wrong.append(str(error))
-        status = 500 if random.randrange(100) < self.trouble else 204
+        status = 500 if DICE.randrange(100) < self.trouble else 204
         with self.arrived:
             self.all.append((headers["webhook-id"], status, json.loads(body), headers["webhook-signature"]))
             self.arrived.notify_all()

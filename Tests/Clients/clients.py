@@ -260,6 +260,7 @@ def main(arguments):
     parser.add_argument("clients", nargs="+", choices=CLIENTS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--library", type=Path)
+    parser.add_argument("--kills", action="store_true", help="without the tests of each client")
     parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
     given = parser.parse_args(arguments)
     for name in given.clients:
@@ -276,6 +277,7 @@ def main(arguments):
             bench = Bench(given.countersign, str(names))
             stack.callback(bench.gateway.remove)
             client = CLIENTS[name](folder, str(names), bench.gateway.url)
-            client.test(bench)
+            if not given.kills:
+                client.test(bench)
             for mode in MODES:
                 kill(client, bench, given.rounds, name, mode)

@@ -25,10 +25,11 @@ def devices(options, rounds):
 # The rounds of each scenario, by the storage and the parts that it needs.
 GROUPS = {
     "devices": {devices: 0},
-    "gateway": {single.kill: 200, single.power: 100, single.fsync: 40, single.full: 20, single.delete: 20, single.consumers: 3},
+    "gateway": {single.kill: 200, single.power: 100, single.fsync: 40, single.full: 20, single.delete: 20, single.consumers: 3,
+                single.refresh: 1000, single.storm: 1000},
     "cluster": {
         cluster.gateways: 100, cluster.database: 30, cluster.wire: 5, cluster.network: 5, cluster.unknown: 20, cluster.pooler: 10,
-        cluster.failover: 2, cluster.migrate: 10, cluster.rolling: 10, cluster.upgrade: 3, cluster.clocks: 10, cluster.refresh: 100,
+        cluster.failover: 2, cluster.migrate: 10, cluster.rolling: 10, cluster.upgrade: 3, cluster.clocks: 10, cluster.rotate: 100,
         cluster.keys: 40, cluster.chain: 20},
     "floods": {floods.floods: 8},
 }

@@ -8,20 +8,11 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from ..audit import ERRORS
-from ..common import until
+from ..common import DICE, until
 from ..gateway import Gateway
 from ..network import Namespace, Proxy, faketime
 from ..postgresql import NAME, Pooler
-from .trial import Trial, usual
-
-
-def ask(gateway, *arguments, **more):
-    """The status and the answer of a gateway; None and nothing without an answer."""
-    try:
-        return gateway.ask(*arguments, **more)
-    except ERRORS:
-        return None, {}
+from .trial import UNLIMITED, Trial, ask, exchange, usual
 
 
 def middle(times, unit="s"):
@@ -284,12 +275,6 @@ def added(options, rounds):
     return made.end(f"{rounds} later versions' steps under load", problems + made.strange())
 
 
-def exchange(gateway, token):
-    """The status and the new refresh token."""
-    status, answer = ask(gateway, "POST", "/api/refresh_token", {"refresh_token": token})
-    return status, answer.get("refreshToken") or answer.get("refresh_token")
-
-
 def clocks(options, rounds):
     """Gateways whose clocks are an hour apart: no lease and no refresh token is lost, and a warning says so."""
     made, problems, stolen = Trial(options, "clocks"), [], 0
@@ -338,31 +323,9 @@ def clocks(options, rounds):
     return made.end(f"clocks an hour apart, {rounds} leases, {rounds} refreshes at two gateways", problems)
 
 
-def refresh(options, rounds, many=16):
+def rotate(options, rounds):
     """One refresh token at all gateways at once, gateways killed: one rotation a generation."""
-    made = Trial(options, "refresh").stand(options.gateways, environment={"COUNTERSIGN_TOKEN_REQUESTS_PER_SECOND": "0"})
-    problems, statuses, kills = [], Counter(), 0
-    token = made.command("session", "create", "shop", "--user", "user-1")
-    with ThreadPoolExecutor(many) as pool:
-        for number in range(rounds):
-            asked = pool.map(lambda gateway: exchange(gateway, token), (made.gateways * many)[:many])
-            victim = random.choice(made.gateways) if number % 10 == 9 else None
-            if victim:
-                time.sleep(random.uniform(0, 0.03))
-                victim.kill()
-                kills += 1
-            answers = list(asked)
-            if victim:
-                victim.start()
-            seen = Counter(status for status, _ in answers)
-            statuses += seen
-            children = {child for status, child in answers if status == 200}
-            if len(children) != 1 or token in children or seen.keys() - {200, 503, None}:
-                problems.append(f"generation {number}: {len(children)} children, {seen}")
-                break
-            token = children.pop()
-    return made.verdict(f"{rounds} generations, each {many} times at once over {options.gateways} gateways, {kills} of them killed, "
-                        f"answers {dict(statuses)}", problems)
+    return Trial(options, "rotate").stand(options.gateways, environment=UNLIMITED).rotate(rounds)
 
 
 class Prober(threading.Thread):
@@ -377,7 +340,7 @@ class Prober(threading.Thread):
         while not self.is_stopping:
             token, began = self.token, time.monotonic()
             if token:
-                event = {"type": "track", "event": "Probe", "messageId": f"probe-{random.getrandbits(64)}", "userId": "u"}
+                event = {"type": "track", "event": "Probe", "messageId": f"probe-{DICE.getrandbits(64)}", "userId": "u"}
                 status, _ = ask(self.gateway, "POST", "/v1/batch", {"writeKey": self.key, "batch": [event]},
                                 {"Authorization": "Bearer " + token})
                 self.answers.append((token, began, time.monotonic(), status))
@@ -451,7 +414,7 @@ def chain(options, rounds):
 
     def change(number):
         body = {"id": f"app-{number}", "name": "One of many"}
-        return number, ask(random.choice(made.gateways), "POST", "/admin/api/apps", body, made.admin)[0]
+        return number, ask(DICE.choice(made.gateways), "POST", "/admin/api/apps", body, made.admin)[0]
 
     with ThreadPoolExecutor(6) as pool:
         futures = [pool.submit(change, number) for number in range(rounds * 10)]

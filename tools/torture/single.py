@@ -8,12 +8,13 @@ import subprocess
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ..audit import Consumer, Load, account
 from ..common import Skipped, on_linux, preloaded, until
 from ..gateway import Gateway
-from .trial import Trial
+from .trial import UNLIMITED, Trial, exchange
 
 
 def integrity(data):
@@ -288,3 +289,28 @@ def consume(options, seconds=15):
         if not back.sought and time.monotonic() > end - seconds / 2:
             back.seek()
     return made.end(f"gateway killed {kills} times, {'moved back' if back.sought else 'not moved back'}")
+
+
+def refresh(options, rounds):
+    """One refresh token many times at once, and kill -9 of the gateway: one rotation a generation."""
+    made = Trial(options, "refresh")
+    made.app()
+    made.gateway(environment=UNLIMITED)
+    return made.rotate(rounds)
+
+
+def storm(options, rounds):
+    """All sessions refresh at once, each from two processes: one new token each, and no failure; `--rounds` is their number."""
+    made = Trial(options, "storm")
+    made.app()
+    gateway = made.gateway(environment=UNLIMITED)
+    tokens = [gateway.ask("POST", "/admin/api/apps/shop/sessions", {"user": f"user-{number}"}, made.admin)[1]["refresh_token"]
+              for number in range(rounds)]
+    began = time.monotonic()
+    with ThreadPoolExecutor(64) as pool:
+        answers = list(pool.map(lambda token: exchange(gateway, token), tokens + tokens))
+    seconds = time.monotonic() - began
+    statuses = Counter(status for status, _ in answers)
+    two = sum(one != other for (_, one), (_, other) in zip(answers[:rounds], answers[rounds:]))
+    problems = [f"answers {dict(statuses)}"] * (set(statuses) != {200}) + [f"{two} sessions with 2 children"] * (two > 0)
+    return made.verdict(f"{rounds} sessions refreshed twice in {seconds:.1f} s", problems)

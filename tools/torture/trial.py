@@ -1,10 +1,13 @@
 """One run of a scenario: the servers, gateways, devices and readers in it, and its verdict."""
 
+import random
 import shutil
 import sys
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
-from ..audit import Consumer, Follower, Load, account
+from ..audit import ERRORS, Consumer, Follower, Load, account
 from ..common import until, workshop
 from ..gateway import Gateway, command, storage
 from ..network import Proxy
@@ -17,6 +20,24 @@ def say(name, text, problems=()):
     """Prints the result of a scenario; returns whether it is good."""
     print(f"{name}: {text}" + "".join(f"; {problem}" for problem in problems[:6]) + (": BAD" if problems else ": good"), flush=True)
     return not problems
+
+
+# No limit of requests for tokens, because all devices have one address here.
+UNLIMITED = {"COUNTERSIGN_TOKEN_REQUESTS_PER_SECOND": "0"}
+
+
+def ask(gateway, *arguments, **more):
+    """The status and the answer of a gateway; None and nothing without an answer."""
+    try:
+        return gateway.ask(*arguments, **more)
+    except ERRORS:
+        return None, {}
+
+
+def exchange(gateway, token):
+    """The status and the new refresh token."""
+    status, answer = ask(gateway, "POST", "/api/refresh_token", {"refresh_token": token})
+    return status, answer.get("refreshToken") or answer.get("refresh_token")
 
 
 class Trial:
@@ -79,6 +100,32 @@ class Trial:
         """Waits for the next acknowledgement. Returns the seconds that it took."""
         began = time.monotonic()
         return until(f"{self.name}: an acknowledged event", lambda: self.load.last > began, seconds)
+
+    def rotate(self, rounds, many=16):
+        """Exchanges one refresh token `many` times at once, each generation again, and kills a gateway in each tenth."""
+        problems, statuses, kills = [], Counter(), 0
+        token = self.command("session", "create", "shop", "--user", "user-1")
+        with ThreadPoolExecutor(many) as pool:
+            for number in range(rounds):
+                asked = pool.map(lambda gateway: exchange(gateway, token), (self.gateways * many)[:many])
+                victim = random.choice(self.gateways) if number % 10 == 9 else None
+                if victim:
+                    time.sleep(random.uniform(0, 0.03))
+                    victim.kill()
+                    kills += 1
+                answers = list(asked)
+                if victim:
+                    victim.start()
+                    # A device whose answer was lost sends the same token again.
+                    answers.append(exchange(victim, token))
+                seen = Counter(status for status, _ in answers)
+                statuses += seen
+                children = {child for status, child in answers if status == 200}
+                if len(children) != 1 or token in children or seen.keys() - {200, 503, None}:
+                    problems.append(f"generation {number}: {len(children)} children, {seen}")
+                    break
+                token = children.pop()
+        return self.verdict(f"{rounds} generations, each {many} times at once, {kills} kills of a gateway, answers {dict(statuses)}", problems)
 
     # MARK: The end
 

@@ -214,7 +214,7 @@ struct EventIndexTests {
         #expect(try !store("m-1", user: "ada", in: again))
     }
 
-    /// A backup or an export may read for minutes. `make torture` checks that the rewritten log is durable.
+    /// A backup or an export may read for minutes. `make prove` checks that the rewritten log is durable.
     @Test func afterAFailedFlushNothingWaitsForAReader() throws {
         let failed = try open()
         defer { failed.close() }

@@ -56,7 +56,8 @@ enum AgeScenario {
         let process = try workshop.start(
             ["tracker", directory.path, calls] + arguments,
             environment: delay == 0 ? [:] : ["LD_PRELOAD": library, "SLOW_FSYNC_MS": "\(delay)"])
-        try await Task.sleep(nanoseconds: UInt64.random(in: 0...UInt64(400 + 4 * delay) * 1_000_000))
+        try await Task.sleep(
+            nanoseconds: UInt64.random(in: 0...UInt64(400 + 4 * delay) * 1_000_000, using: &dice))
         let end = SystemClock().uptime
         workshop.kill(process)
         try await look(Calls.read(calls), directory, end)

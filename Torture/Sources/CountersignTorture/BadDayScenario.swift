@@ -29,9 +29,10 @@ enum BadDayScenario {
         var kills = 0
         var longest = 0.0
         for round in 0..<rounds {
-            for weather in Weather.allCases.shuffled() where weather != .diskFull || disk != nil {
+            for weather in Weather.allCases.shuffled(using: &dice) where weather != .diskFull || disk != nil {
                 // A day ahead or behind, and back.
-                try weather.write(to: trouble, offset: [0, 86_400, -86_400][Int.random(in: 0..<3)])
+                try weather.write(
+                    to: trouble, offset: [0, 86_400, -86_400][Int.random(in: 0..<3, using: &dice)])
                 if weather == .diskFull { try disk?.fill() }
                 try await pause(troubleSeconds)
                 if weather == .diskFull {
@@ -39,7 +40,7 @@ enum BadDayScenario {
                     longest = max(longest, try await timeUntilRecorded(workshop.journal))
                 }
                 try Weather.none.write(to: trouble)
-                let victim = Int.random(in: 0..<4)
+                let victim = Int.random(in: 0..<4, using: &dice)
                 if devices.indices.contains(victim) {
                     workshop.kill(devices[victim])
                     kills += 1

@@ -28,7 +28,7 @@ enum DamageScenario {
             let process = try workshop.startDevice(
                 "\(round)", count: isLog ? 1_000_000 : eventCount, in: queue, online: false)
             if isLog {
-                try await Task.sleep(nanoseconds: UInt64.random(in: 20_000_000...150_000_000))
+                try await Task.sleep(nanoseconds: UInt64.random(in: 20_000_000...150_000_000, using: &dice))
                 workshop.kill(process)
             } else {
                 process.waitUntilExit()
@@ -95,11 +95,13 @@ enum DamageScenario {
                 "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE type = 'table' AND name <> 'sqlite_sequence'",
                 old, new)
         }
-        guard let (table, names) = columns.randomElement(), let column = names.randomElement() else {
+        guard let (table, names) = columns.randomElement(using: &dice),
+            let column = names.randomElement(using: &dice)
+        else {
             return ""
         }
         // Another user's event would wait for that user's token.
-        let value = (column == "user_id" ? ["NULL", "x'ff00'"] : values).randomElement() ?? ""
+        let value = (column == "user_id" ? ["NULL", "x'ff00'"] : values).randomElement(using: &dice) ?? ""
         try withoutConstraints(" NOT NULL", " CHECK (1)")
         do {
             let database = try Database(path: path)
@@ -120,8 +122,12 @@ enum DamageScenario {
         for name in names.shuffled() {
             let file = folder.appendingPathComponent(name)
             var bytes = try Data(contentsOf: file)
-            guard let index = bytes.indices.randomElement() else { continue }
-            if isCut { bytes.removeSubrange(index...) } else { bytes[index] ^= 1 << UInt8.random(in: 0..<8) }
+            guard let index = bytes.indices.randomElement(using: &dice) else { continue }
+            if isCut {
+                bytes.removeSubrange(index...)
+            } else {
+                bytes[index] ^= 1 << UInt8.random(in: 0..<8, using: &dice)
+            }
             try bytes.write(to: file)
             return "a bit of a log of \(bytes.count) bytes"
         }

@@ -211,7 +211,7 @@ enum IdentityScenario {
             ],
             environment: environment)
         if let milliseconds {
-            try await Task.sleep(nanoseconds: UInt64(Int.random(in: milliseconds)) * 1_000_000)
+            try await Task.sleep(nanoseconds: UInt64(Int.random(in: milliseconds, using: &dice)) * 1_000_000)
             workshop.kill(device)
         } else {
             device.waitUntilExit()
@@ -240,7 +240,7 @@ enum IdentityScenario {
                 account
                 + (try await round(
                     workshop, "kill-\(number)", beginsAnonymously: number.isMultiple(of: 2),
-                    changes: Int.random(in: 1...8)))
+                    changes: Int.random(in: 1...8, using: &dice)))
         }
         for number in 0..<3 {
             control =
@@ -297,7 +297,7 @@ enum IdentityScenario {
         let end = try meanwhile(directory)
         let device = try workshop.start(
             ["location-device", directory.path, journal], environment: environment)
-        try await Task.sleep(nanoseconds: UInt64(Int.random(in: milliseconds)) * 1_000_000)
+        try await Task.sleep(nanoseconds: UInt64(Int.random(in: milliseconds, using: &dice)) * 1_000_000)
         workshop.kill(device)
         end()
         let client = try LocationDevice.client(directory)
@@ -330,7 +330,7 @@ enum IdentityScenario {
                 + (try await run(
                     "fsync-\(number)",
                     environment: [
-                        "LD_PRELOAD": power, "PF_FAIL_AFTER": "\(Int.random(in: 1...60))",
+                        "LD_PRELOAD": power, "PF_FAIL_AFTER": "\(Int.random(in: 1...60, using: &dice))",
                         "PF_FAIL_MODE": "always",
                     ]))
         }
@@ -360,7 +360,7 @@ enum IdentityScenario {
                     "\(Int.max)",
                 ],
                 environment: ["LD_PRELOAD": slow, "SLOW_FSYNC_MS": "50"])
-            try await Task.sleep(nanoseconds: UInt64.random(in: 50_000_000...600_000_000))
+            try await Task.sleep(nanoseconds: UInt64.random(in: 50_000_000...600_000_000, using: &dice))
             kill(holder.processIdentifier, SIGSTOP)
             let start = SystemClock().uptime
             let other = try workshop.start(["leaving-device", directory.path], environment: environment)

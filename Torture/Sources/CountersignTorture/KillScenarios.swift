@@ -5,7 +5,8 @@ internal import Foundation
 /// Processes that are killed at random moments.
 enum KillScenarios {
     private static func nap(upTo milliseconds: Int) async throws {
-        try await Task.sleep(nanoseconds: UInt64.random(in: 0...UInt64(milliseconds) * 1_000_000))
+        try await Task.sleep(
+            nanoseconds: UInt64.random(in: 0...UInt64(milliseconds) * 1_000_000, using: &dice))
     }
 
     /// D1: the device dies 0 to 200 ms after it began, again and again on one queue.
@@ -36,7 +37,7 @@ enum KillScenarios {
         var device = try workshop.startDevice("first", count: 1_000_000, endpoint: endpoint)
         for round in 0..<rounds {
             try await nap(upTo: 300)
-            if Bool.random() {
+            if Bool.random(using: &dice) {
                 workshop.kill(gateway)
                 try await nap(upTo: 100)
                 gateway = try workshop.start(arguments)

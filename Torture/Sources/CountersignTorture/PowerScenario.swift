@@ -38,7 +38,7 @@ enum PowerScenario {
             let device = try workshop.startDevice(
                 "\(round)", count: 1_000_000, in: disk, online: false,
                 environment: ["LD_PRELOAD": library, "PF_DIR": disk.path, "PF_IMG": image.path])
-            try await Task.sleep(nanoseconds: UInt64.random(in: 10_000_000...300_000_000))
+            try await Task.sleep(nanoseconds: UInt64.random(in: 10_000_000...300_000_000, using: &dice))
             workshop.kill(device)
             if FileManager.default.fileExists(
                 atPath: image.appendingPathComponent("default/queue.sqlite-journal").path)
@@ -93,7 +93,7 @@ enum FsyncScenario {
                 "\(round)", count: 30, in: disk, online: false,
                 environment: [
                     "LD_PRELOAD": library, "PF_DIR": disk.path, "PF_IMG": image.path,
-                    "PF_FAIL_AFTER": "\(Int.random(in: 1...120))",
+                    "PF_FAIL_AFTER": "\(Int.random(in: 1...120, using: &dice))",
                     "PF_FAIL_MODE": round.isMultiple(of: 2) ? "once" : "always",
                 ])
             device.waitUntilExit()

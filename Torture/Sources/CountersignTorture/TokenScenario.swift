@@ -28,7 +28,7 @@ enum TokenScenario {
         let end = clock.uptime + Double(seconds)
         while clock.uptime < end {
             try await Task.sleep(nanoseconds: 250_000_000)
-            let victim = Int.random(in: 0..<devices)
+            let victim = Int.random(in: 0..<devices, using: &dice)
             workshop.kill(processes[victim])
             kills += 1
             // Also restarts processes that exited on their own.

@@ -3,12 +3,14 @@ import contextlib
 import functools
 import http.server
 import json
+import os
 import threading
 import urllib.parse
+from pathlib import Path
 
 from tools.common import ROOT
 
-WEB = ROOT / "Clients/web"
+WEB = Path(os.environ.get("PROVE_WEB", ROOT / "Clients/web"))
 PAGE = "/test/pages/page.html"
 
 

@@ -1,0 +1,280 @@
+"""Runs the crash tests in slices until each row has had all its rounds, and shows by a planted fault that each row can fail.
+
+Each run of a row has a seed, which repeats its random decisions: `make prove ONLY=row SEED=n`. Processes and threads still run at their
+own pace, so a seed does not repeat the moments at which the decisions take effect. Results are in .build/prove/state.json. They are of one
+commit; a later change of the tested sources begins a new state. A control builds a copy of the sources with a patch of Torture/Faults in
+.build/prove/fault. It is good when the row fails for the reason that the patch names.
+
+Exit status: 0 all rows had all their rounds and are good, and each control failed; 1 something is bad; 2 nothing could be tried; 3 the
+rest is still to be done.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+from .common import ROOT
+
+FOLDER, FAULTS = ROOT / ".build/prove", ROOT / "Torture/Faults"
+TREE, STATE = FOLDER / "fault", FOLDER / "state.json"
+MARK = TREE / "planted"
+# A change of these begins a new state.
+TESTED = ["Sources", "Clients", "Torture", "tools", "Tests/Clients", "Package.swift"]
+LONGEST = 1800
+PRODUCTS = {"countersign-cli": "countersign-cli", "CountersignC": "libCountersignC.so", "CountersignTorture": "CountersignTorture"}
+# Its products are built beside those of the package that it depends on, which saves building them twice.
+TORTURE = ["--package-path", "Torture", "--scratch-path", ".build"]
+ONCE = "Acknowledged events are stored, once."
+
+
+class Row(NamedTuple):
+    group: str
+    rounds: int
+    # The rounds of one run, and of a control.
+    slice: int
+    command: str
+    # Patches of Torture/Faults; empty if the scenario has a control of its own, and fails when that is good.
+    controls: str
+    promise: str
+
+
+def tool(words):
+    return f"{sys.executable} -B -m tools {words} --rounds {{rounds}} --countersign {{countersign-cli}}"
+
+
+def device(name):
+    return f"{{CountersignTorture}} {name} {{rounds}}"
+
+
+def client(name):
+    return tool(f"clients {name} --kills --library {{CountersignC}}")
+
+
+ROWS = {
+    "sdk-kill": Row("sdk", 1000, 100, device("D1"), "sdk-deletes-early", ONCE),
+    "sdk-both": Row("sdk", 300, 50, device("D3"), "sdk-acknowledges-early", ONCE),
+    "sdk-power": Row("sdk", 400, 40, device("D4"), "sdk-acknowledges-early", "Acknowledged events survive a power failure."),
+    "sdk-flush": Row("sdk", 200, 40, device("D5"), "sdk-acknowledges-early", "No event is acknowledged after a failed flush."),
+    "sdk-full": Row("sdk", 100, 20, device("F1"), "", "Events that are stored are sent and deleted on a full disk."),
+    "sdk-days": Row("sdk", 20, 2, device("B1"), "sdk-acknowledges-early",
+                    "Wrong clocks, portals and full disks lose nothing, and no wait is hidden."),
+    "sdk-shared": Row("sdk", 200, 20, device("D14"), "sdk-acknowledges-early", "Four processes share a queue, and one is killed."),
+    "sdk-users": Row("sdk", 1000, 50, device("I1"), "sdk-forgets-log-out", "Each event has its user, and a log-out survives a kill."),
+    "sdk-held": Row("sdk", 200, 20, device("I2"), "", "The same while another process holds the queue file."),
+    "sdk-stopped": Row("sdk", 100, 20, device("I3"), "", "A log-out does not wait for a stopped process."),
+    "sdk-users-flush": Row("sdk", 100, 20, device("I4"), "", "The same when flushes fail and the power does."),
+    "sdk-refresh": Row("sdk", 600, 60, device("A3"), "refresh-rejects-parent", "No crash in a refresh ends a session (rounds are seconds)."),
+    "c": Row("clients", 300, 30, client("c"), "sdk-acknowledges-early", ONCE),
+    "python": Row("clients", 300, 30, client("python"), "sdk-acknowledges-early", ONCE),
+    "jvm": Row("clients", 300, 30, client("jvm"), "sdk-acknowledges-early", ONCE),
+    "web": Row("clients", 300, 10, tool("web kill"), "web-acknowledges-early", ONCE),
+    "kill": Row("gateway", 1000, 50, tool("torture kill"), "gateway-answers-early gateway-stores-twice",
+                "Acknowledged events are stored and read, once and in order, while another program opens the databases."),
+    "power": Row("gateway", 400, 40, tool("torture power"), "gateway-syncs-nothing", "Acknowledged events survive a power failure."),
+    "fsync": Row("gateway", 200, 20, tool("torture fsync"), "gateway-answers-early", "No event is acknowledged after a failed flush."),
+    "full": Row("gateway", 100, 10, tool("torture full"), "gateway-answers-early", "A full disk is a 503, and storing resumes in five seconds."),
+    "delete": Row("gateway", 100, 10, tool("torture delete"), "gateway-answers-early", "An app is deleted whole, and no event of another app."),
+    "refresh": Row("tokens", 10_000, 500, tool("torture refresh"), "refresh-ignores-generation",
+                   "One new refresh token a generation, and no crash ends a session."),
+    "storm": Row("tokens", 10_000, 1000, tool("torture storm"), "refresh-ignores-generation",
+                 "All sessions refresh at once, twice each: one new token each, no failure."),
+    "consumers": Row("out", 200, 20, tool("consumers"), "consumer-moves-early", "Workers that are killed book each event once."),
+    "leases": Row("out", 20, 1, tool("torture consumers"), "consumer-moves-early",
+                  "Consumers that die, lag and seek read each event in order (15 kills of the gateway a round)."),
+    "webhooks": Row("out", 200, 20, tool("webhooks"), "webhook-reuses-id", "Each event at least once and in order, one id one content."),
+    "files": Row("out", 200, 20, tool("exports"), "file-listed-early", "Each event in one listed file, in order."),
+    "stream": Row("out", 200, 20, tool("stream kills"), "stream-forgets-position", "Each event in the stream once, in order."),
+    "gateways": Row("cluster", 100, 20, tool("torture gateways"), "gateway-answers-early reader-passes-horizon",
+                    "Acknowledged events are stored once, and no reader passes an event that is not yet visible."),
+    "database": Row("cluster", 100, 10, tool("torture database"), "gateway-answers-early", ONCE),
+    "wire": Row("cluster", 20, 5, tool("torture wire"), "gateway-answers-early", "A gateway without its database acknowledges nothing."),
+    "unknown": Row("cluster", 100, 10, tool("torture unknown"), "gateway-answers-early", "Lost answers of a commit (rounds are seconds)."),
+    "failover": Row("cluster", 20, 2, tool("torture failover"), "gateway-answers-early", "A synchronous standby has all acknowledged events."),
+    "rolling": Row("cluster", 20, 5, tool("torture rolling"), "reader-passes-horizon", "Restarts of each gateway lose nothing."),
+    "clocks": Row("cluster", 20, 10, tool("torture clocks"), "refresh-ignores-generation", "Clocks an hour apart lose no lease and no session."),
+    "keys": Row("cluster", 40, 20, tool("torture keys"), "keys-confirmed-early", "No request is accepted after a key's deletion is confirmed."),
+    "families": Row("cluster", 1000, 100, tool("torture rotate"), "refresh-ignores-generation", "One new refresh token a generation at all gateways."),
+}
+
+
+def git(*words):
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+
+
+class Fault:
+    """A patch with the products that it changes, and the text with which a row must fail."""
+
+    def __init__(self, name):
+        self.path = FAULTS / f"{name}.patch"
+        text = self.path.read_text()
+        self.builds = (re.search(r"^Builds: (.+)$", text, re.M) or ["", ""])[1].split()
+        self.says = re.search(r"^Says: (.+)$", text, re.M)[1]
+
+    def patch(self, *flags):
+        subprocess.run(["patch", "-p1", "-s", "--no-backup-if-mismatch", *flags, "-d", TREE, "-i", self.path], check=True)
+
+    @staticmethod
+    def planted():
+        """The name of the fault in the copy of the sources."""
+        return MARK.read_text() if MARK.exists() else ""
+
+    def plant(self, log):
+        """Builds the copy with this fault, and returns whether that went well."""
+        if not TREE.exists():
+            TREE.mkdir(parents=True)
+            files = git("ls-files", "-co", "--exclude-standard", "-z").stdout
+            subprocess.run(["xargs", "-0", "cp", "-a", "--parents", "-t", TREE], input=files, text=True, cwd=ROOT, check=True)
+            # The copy begins with all that was built for the rows.
+            (TREE / ".build").mkdir()
+            built = [path for path in (ROOT / ".build").iterdir() if path.name != "prove"]
+            subprocess.run(["cp", "-a", "--reflink=auto", "-t", TREE / ".build", *built], check=True)
+        if planted := self.planted().strip():
+            Fault(planted).patch("-R")
+            MARK.unlink()
+        self.patch()
+        MARK.write_text(self.path.stem)
+        for product in self.builds:
+            more = TORTURE if product == "CountersignTorture" else []
+            build = ["nice", "swift", "build", *more, "--product", product]
+            if os.geteuid() == 0 and sys.platform == "linux":
+                # In the place of the sources, because what was built has absolute paths.
+                build = ["unshare", "-m", "sh", "-c", 'mount --bind "$1" "$2" && cd "$2" && shift 2 && "$@"', "sh", TREE, ROOT, *build]
+            if subprocess.run(build, cwd=TREE, stdout=log, stderr=log).returncode:
+                MARK.write_text(self.path.stem + " ")  # Patched, and not built.
+                return False
+        return True
+
+
+class Proof:
+    def __init__(self):
+        self.state = json.loads(STATE.read_text()) if STATE.exists() else {}
+        if not self.state or git("diff", "--quiet", self.state["commit"], "--", *TESTED).returncode:
+            shutil.rmtree(FOLDER, ignore_errors=True)
+            self.state = {"commit": git("rev-parse", "HEAD").stdout.strip(), "rows": {}}
+        (FOLDER / "logs").mkdir(parents=True, exist_ok=True)
+
+    def row(self, name):
+        return self.state["rows"].setdefault(name, {"runs": [], "controls": {}})
+
+    def done(self, name):
+        return sum(run["rounds"] for run in self.row(name)["runs"] if run["verdict"] == "good")
+
+    def bad(self, name):
+        return [run for run in self.row(name)["runs"] if run["verdict"] != "good"]
+
+    def controls(self, name):
+        """The verdict of each control of a row."""
+        if not ROWS[name].controls:
+            return ["red" if self.done(name) else "not run"]
+        return [self.row(name)["controls"].get(fault, {"verdict": "not run"})["verdict"] for fault in ROWS[name].controls.split()]
+
+    def save(self):
+        STATE.write_text(json.dumps(self.state, indent=1))
+
+    def run(self, name, rounds, seed, fault=None):
+        """Runs a row's command in a process group of its own. Returns its result, and the path of its log."""
+        paths = {product: (TREE if fault and product in fault.builds else ROOT) / ".build/debug" / path for product, path in PRODUCTS.items()}
+        words = ROWS[name].command.format(rounds=rounds, **paths).split()
+        log, began = FOLDER / "logs" / f"{name}-{seed}{'-control' if fault else ''}.log", time.monotonic()
+        environment = {**os.environ, "PROVE_SEED": str(seed), "PROVE_WEB": f"{TREE if fault else ROOT}/Clients/web"}
+        print(f"prove: {name}, {rounds} rounds, seed {seed}{', ' + fault.path.stem if fault else ''}", flush=True)
+        with open(log, "w") as file:
+            process = subprocess.Popen(words, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True)
+            try:
+                code = process.wait(LONGEST)
+            except subprocess.TimeoutExpired:
+                code = None
+            finally:
+                try:
+                    os.killpg(process.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        text = log.read_text(errors="replace")
+        skipped = re.search(r"^[\w ]+: skipped, (.*)$", text, re.M)
+        verdict = "skipped" if skipped else "no end" if code is None else "BAD" if code else "good"
+        said = skipped[1] if skipped else next(iter(text.strip().splitlines()[-1:]), "")
+        return {"seed": seed, "rounds": rounds, "verdict": verdict, "seconds": round(time.monotonic() - began), "said": said[:400]}, log
+
+    def try_row(self, name, target):
+        rounds = min(ROWS[name].slice, target - self.done(name))
+        result, log = self.run(name, rounds, random.randrange(1 << 32))
+        self.row(name)["runs"].append(result)
+        print(f"prove: {name}: {result['verdict']} after {result['seconds']} s: {result['said']}", flush=True)
+
+    def control(self, name, planned):
+        """Whether the row fails with a fault, for the reason that the patch names."""
+        fault, began = Fault(planned), time.monotonic()
+        with open(FOLDER / "logs" / f"build-{planned}.log", "w") as log:
+            is_built = Fault.planted() == planned or fault.plant(log)
+        if is_built:
+            result, log = self.run(name, ROWS[name].slice, random.randrange(1 << 32), fault)
+            reason = re.search(f"^.*(?:{fault.says}).*$", log.read_text(errors="replace"), re.M)
+            result["verdict"] = {"good": "GREEN", "skipped": "skipped"}.get(result["verdict"], "red" if reason else "unclear")
+            result["said"] = reason[0].strip()[:400] if reason else result["said"]
+        else:
+            result = {"verdict": "not built", "said": log.name}
+        result["seconds"] = round(time.monotonic() - began)
+        self.row(name)["controls"][planned] = result
+        print(f"prove: {name}: {planned}: {result['verdict']}: {result['said']}", flush=True)
+
+    def next(self, names, target):
+        """The next thing to do: each row once, then the controls by their faults, then the row with the least part of its rounds."""
+        due = [name for name in names if self.done(name) < target(name) and not self.bad(name)]
+        first = [name for name in due if not self.row(name)["runs"]]
+        if first:
+            return self.try_row, first[0], target(first[0])
+        planted = Fault.planted()
+        controls = sorted(((fault, name) for name in names if not self.bad(name) for fault in ROWS[name].controls.split()
+                           if fault not in self.row(name)["controls"]), key=lambda pair: (pair[0] != planted, pair))
+        if controls:
+            return self.control, *reversed(controls[0])
+        name = min(due, key=lambda name: self.done(name) / target(name), default=None)
+        return (self.try_row, name, target(name)) if name else None
+
+    def table(self):
+        print(f"\nprove: commit {self.state['commit'][:12]}\n{'row':16} {'rounds':>13}  {'verdict':9} {'controls':17} {'seconds':>7}  last seed")
+        status = 0
+        for name, row in ROWS.items():
+            runs, bad, controls = self.row(name)["runs"], self.bad(name), self.controls(name)
+            verdict = bad[0]["verdict"] if bad else "good" if runs else "not run"
+            last = (bad or runs or [{"seed": "-"}])[-1]["seed"]
+            print(f"{name:16} {self.done(name):>6}/{row.rounds:<6}  {verdict:9} {', '.join(controls):17} {sum(run['seconds'] for run in runs):>7}  {last}")
+            if {verdict, *controls} - {"good", "red", "skipped", "not run"}:
+                status = 1
+            elif self.done(name) < row.rounds or {verdict, *controls} != {"good", "red"}:
+                status = status or 3
+        return status
+
+
+def main(arguments):
+    listed = "\n".join(f"  {name:16} {row.group:8} {row.rounds:6}  {row.controls or 'its own control':27} {row.promise}" for name, row in ROWS.items())
+    parser = argparse.ArgumentParser(prog="make prove", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     epilog=f"Rows, with their groups, rounds and controls:\n{listed}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="rows or groups (default: all)")
+    parser.add_argument("--minutes", type=float, default=10, help="begins nothing new after so many minutes; 0 prints the table")
+    parser.add_argument("--rounds", type=int, help="at most so many rounds a row")
+    parser.add_argument("--seed", type=int, help="repeats one run of one row, and does not count it")
+    options = parser.parse_args(arguments)
+    names = [name for name, row in ROWS.items() if not options.names or {name, row.group} & set(options.names)]
+    if unknown := set(options.names) - set(ROWS) - {row.group for row in ROWS.values()}:
+        parser.error(f"there is no row {unknown.pop()}")
+    proof, end = Proof(), time.monotonic() + options.minutes * 60
+    if options.seed is not None:
+        result, log = proof.run(names[0], options.rounds or ROWS[names[0]].slice, options.seed)
+        print(log.read_text(), end="")
+        return 0 if result["verdict"] == "good" else 1
+    if git("status", "--porcelain", "--", *TESTED).stdout:
+        print("prove: there are changes that are in no commit, so results would be of none", file=sys.stderr)
+        return 2
+    while time.monotonic() < end and (step := proof.next(names, lambda name: min(ROWS[name].rounds, options.rounds or ROWS[name].rounds))):
+        step[0](*step[1:])
+        proof.save()
+    return proof.table()
