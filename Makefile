@@ -107,7 +107,7 @@ web: build ## Check the browser client (Clients/web): types, size, tests, and in
 
 prove: build ## Crash devices, gateways, disks, power and networks in slices, and show that each row can fail (MINUTES=10, ONLY="row group", ROUNDS=n, SEED=n)
 	@scripts/setup.sh cluster
-	swift build --package-path Torture --scratch-path .build
+	swift build --disable-build-manifest-caching --package-path Torture --scratch-path .build
 	@$(TOOLS) prove $(ONLY) $(ROUNDS_OF) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
 # SwiftPM gives coverage to the executable only, so the libraries are told here. The crash reporter of Swift would wait

@@ -30,7 +30,7 @@ MARK = TREE / "planted"
 TESTED = ["Sources", "Clients", "Torture", "tools", "Tests/Clients", "Package.swift"]
 LONGEST = 1800
 PRODUCTS = {"countersign-cli": "countersign-cli", "CountersignC": "libCountersignC.so", "CountersignTorture": "CountersignTorture"}
-# Its products are built beside those of the package that it depends on, which saves building them twice.
+# Its products are built beside those of the package that it depends on, which saves building them twice. Each package has its own plan.
 TORTURE = ["--package-path", "Torture", "--scratch-path", ".build"]
 ONCE = "Acknowledged events are stored, once."
 
@@ -143,7 +143,7 @@ class Fault:
         MARK.write_text(self.path.stem)
         for product in self.builds:
             more = TORTURE if product == "CountersignTorture" else []
-            build = ["nice", "swift", "build", *more, "--product", product]
+            build = ["nice", "swift", "build", "--disable-build-manifest-caching", *more, "--product", product]
             if os.geteuid() == 0 and sys.platform == "linux":
                 # In the place of the sources, because what was built has absolute paths.
                 build = ["unshare", "-m", "sh", "-c", 'mount --bind "$1" "$2" && cd "$2" && shift 2 && "$@"', "sh", TREE, ROOT, *build]
