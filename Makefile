@@ -105,6 +105,8 @@ web: build ## Check the browser client (Clients/web): types, size, tests, and in
 	@$(if $(DEMO),,scripts/web.sh)
 	@$(TOOLS) web $(if $(DEMO),--demo,$(ROUNDS_OF))
 
+# The row of the stream needs NATS.
+prove: export COUNTERSIGN_NATS = 1
 prove: build ## Crash devices, gateways, disks, power and networks in slices, and show that each row can fail (MINUTES=10, ONLY="row group", ROUNDS=n, SEED=n)
 	@scripts/setup.sh cluster
 	swift build --disable-build-manifest-caching --package-path Torture --scratch-path .build

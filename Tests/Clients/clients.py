@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tools.common import PROGRAM, ROOT, output, until
+from tools.common import PROGRAM, ROOT, installed, output, until
 from tools.gateway import Shop
 
 HEADER = ROOT / "Sources/SDK/CCountersign/include"
@@ -189,7 +189,7 @@ class JVM:
         jar, self.compiled = f"{self.folder}/countersign.jar", f"{self.folder}/tests"
         path = f"{jar}:{self.compiled}:/usr/share/java/kotlin-stdlib.jar"
         # Java and Kotlin files refer to each other. Debian's Kotlin has today's type inference as an option.
-        output("kotlinc", "-Xnew-inference", "-nowarn", "-cp", jar, *kotlin, *java, "-d", self.compiled)
+        output(installed("kotlinc", "kotlin"), "-Xnew-inference", "-nowarn", "-cp", jar, *kotlin, *java, "-d", self.compiled)
         output("javac", "--release", "11", "-cp", path, "-d", self.compiled, *java)
         self.java = ["java", "-cp", path, f"-Dcountersign.library={self.folder}/libcountersign_jni.so"]
 
