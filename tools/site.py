@@ -30,7 +30,7 @@ USERS = [
         "security")]),
     ("Reference", [f"reference/{page}" for page in (
         "http-api", "event-format", "error-codes", "admin-api", "cli", "settings", "metrics", "limits")]
-     + ["CHANGELOG", "SECURITY"]),
+     + ["proof", "CHANGELOG", "SECURITY"]),
 ]
 CONTRIBUTORS = [
     ("Contribute", ["CONTRIBUTING"] + [f"internals/{page}" for page in (

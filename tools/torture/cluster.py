@@ -8,9 +8,9 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from ..common import DICE, until
+from ..common import DICE, on_linux, preloaded, until
 from ..gateway import Gateway
-from ..network import Namespace, Proxy, faketime
+from ..network import Namespace, Proxy
 from ..postgresql import NAME, Pooler
 from .trial import UNLIMITED, Trial, ask, exchange, usual
 
@@ -278,11 +278,11 @@ def added(options, rounds):
 def clocks(options, rounds):
     """Gateways whose clocks are an hour apart: no lease and no refresh token is lost, and a warning says so."""
     made, problems, stolen = Trial(options, "clocks"), [], 0
-    prefixes = [(), faketime("-3600"), faketime("+3600")]
+    on_linux("a wrong clock")
     made.server()
     made.app()
-    for prefix in prefixes:
-        made.gateway(prefix=prefix)
+    for offset in ("0", "-3600", "3600"):
+        made.gateway(environment={**preloaded("wrong-clock", made.folder), "CLOCK_OFFSET": offset})
     made.command("app", "create", "later")
     made.command("enforcement", "set", "later", "required", "--at", "30m", "--yes")
     made.begin()
