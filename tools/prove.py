@@ -1,15 +1,16 @@
 """Runs the crash tests in slices until each row has had all its rounds, and shows by a planted fault that each row can fail.
 
 Each run of a row has a seed, which repeats its random decisions: `make prove ONLY=row SEED=n`. Processes and threads still run at their
-own pace, so a seed does not repeat the moments at which the decisions take effect. Results are in .build/prove/state.json. They are of one
-commit; a later change of the tested sources begins a new state. A control builds a copy of the sources with a patch of Torture/Faults in
-.build/prove/fault. It is good when the row fails for the reason that the patch names.
+own pace, so a seed does not repeat the moments at which the decisions take effect. Results are in .build/prove/state.json, for one commit.
+A change of the tested sources begins a new state; a change of a patch repeats its controls. A control builds a copy of the sources with a
+patch of Torture/Faults in .build/prove/fault. It is good when the row fails for the reason that the patch names.
 
 Exit status: 0 all rows had all their rounds and are good, and each control failed; 1 something is bad; 2 nothing could be tried; 3 the
 rest is still to be done.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -27,7 +28,7 @@ FOLDER, FAULTS = ROOT / ".build/prove", ROOT / "Torture/Faults"
 TREE, STATE = FOLDER / "fault", FOLDER / "state.json"
 MARK = TREE / "planted"
 # A change of these begins a new state.
-TESTED = ["Sources", "Clients", "Torture", "tools", "Tests/Clients", "Package.swift"]
+TESTED = ["Sources", "Clients", "Torture", "tools", "Tests/Clients", "Package.swift", ":!Torture/Faults/*.patch"]
 LONGEST = 1800
 PRODUCTS = {"countersign-cli": "countersign-cli", "CountersignC": "libCountersignC.so", "CountersignTorture": "CountersignTorture"}
 # Its products are built beside those of the package that it depends on, which saves building them twice. Each package has its own plan.
@@ -115,11 +116,9 @@ class Fault:
     def __init__(self, name):
         self.path = FAULTS / f"{name}.patch"
         text = self.path.read_text()
+        self.digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         self.builds = (re.search(r"^Builds: (.+)$", text, re.M) or ["", ""])[1].split()
         self.says = re.search(r"^Says: (.+)$", text, re.M)[1]
-
-    def patch(self, *flags):
-        subprocess.run(["patch", "-p1", "-s", "--no-backup-if-mismatch", *flags, "-d", TREE, "-i", self.path], check=True)
 
     @staticmethod
     def planted():
@@ -136,10 +135,11 @@ class Fault:
             (TREE / ".build").mkdir()
             built = [path for path in (ROOT / ".build").iterdir() if path.name != "prove"]
             subprocess.run(["cp", "-a", "--reflink=auto", "-t", TREE / ".build", *built], check=True)
-        if planted := self.planted().strip():
-            Fault(planted).patch("-R")
-            MARK.unlink()
-        self.patch()
+        patch = ["patch", "-p1", "-s", "--no-backup-if-mismatch", "-d", TREE, "-i", TREE / "applied.patch"]
+        if self.planted():
+            subprocess.run([*patch, "-R"], check=True)
+        shutil.copy(self.path, TREE / "applied.patch")
+        subprocess.run(patch, check=True)
         MARK.write_text(self.path.stem)
         for product in self.builds:
             more = TORTURE if product == "CountersignTorture" else []
@@ -174,7 +174,9 @@ class Proof:
         """The verdict of each control of a row."""
         if not ROWS[name].controls:
             return ["red" if self.done(name) else "not run"]
-        return [self.row(name)["controls"].get(fault, {"verdict": "not run"})["verdict"] for fault in ROWS[name].controls.split()]
+        known = self.row(name)["controls"]
+        return [known[fault]["verdict"] if fault in known and known[fault]["patch"] == Fault(fault).digest else "not run"
+                for fault in ROWS[name].controls.split()]
 
     def save(self):
         STATE.write_text(json.dumps(self.state, indent=1))
@@ -221,8 +223,7 @@ class Proof:
             result["said"] = reason[0].strip()[:400] if reason else result["said"]
         else:
             result = {"verdict": "not built", "said": log.name}
-        result["seconds"] = round(time.monotonic() - began)
-        self.row(name)["controls"][planned] = result
+        self.row(name)["controls"][planned] = {**result, "seconds": round(time.monotonic() - began), "patch": fault.digest}
         print(f"prove: {name}: {planned}: {result['verdict']}: {result['said']}", flush=True)
 
     def next(self, names, target):
@@ -232,8 +233,9 @@ class Proof:
         if first:
             return self.try_row, first[0], target(first[0])
         planted = Fault.planted()
-        controls = sorted(((fault, name) for name in names if not self.bad(name) for fault in ROWS[name].controls.split()
-                           if fault not in self.row(name)["controls"]), key=lambda pair: (pair[0] != planted, pair))
+        controls = sorted(((fault, name) for name in names if not self.bad(name)
+                           for fault, verdict in zip(ROWS[name].controls.split(), self.controls(name)) if verdict == "not run"),
+                          key=lambda pair: (pair[0] != planted, pair))
         if controls:
             return self.control, *reversed(controls[0])
         name = min(due, key=lambda name: self.done(name) / target(name), default=None)
