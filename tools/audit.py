@@ -225,7 +225,7 @@ def read(log, reader, lossy):
     first = list(dict.fromkeys(reader.seen))
     of_log = [event for event in first if event in log]
     foreign, missing = len(first) - len(of_log), log - set(of_log)
-    of_user = {user: [event for event in of_log if event[1] == user] for _, user, _ in of_log}
+    of_user = {user: [event for event in of_log if event[1] == user] for user in {user for _, user, _ in of_log}}
     orders = [of_log] if reader.partitions == 1 else of_user.values()
     found = {
         "are not in the log": 0 if lossy else foreign,
