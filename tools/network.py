@@ -15,7 +15,7 @@ class Proxy:
     new ones; `mend` ends either. After `lose`, one in so many requests gets no answer, and its connection ends."""
 
     def __init__(self, target, loss=0.0):
-        self.target, self.loss, self.loses, self.is_cut = target, loss, False, False
+        self.target, self.loss, self.loses, self.lost, self.is_cut = target, loss, False, 0, False
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=100)
         self.port = self.listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
@@ -47,6 +47,7 @@ class Proxy:
             while data := source.recv(65536):
                 self.flowing.wait()
                 if asks and self.loses and DICE.random() < self.loss:
+                    self.lost += 1
                     losing.set()
                 elif not asks and losing.is_set():
                     break
