@@ -6,11 +6,8 @@ set -eu
 cd "$(dirname "$0")/.."
 
 [ "$(id -u)" -eq 0 ] || { echo "service-test: it needs root" >&2; exit 1; }
-command -v debootstrap >/dev/null 2>&1 || apt-get install -y -qq --no-install-recommends debootstrap >/dev/null
-
 [ $# -gt 0 ] || set -- "$(python3 -B -m tools release deb)"
 root="$(mktemp -d /var/tmp/countersign-service.XXXXXX)"
-chmod 755 "$root"
 init=""
 cleanup() {
     [ -z "$init" ] || kill -9 "$init" 2>/dev/null || true
@@ -18,47 +15,13 @@ cleanup() {
 }
 trap cleanup EXIT
 
-debootstrap --variant=minbase --include=systemd,systemd-sysv,curl,sqlite3 bookworm "$root" >"$root.log" 2>&1 ||
-    { tail -n 5 "$root.log" >&2; exit 1; }
-rm -f "$root.log"
-cp "$1" "$root/countersign.deb"
+scripts/booted.sh make "$root" "$1"
 # The same package under a later version.
 dpkg-deb --raw-extract "$1" "$root/later"
 sed -i 's/^Version: .*/&+later/' "$root/later/DEBIAN/control"
 dpkg-deb --root-owner-group -Zxz -z1 --build "$root/later" "$root/later.deb" >/dev/null
 rm -r "$root/later"
-cp /etc/resolv.conf "$root/etc/"
-mkdir "$root/old"
-chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends /countersign.deb >"$root/apt.log" 2>&1 ||
-    { tail -n 5 "$root/apt.log" >&2; exit 1; }
-
-# A container whose first process is systemd. In a chroot the unit could not use PrivateUsers.
-cat >"$root/boot.sh" <<END
-set -e
-mount --make-rprivate /
-mount --bind $root $root
-cd $root
-mount -t proc proc proc
-mount --rbind /sys sys
-mount -t tmpfs tmpfs run
-mount --rbind /dev dev
-if ! grep -q '^cgroup2 /sys/fs/cgroup ' /proc/mounts; then
-    mount -t tmpfs tmpfs sys/fs/cgroup
-    mkdir sys/fs/cgroup/systemd sys/fs/cgroup/unified
-    mount -t cgroup2 cgroup2 sys/fs/cgroup/unified
-    mount -t cgroup -o none,name=systemd systemd sys/fs/cgroup/systemd
-fi
-pivot_root . old
-umount -l /old
-exec env container=lxc /lib/systemd/systemd
-END
-unshare --mount --pid --fork --uts --ipc --cgroup --net sh "$root/boot.sh" </dev/null >/dev/null 2>&1 &
-waited=0
-until init="$(pgrep -P $!)" && [ "$(cat "/proc/$init/comm")" = systemd ]; do
-    waited=$((waited + 1))
-    [ $waited -lt 50 ] || { echo "service-test: systemd did not start" >&2; exit 1; }
-    sleep 0.2
-done
+init="$(unshare --net scripts/booted.sh boot "$root")"
 
 cat >"$root/check.sh" <<'END'
 set -eu

@@ -15,11 +15,12 @@ ERRORS = (OSError, http.client.HTTPException)
 class Load:
     """Devices that send batches of one to four events, and each again until a gateway acknowledges it.
 
-    One in twenty batches is sent by two devices at once.
+    One in twenty batches is sent by two devices at once. With `users`, headers for each user, a batch is of one user
+    and has the user's headers. `gap` is the longest time without an acknowledgement, in seconds.
     """
 
-    def __init__(self, gateways, key, threads=6, timeout=15, padding=400):
-        self.gateways, self.timeout, self.padding = gateways, timeout, padding
+    def __init__(self, gateways, key, threads=6, timeout=15, padding=400, users=None):
+        self.gateways, self.timeout, self.padding, self.users, self.gap = gateways, timeout, padding, users, 0
         self.key, self.lock, self.stopping, self.abandons = key, threading.Lock(), threading.Event(), False
         self.sent, self.acknowledged, self.answers = set(), set(), Counter()
         self.last, self.refused_at, self.unsettled = time.monotonic(), None, []
@@ -31,8 +32,10 @@ class Load:
         with self.lock:
             if self.unsettled and (self.stopping.is_set() or DICE.random() < 0.3):
                 return self.unsettled.pop()
-            events = [{"type": "track", "event": "Tortured", "messageId": message_id(), "userId": f"user-{DICE.randrange(USERS)}",
-                       "properties": {"text": "x" * DICE.randrange(self.padding)}} for _ in range(DICE.randint(1, 4))]
+            user = self.users and DICE.choice(list(self.users))
+            events = [{"type": "track", "event": "Tortured", "messageId": message_id(),
+                       "userId": user or f"user-{DICE.randrange(USERS)}", "properties": {"text": "x" * DICE.randrange(self.padding)}}
+                      for _ in range(DICE.randint(1, 4))]
             self.sent.update((event["userId"], event["messageId"]) for event in events)
             if DICE.random() < 0.05:
                 self.unsettled.append(events[::-1])
@@ -49,8 +52,9 @@ class Load:
 
     def settled(self, events):
         status, answer = None, {}
+        headers = self.users and self.users[events[0]["userId"]]
         try:
-            status, answer = DICE.choice(self.gateways).batch(events, self.key, timeout=self.timeout)
+            status, answer = DICE.choice(self.gateways).batch(events, self.key, headers, timeout=self.timeout)
         except ERRORS:
             pass
         good = status == 200 and not answer["rejected"]
@@ -60,7 +64,7 @@ class Load:
                 self.refused_at = time.monotonic()
             if good:
                 self.acknowledged.update((event["userId"], event["messageId"]) for event in events)
-                self.last = time.monotonic()
+                self.gap, self.last = max(self.gap, time.monotonic() - self.last), time.monotonic()
         return good
 
     def stop(self, abandon=False):
@@ -76,7 +80,7 @@ class Load:
 class Reader:
     """Reads the events of `shop` at any gateway until it is stopped and there are no more. `seen` has each event as it came."""
 
-    partitions = 1
+    partitions, limit = 1, 60
 
     def __init__(self, name, gateways, bearer, workers=1):
         self.name, self.gateways, self.bearer = name, gateways, bearer
@@ -121,7 +125,7 @@ class Follower(Reader):
     after = None
 
     def step(self):
-        query = f"events?limit={DICE.randint(1, 60)}&wait=1" + (f"&after={self.after}" if self.after else "")
+        query = f"events?limit={DICE.randint(1, self.limit)}&wait=1" + (f"&after={self.after}" if self.after else "")
         status, answer = self.ask("GET", query)
         if status != 200:
             time.sleep(0.02)
@@ -146,7 +150,7 @@ class Consumer(Reader):
 
     def step(self):
         status, answer = self.ask("POST", f"consumers/{self.name}/poll",
-                                  {"limit": DICE.randint(1, 60), "wait": 1, "lease_seconds": 5})
+                                  {"limit": DICE.randint(1, self.limit), "wait": 1, "lease_seconds": 5})
         if status != 200:
             time.sleep(0.02)
             return True

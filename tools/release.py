@@ -107,13 +107,13 @@ def jar(folder, to):
                              zipfile.ZIP_DEFLATED)
 
 
-def program():
+def program(built=BUILT):
     """A folder with the stripped program, its manual pages and its completions."""
     folder = fresh("program")
-    if not BUILT.exists() or "RELEASE_NO_BUILD" not in os.environ:
+    if built == BUILT and not (BUILT.exists() and "RELEASE_NO_BUILD" in os.environ):
         output("swift", "build", "-c", "release", "--static-swift-stdlib", "--scratch-path", BUILT.parent.parent,
                "--product", "countersign-cli", timeout=3600)
-    binary = copy(BUILT, folder / "countersign", 0o755)
+    binary = copy(built, folder / "countersign", 0o755)
     output("strip", binary)
     copy(library(SIMDJSON), folder / SIMDJSON)
     output(binary, "man", "--out", folder / "man")
@@ -160,7 +160,7 @@ def debian(folder, out, version=VERSION):
     # dpkg-shlibdeps looks for a source package in the current folder.
     (STAGE / "debian").mkdir(exist_ok=True)
     (STAGE / "debian/control").write_text("Source: countersign\n\nPackage: countersign\nArchitecture: amd64\n")
-    depends = output("dpkg-shlibdeps", "-O", f"-x{package_of(SIMDJSON)[0]}", "-e", BUILT, "-e", library(SIMDJSON),
+    depends = output("dpkg-shlibdeps", "-O", f"-x{package_of(SIMDJSON)[0]}", "-e", folder / "countersign", "-e", library(SIMDJSON),
                      cwd=STAGE).partition("Depends=")[2]
     size = sum(path.lstat().st_size for path in target.rglob("*")) // 1024
     for name in ("postinst", "prerm", "postrm"):

@@ -1,20 +1,35 @@
-"""Upgrades data that an earlier release wrote, and kills the new one in the middle: consumers and webhooks continue where they were.
+"""Upgrades data that an earlier release wrote: consumers, webhooks and sessions continue where they were, and no event is lost.
 
-    python3 -m tools upgrade --earlier PROGRAM [--rounds 20] [--postgresql 1]
+    python3 -m tools upgrade --earlier 7ec05b4d [--package countersign_0.1.0_amd64.deb] [--rounds 20] [--postgresql 1]
 
-PROGRAM is `countersign` of the earlier release. Each round begins with a copy of the same data.
+`--earlier` is a commit, or `countersign` built from it. Without `--package` the new program is killed while it starts, each round
+on a copy of the same data. With `--package` the earlier program is packed as version 0.0.9, fills a booted Debian, and is upgraded
+under load with dpkg: on SQLite, on PostgreSQL, and as two gateways on PostgreSQL, one after the other (needs root).
 """
 
+import base64
+import ctypes
+import json
+import os
 import random
 import shutil
+import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
-from .common import check, parse, workshop
+from .audit import ERRORS, Consumer, Follower, Load, account
+from .common import ROOT, check, output, parse, until, workshop
 from .gateway import Gateway
 from .postgresql import PostgreSQL
-from .webhooks import Deliveries, create
+from .release import debian, program
+from .torture.trial import STORED
+from .webhooks import Deliveries, create, in_order
 
 EVENTS, READ = 4_000, 1_500
+# Of a rehearsal. The users have signed tokens and sessions.
+MANY, USERS = 100_000, [f"user-{number}" for number in range(12)]
 
 
 def write(gateway, receiver):
@@ -30,10 +45,15 @@ def write(gateway, receiver):
     while read < READ:
         read = poll(gateway, bearer)[-1]
     receiver.wait("all events", lambda: len(receiver.taken()) == EVENTS)
-    # The position is stored after the response.
-    time.sleep(1)
+    # The webhook's position is stored after the response.
+    until("the webhook's position", lambda: committed(gateway) == max(receiver.taken()))
     assert gateway.stop() == 0
     return bearer, read
+
+
+def committed(gateway):
+    """The position of the webhook in the log."""
+    return json.loads(gateway.run("webhook", "list", "shop", "--json"))[0]["committed_seq"]
 
 
 def poll(gateway, bearer, limit=500):
@@ -73,11 +93,192 @@ def numbers(gateway, server, database):
     return [row[0] for row in gateway.rows("SELECT seq FROM event ORDER BY seq")]
 
 
+# MARK: Rehearsal
+
+
+class Service(Gateway):
+    """The service of the Debian package, in a copy of a root that is booted with systemd."""
+
+    def __init__(self, base, folder, name, database):
+        super().__init__("countersign", folder / name, name)
+        output("cp", "-a", base, self.folder)
+        self.program, self.data = "countersign", self.folder / "var/lib/countersign"
+        self.environment = {"COUNTERSIGN_DATA": "/var/lib/countersign", **({"COUNTERSIGN_DATABASE": database} if database else {})}
+        # The key that seals secrets is the same for all gateways on a database.
+        output("install", "-m", "600", "-o", self.data.stat().st_uid, "-g", self.data.stat().st_gid, folder / "token-key", self.data)
+        with open(self.folder / "etc/countersign/countersign.conf", "a") as file:
+            file.writelines(f"{setting}={value}\n" for setting, value in (self.environment | {"COUNTERSIGN_PORT": self.port}).items())
+        self.init = output("scripts/booted.sh", "boot", self.folder)
+        self.inside = ("nsenter", "-t", self.init, "-m", "-p", "-u", "-i", "-C", "-r", "-w", "env", "-u", "TMPDIR")
+
+    def run(self, *arguments):
+        return super().run(*arguments, through=(*self.inside, "runuser", "-u", "countersign", "--"))
+
+    def is_ready(self):
+        try:
+            return self.ask("GET", "/readyz")[0] == 200
+        except ERRORS:
+            return False
+
+    def upgrade(self, package):
+        """Returns the seconds from the begin of dpkg until the new program is ready."""
+        shutil.copy(package, self.folder / "new.deb")
+        before, began = self.process_id(), time.monotonic()
+        output(*self.inside, "env", "DEBIAN_FRONTEND=noninteractive", "dpkg", "-i", "/new.deb", stdin=subprocess.DEVNULL)
+        until(f"{self.name} after the upgrade", self.is_ready, 300)
+        assert self.process_id() not in ("0", before), "the upgrade did not restart the service"
+        return time.monotonic() - began
+
+    def process_id(self):
+        return output(*self.inside, "systemctl", "show", "-p", "MainPID", "--value", "countersign")
+
+    def remove(self):
+        os.kill(int(self.init), signal.SIGKILL)
+        until(f"{self.name} has ended", lambda: not os.path.exists(f"/proc/{self.init}"))
+        super().remove()
+
+
+def fill(gateway, headers):
+    """Stores the events of a rehearsal. Returns (user, message id) of each."""
+    filled = []
+    for first in range(0, MANY, 500):
+        user = USERS[first // 500 % len(USERS)]
+        events = [{"type": "track", "event": "Order", "userId": user, "messageId": f"m-{first + number}", "properties": {"total": 1.10}}
+                  for number in range(500)]
+        status, answer = gateway.batch(events, headers=headers[user], timeout=60)
+        assert status == 200 and answer["accepted"] == 500, answer
+        filled += [(user, event["messageId"]) for event in events]
+    return filled
+
+
+def refresh(gateway, token):
+    """Exchanges a refresh token; returns the next one and an access token."""
+    status, answer = gateway.ask("POST", "/api/refresh_token", {"refresh_token": token})
+    assert status == 200, answer
+    return answer["refreshToken"], answer["accessToken"]
+
+
+def rehearse(what, base, folder, package, signer, server=None, gateways=1):
+    database, name = None, f"rehearsal_{gateways}_{'postgresql' if server else 'sqlite'}"
+    if server:
+        server.make(name)
+        database = server.url(name)
+    services = []
+    try:
+        for number in range(gateways):
+            services.append(Service(base, folder, f"{name}-{number}", database))
+            until(f"{services[-1].name} after the boot", services[-1].is_ready)
+        under_load(what, services, package, signer, lambda: stored_events(services[0], server, name))
+    finally:
+        for service in services:
+            service.remove()
+
+
+def stored_events(gateway, server, database):
+    if not server:
+        return gateway.rows("SELECT seq, user_id, message_id FROM event ORDER BY seq")
+    return [(int(position), *others) for position, *others in server.rows(STORED, database)]
+
+
+def under_load(what, services, package, signer, stored):
+    first, receiver = services[0], Deliveries()
+    key = first.app()
+    shutil.copyfile(signer.path("good", "public.pem"), first.path("tmp/public.pem"))
+    first.run("key", "add", "shop", "/tmp/public.pem")
+    first.run("enforcement", "set", "shop", "required")
+    headers = {user: {"X-Write-Key": key, "Authorization": f"Bearer {signer.token(user)}"} for user in USERS}
+    reader = first.bearer("reader", "reader", "shop")
+    receiver.secrets = [create(first, receiver.url, "--from", "start")[1]]
+    for consumer in ("books", "named"):
+        first.run("consumer", "create", "shop", consumer, "--from", "start")
+    until("the key is in use", lambda: first.batch([], headers=headers[USERS[0]])[0] != 401)
+    filled, read = fill(first, headers), 0
+    while read < MANY // 2:
+        read = poll(first, reader)[-1]
+    sessions = {user: refresh(first, first.run("session", "create", "shop", "--user", user)) for user in USERS}
+    load = Load(services, key, users=headers)
+    load.sent.update(filled)
+    readers = [kind(name, services, reader) for kind, name in ((Follower, "by position"), (Consumer, "named"))]
+    for one in readers:
+        one.limit = 1000
+    until("the load", lambda: len(load.acknowledged) > 500)
+    load.gap, load.last, before = 0, time.monotonic(), load.answers.copy()
+    seconds = [service.upgrade(package) for service in services]
+    enough = len(load.acknowledged) + 500
+    until("the load after the upgrade", lambda: len(load.acknowledged) > enough)
+    told = load.answers - before
+    load.stop()
+    for one in readers:
+        one.stop()
+    load.acknowledged.update(filled)
+    log = stored()
+    problems = account(log, load, readers)
+    check(f"{what}: {len(load.acknowledged)} acknowledged events are stored once, and two readers saw each", not problems, problems)
+    check(f"{what}: upgraded in {' and '.join(f'{one:.1f} s' for one in seconds)}; longest gap between acknowledgements {load.gap:.1f} s, "
+          f"{told[200]} requests stored, {told[503]} met 503, {told[None]} no connection", not told.keys() - {200, 503, None}, told)
+    if len(services) > 1:
+        check(f"{what}: a client that tries both never waits for a restart", load.gap < min(seconds), load.gap)
+    found, numbers = [], [row[0] for row in log]
+    while not found or found[-1] < numbers[-1]:
+        found += poll(first, reader)
+    check(f"{what}: a consumer goes on after event {read}", found == [number for number in numbers if number > read], found[:1])
+    receiver.wait("every event", lambda: receiver.taken() >= set(numbers), 300)
+    again = in_order(receiver, numbers)
+    check(f"{what}: {len(receiver.all)} webhook deliveries without a gap, {again} events came again", not receiver.wrong, receiver.wrong)
+    for user, (token, access) in sessions.items():
+        for service in services:
+            event = {"type": "track", "event": "Session", "userId": user, "messageId": f"{user}-{service.port}"}
+            status, answer = service.batch([event], headers={"X-Write-Key": key, "Authorization": f"Bearer {access}"})
+            assert status == 200 and answer["accepted"] == 1, answer
+            token, access = refresh(service, token)
+    check(f"{what}: {len(sessions)} sessions and their access tokens work", True)
+    first.run("doctor")
+    first.run("audit", "verify")
+    check(f"{what}: the doctor finds nothing, and the audit log's chain is whole", True)
+
+
+def rehearsals(options, folder):
+    """All rehearsals, in a network of their own: the package's service, PostgreSQL and the clients share it."""
+    os.environ["SOURCE_DATE_EPOCH"] = output("git", "log", "-1", "--format=%ct")
+    old = debian(program(options.earlier), folder, "0.0.9")
+    output("scripts/booted.sh", "make", folder / "base", old, timeout=1800)
+    CLONE_NEWNET = 0x40000000
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("upgrade: ended"))
+    assert ctypes.CDLL(None).unshare(CLONE_NEWNET) == 0, "a network needs root"
+    output("ip", "link", "set", "lo", "up")
+    signer = Gateway(options.earlier, folder)
+    signer.pairs("good")
+    (folder / "token-key").write_text(base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("="))
+    arguments = (folder / "base", folder, options.package, signer)
+    rehearse("SQLite", *arguments)
+    server = PostgreSQL(folder)
+    try:
+        rehearse("PostgreSQL", *arguments, server)
+        rehearse("two gateways on PostgreSQL", *arguments, server, 2)
+    finally:
+        server.stop()
+
+
+def built(commit):
+    """`countersign` of a commit."""
+    folder = ROOT / f".build/earlier/{commit}"
+    found = folder / ".build/release/countersign-cli"
+    if not found.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        output("sh", "-c", f"git archive {commit} | tar -x -C {folder}")
+        output("scripts/setup.sh", cwd=folder, timeout=1800)
+        output("swift", "build", "-c", "release", "--static-swift-stdlib", "--product", "countersign-cli", cwd=folder, timeout=7200)
+    return found
+
+
 def main(arguments):
-    options = parse(arguments, "upgrade", __doc__, rounds=20, earlier="", postgresql=0)
-    folder, server = workshop(), None
+    options = parse(arguments, "upgrade", __doc__, rounds=20, earlier="", postgresql=0, package="")
+    options.earlier = Path(options.earlier) if "/" in options.earlier else built(options.earlier)
+    folder, server = workshop("/var/tmp/countersign-"), None
     receiver = Deliveries()
     try:
+        if options.package:
+            return rehearsals(options, folder)
         if options.postgresql:
             server = PostgreSQL(folder)
             server.make("earlier")

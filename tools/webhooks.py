@@ -108,6 +108,12 @@ def kills(gateway, rounds):
     stored = [row[0] for row in gateway.rows("SELECT seq FROM event ORDER BY seq")]
     receiver.wait("every event", lambda: receiver.taken() >= set(stored), 120)
     gateway.stop()
+    again = in_order(receiver, stored)
+    check(f"{rounds} kills: {len(stored)} events at least once and in order, {again} of them twice", not receiver.wrong, receiver.wrong)
+
+
+def in_order(receiver, stored):
+    """Exits unless all stored events were delivered in order, and each id with one batch. Returns how many came again."""
     index = {number: index for index, number in enumerate(stored)}
     reached, batches = -1, {}
     for delivery in receiver.all:
@@ -118,8 +124,7 @@ def kills(gateway, rounds):
             reached = max(reached, found[-1])
         batches.setdefault(delivery[0], set()).add(tuple(found))
     check("one id is one batch, however often it is tried", all(len(tried) == 1 for tried in batches.values()))
-    again = sum(len(numbers(one)) for one in receiver.all if one[1] == 204) - len(stored)
-    check(f"{rounds} kills: {len(stored)} events at least once and in order, {again} of them twice", not receiver.wrong, receiver.wrong)
+    return sum(len(numbers(one)) for one in receiver.all if one[1] == 204) - len(stored)
 
 
 def crowd(program, count):
