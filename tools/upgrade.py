@@ -46,13 +46,13 @@ def write(gateway, receiver):
         read = poll(gateway, bearer)[-1]
     receiver.wait("all events", lambda: len(receiver.taken()) == EVENTS)
     # The webhook's position is stored after the response.
-    until("the webhook's position", lambda: committed(gateway) == max(receiver.taken()))
+    until("the webhook's position", lambda: committed(gateway) >= max(receiver.taken()))
     assert gateway.stop() == 0
     return bearer, read
 
 
 def committed(gateway):
-    """The position of the webhook in the log."""
+    """The position of the webhook in the log. With PostgreSQL it may be after the last event."""
     return json.loads(gateway.run("webhook", "list", "shop", "--json"))[0]["committed_seq"]
 
 
