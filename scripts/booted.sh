@@ -7,11 +7,18 @@ root="$2"
 
 if [ "$1" = make ]; then
     command -v debootstrap >/dev/null 2>&1 || apt-get install -y -qq --no-install-recommends debootstrap >/dev/null
+    # Later runs reuse it.
+    base="$(dirname "$0")/../.build/release-roots/systemd"
+    if [ ! -e "$base/complete" ]; then
+        rm -rf "$base"
+        mkdir -p "$base"
+        debootstrap --variant=minbase --include=systemd,systemd-sysv,curl,sqlite3 bookworm "$base" >"$base.log" 2>&1 ||
+            { tail -n 5 "$base.log" >&2; exit 1; }
+        rm -f "$base.log"
+        touch "$base/complete"
+    fi
     mkdir -p "$root"
-    chmod 755 "$root"
-    debootstrap --variant=minbase --include=systemd,systemd-sysv,curl,sqlite3 bookworm "$root" >"$root.log" 2>&1 ||
-        { tail -n 5 "$root.log" >&2; exit 1; }
-    rm -f "$root.log"
+    cp -a "$base/." "$root"
     cp "$3" "$root/countersign.deb"
     cp /etc/resolv.conf "$root/etc/"
     mkdir "$root/old"
