@@ -51,10 +51,12 @@ def kill_workers(gateway, bearer, path, events, rounds):
         partitions = gateway.ask("GET", "/v1/apps/shop/consumers/books", headers=bearer)[1]["partitions"]
         return any(partition["leased_until_ms"] for partition in partitions)
 
-    workers = start(gateway, token, path)
+    workers, kills = start(gateway, token, path), 0
     try:
         for number in range(100, events, 100):
-            dies = number % (events // (rounds + 1)) == 0
+            index, last = number // 100, events // 100 - 1
+            dies = index * rounds // last > (index - 1) * rounds // last
+            kills += dies
             if dies:
                 # No worker can commit: all wait between the poll and their own commit.
                 database.execute("BEGIN IMMEDIATE")
@@ -73,7 +75,7 @@ def kill_workers(gateway, bearer, path, events, rounds):
         for one in workers:
             one.terminate()
         codes = [one.wait(timeout=60) for one in workers]
-    assert codes == [0, 0], f"workers ended with {codes}"
+    assert codes == [0, 0] and kills == rounds, f"workers ended with {codes} after {kills} kills"
     found = booked(database)
     database.close()
     assert set(before) <= set(found), "bookings from before the first death have changed"
