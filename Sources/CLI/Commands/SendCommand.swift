@@ -100,8 +100,8 @@ enum SendCommand {
                 token: try invocation.value(of: userTokenFile).map {
                     try invocation.text(ofFile: $0).trimmingCharacters(in: .whitespacesAndNewlines)
                 },
-                progress: { done in
-                    checkpoint.note(start + done)
+                progress: { done, resumes in
+                    checkpoint.note(start + resumes)
                     bar.show(start + done)
                 },
                 say: { bar.say($0) },

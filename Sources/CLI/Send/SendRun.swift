@@ -12,8 +12,9 @@ struct SendRun: Sendable {
     let signingKey: SigningKey?
     /// The token for all requests; nil without one.
     let token: String?
-    /// Called with the number of finished events.
-    let progress: @Sendable (Int) -> Void
+    /// Called with the number of finished events, and the number after which an interrupted run resumes:
+    /// rejected events are sent again.
+    let progress: @Sendable (_ finished: Int, _ resumes: Int) -> Void
     let say: @Sendable (String) -> Void
     /// Sleeps. Throws if the task is cancelled.
     let pause: @Sendable (Double) async throws -> Void
@@ -43,11 +44,13 @@ struct SendRun: Sendable {
         // Whether each request has events of one user only.
         var isByUser = signingKey != nil || token != nil
         var rejectedUser: CommandError?
+        var firstRejected: Int?
         func end(_ batch: ArraySlice<SendEvent>) {
+            if firstRejected == nil, !outcome.rejected.isEmpty { firstRejected = index }
             index += batch.count
             size = min(size * 2, Self.batchEvents)
             tries = 0
-            progress(index)
+            progress(index, firstRejected ?? index)
         }
         while index < events.count {
             let batch = batch(from: index, size: size, isByUser: isByUser)
@@ -111,7 +114,7 @@ struct SendRun: Sendable {
         }
         if let rejectedUser, outcome.rejected.count == events.count {
             // Nothing is stored, so the next run begins at the start.
-            progress(0)
+            progress(0, 0)
             throw rejectedUser
         }
         return outcome
@@ -186,11 +189,15 @@ struct SendRun: Sendable {
     private func note(
         _ answer: TransportResponse, _ batch: ArraySlice<SendEvent>, _ outcome: inout Outcome
     ) throws {
-        guard let body = JSONValue(parsing: answer.body) else {
+        // Rejected events of 400 have no other member.
+        guard let body = JSONValue(parsing: answer.body),
+            body["accepted"].count + body["duplicates"].count + Int64(body["rejected"].elements.count)
+                == batch.count
+        else {
             throw CommandError(.failed, "the answer of \(url.absoluteString) is not a gateway's")
         }
-        outcome.accepted += min(Int(body["accepted"].count), batch.count)
-        outcome.duplicates += min(Int(body["duplicates"].count), batch.count)
+        outcome.accepted += Int(body["accepted"].count)
+        outcome.duplicates += Int(body["duplicates"].count)
         for item in body["rejected"].elements {
             guard let index = item["index"].integer, (0..<Int64(batch.count)).contains(index) else {
                 continue

@@ -57,7 +57,7 @@ struct SendRunTests {
                 SendEvent(
                     line: index + 1, userID: users[index % users.count],
                     message: ["n": .integer(Int64(index))])
-            }, url: url, writeKey: "key", signingKey: key, token: nil, progress: { _ in },
+            }, url: url, writeKey: "key", signingKey: key, token: nil, progress: { _, _ in },
             say: { line in said.withLock { $0.append(line) } },
             pause: { seconds in
                 // Ends a run that would retry forever.
@@ -119,8 +119,8 @@ struct SendRunTests {
     }
 
     @Test func countsThatAServerMakesUpDoNotOverflow() async throws {
-        let (outcome, _, _) = try await run(150, [Self.stored(.max), Self.stored(.max)])
-        #expect(outcome.accepted == 150)
+        let error = await #expect(throws: CommandError.self) { try await run(150, [Self.stored(.max)]) }
+        #expect(error?.code == .failed)
     }
 
     @Test func aRejectedCredentialEndsIt() async throws {
@@ -151,12 +151,39 @@ struct SendRunTests {
         let url = try #require(URL(string: "http://gateway.example:8787"))
         var run = SendRun(
             events: [SendEvent(line: 1, userID: "user-1", message: [:])], url: url, writeKey: "key",
-            signingKey: nil, token: nil, progress: { count in done.withLock { $0.append(count) } },
+            signingKey: nil, token: nil, progress: { _, resumes in done.withLock { $0.append(resumes) } },
             say: { _ in }, pause: { _ in })
         run.transport = Script([Self.unauthorized])
         let error = await #expect(throws: CommandError.self) { try await run.run() }
         #expect(error?.code == .notAuthorized)
         #expect(done.withLock { $0.last } == 0)
+    }
+
+    /// Otherwise the next run would call events stored that were rejected.
+    @Test func anInterruptedRunResumesAtTheFirstRejectedEvent() async throws {
+        let done = Lock<[Int]>([])
+        let url = try #require(URL(string: "http://gateway.example:8787"))
+        var run = SendRun(
+            events: ["user-1", "user-2", "user-3", "user-4"].enumerated().map {
+                SendEvent(line: $0 + 1, userID: $1, message: [:])
+            }, url: url, writeKey: "key", signingKey: nil, token: "a.b.c",
+            progress: { _, resumes in done.withLock { $0.append(resumes) } }, say: { _ in }, pause: { _ in })
+        run.transport = Script([
+            Self.stored(1), Self.unauthorized, Self.stored(1), TransportResponse(status: 404, body: []),
+        ])
+        let error = await #expect(throws: CommandError.self) { try await run.run() }
+        #expect(error?.code == .failed)
+        #expect(done.withLock { $0 } == [1, 1, 1])
+    }
+
+    @Test func anAnswerThatDoesNotCountAllEventsIsNotOfAGateway() async throws {
+        for body in ["{}", #"{"accepted":1,"duplicates":0,"rejected":[]}"#] {
+            let script = Script([TransportResponse(status: 200, body: Array(body.utf8))])
+            let error = await #expect(throws: CommandError.self) {
+                try await run(2, script, pauses: Lock([]), said: Lock([]))
+            }
+            #expect(error?.code == .failed, "\(body)")
+        }
     }
 
     @Test func anUnknownWriteKeyEndsIt() async throws {
