@@ -30,7 +30,7 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
     }
 
     let pool: PostgreSQLPool
-    /// The arrivals of the running gateway.
+    /// Wakes requests that wait for events; nil outside of a running gateway.
     let arrivals: EventArrivals?
     let clock: Clock
 
@@ -135,7 +135,7 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
         let id = row.id
         return try write { connection in
             guard try reserve(partition, of: id, connection) else { return nil }
-            var attempt = try read(connection)
+            let attempt = try read(connection)
             let rows = ConsumerRows(connection)
             let now = try now(connection)
             let (time, last) = (
@@ -150,7 +150,8 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
                     """, id, .integer(Int64(partition)), .integer(held.from), .text(held.id),
                     .integer(held.last), .integer(held.reached), .integer(lease.deadlineMilliseconds), time,
                     last)
-                if connection.changes == 0 { attempt.lease = nil }
+                // Another worker has leased the partition.
+                if connection.changes == 0 { return nil }
             } else if attempt.range.looked > 0 {
                 // Advances the position, so that these events are not examined again.
                 let isMoved = try rows.move(

@@ -107,14 +107,13 @@ extension PostgreSQLEventLog {
         _ connection: PostgreSQLConnection
     ) throws -> EventRange {
         let head = try EventHorizon.head(connection)
-        // Must be read after the head, so that events deleted before it count as readable.
-        let floor = try EventFloor.read(of: query.appID, connection)
         var range = EventRange(reached: sequence)
         if sequence < head {
             range = try EventRows.scan(
                 query, .after(sequence, through: head), limit: limit, at: now, connection)
         }
-        range.gap = EventGap(after: sequence, floor: floor)
+        // Read after the events, so that events deleted while they are read are not missed without a report.
+        range.gap = EventGap(after: sequence, floor: try EventFloor.read(of: query.appID, connection))
         return range
     }
 }

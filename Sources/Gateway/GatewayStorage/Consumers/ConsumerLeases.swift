@@ -55,10 +55,12 @@ struct ConsumerLeases {
         slots[partition] = .free
     }
 
-    mutating func begin(_ lease: HeldLease, until deadline: Int64) {
-        guard case .reading = slots[lease.partition] else { return }
+    /// Begins a lease of a reserved partition. Returns false if the partition is not reserved.
+    mutating func begin(_ lease: HeldLease, until deadline: Int64) -> Bool {
+        guard case .reading = slots[lease.partition] else { return false }
         slots[lease.partition] = .leased(lease, until: deadline)
         acknowledged[lease.partition] = nil
+        return true
     }
 
     /// The deadline of a partition's lease; nil without one.

@@ -18,8 +18,8 @@ package struct ConsumerRows {
 
     package static let isIt = "app_id = ?1 AND kind = ?2 AND name = ?3"
 
-    /// The value of `missed_ms`. A gap stays noted until an event after it was accepted, and while the position
-    /// is before it, where retention notes it. `value` is the time for an open gap, else unused.
+    /// The SQL value of `missed_ms`. An open gap keeps its first time, or gets `value`. Otherwise the gap is
+    /// cleared once the position has passed all deleted events.
     private static func missed(
         _ gap: EventGap, _ value: String,
         at position: String = least
@@ -107,16 +107,21 @@ package struct ConsumerRows {
         // A random generation, so that a lease on a deleted consumer is not valid for a new consumer of the
         // same name.
         let hasGeneration = generation != "0"
-        try run(
+        var values =
+            Self.key(id) + [
+                .optionalText(filter.verdict?.word), .optionalText(filter.type), .optionalText(filter.name),
+                .optionalText(filter.userID), .optionalInteger(settings.holdDays.map { Int64($0) }),
+                .integer(milliseconds), .optionalText(filter.claim?.text),
+            ]
+        if hasGeneration { values.append(.integer(.random(in: 0...(.max >> 1)))) }
+        try connection.each(
             """
             INSERT INTO event_consumer (app_id, kind, name, verdict, type, event_name, user_id, hold_days,
                 created_ms, claim\(hasGeneration ? ", \(generation)" : ""))
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10\(hasGeneration ? ", \(Int64.random(in: 0...(.max >> 1)))" : ""))
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10\(hasGeneration ? ", ?11" : ""))
             ON CONFLICT DO NOTHING
-            """, id,
-            .optionalText(filter.verdict?.word), .optionalText(filter.type), .optionalText(filter.name),
-            .optionalText(filter.userID), .optionalInteger(settings.holdDays.map { Int64($0) }),
-            .integer(milliseconds), .optionalText(filter.claim?.text))
+            """, values
+        ) { _ in true }
         guard connection.changes > 0 else { return false }
         for partition in 0..<settings.partitions {
             try run(
@@ -132,13 +137,14 @@ package struct ConsumerRows {
     package func delete(_ id: EventConsumerID) throws -> Bool {
         // The consumer first, as in PostgreSQL's acknowledgements: another order could end in a deadlock.
         try run("DELETE FROM event_consumer WHERE \(Self.isIt)", id)
-        let isDeleted = connection.changes > 0
+        // Without a consumer, positions are those of one that is being created.
+        guard connection.changes > 0 else { return false }
         try run("DELETE FROM event_consumer_position WHERE \(Self.isIt)", id)
-        return isDeleted
+        return true
     }
 
     /// Sets all positions.
-    package func place(_ id: EventConsumerID, after sequence: Int64) throws {
+    package func setPositions(of id: EventConsumerID, to sequence: Int64) throws {
         try run("UPDATE event_consumer_position SET seq = ?4 WHERE \(Self.isIt)", id, .integer(sequence))
     }
 
@@ -159,8 +165,8 @@ package struct ConsumerRows {
         return connection.changes > 0
     }
 
-    /// Records a gap before the position, which the next leased event reports. Without a gap, closes one that
-    /// the position is not before. `isAccepted` records that a client has acknowledged events.
+    /// Records an open gap; otherwise clears it once all deleted events are passed. `isAccepted` also stores
+    /// the time of the acknowledgement.
     package func note(
         _ gap: EventGap, of id: EventConsumerID, atMilliseconds now: Int64, isAccepted: Bool = false
     ) throws {
@@ -227,7 +233,7 @@ package struct ConsumerRows {
             .optionalInteger(progress.deliveredMilliseconds), .optionalInteger(progress.failedMilliseconds),
             .optionalText(progress.failure?.code), .optionalText(progress.failure?.reason),
             .integer(progress.gap.isOpen ? now : progress.committed))
-        try place(id, after: progress.committed)
+        try setPositions(of: id, to: progress.committed)
     }
 
     package func setHold(_ days: Int?, of id: EventConsumerID) throws {

@@ -141,27 +141,49 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
         _ read: @escaping @Sendable (SQLiteConnection) throws -> LeaseAttempt
     ) throws(ConsumerFailure) -> LeaseAttempt? {
         let id = row.id
-        let isReserved = leases.withLock { leases in
-            // A seek, also by another process, ends all leases. So does recreating the consumer.
-            var table =
-                leases[id].flatMap { $0.isValid(for: row) ? $0 : nil }
-                ?? ConsumerLeases(partitions: row.positions.count, generation: row.generation)
-            defer { leases[id] = table }
-            return table.reserve(partition, at: time())
+        guard try reserve(partition, of: row) else { return nil }
+        func abandon() {
+            leases.withLock { if $0[id]?.generation == row.generation { $0[id]?.abandon(partition) } }
         }
-        guard isReserved else { return nil }
         do throws(ConsumerFailure) {
             let attempt = try self.read(read)
             if let lease = attempt.lease, let held = attempt.held {
-                leases.withLock { $0[id]?.begin(held, until: lease.deadlineMilliseconds) }
+                let hasBegun = leases.withLock {
+                    $0[id]?.generation == attempt.generation
+                        && $0[id]?.begin(held, until: lease.deadlineMilliseconds) == true
+                }
+                // The consumer was moved or created again meanwhile.
+                guard hasBegun else { return nil }
                 return attempt
             }
             try pass(attempt, partition, of: id)
-            leases.withLock { $0[id]?.abandon(partition) }
+            abandon()
             return attempt
         } catch {
-            leases.withLock { $0[id]?.abandon(partition) }
+            abandon()
             throw error
+        }
+    }
+
+    /// Reserves a partition in the leases of the row's generation. A seek, also by another process, begins a
+    /// new generation, and so does recreating the consumer: that ends all leases. Returns false if the row is
+    /// of an earlier generation than the stored one, or if the partition is not free.
+    private func reserve(_ partition: Int, of row: ConsumerRows.Row) throws(ConsumerFailure) -> Bool {
+        let outdated = leases.withLock { $0[row.id].flatMap { $0.isValid(for: row) ? nil : $0.generation } }
+        if outdated != nil {
+            let stored = try read { try ConsumerRows($0).row(row.id, generation: Self.generation) }
+            guard let stored, stored.generation == row.generation else { return false }
+        }
+        return leases.withLock { leases in
+            var table =
+                leases[row.id] ?? ConsumerLeases(partitions: row.positions.count, generation: row.generation)
+            if !table.isValid(for: row) {
+                // Only the table that was compared with the stored row is replaced.
+                guard table.generation == outdated else { return false }
+                table = ConsumerLeases(partitions: row.positions.count, generation: row.generation)
+            }
+            defer { leases[row.id] = table }
+            return table.reserve(partition, at: time())
         }
     }
 

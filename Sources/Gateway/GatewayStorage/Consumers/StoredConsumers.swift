@@ -85,7 +85,7 @@ package struct StoredConsumers<Engine: ConsumerEngine>: EventConsumers {
             // Locks the consumer, and only then its positions.
             guard try rows.isThere(id) else { throw EventConsumerRules.notFound(id) }
             try engine.endLeases(of: id, connection)
-            try rows.place(id, after: sequence)
+            try rows.setPositions(of: id, to: sequence)
             try rows.note(.none, of: id, atMilliseconds: 0)
         }
         engine.leasesEnded(of: id)

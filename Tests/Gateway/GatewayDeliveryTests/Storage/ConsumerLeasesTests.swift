@@ -19,7 +19,7 @@ struct ConsumerLeasesTests {
     private func leased(_ id: String) -> ConsumerLeases {
         var leases = ConsumerLeases(partitions: 1, generation: 1)
         check(leases.reserve(0, at: 0))
-        leases.begin(lease(id), until: 100)
+        check(leases.begin(lease(id), until: 100))
         return leases
     }
 
@@ -29,7 +29,7 @@ struct ConsumerLeasesTests {
         #expect(leases.deadline(of: 0, at: 50) == 100)
         check(leases.reserve(0, at: 100))
         check(!leases.reserve(0, at: 100), "one who reads has it too")
-        leases.begin(lease("b"), until: 200)
+        check(leases.begin(lease("b"), until: 200))
         #expect(leases.find("a") == .expired)
         #expect(leases.find("b") == .lease(lease("b")))
     }
@@ -38,7 +38,7 @@ struct ConsumerLeasesTests {
         let (year, most): (Int64, Int64) = (31_536_000_000, 600_000)
         var leases = ConsumerLeases(partitions: 1, generation: 1)
         check(leases.reserve(0, at: year))
-        leases.begin(lease("a"), until: year + most)
+        check(leases.begin(lease("a"), until: year + most))
         check(!leases.reserve(0, at: year - 30_000), "it was only put right")
         #expect(leases.deadline(of: 0, at: 0) == nil)
         check(leases.reserve(0, at: 0))
@@ -61,7 +61,7 @@ struct ConsumerLeasesTests {
         leases.finish(lease("a"), at: 7)
         #expect(leases.find("a") == .acknowledged(7))
         check(leases.reserve(0, at: 0))
-        leases.begin(lease("b"), until: 100)
+        check(leases.begin(lease("b"), until: 100))
         #expect(leases.find("a") == .expired)
     }
 

@@ -11,16 +11,7 @@ import Testing
     .onSQLite("its own consumers; both pass the same conformance checks"), .ownThreads,
     .timeLimit(.minutes(5)))
 struct SQLiteEventConsumersTests {
-    @Test func anAcknowledgementThatIsOnItsWayMayBeSentAgain() throws {
-        let folder = FileManager.default.temporaryDirectory.path + "/consumers-\(UUID().uuidString)"
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let storage = try SQLiteStorage(dataDirectory: folder)
-        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
-        defer { store.close() }
-        let consumers = try #require(
-            storage.openConsumers(with: store, now: { 0 }) as? StoredConsumers<SQLiteConsumerEngine>)
-        let id = EventConsumerID(appID: "shop", name: "billing")
-        _ = try consumers.create(id, EventConsumerSettings(), from: .start)
+    private func append(to store: any EventStore) {
         let body = Array("{}".utf8)
         let stored = DispatchSemaphore(value: 0)
         store.append(
@@ -33,6 +24,19 @@ struct SQLiteEventConsumersTests {
                 ])
         ) { _ in stored.signal() }
         stored.wait()
+    }
+
+    @Test func anAcknowledgementThatIsOnItsWayMayBeSentAgain() throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/consumers-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let storage = try SQLiteStorage(dataDirectory: folder)
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { store.close() }
+        let consumers = try #require(
+            storage.openConsumers(with: store, now: { 0 }) as? StoredConsumers<SQLiteConsumerEngine>)
+        let id = EventConsumerID(appID: "shop", name: "billing")
+        _ = try consumers.create(id, EventConsumerSettings(), from: .start)
+        append(to: store)
         guard case .leased(let lease) = try consumers.lease(id, limit: 9, seconds: 60),
             case .lease(let held)? = consumers.engine.leases.withLock({ $0[id]?.find(lease.id) })
         else {
@@ -48,6 +52,56 @@ struct SQLiteEventConsumersTests {
         }
         consumers.engine.leases.withLock { $0[id]?.finish(held, at: held.reached) }
         #expect(try consumers.acknowledge(lease.id, of: id, through: nil) == held.reached)
+    }
+
+    /// A poll examines one partition after the other. A seek meanwhile begins a new generation of leases.
+    @Test func aPollFromBeforeASeekEndsNoLeaseAfterIt() throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/consumers-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let storage = try SQLiteStorage(dataDirectory: folder)
+        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { store.close() }
+        let consumers = try #require(
+            storage.openConsumers(with: store, now: { 0 }) as? StoredConsumers<SQLiteConsumerEngine>)
+        let id = EventConsumerID(appID: "shop", name: "billing")
+        _ = try consumers.create(id, EventConsumerSettings(), from: .start)
+        append(to: store)
+        let engine = consumers.engine
+        func row() throws -> ConsumerRows.Row {
+            try #require(
+                try engine.read { try ConsumerRows($0).row(id, generation: SQLiteConsumerEngine.generation) })
+        }
+        func lease(_ row: ConsumerRows.Row, while reading: @escaping @Sendable () throws -> Void = {}) throws
+            -> LeaseAttempt?
+        {
+            try engine.lease(0, of: row) { connection in
+                let range = try engine.follow(EventQuery(appID: id.appID), after: 0, limit: 9, connection)
+                try reading()
+                var attempt = LeaseAttempt(from: 0, generation: row.generation, range: range)
+                attempt.lease = EventLease(
+                    id: "lease-\(row.generation)", partition: 0, deadlineMilliseconds: 60_000,
+                    events: range.events, reached: range.reached, gap: .none)
+                return attempt
+            }
+        }
+        let before = try row()
+        // The seek comes while the poll reads: its lease is of the former generation.
+        let late = try lease(before) {
+            _ = try consumers.seek(id, to: .start)
+            // Another worker already reads for the new generation.
+            var leases = ConsumerLeases(partitions: 1, generation: before.generation + 1)
+            _ = leases.reserve(0, at: 0)
+            engine.leases.withLock { $0[id] = leases }
+        }
+        #expect(late == nil)
+        engine.leases.withLock { $0[id]?.abandon(0) }
+        let after = try row()
+        #expect(after.generation != before.generation)
+        _ = try #require(try lease(after))
+        let stale = try lease(before)
+        #expect(stale == nil)
+        let isLeased = engine.leases.withLock { $0[id]?.deadline(of: 0, at: 0) } == 60_000
+        #expect(isLeased)
     }
 
     @Test func aMissingConsumerIsNotChanged() throws {
