@@ -156,7 +156,9 @@ def unsaved(visitor):
     """Unsaved input asks before it is lost: by a link, by Back, and by Refresh."""
     page = visitor.page
     visitor.open("apps/shop/events")
-    page.evaluate("location.hash = '#/apps/shop/settings'")
+    # Waits, because the screen of events has a field of this name too.
+    with visitor.renewed():
+        page.evaluate("location.hash = '#/apps/shop/settings'")
     name = page.get_by_label("Name", exact=True)
     name.fill("unsaved")
     events = page.get_by_role("navigation").get_by_role("link", name="Events")
