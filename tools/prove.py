@@ -5,7 +5,7 @@ own pace, so a seed does not repeat the moments at which the decisions take effe
 A change of the tested sources begins a new state; a change of a patch repeats its controls. A control builds a copy of the sources with a
 patch of Torture/Faults in .build/prove/fault. It is good when the row fails for the reason that the patch names.
 
-Exit status: 0 all rows had all their rounds and are good, and each control failed; 1 something is bad; 2 nothing could be tried; 3 the
+Exit status: 0 each row that was asked for had its rounds and is good, and its control failed; 1 something is bad; 2 there are uncommitted changes; 3 the
 rest is still to be done.
 """
 
@@ -145,7 +145,7 @@ class Fault:
             more = TORTURE if product == "CountersignTorture" else []
             build = ["nice", "swift", "build", "--disable-build-manifest-caching", *more, "--product", product]
             if os.geteuid() == 0 and sys.platform == "linux":
-                # In the place of the sources, because what was built has absolute paths.
+                # Mounted over the sources, because build products contain absolute paths.
                 build = ["unshare", "-m", "sh", "-c", 'mount --bind "$1" "$2" && cd "$2" && shift 2 && "$@"', "sh", TREE, ROOT, *build]
             if subprocess.run(build, cwd=TREE, stdout=log, stderr=log).returncode:
                 MARK.write_text(self.path.stem + " ")  # Patched, and not built.
@@ -154,9 +154,9 @@ class Fault:
 
 
 class Proof:
-    def __init__(self):
+    def __init__(self, keeps=False):
         self.state = json.loads(STATE.read_text()) if STATE.exists() else {}
-        if not self.state or git("diff", "--quiet", self.state["commit"], "--", *TESTED).returncode:
+        if not keeps and (not self.state or git("diff", "--quiet", self.state["commit"], "--", *TESTED).returncode):
             shutil.rmtree(FOLDER, ignore_errors=True)
             self.state = {"commit": git("rev-parse", "HEAD").stdout.strip(), "rows": {}}
         (FOLDER / "logs").mkdir(parents=True, exist_ok=True)
@@ -241,17 +241,17 @@ class Proof:
         name = min(due, key=lambda name: self.done(name) / target(name), default=None)
         return (self.try_row, name, target(name)) if name else None
 
-    def table(self):
+    def table(self, names, target):
         print(f"\nprove: commit {self.state['commit'][:12]}\n{'row':16} {'rounds':>13}  {'verdict':9} {'controls':17} {'seconds':>7}  last seed")
         status = 0
-        for name, row in ROWS.items():
-            runs, bad, controls = self.row(name)["runs"], self.bad(name), self.controls(name)
+        for name in names:
+            row, runs, bad, controls = self.row(name)["runs"], self.bad(name), self.controls(name)
             verdict = bad[0]["verdict"] if bad else "good" if runs else "not run"
             last = (bad or runs or [{"seed": "-"}])[-1]["seed"]
             print(f"{name:16} {self.done(name):>6}/{row.rounds:<6}  {verdict:9} {', '.join(controls):17} {sum(run['seconds'] for run in runs):>7}  {last}")
             if {verdict, *controls} - {"good", "red", "skipped", "not run"}:
                 status = 1
-            elif self.done(name) < row.rounds or {verdict, *controls} != {"good", "red"}:
+            elif self.done(name) < target(name) or {verdict, *controls} != {"good", "red"}:
                 status = status or 3
         return status
 
@@ -268,15 +268,19 @@ def main(arguments):
     names = [name for name, row in ROWS.items() if not options.names or {name, row.group} & set(options.names)]
     if unknown := set(options.names) - set(ROWS) - {row.group for row in ROWS.values()}:
         parser.error(f"there is no row {unknown.pop()}")
-    proof, end = Proof(), time.monotonic() + options.minutes * 60
+    if options.seed is None and git("status", "--porcelain", "--", *TESTED).stdout:
+        print("prove: commit your changes first, because results belong to a commit", file=sys.stderr)
+        return 2
+    proof, end = Proof(keeps=options.seed is not None), time.monotonic() + options.minutes * 60
     if options.seed is not None:
         result, log = proof.run(names[0], options.rounds or ROWS[names[0]].slice, options.seed)
         print(log.read_text(), end="")
         return 0 if result["verdict"] == "good" else 1
-    if git("status", "--porcelain", "--", *TESTED).stdout:
-        print("prove: there are changes that are in no commit, so results would be of none", file=sys.stderr)
-        return 2
-    while time.monotonic() < end and (step := proof.next(names, lambda name: min(ROWS[name].rounds, options.rounds or ROWS[name].rounds))):
+
+    def target(name):
+        return min(ROWS[name].rounds, options.rounds or ROWS[name].rounds)
+
+    while time.monotonic() < end and (step := proof.next(names, target)):
         step[0](*step[1:])
         proof.save()
-    return proof.table()
+    return proof.table(names, target)
