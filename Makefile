@@ -71,7 +71,7 @@ lint: ## Check the style, the words, the size, and that no folders refer to each
 	scripts/budget.py
 	scripts/concurrency.py
 	scripts/words.py
-	@for fault in Torture/Faults/*.patch; do patch -p1 -s --dry-run -i $$fault || { echo "$$fault: make the patch anew."; exit 1; }; done
+	@for fault in Torture/Faults/*.patch; do patch -p1 -s --dry-run -i $$fault || { echo "$$fault: the patch does not apply any more; recreate it."; exit 1; }; done
 	@! grep -rnE 'Lock<\(*(@|\([A-Za-z, ]*\) *(throws *)?->)' Sources || { echo "A closure in a Lock belongs in a struct: see Lock.swift."; exit 1; }
 	@! grep -rn 'NSCondition()' Sources || { echo "NSCondition waits by the time of day, which may be set back: use Condition of GatewayModel."; exit 1; }
 	@! grep -rnE '^[^/]*(`countersign [a-z]|"[^"]* --[a-z])' Sources --include='*.swift' --exclude-dir='CLI' || { echo "A library knows no command line: say what to do, and let CountersignCLI add the command."; exit 1; }

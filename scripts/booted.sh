@@ -7,7 +7,7 @@ root="$2"
 
 if [ "$1" = make ]; then
     command -v debootstrap >/dev/null 2>&1 || apt-get install -y -qq --no-install-recommends debootstrap >/dev/null
-    # Later runs reuse it.
+    # The root without the package, reused by later runs.
     base="$(dirname "$0")/../.build/release-roots/systemd"
     if [ ! -e "$base/complete" ]; then
         rm -rf "$base"

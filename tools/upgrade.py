@@ -28,7 +28,7 @@ from .torture.trial import STORED
 from .webhooks import Deliveries, create, in_order
 
 EVENTS, READ = 4_000, 1_500
-# Of a rehearsal. The users have signed tokens and sessions.
+# Number of events and users in an upgrade under load.
 MANY, USERS = 100_000, [f"user-{number}" for number in range(12)]
 
 

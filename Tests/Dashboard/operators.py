@@ -535,17 +535,17 @@ def recommended(visitor, gateway):
     expect(filled).to_have_text(["Look at the failures"])
     assert json.loads(gateway.run("enforcement", "show", "shop", "--json"))["state"] == "optional"
     # Requests from before tokens were verified do not predict the effect of Required.
-    key = gateway.run("app", "create", "unjudged").strip()
+    key = gateway.run("app", "create", "unverified").strip()
     # The gateway hears of a new app within a second.
     while gateway.send("ada", key=key) != 200:
         time.sleep(0.1)
-    gateway.run("enforcement", "set", "unjudged", "optional")
-    while json.loads(gateway.run("enforcement", "preview", "unjudged", "--json"))["not_judged"] == 0:
+    gateway.run("enforcement", "set", "unverified", "optional")
+    while json.loads(gateway.run("enforcement", "preview", "unverified", "--json"))["not_judged"] == 0:
         time.sleep(0.2)
-    visitor.open("apps/unjudged/enforcement")
+    visitor.open("apps/unverified/enforcement")
     expect(page.get_by_text("came while enforcement was disabled")).to_be_visible()
     expect(page.get_by_text("there is not enough data yet")).to_be_visible()
     expect(page.get_by_text("so there is nothing to predict from")).to_be_visible()
     expect(filled).to_have_count(0)
-    gateway.run("app", "delete", "unjudged", "--confirm", "unjudged")
+    gateway.run("app", "delete", "unverified", "--confirm", "unverified")
     say("the filled button is the next step of the roll-out")

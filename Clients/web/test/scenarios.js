@@ -71,7 +71,7 @@ class Server {
   constructor(clock) {
     this.clock = clock;
     this.overrun = new Promise((_, reject) => {
-      this.refuse = () => reject(new Error('requests without end'));
+      this.reject = () => reject(new Error('requests without end'));
     });
     // Not awaited.
     this.overrun.catch(() => {});

@@ -247,7 +247,7 @@ struct CommandParser {
             }
         }
         if let extra = rest.first {
-            // The flags that other commands take as a word.
+            // Other commands take the name or the app as an argument.
             let flag = command.flags.map(\.name).first { ["name", "app"].contains($0) }
             throw CommandError(
                 .usage, "`\(command.name)` does not know what to do with '\(extra)'",

@@ -38,7 +38,7 @@ enum CompleteCommand {
         }
     }
 
-    /// The values of a list's member, from where the line's flags name.
+    /// Returns the values of a list's member, read from the server or data directory that the flags name.
     private static func items(
         _ path: [String], _ member: String, _ completion: Completion, _ io: CommandIO
     ) async throws -> [(String, String)] {

@@ -53,7 +53,7 @@ enum ProfileCommand {
         try invocation.printTable(
             ["place": .string(admin.location), "user": user],
             [
-                "place": "place", "name": Column { $0["user"]["name"].shown },
+                "location": "place", "name": Column { $0["user"]["name"].shown },
                 "role": Column { $0["user"]["role"].shown },
             ])
     }

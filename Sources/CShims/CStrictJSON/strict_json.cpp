@@ -68,7 +68,7 @@ bool has_duplicates(std::vector<std::string_view> &names) {
     return false;
 }
 
-strict_json_status judge_names(
+strict_json_status check_names(
     const strict_json_tape &tape, size_t maximum_bytes, std::vector<std::string_view> &names) {
     size_t end = size_t(payload_of(tape.words[0]));
     for (size_t at = 1; at + 1 < end;) {
@@ -215,7 +215,7 @@ strict_json_status parse(strict_json_parser *parser, const uint8_t *bytes, size_
     tape->words = parser->parser.doc.tape.get();
     tape->digits = widened ? reinterpret_cast<const uint8_t *>(parser->widened.data()) : nullptr;
     tape->strings = parser->parser.doc.string_buf.get();
-    return judge_names(*tape, parser->maximum_name_bytes, parser->names);
+    return check_names(*tape, parser->maximum_name_bytes, parser->names);
 }
 
 }  // namespace

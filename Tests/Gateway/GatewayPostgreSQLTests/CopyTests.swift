@@ -153,14 +153,14 @@ extension PostgreSQLTests {
             var lines: [Line] = []
             var reached: Int64 = 0
             while true {
-                let stretch = try log.follow(EventQuery(appID: app), after: reached, limit: 100)
-                lines += stretch.events.map {
+                let range = try log.follow(EventQuery(appID: app), after: reached, limit: 100)
+                lines += range.events.map {
                     Line(
                         sequence: $0.sequence, id: $0.messageID, user: $0.userID,
                         position: positions.text(after: $0.sequence, in: app), proof: $0.proof)
                 }
-                reached = stretch.reached
-                if !stretch.hasMore { return lines }
+                reached = range.reached
+                if !range.hasMore { return lines }
             }
         }
 

@@ -23,8 +23,8 @@ extension PostgreSQLTests {
                         EventInsert.rows(of: batches), of: batches, lane: 99)
                     try slow.each(EventInsert.sql(base: base), parameters) { _ in true }
                     #expect(try store.store(.of(["second"])).get().accepted == 1)
-                    let stretch = try database.log.follow(EventQuery(appID: "shop"), after: 0, limit: 9)
-                    #expect(stretch.events.isEmpty)
+                    let range = try database.log.follow(EventQuery(appID: "shop"), after: 0, limit: 9)
+                    #expect(range.events.isEmpty)
                 }
                 #expect(try database.log.ids() == ["first", "second"])
             }
@@ -46,8 +46,8 @@ extension PostgreSQLTests {
                 }
                 isOpen.wait()
                 #expect(try store.store(.of(["m-1"])).get().accepted == 1)
-                let stretch = try database.log.follow(EventQuery(appID: "shop"), after: 0, limit: 9)
-                #expect(stretch.events.isEmpty)
+                let range = try database.log.follow(EventQuery(appID: "shop"), after: 0, limit: 9)
+                #expect(range.events.isEmpty)
                 end.signal()
                 var export = EventQuery(appID: "shop")
                 export.isExport = true
@@ -68,11 +68,11 @@ extension PostgreSQLTests {
                     var reached: Int64 = 0
                     while true {
                         let wasDone = isDone.withLock { $0 }
-                        let stretch = try database.log.follow(
+                        let range = try database.log.follow(
                             EventQuery(appID: "shop"), after: reached, limit: 50)
-                        ids += stretch.events.map(\.messageID)
-                        reached = stretch.reached
-                        if wasDone, !stretch.hasMore { return ids }
+                        ids += range.events.map(\.messageID)
+                        reached = range.reached
+                        if wasDone, !range.hasMore { return ids }
                     }
                 }()
                 let acknowledged = await withTaskGroup(of: [String].self) { group in

@@ -74,10 +74,10 @@ extension PostgreSQLEventLog {
         var events: [StoredEvent] = []
         var reached: Int64 = 0
         while true {
-            let stretch = try follow(EventQuery(appID: app), after: reached, limit: 100)
-            events += stretch.events
-            reached = stretch.reached
-            if !stretch.hasMore { return events }
+            let range = try follow(EventQuery(appID: app), after: reached, limit: 100)
+            events += range.events
+            reached = range.reached
+            if !range.hasMore { return events }
         }
     }
 

@@ -54,7 +54,7 @@ extension PostgreSQLTests {
                 ?? 0
         }
 
-        @Test func aChangeIsSettledOnceEachMemberHasReadIt() throws {
+        @Test func aChangeCompletesOnceEachMemberHasReadIt() throws {
             try TestDatabase.use { database in
                 let benches = try (1...3).map { try Bench(database, "g\($0)") }
                 defer { for bench in benches { bench.member.stop() } }

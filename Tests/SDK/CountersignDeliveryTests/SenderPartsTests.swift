@@ -81,7 +81,7 @@ struct SenderPartsTests {
         #expect(backlog.state == .empty)
     }
 
-    @Test func aSettlementThatFailedWaitsLongerEachTimeAndNotAfterAWipe() {
+    @Test func aFailedOutcomeIsRetriedWithGrowingPausesUntilAWipe() {
         let outcome = DeliveryOutcome(delivered: [event(1)])
         var pendingOutcomes = PendingOutcomes()
         pendingOutcomes.apply(outcome)

@@ -167,7 +167,7 @@ struct SenderTests {
         #expect(sender.next(now: 2) != .apply(DeliveryOutcome(delivered: [event])))
     }
 
-    @Test func aWipeEndsTheWaitOfASettlementThatFailed() {
+    @Test func aWipeEndsTheRetryOfAnOutcome() {
         var sender = Sender(settings: Sender.Settings())
         deliver(QueuedEvent(sequence: 1, messageID: "m", userID: nil, body: []), by: &sender)
         sender.applyFailed(.init("queue", "disk full"), now: 0, fraction: 1)

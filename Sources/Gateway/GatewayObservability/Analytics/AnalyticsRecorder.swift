@@ -24,8 +24,8 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         /// Used only for apps whose enforcement may return automatically.
         var knownTokens = KnownTokens()
         /// Selects the clients counted by name, among accepted requests and among all others. The rest is
-        /// counted together. Requests without a valid token can invent names, so they cannot take the places
-        /// of clients with one.
+        /// counted together. Requests without a valid token can invent names, so they are counted apart and
+        /// cannot displace clients with a valid token.
         var accepted = FrequentClients()
         var others = FrequentClients()
         /// The users of an hour who are not in `gathered` yet.

@@ -268,7 +268,6 @@ public final class Tests {
         return levels;
     }
 
-    /** Values of any class are recorded without an exception (docs/reference/event-format.md). */
     /** A list whose elements cannot be read. Kotlin's code throws any of these, without declaring it. */
     static List<Object> thrower(Throwable failure) {
         return new java.util.AbstractList<Object>() {
@@ -290,6 +289,7 @@ public final class Tests {
         throw (Failure) failure;
     }
 
+    /** Values of any class are recorded without an exception (docs/reference/event-format.md). */
     static void values() throws Exception {
         Instant instant = Instant.parse("2025-06-15T15:06:40.007999Z");
         Calendar calendar = Calendar.getInstance(TimeZone.getTimeZone("Asia/Kolkata"));

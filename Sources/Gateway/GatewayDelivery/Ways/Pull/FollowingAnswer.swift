@@ -14,28 +14,28 @@ enum FollowingAnswer {
 
     /// Events as one object or as JSON lines, with the next position.
     static func events(
-        _ stretch: EventRange, _ positions: EventPositions, for call: FollowingCall
+        _ range: EventRange, _ positions: EventPositions, for call: FollowingCall
     ) -> HTTPResponse {
-        let next = positions.text(after: stretch.reached, in: call.appID)
-        let isAfterGap = stretch.gap.isOpen
+        let next = positions.text(after: range.reached, in: call.appID)
+        let isAfterGap = range.gap.isOpen
         if call.takesLines {
             var body: [UInt8] = []
-            reserve(stretch.events, in: &body)
+            reserve(range.events, in: &body)
             let positions = positions.of(call.appID)
-            for event in stretch.events {
+            for event in range.events {
                 event.write(to: &body, position: positions.text(after: event.sequence), asLine: true)
                 body.append(UInt8(ascii: "\n"))
             }
             let headers: [(name: String, value: String)] = [
                 ("Content-Type", lines), ("X-Countersign-Next", next),
-                ("X-Countersign-Has-More", String(stretch.hasMore)),
+                ("X-Countersign-Has-More", String(range.hasMore)),
                 ("X-Countersign-Events-Missed", String(isAfterGap)),
             ]
             return finished(HTTPResponse(status: 200, headers: headers, body: body), call)
         }
         var body = Array("{".utf8)
-        write(stretch.events, positions, call, to: &body)
-        body += #","events_missed":\#(isAfterGap),"has_more":\#(stretch.hasMore),"next":"\#(next)"}"#.utf8
+        write(range.events, positions, call, to: &body)
+        body += #","events_missed":\#(isAfterGap),"has_more":\#(range.hasMore),"next":"\#(next)"}"#.utf8
         return finished(.json(200, body), call)
     }
 

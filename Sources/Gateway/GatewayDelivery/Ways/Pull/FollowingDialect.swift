@@ -203,14 +203,14 @@ package struct FollowingDialect: Dialect {
             let from =
                 try reached.withLock { $0 }
                 ?? after.map { try positions.sequence(of: $0, in: call.appID) } ?? 0
-            var stretch = try log.follow(query, after: from, limit: limit)
+            var range = try log.follow(query, after: from, limit: limit)
             // A reader without a position starts with the oldest event, which misses nothing. A reader at
             // position 0 has read an empty log before, so it can miss events.
-            if after == nil { stretch.gap = .none }
-            reached.withLock { $0 = stretch.reached }
-            let answer = FollowingAnswer.events(stretch, try log.positions(), for: call)
+            if after == nil { range.gap = .none }
+            reached.withLock { $0 = range.reached }
+            let answer = FollowingAnswer.events(range, try log.positions(), for: call)
             // Missed events are reported only once.
-            let isNew = !stretch.events.isEmpty || stretch.hasMore || stretch.gap.isOpen
+            let isNew = !range.events.isEmpty || range.hasMore || range.gap.isOpen
             return isNew ? .answer(answer) : .nothing(answer, againAfter: nil)
         }
     }
