@@ -10,8 +10,24 @@ import Testing
 @Suite(
     .onSQLite("its own consumers; both pass the same conformance checks"), .ownThreads,
     .timeLimit(.minutes(5)))
-struct SQLiteEventConsumersTests {
-    private func append(to store: any EventStore) {
+final class SQLiteEventConsumersTests {
+    private let folder = FileManager.default.temporaryDirectory.path + "/consumers-\(UUID().uuidString)"
+    private let store: any EventStore
+    private let consumers: StoredConsumers<SQLiteConsumerEngine>
+
+    init() throws {
+        let storage = try SQLiteStorage(dataDirectory: folder)
+        store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        consumers = try #require(
+            storage.openConsumers(with: store, now: { 0 }) as? StoredConsumers<SQLiteConsumerEngine>)
+    }
+
+    deinit {
+        store.close()
+        try? FileManager.default.removeItem(atPath: folder)
+    }
+
+    private func append() {
         let body = Array("{}".utf8)
         let stored = DispatchSemaphore(value: 0)
         store.append(
@@ -27,16 +43,9 @@ struct SQLiteEventConsumersTests {
     }
 
     @Test func anAcknowledgementThatIsOnItsWayMayBeSentAgain() throws {
-        let folder = FileManager.default.temporaryDirectory.path + "/consumers-\(UUID().uuidString)"
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let storage = try SQLiteStorage(dataDirectory: folder)
-        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
-        defer { store.close() }
-        let consumers = try #require(
-            storage.openConsumers(with: store, now: { 0 }) as? StoredConsumers<SQLiteConsumerEngine>)
         let id = EventConsumerID(appID: "shop", name: "billing")
         _ = try consumers.create(id, EventConsumerSettings(), from: .start)
-        append(to: store)
+        append()
         guard case .leased(let lease) = try consumers.lease(id, limit: 9, seconds: 60),
             case .lease(let held)? = consumers.engine.leases.withLock({ $0[id]?.find(lease.id) })
         else {
@@ -56,16 +65,9 @@ struct SQLiteEventConsumersTests {
 
     /// A poll examines one partition after the other. A seek meanwhile begins a new generation of leases.
     @Test func aPollFromBeforeASeekEndsNoLeaseAfterIt() throws {
-        let folder = FileManager.default.temporaryDirectory.path + "/consumers-\(UUID().uuidString)"
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let storage = try SQLiteStorage(dataDirectory: folder)
-        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
-        defer { store.close() }
-        let consumers = try #require(
-            storage.openConsumers(with: store, now: { 0 }) as? StoredConsumers<SQLiteConsumerEngine>)
         let id = EventConsumerID(appID: "shop", name: "billing")
         _ = try consumers.create(id, EventConsumerSettings(), from: .start)
-        append(to: store)
+        append()
         let engine = consumers.engine
         func row() throws -> ConsumerRows.Row {
             try #require(
@@ -86,7 +88,7 @@ struct SQLiteEventConsumersTests {
         }
         let before = try row()
         // The seek comes while the poll reads: its lease is of the former generation.
-        let late = try lease(before) {
+        let late = try lease(before) { [consumers] in
             _ = try consumers.seek(id, to: .start)
             // Another worker already reads for the new generation.
             var leases = ConsumerLeases(partitions: 1, generation: before.generation + 1)
@@ -105,16 +107,12 @@ struct SQLiteEventConsumersTests {
     }
 
     @Test func aMissingConsumerIsNotChanged() throws {
-        let folder = FileManager.default.temporaryDirectory.path + "/consumers-\(UUID().uuidString)"
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let storage = try SQLiteStorage(dataDirectory: folder)
-        let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
-        defer { store.close() }
-        let consumers = storage.openConsumers(with: store, now: { 0 })
         let id = EventConsumerID(appID: "shop", name: "billing")
         let ways: [() throws -> Void] = [
-            { _ = try consumers.seek(id, to: .start) }, { try consumers.delete(id) },
-            { _ = try consumers.find(id) }, { _ = try consumers.lease(id, limit: 1, seconds: 60) },
+            { [consumers] in _ = try consumers.seek(id, to: .start) },
+            { [consumers] in try consumers.delete(id) },
+            { [consumers] in _ = try consumers.find(id) },
+            { [consumers] in _ = try consumers.lease(id, limit: 1, seconds: 60) },
         ]
         for way in ways {
             #expect(#expect(throws: ConsumerFailure.self) { try way() }?.code == .notFound)
