@@ -235,6 +235,7 @@ def kill(client, bench, rounds, name, mode):
             told.add(f"kill {number} {line.strip()}")
             wanted -= 1
             if wanted == 0:
+                # A random moment between two events of the process.
                 time.sleep(random.random() / 100)
                 process.send_signal(signal.SIGKILL)
                 break

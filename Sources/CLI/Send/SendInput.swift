@@ -86,7 +86,8 @@ struct SendInput: Sendable {
         }
     }
 
-    /// Two columns for one value would make one of them disappear. Columns without a name have no values.
+    /// The problem of a header with two columns for the same value, because only the last would be sent. Columns
+    /// without a name have no values.
     private static func repeatedColumn(_ header: CSVReader.Row) -> Replay.Problem? {
         var columns = BytewiseDictionary<String>()
         for column in header.fields where !column.isEmpty {

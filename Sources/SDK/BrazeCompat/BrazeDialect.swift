@@ -43,7 +43,7 @@ struct BrazeDialect: EventDialect {
         return JSONValue.object(object).bytes
     }
 
-    /// The possible first bytes of an event's JSON, whose members are sorted by name. Events of earlier
+    /// The possible first bytes of an event's JSON. Its members are sorted by name. Events of earlier
     /// versions have no `context`. User attributes start with other members.
     private static let eventHeads = [Array(#"{"context":"#.utf8), Array(#"{"data":"#.utf8)]
 

@@ -9,9 +9,9 @@ public struct ClaimsPolicy: Sendable {
     /// The maximum lifetime from `iat` to `exp` in seconds; nil for no limit. For a token without `iat`, the
     /// remaining lifetime counts. A lifetime above 24 hours always causes a warning.
     public var maximumLifetime: Double?
-    /// The accepted audiences; empty does not check `aud`. If `aud` is present, it must contain one of these.
+    /// The accepted audiences; empty does not check `aud`. If `aud` is present, it must contain an accepted audience.
     public var audiences: [String]
-    /// The accepted issuers; empty does not check `iss`. If `iss` is present, it must be one of these.
+    /// The accepted issuers; empty does not check `iss`. If `iss` is present, it must be an accepted issuer.
     public var issuers: [String]
     /// Whether a token without `aud` is rejected. Ignored without ``audiences``.
     public var requiresAudience: Bool

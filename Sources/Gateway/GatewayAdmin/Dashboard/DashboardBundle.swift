@@ -2,7 +2,7 @@ internal import CDashboard
 internal import CountersignCore
 
 /// Bundles the dashboard's modules into one file and its style sheets into the page, so that a browser loads
-/// two files instead of sixty, and first paints after one of them.
+/// two files instead of sixty, and paints first when it has the page.
 ///
 /// The files in `Sources/CShims/CDashboard/Resources` are ES modules that also work unbundled. They import each
 /// other with `import { … } from "./other.js";`, one import per line, and export in declarations. Here each

@@ -7,7 +7,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     private struct State {
         var gathered = GatheredAnalytics()
         var apps: [BytewiseText: OfApp] = [:]
-        /// The latest kinds of requests, whose counts are not in `gathered` yet.
+        /// The latest kinds of requests. Their counts are not in `gathered` yet.
         var rows: [Row] = []
         /// The row that the next new one replaces.
         var next = 0

@@ -201,7 +201,7 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
         return target
     }
 
-    /// Finds and locks the lease with this id, or the one that was acknowledged last, with its position. An
+    /// Finds and locks the lease with this id, also if it is the last acknowledged lease of its partition. An
     /// expired lease can be found until its partition is leased again.
     private func find(
         _ lease: String, of id: EventConsumerID, _ connection: PostgreSQLConnection

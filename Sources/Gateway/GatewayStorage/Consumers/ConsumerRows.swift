@@ -137,7 +137,7 @@ package struct ConsumerRows {
     package func delete(_ id: EventConsumerID) throws -> Bool {
         // The consumer first, as in PostgreSQL's acknowledgements: another order could end in a deadlock.
         try run("DELETE FROM event_consumer WHERE \(Self.isIt)", id)
-        // Without a consumer, positions are those of one that is being created.
+        // If there was no consumer, any positions belong to a consumer that another transaction creates.
         guard connection.changes > 0 else { return false }
         try run("DELETE FROM event_consumer_position WHERE \(Self.isIt)", id)
         return true
@@ -148,8 +148,8 @@ package struct ConsumerRows {
         try run("UPDATE event_consumer_position SET seq = ?4 WHERE \(Self.isIt)", id, .integer(sequence))
     }
 
-    /// Advances the position of a partition unless it has changed. `also` are further assignments, and
-    /// `condition` a further condition, whose values begin with number 7. Returns whether the position was
+    /// Advances the position of a partition unless it has changed. `also` has further assignments,
+    /// and `condition` a further condition. Their values begin with number 7. Returns whether the position was
     /// advanced.
     package func move(
         _ id: EventConsumerID, _ partition: Int, from: Int64, to sequence: Int64, also: String = "",

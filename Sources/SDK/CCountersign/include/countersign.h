@@ -30,7 +30,7 @@
  * fork. The threads of the library do not exist in a child process. If the parent had a client before the
  * fork, functions in the child return COUNTERSIGN_FORKED, or null and the code `forked`, until the child
  * calls exec. Otherwise the child may open clients as usual. Two processes may use the same queue at the same
- * time; only one of them sends.
+ * time; then only one process sends.
  *
  * A process that ends without countersign_close loses only data not yet on disk.
  */
@@ -110,7 +110,7 @@ typedef void (*countersign_provider)(void *context, uint64_t number, const char 
  *   networkRetry, authenticationRetry: {"baseDelay", "maximumDelay", "maximumServerDelay" (seconds),
  *     "maximumFailures"};
  *   headers: further header fields of each request; fields that the library sets are an error;
- *   storesTokens (true): false keeps tokens in memory only. The provider is asked for them in the next run;
+ *   storesTokens (true): false keeps tokens in memory only, and the next run calls the provider again;
  *   context: the facts that each event carries, {"parts": ["app", "os", "device", "locale"] (all), "appVersion",
  *     "appBuild", "library" (the client's name, "countersign-c")}.
  *   Any other member is an error. The members are documented for CountersignConfiguration.

@@ -224,8 +224,8 @@ package final class Recorder: Sendable {
             state.waitingCallers -= 1
             return true
         }
-        // The writer has counted this caller and is about to signal. A signal that nobody takes would let a
-        // later caller continue at once.
+        // The writer has counted this caller and is about to signal. An unused signal would let a later caller
+        // continue at once.
         if !isCounted { hasWritten.wait() }
     }
 

@@ -33,7 +33,7 @@ package struct DataFolder {
         }
         make(home)
         // Moves the directory in one step, so that a queue and its journal stay together. If two processes
-        // try, one of them succeeds.
+        // try, only one succeeds.
         try? FileManager.default.moveItem(atPath: former.path, toPath: directory.path)
         // If the move has failed, the former directory stays in use until a later start.
         guard exists(directory) || !exists(former) else { return former }

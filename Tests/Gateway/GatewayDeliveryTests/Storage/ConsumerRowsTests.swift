@@ -7,7 +7,7 @@ import Testing
 struct ConsumerRowsTests {
     private final class Recorder: SQLConnection {
         var statements: Set<String> = []
-        let changes = 1
+        var changes = 1
         let forUpdate = ""
 
         func each(_ sql: String, _ values: [SQLValue], _ body: (any SQLRow) throws -> Bool) {
@@ -33,8 +33,19 @@ struct ConsumerRowsTests {
                 try rows.note(progress.gap, of: id, atMilliseconds: number, isAccepted: true)
                 _ = try rows.move(id, 0, from: number, to: number + 1, if: "true")
             }
+            _ = try rows.insert(
+                id, EventConsumerSettings(), at: number, generation: "generation", milliseconds: number)
             counts.insert(recorder.statements.count)
         }
-        #expect(counts == [6])
+        #expect(counts == [8])
+    }
+
+    /// They belong to a consumer that another transaction creates at the same time.
+    @Test func positionsOfAMissingConsumerAreNotDeleted() throws {
+        let recorder = Recorder()
+        recorder.changes = 0
+        let isDeleted = try ConsumerRows(recorder).delete(EventConsumerID(appID: "shop", name: "one"))
+        #expect(!isDeleted)
+        #expect(recorder.statements.count == 1)
     }
 }

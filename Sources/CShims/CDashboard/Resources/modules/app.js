@@ -311,7 +311,7 @@ function isUsed(key, app) {
   return !optional[key] || app.features.includes(optional[key]);
 }
 
-/** The links of a menu; those of unused features are folded, unless one is the current screen. */
+/** The links of a menu; links of unused features are folded, except the current screen's. */
 function entries(screens, isShown, make, name) {
   const allowed = screens.filter(([key]) => (key !== "customers" || can("operator")) && (key !== "members" || can("owner")));
   const folded = allowed.filter(([key]) => !isShown(key));
