@@ -1,5 +1,6 @@
 internal import CountersignCore
 internal import CountersignCrypto
+internal import Foundation
 internal import GatewayHTTP
 
 struct DashboardFiles: Sendable {
@@ -25,13 +26,9 @@ struct DashboardFiles: Sendable {
 
     /// Allows only this origin's resources, the page's style sheet (CSP 3, section 2.3.1) and no framing.
     private static let policy =
-        "default-src 'none'; script-src 'self'; style-src 'sha256-\(base64(SHA256.digest(style)))'; "
+        "default-src 'none'; script-src 'self'; style-src 'sha256-\(Data(SHA256.digest(style)).base64EncodedString())'; "
         + "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
         + "frame-ancestors 'none'"
-
-    private static func base64(_ digest: [UInt8]) -> String {
-        Base64URL.encode(digest).replacing("-", with: "+").replacing("_", with: "/") + "="
-    }
 
     /// Built at the first request, because many gateways never serve the dashboard.
     private static let files: BytewiseDictionary<File> = {

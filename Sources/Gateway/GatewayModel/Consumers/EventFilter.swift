@@ -43,4 +43,15 @@ package struct EventPartition: Sendable, Equatable {
         for byte in id.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
         return Int(hash % UInt64(count))
     }
+
+    /// Whether an event with these columns is in this partition. An event that was assigned to a user later
+    /// stays in the partition of its device. Otherwise it could be skipped or read twice.
+    package func has(
+        sender: @autoclosure () -> String?, userID: @autoclosure () -> String?,
+        anonymousID: @autoclosure () -> String?
+    ) -> Bool {
+        guard count > 1 else { return true }
+        let id = (sender() == EventSender.anonymousContent ? nil : userID()) ?? anonymousID() ?? ""
+        return Self.index(of: id, count: count) == index
+    }
 }

@@ -79,15 +79,6 @@ struct EventRows {
 
     private static func matches(_ row: PostgreSQLRow) -> Bool { row.int(columnCount) != 0 }
 
-    /// Whether an event is in a partition. An event that was assigned to a user later stays in the partition
-    /// of its device. Otherwise it could be skipped or read twice.
-    private static func isIn(_ partition: EventPartition, _ row: PostgreSQLRow) -> Bool {
-        guard partition.count > 1 else { return true }
-        let wasAnonymous = row.optionalText(sender) == EventSender.anonymousContent
-        let id = (wasAnonymous ? nil : row.optionalText(userID)) ?? row.optionalText(anonymousID) ?? ""
-        return EventPartition.index(of: id, count: partition.count) == partition.index
-    }
-
     static func scan(
         _ query: EventQuery, _ range: Range, limit: Int, at now: Date, _ connection: PostgreSQLConnection
     ) throws -> EventRange {
@@ -131,7 +122,11 @@ struct EventRows {
             conditions.values[start] = .integer(found.reached)
             // Not a parameter, because a plan for an unknown limit may sort all rows.
             try connection.each("\(sql) \(most)", Parameters(conditions.values)) { row in
-                let isWanted = matches(row) && isIn(query.partition, row)
+                let isWanted =
+                    matches(row)
+                    && query.partition.has(
+                        sender: row.optionalText(sender), userID: row.optionalText(userID),
+                        anonymousID: row.optionalText(anonymousID))
                 // In descending order, an additional match shows that another page follows.
                 isCut = rows.isFull && (isUp || isWanted)
                 if isCut { return false }

@@ -127,7 +127,9 @@ struct SQLiteEventLog: EventLog {
         // In descending order, an additional row shows that another page follows.
         var isCut = false
         let hasEnded = try scan.go(try index(sqlite), statement) { row in
-            guard Self.isIn(query.partition, row) else { return true }
+            let isIn = query.partition.has(
+                sender: row.optionalText(18), userID: row.optionalText(3), anonymousID: row.optionalText(4))
+            guard isIn else { return true }
             isCut = page.isFull
             if !isCut { page.add(row) }
             return !isCut && !(isAscending && page.isFull)
@@ -170,15 +172,6 @@ struct SQLiteEventLog: EventLog {
             scan.select(columns + (query.partition.count > 1 ? ", sender" : ""), conditions))
         try statement.bind(conditions.values)
         return statement
-    }
-
-    /// Whether an event is in a partition. An event that was assigned to a user later stays in the partition
-    /// of its device. Otherwise it could be skipped or read twice.
-    private static func isIn(_ partition: EventPartition, _ row: SQLiteStatement) -> Bool {
-        guard partition.count > 1 else { return true }
-        let wasAnonymous = row.optionalText(18) == EventSender.anonymousContent
-        let id = (wasAnonymous ? nil : row.optionalText(3)) ?? row.optionalText(4) ?? ""
-        return EventPartition.index(of: id, count: partition.count) == partition.index
     }
 }
 
