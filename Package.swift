@@ -349,6 +349,7 @@ let tests: [Target] = [
         dependencies: [
             "Countersign", "CountersignBloomreach", "CountersignCore", "CountersignDelivery",
             "CountersignLocations", "CountersignTesting", "CountersignTransport",
+            "TestSupport",
         ], path: "Tests/SDK/ConformanceTests", swiftSettings: strict),
     .testTarget(
         name: "BackgroundGeolocationCompatTests",

@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignTesting
 import Foundation
+import TestSupport
 
 @testable import CountersignDelivery
 @testable import CountersignTransport
@@ -124,7 +125,7 @@ final class ScenarioRun {
         if isKilled {
             cable.cut()
             let copy = TemporaryFolder()
-            try FileManager.default.copyItem(at: folder.url, to: copy.url)
+            try copyRunning(folder.url, to: copy.url)
             obstacles.release(at: .infinity)
             try forgetLease(in: copy.url)
             await device.close()

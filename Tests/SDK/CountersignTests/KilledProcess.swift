@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 
 @testable import Countersign
 @testable import CountersignDelivery
@@ -19,7 +20,7 @@ extension Bench {
 func copyAsKilled(_ source: URL, leaving target: URL) throws {
     try FileManager.default.createDirectory(
         at: target.deletingLastPathComponent(), withIntermediateDirectories: true)
-    try FileManager.default.copyItem(at: source, to: target)
+    try copyRunning(source, to: target)
     for name in try FileManager.default.contentsOfDirectory(atPath: target.path)
     where name.hasPrefix(WriteAheadLog.prefix) {
         var parts = name.split(separator: "-").map(String.init)
