@@ -18,12 +18,17 @@ def lines(*patterns):
     return sum(path.read_bytes().count(b"\n") for path in files(*patterns))
 
 
+def declarations(library):
+    return sum(": is " not in line for path in files(f"docs/api/{library}.txt") for line in path.read_text().splitlines())
+
+
 MEASURES = {
     "Lines of Swift in `Sources`": lambda: lines("Sources/*.swift"),
     "Lines of Swift in `Tests`": lambda: lines("Tests/*.swift"),
     "Lines in `scripts` and `tools`": lambda: lines("scripts", "tools"),
     "Bytes of documents": lambda: sum(path.stat().st_size for path in files("*.md") if ".docc" not in str(path)),
-    "Public declarations": lambda: sum(": is " not in line for path in files("docs/api") for line in path.read_text().splitlines()),
+    "Public declarations": lambda: declarations("*"),
+    "Declarations in `import Countersign`": lambda: sum(declarations(name) for name in ("Countersign", "CountersignCore", "CountersignDelivery")),
     "Targets of `make`": lambda: len(re.findall(r"^[a-z-]+:.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)),
     "Settings": lambda: (ROOT / "docs/reference/settings.md").read_text().count("\n| ") - 1,
 }

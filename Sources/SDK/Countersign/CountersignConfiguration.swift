@@ -26,9 +26,9 @@ public struct CountersignConfiguration: Sendable {
     public var headers: [String: String] = [:]
     /// Time limit for a request, in seconds. Default: 30.
     public var requestTimeout: TimeInterval = 30
-    /// The delays after failures of the server or the network.
+    /// The delays after failures of the server or the network. Default: from 2 s up to 3 minutes, without limit.
     public var networkRetry = RetryPolicy.network
-    /// The delays after rejected tokens.
+    /// The delays after rejected tokens. Default: from 2 s up to 5 minutes, for 50 failures in a row.
     public var authenticationRetry = RetryPolicy.authentication
     /// The facts about the app and the device that each event carries.
     public var context = EventContext()
@@ -40,12 +40,12 @@ public struct CountersignConfiguration: Sendable {
     public var tokenStore: (any TokenStore)?
     /// Seconds in the background after which a new session begins. Default: 10.
     public var sessionTimeout: TimeInterval = 10
-    /// The level of the standard log (`CountersignLog.standard(_:)`). Setting it replaces `log`; nil disables
-    /// logging. Default: warnings.
+    /// The level of the log, which is the system's log on Apple platforms and standard error elsewhere. Setting it
+    /// replaces `log`; nil disables logging. Default: warnings.
     public var logLevel: CountersignLog.Level? = .warning {
         didSet { log = logLevel.map { .standard($0) } }
     }
-    /// The log; nil for no logging. Default: warnings, to the standard log.
+    /// Receives the log lines; nil for no logging. Default: as `logLevel` says.
     public var log: CountersignLog? = .standard(.warning)
 
     /// Makes a configuration with the defaults.

@@ -52,12 +52,12 @@ public struct BloomreachConfiguration: Sendable {
     public var headers: [String: String] = [:]
     /// Time limit for a request, in seconds. Default: 30.
     public var requestTimeout: TimeInterval = 30
-    /// The level of the standard log (`CountersignLog.standard(_:)`). Setting it replaces `log`; nil disables
-    /// logging. Default: warnings.
+    /// The level of the log, which is the system's log on Apple platforms and standard error elsewhere. Setting it
+    /// replaces `log`; nil disables logging. Default: warnings.
     public var logLevel: CountersignLog.Level? = .warning {
         didSet { log = logLevel.map { .standard($0) } }
     }
-    /// The log; nil for no logging. Default: warnings, to the standard log.
+    /// Receives the log lines; nil for no logging. Default: as `logLevel` says.
     public var log: CountersignLog? = .standard(.warning)
     /// The names of given settings without effect.
     package var given: [String] = []

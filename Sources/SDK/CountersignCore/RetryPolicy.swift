@@ -27,14 +27,14 @@ public struct RetryPolicy: Sendable, Hashable {
     }
 
     /// For servers that fail or cannot be reached: from 2 s up to 3 minutes, without limit.
-    public static let network = RetryPolicy(baseDelay: 2, maximumDelay: 180)
+    package static let network = RetryPolicy(baseDelay: 2, maximumDelay: 180)
 
     /// For responses that require other settings, or that come from a proxy: from 5 s up to an hour.
     package static let configuration = RetryPolicy(baseDelay: 5, maximumDelay: 3_600)
 
     /// For rejected tokens: from 2 s up to 5 minutes, 50 times in a row. Then retries pause. With a token provider,
     /// there is one attempt every `maximumServerDelay`.
-    public static let authentication = RetryPolicy(baseDelay: 2, maximumDelay: 300, maximumFailures: 50)
+    package static let authentication = RetryPolicy(baseDelay: 2, maximumDelay: 300, maximumFailures: 50)
 
     /// The delay after failure number `failure`.
     ///

@@ -139,14 +139,14 @@ public struct LocationConfiguration: Sendable {
     public var dataDirectory: URL?
     /// Where tokens are kept between two runs; nil for the Keychain on Apple platforms and a file elsewhere.
     public var tokenStore: (any TokenStore)?
-    /// Waits after failures of the server or the network.
+    /// The delays after failures of the server or the network. Default: from 2 s up to 3 minutes, without limit.
     public var networkRetry = RetryPolicy.network
-    /// How much is written to the standard log (`CountersignLog.standard(_:)`), which setting this puts into
-    /// `log`; nil for nothing. Default: warnings.
+    /// The level of the log, which is the system's log on Apple platforms and standard error elsewhere. Setting it
+    /// replaces `log`; nil disables logging. Default: warnings.
     public var logLevel: CountersignLog.Level? = .warning {
         didSet { log = logLevel.map { .standard($0) } }
     }
-    /// Where log lines go; nil for nowhere. Default: warnings, to the standard log.
+    /// Receives the log lines; nil for no logging. Default: as `logLevel` says.
     public var log: CountersignLog? = .standard(.warning)
 
     /// Called for each answer to a refresh of the access token, and for each that did not come, on a thread

@@ -2,9 +2,6 @@
 ///
 /// A `Dictionary` treats "ä" as one code point and "ä" as two code points as the same key.
 public struct BytewiseDictionary<Value>: Collection, ExpressibleByDictionaryLiteral {
-    // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
-    public typealias Element = (key: String, value: Value)
-
     /// A position in a dictionary. Valid until the dictionary changes.
     public struct Index: Comparable {
         fileprivate let index: [BytewiseText: Value].Index
@@ -35,7 +32,7 @@ public struct BytewiseDictionary<Value>: Collection, ExpressibleByDictionaryLite
     }
 
     /// Creates a dictionary from keys and values. `combine` chooses the value of a key that occurs twice.
-    public init(
+    package init(
         _ elements: some Sequence<(String, Value)>, uniquingKeysWith combine: (Value, Value) throws -> Value
     ) rethrows {
         self.init(
@@ -56,33 +53,33 @@ public struct BytewiseDictionary<Value>: Collection, ExpressibleByDictionaryLite
     }
 
     /// The value of a key, or `value` if the key is missing.
-    public subscript(key: String, default value: @autoclosure () -> Value) -> Value {
+    package subscript(key: String, default value: @autoclosure () -> Value) -> Value {
         get { entries[BytewiseText(key)] ?? value() }
         _modify { yield &entries[BytewiseText(key), default: value()] }
     }
 
     /// Removes a key and returns its value.
     @discardableResult
-    public mutating func removeValue(forKey key: String) -> Value? {
+    package mutating func removeValue(forKey key: String) -> Value? {
         entries.removeValue(forKey: BytewiseText(key))
     }
 
     /// Adds the keys of `other`. `combine` chooses the value of a key that both have.
-    public mutating func merge(_ other: Self, uniquingKeysWith combine: (Value, Value) throws -> Value)
+    package mutating func merge(_ other: Self, uniquingKeysWith combine: (Value, Value) throws -> Value)
         rethrows
     {
         try entries.merge(other.entries, uniquingKeysWith: combine)
     }
 
     /// Returns a dictionary with the keys of both. `combine` chooses the value of a key that both have.
-    public func merging(
+    package func merging(
         _ other: Self, uniquingKeysWith combine: (Value, Value) throws -> Value
     ) rethrows -> Self {
         Self(entries: try entries.merging(other.entries, uniquingKeysWith: combine))
     }
 
     /// Returns a dictionary with the same keys and transformed values.
-    public func mapValues<New>(_ transform: (Value) throws -> New) rethrows -> BytewiseDictionary<New> {
+    package func mapValues<New>(_ transform: (Value) throws -> New) rethrows -> BytewiseDictionary<New> {
         BytewiseDictionary<New>(entries: try entries.mapValues(transform))
     }
 
@@ -94,7 +91,7 @@ public struct BytewiseDictionary<Value>: Collection, ExpressibleByDictionaryLite
     }
 
     /// Returns the keys and values for which `isIncluded` returns true.
-    public func filter(_ isIncluded: (Element) throws -> Bool) rethrows -> Self {
+    package func filter(_ isIncluded: (Element) throws -> Bool) rethrows -> Self {
         Self(entries: try entries.filter { try isIncluded(($0.key.text, $0.value)) })
     }
 
@@ -107,7 +104,7 @@ public struct BytewiseDictionary<Value>: Collection, ExpressibleByDictionaryLite
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public func index(after index: Index) -> Index { Index(index: entries.index(after: index.index)) }
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
-    public subscript(position: Index) -> Element {
+    public subscript(position: Index) -> (key: String, value: Value) {
         let entry = entries[position.index]
         return (entry.key.text, entry.value)
     }

@@ -47,7 +47,7 @@ public struct CountersignError: Error, Sendable, CustomStringConvertible {
     package let owner: String?
 
     /// Makes an error.
-    public init(_ code: Code, _ detail: String) {
+    package init(_ code: Code, _ detail: String) {
         self.init(code, detail, request: nil)
     }
 

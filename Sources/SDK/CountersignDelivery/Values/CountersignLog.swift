@@ -10,16 +10,13 @@ internal import Foundation
 /// never contain a token, a key or the content of an event.
 public struct CountersignLog: Sendable {
     /// The severity of a line.
-    public enum Level: Int, Sendable, Comparable, CaseIterable {
+    public enum Level: Sendable, Comparable, CaseIterable {
         /// Normal operation.
         case debug
         /// Information for operators.
         case info
         /// Data was lost, or a failure repeats.
         case warning
-
-        // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
-        public static func < (left: Level, right: Level) -> Bool { left.rawValue < right.rawValue }
     }
 
     private let isEnabled: @Sendable (Level) -> Bool
@@ -40,9 +37,9 @@ public struct CountersignLog: Sendable {
 
     /// The system's log on Apple platforms, under the subsystem `countersign`; the standard error stream elsewhere.
     ///
-    /// - Parameter level: The least that a line must matter.
+    /// - Parameter level: The lowest level that is written.
     /// - Returns: A log.
-    public static func standard(_ level: Level) -> CountersignLog {
+    package static func standard(_ level: Level) -> CountersignLog {
         CountersignLog(isEnabled: { $0 >= level }) { level, message, values in
             let line = line(message, values)
             #if canImport(os)
