@@ -2,9 +2,9 @@ public import Foundation
 
 /// Tokens in one file of mode 0600 in a directory of mode 0700.
 ///
-/// Each change writes a temporary file, makes it durable and renames it. On a full disk, tokens are removed
-/// by overwriting the file in place. Several processes may share the file. Don't put it into the container of
-/// an app group: iOS terminates a suspended process that holds a lock there.
+/// Each change replaces the file durably, but on a full disk tokens are removed by overwriting it in place. Several
+/// processes may share the file. Don't put it into the container of an app group: iOS terminates a suspended process
+/// that holds a lock there.
 public struct FileTokenStore: TokenStore {
     private struct Entry: Codable {
         let user: String

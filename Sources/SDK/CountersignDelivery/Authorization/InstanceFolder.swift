@@ -34,7 +34,7 @@ package struct InstanceFolder: Sendable {
         }
     }
 
-    /// The directory. Moves data of earlier versions there.
+    /// Moves data of earlier versions to the directory that it returns.
     package var directory: URL {
         if let dataDirectory { return dataDirectory.appendingPathComponent(name, isDirectory: true) }
         return shared.directory(of: name)

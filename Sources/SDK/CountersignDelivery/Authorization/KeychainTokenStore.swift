@@ -2,8 +2,7 @@
     internal import Foundation
     internal import Security
 
-    /// Tokens in the Keychain, readable after the first unlock. They stay on this device and are not backed
-    /// up.
+    /// Tokens in the Keychain, readable after the first unlock. They stay on this device and are not backed up.
     public struct KeychainTokenStore: TokenStore {
         private let service: String
         private let accessGroup: String?
@@ -57,9 +56,7 @@
             if status != errSecItemNotFound { try check(status) }
         }
 
-        /// Takes over the tokens of another service, which has none after that.
-        ///
-        /// One update of all items would fail for all of them if this service has a token of one user.
+        /// Moves the tokens of another service here, one by one: updating all at once fails if this service has one.
         func adopt(from former: KeychainTokenStore) throws {
             var query = former.item(nil)
             query[kSecMatchLimit as String] = kSecMatchLimitAll

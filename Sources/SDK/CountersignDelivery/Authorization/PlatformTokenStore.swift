@@ -3,7 +3,7 @@ internal import Foundation
 
 /// Stores tokens in the Keychain, or in a file where the app has no access to the Keychain.
 ///
-/// Keychain items survive the removal of an app. So the first run after an installation removes old items.
+/// Keychain items survive the removal of an app, so the first run after an installation removes old items.
 final class PlatformTokenStore: TokenStore {
     private let keychain: any TokenStore
     private let file: any TokenStore
@@ -12,8 +12,7 @@ final class PlatformTokenStore: TokenStore {
     private let log: CountersignLog?
     private let usesFile = Lock(false)
 
-    // `installation` is nil if other apps may store tokens in the same Keychain items. `adopt` moves tokens
-    // of an earlier version.
+    // `installation` is nil if other apps may store tokens in the same Keychain items.
     init(
         keychain: any TokenStore, file: any TokenStore, installation: Installation?,
         adopt: @escaping @Sendable () throws -> Void = {}, log: CountersignLog?
@@ -62,9 +61,8 @@ final class PlatformTokenStore: TokenStore {
     }
 }
 
-/// Detects the first run after the app was installed, by marks in a directory that is removed with the app.
-///
-/// The marks are directories, because a file cannot be created before the device's first unlock.
+/// Detects the first run after an installation, by marks in a directory that is removed with the app. The marks are
+/// directories, because a file cannot be created before the device's first unlock.
 final class Installation: Sendable {
     /// Serializes clients, so that a second one does not remove the tokens that the first has just stored.
     private static let turn = NSLock()
@@ -88,8 +86,7 @@ final class Installation: Sendable {
         if isFirstRun, !exists(done) { try? Self.make(fresh) }
     }
 
-    /// Calls `removeRemains` at the first run and `adopt` otherwise, until one call has succeeded. Throws
-    /// the errors of these closures.
+    /// Calls `removeRemains` at the first run and `adopt` otherwise, until one call has succeeded.
     func begin(removeRemains: () throws -> Void, adopt: () throws -> Void) throws {
         Self.turn.lock()
         defer { Self.turn.unlock() }

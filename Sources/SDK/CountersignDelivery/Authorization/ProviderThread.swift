@@ -1,10 +1,8 @@
 internal import Foundation
 
-/// Runs each call of an app's provider on its own thread, so that a blocking provider does not occupy a
-/// thread of Swift's cooperative pool.
+/// Runs each call of an app's provider on its own thread, so that a blocking provider does not occupy Swift's pool.
 package enum ProviderThread {
-    /// False on systems where a task runs on the threads of Swift's pool. The pool may have two threads, so
-    /// at most one call should run.
+    /// False if tasks run on Swift's pool. It may have two threads, so at most one call should run.
     package static var isApart: Bool {
         #if canImport(Darwin)
             guard #available(iOS 18, macOS 15, *) else { return false }
@@ -12,7 +10,6 @@ package enum ProviderThread {
         return true
     }
 
-    /// Runs `body` in a task without a parent.
     @discardableResult
     package static func run(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
         #if canImport(Darwin)

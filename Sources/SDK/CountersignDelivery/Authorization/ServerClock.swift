@@ -2,11 +2,8 @@ package import Foundation
 
 /// The offset between the server's clock and the device clock.
 ///
-/// Drops the offset when the device clock was set, or uptime stopped while the device slept, until the next
-/// response.
-///
-/// Such changes cannot be detected between two runs. A wrong offset costs one unnecessary refresh or one
-/// rejected request. The response corrects the offset.
+/// Drops the offset when the device clock was set, or uptime stopped during sleep, until the next response. Changes
+/// between two runs are not detected: a wrong offset costs one unnecessary refresh or one rejected request.
 package struct ServerClock {
     /// Seconds by which the device clock may drift against uptime, as it does while it is adjusted gradually.
     private static let tolerance: TimeInterval = 30
@@ -24,7 +21,7 @@ package struct ServerClock {
         base = now.timeIntervalSince1970 - uptime
     }
 
-    /// Returns seconds to add to the device clock; 0 if nothing is known.
+    /// Seconds to add to the device clock; 0 if nothing is known.
     package mutating func offset(now: Date, uptime: TimeInterval) -> TimeInterval {
         guard let offset else { return 0 }
         let current = now.timeIntervalSince1970 - uptime

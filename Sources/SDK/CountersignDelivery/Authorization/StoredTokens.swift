@@ -1,5 +1,5 @@
-/// Calls the app's token store on the thread for credentials. Failures are logged. A token that could not
-/// be stored is valid until the app ends.
+/// Calls the app's token store on the thread for credentials and logs its failures. A token that could not be stored
+/// is valid until the app ends.
 package struct StoredTokens: Sendable {
     package let store: any TokenStore
     package let storage: Storage
@@ -11,7 +11,7 @@ package struct StoredTokens: Sendable {
         self.log = log
     }
 
-    /// Returns the stored text, if any; nil if the store cannot be read now.
+    /// Nil if the store cannot be read now; `.some(nil)` if it has no token.
     package func text(of owner: String) async -> String?? {
         await perform("token could not be read") { store, _ in try store.token(for: owner) }
     }
@@ -26,7 +26,7 @@ package struct StoredTokens: Sendable {
         await perform("tokens could not be forgotten") { store, _ in try store.removeAll() } != nil
     }
 
-    /// Runs the work on the thread for credentials. If it fails, logs the error and returns nil.
+    /// If the work fails, logs the error and returns nil.
     @discardableResult
     package func perform<Result: Sendable>(
         _ failure: StaticString, _ body: @escaping @Sendable (any TokenStore, Storage) throws -> Result
@@ -39,7 +39,6 @@ package struct StoredTokens: Sendable {
         }
     }
 
-    /// As `perform`, without waiting.
     package func submit(
         _ failure: StaticString, isToken: Bool = false,
         _ body: @escaping @Sendable (any TokenStore, Storage) throws -> Void

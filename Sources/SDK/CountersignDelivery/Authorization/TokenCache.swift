@@ -2,8 +2,7 @@
 package struct TokenCache {
     package struct Entry: Equatable {
         package let token: SignedToken
-        /// Increases with each new token of any user, so that late responses about an older token can be
-        /// recognized.
+        /// Increases with each new token of any user, to recognize late responses about an older token.
         package let generation: Int
     }
 
@@ -14,7 +13,7 @@ package struct TokenCache {
 
     package subscript(user: UserKey) -> Entry? { entries[user] }
 
-    /// Sets a token. Returns the new generation, or nil if the user already had this token.
+    /// Returns the new generation, or nil if the user already had this token.
     package mutating func set(_ token: SignedToken, for user: UserKey) -> Int? {
         if entries[user]?.token == token { return nil }
         lastGeneration += 1

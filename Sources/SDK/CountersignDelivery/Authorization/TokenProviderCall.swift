@@ -7,10 +7,7 @@ package struct TokenProviderTimeout: Error {
     package init() {}
 }
 
-/// One call of the app's token provider, with a time limit.
-///
-/// A provider cannot be stopped. After the time limit the caller continues without it, and a token that it
-/// returns later is passed to `late`.
+/// One call of the app's token provider, with a time limit. A provider cannot be stopped: `late` gets a later token.
 package final class TokenProviderCall: Sendable {
     package enum Outcome: Sendable {
         case token(String)
@@ -20,8 +17,7 @@ package final class TokenProviderCall: Sendable {
         case timedOut
     }
 
-    /// True in tasks of the provider. Sending waits for the provider, so the provider must not wait for
-    /// sending.
+    /// True in tasks of the provider, which must not wait for sending, because sending waits for the provider.
     @TaskLocal package static var isInside = false
 
     private struct State {
@@ -32,10 +28,9 @@ package final class TokenProviderCall: Sendable {
 
     private let state = Lock(State())
 
-    /// Whether the provider has not returned yet, also after the time limit.
+    /// True until the provider returns, also after the time limit.
     package var isRunning: Bool { state.withLock { !$0.isFinished } }
 
-    /// Calls `provider`. `late` is called when it returns a token after `outcome(within:on:)` has given up.
     package init(
         provider: @escaping @Sendable () async throws -> String?, late: @escaping @Sendable (String) -> Void
     ) {
@@ -51,7 +46,7 @@ package final class TokenProviderCall: Sendable {
         }
     }
 
-    /// Returns the provider's result, or `timedOut`, also when the task is cancelled. Call it once.
+    /// Returns `timedOut` also when the task is cancelled. Call it once.
     package func outcome(within seconds: TimeInterval, on clock: any ClientClock) async -> Outcome {
         let timer = Task {
             do {

@@ -15,8 +15,7 @@ public struct AuthenticationFailure: Sendable, Hashable {
 
         /// The server, when it verified the token.
         public static let server = Origin(rawValue: "server")
-        /// The token provider. It failed, timed out, or returned nothing, the rejected token or an expired
-        /// token.
+        /// The token provider. It failed, timed out, or returned nothing, the rejected token or an expired token.
         public static let provider = Origin(rawValue: "provider")
         /// The app passed a text that is not a token.
         public static let app = Origin(rawValue: "app")

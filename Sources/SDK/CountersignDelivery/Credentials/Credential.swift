@@ -1,8 +1,6 @@
 package import CountersignTransport
 
-/// The authentication of a request.
 package struct Credential: Hashable, Sendable {
-    /// How a request carries the token.
     package enum Scheme: Hashable, Sendable {
         /// `Authorization: Bearer <token>` (RFC 6750, section 2.1).
         case bearer
@@ -10,17 +8,15 @@ package struct Credential: Hashable, Sendable {
         case apiKey
         /// `Authorization: <token>`, as shared access signatures are sent.
         case bare
-        /// In a header field with this name.
         case field(String)
-        /// Not sent, because the app has turned tokens off.
+        /// The app has turned tokens off.
         case withheld
     }
 
     package let scheme: Scheme
     /// Nil without a token. The server then decides about the request.
     package let token: SignedToken?
-    /// Increases with each new token, so that late responses about an older token can be recognized. 0
-    /// without a token.
+    /// Increases with each new token, to recognize late responses about an older token. 0 without a token.
     package let generation: Int
 
     package init(_ scheme: Scheme, token: SignedToken?, generation: Int = 0) {
@@ -29,7 +25,7 @@ package struct Credential: Hashable, Sendable {
         self.generation = generation
     }
 
-    /// Returns the request with this credential. Replaces a header field of the same name.
+    /// Replaces a header field of the same name.
     package func applied(to request: TransportRequest) -> TransportRequest {
         guard let token else { return request }
         switch scheme {

@@ -4,8 +4,7 @@ package import Foundation
 
 /// A token that an app's backend signed for one user (a compact JWS, RFC 7515).
 ///
-/// Its description does not contain the text, so that logs and errors do not reveal it. Only `rawValue`
-/// returns the text.
+/// Its description is redacted, so that logs and errors do not reveal it. Only `rawValue` returns the text.
 public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible,
     CustomReflectable
 {
@@ -14,8 +13,9 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
 
     /// Takes a token.
     ///
-    /// - Parameter text: The token exactly as the backend made it, up to 16 KiB. Nil comes back for an empty text and for
-    ///   one with a character that cannot stand in a header field (a space, CR, LF, NUL, anything that is not ASCII).
+    /// - Parameter text: The token exactly as the backend made it, up to 16 KiB. Nil comes back for an empty text and
+    ///   for one with a character that is invalid in a header field (a space, CR, LF, NUL, anything that is not
+    ///   ASCII).
     public init?(_ text: String) {
         let utf8 = text.utf8
         guard !utf8.isEmpty, utf8.count <= 16_384, utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
@@ -24,20 +24,18 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
         rawValue = text
     }
 
-    /// The `exp` claim, in seconds since 1970; nil if it cannot be read.
-    ///
-    /// The signature is not verified: use it only to get a new token in time.
+    /// The `exp` claim, in seconds since 1970. The signature is not verified: use it only to get a new token in time.
     package var expiresAt: TimeInterval? {
         struct Claims: Decodable { let exp: Double? }
         return claims.flatMap { try? JSONDecoder().decode(Claims.self, from: $0) }?.exp
     }
 
-    /// The claims; nil if they cannot be read. The signature is not verified.
+    /// Nil if they cannot be read. The signature is not verified.
     var claimsObject: JSONObject? {
         claims.flatMap { JSONDocument.object(Array($0)) }
     }
 
-    /// The bytes of the claims; nil if the token has none. The signature is not verified.
+    /// Nil if the token has none. The signature is not verified.
     package var claims: Data? {
         let parts = rawValue.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }

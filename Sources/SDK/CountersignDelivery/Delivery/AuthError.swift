@@ -5,7 +5,6 @@ package import Foundation
 /// A Countersign server's verdict about a token, in any dialect.
 package struct AuthError: Decodable, Sendable {
     package let verdict: ServerAnswer.TokenVerdict
-    /// The server's clock.
     package let serverTime: Date?
 
     private enum CodingKeys: String, CodingKey {
@@ -27,7 +26,6 @@ package struct AuthError: Decodable, Sendable {
     }
 }
 
-/// The members of an answer that are about its token.
 package struct AuthErrors: Decodable, Sendable {
     package let authError: AuthError?
     package let authWarning: AuthError?

@@ -8,7 +8,7 @@ struct Backlog {
     }
 
     private(set) var state = State.empty
-    /// True to send soon, regardless of the flush policy.
+    /// Sends soon, regardless of the flush policy.
     var isUrgent = false
 
     mutating func stored(_ count: Int, now: TimeInterval) {
@@ -20,14 +20,12 @@ struct Backlog {
 
     mutating func claimBegan() { state = .empty }
 
-    /// Whether it is large enough to send it.
     func isFull(_ policy: FlushPolicy) -> Bool {
         guard let count = policy.eventCount else { return false }
         guard case .waiting(let events, _) = state else { return count <= 0 }
         return events >= count
     }
 
-    /// When it is old enough to send it.
     func dueAt(_ policy: FlushPolicy) -> TimeInterval? {
         guard case .waiting(_, let since) = state, let interval = policy.interval else { return nil }
         return since + interval

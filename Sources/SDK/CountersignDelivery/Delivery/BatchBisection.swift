@@ -1,9 +1,8 @@
 /// The search for the one event that makes a server reject a whole request.
 ///
-/// A value without I/O: `probe` is the part to send next, and the mutating methods take its result. With n
-/// suspects it takes at most log2(n) + 1 requests. The event found has failed alone.
+/// `probe` is the part to send next, and the mutating methods take its result. With n suspects it takes at most
+/// log2(n) + 1 requests. The event found has failed alone.
 struct BatchBisection: Equatable {
-    /// The reason why requests with the event fail.
     enum Cause: Equatable {
         /// A rejection such as 400. If one part is accepted, the event is in the other.
         case refused
@@ -15,9 +14,7 @@ struct BatchBisection: Equatable {
 
     enum Finding: Equatable {
         case searching
-        /// This event cannot be delivered.
         case culprit(QueuedEvent)
-        /// All events were accepted.
         case nothing
     }
 
@@ -29,21 +26,19 @@ struct BatchBisection: Equatable {
         self.suspects = suspects
     }
 
-    /// The next part to send.
     var probe: [QueuedEvent] {
         // Probe the second of the last two. If it is at fault, the first is sent together with later events.
         if suspects.count == 2, cause != .refused { return [suspects[1]] }
         return Array(suspects.prefix(max(1, suspects.count / 2)))
     }
 
-    /// Reports that `probe` was accepted.
     mutating func probeSucceeded() -> Finding {
         let sent = Set(probe.map(\.sequence))
         suspects.removeAll { sent.contains($0.sequence) }
         return suspects.isEmpty ? .nothing : .searching
     }
 
-    /// Reports that `probe` failed with the same cause.
+    /// Call it only if `probe` failed with the same cause.
     mutating func probeFailed() -> Finding {
         suspects = probe
         return suspects.count == 1 ? .culprit(suspects[0]) : .searching

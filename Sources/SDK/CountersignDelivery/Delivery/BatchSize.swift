@@ -1,5 +1,4 @@
-/// The size limit of a request: the configured one, or less after the server rejected a request as too
-/// large.
+/// The size limit of a request: the configured one, or less after a request was too large.
 struct BatchSize: Equatable {
     enum State: Equatable {
         case full
@@ -16,17 +15,15 @@ struct BatchSize: Equatable {
         if case .narrowed(_, let bytes) = state { bytes } else { configured }
     }
 
-    /// Reports that a request with these events was too large.
     mutating func narrow(_ events: [QueuedEvent]) {
         guard events.count > 1 else { return }
         state = .narrowed(
             events: max(1, events.count / 2), bytes: max(1, events.reduce(0) { $0 + $1.body.count } / 2))
     }
 
-    /// Resets the size, after a single event was too large or when a session begins.
+    /// For a new session, or after a single event was too large.
     mutating func widen() { state = .full }
 
-    /// Sets the configured number of events.
     mutating func configured(events: Int) {
         guard case .narrowed(_, let bytes) = state else { return }
         state = .narrowed(events: events, bytes: bytes)

@@ -1,6 +1,4 @@
-/// Users whose events must not be sent now.
-///
-/// Also logs the users that were unblocked, so that a reader of many versions need not compare whole sets.
+/// Users whose events must not be sent now. Logs unblocked users, so that readers need not compare whole sets.
 struct BlockedUsers: Equatable, Sendable {
     fileprivate final class History: Sendable {}
 
@@ -11,7 +9,7 @@ struct BlockedUsers: Equatable, Sendable {
     }
 
     private(set) var users: Set<UserKey> = []
-    /// The last users that were unblocked, oldest first, and the number of those before them.
+    /// The last users that were unblocked, oldest first. `forgottenUnblockings` counts those before them.
     private var unblocked: [UserKey] = []
     private var forgottenUnblockings = 0
     private let history = History()

@@ -4,16 +4,13 @@ internal import Foundation
 struct CircuitBreaker {
     enum State: Equatable {
         case none
-        /// No request before this instant.
         case until(TimeInterval)
     }
 
     private(set) var state = State.none
-    /// Failures of the server or the network in a row.
+    /// Consecutive failures of the server or the network.
     private(set) var failures = 0
-    /// The reason why the settings must change before anything can be sent.
     private(set) var configurationProblem: ServerAnswer.Explanation?
-    /// Consecutive responses that indicated a configuration problem.
     private var configurationFailures = 0
 
     var end: TimeInterval? {
@@ -30,8 +27,8 @@ struct CircuitBreaker {
             now + retry.delay(afterFailure: failures, serverDelay: serverDelay, fraction: fraction))
     }
 
-    /// Pauses, but retries occasionally: the server may be fixed while the app runs, and a single wrong
-    /// response from a proxy should cost only seconds.
+    /// Pauses, but retries occasionally: the server may be fixed while the app runs, and a single wrong response from
+    /// a proxy should cost only seconds.
     mutating func stop(
         _ problem: ServerAnswer.Explanation, _ retry: RetryPolicy, serverDelay: TimeInterval?,
         longest: TimeInterval, now: TimeInterval, fraction: Double
@@ -46,13 +43,11 @@ struct CircuitBreaker {
     /// Ends the pause for the next round. Failure counts stay until a request is accepted.
     mutating func lapse() { state = .none }
 
-    /// Ends the pause, to retry at once.
     mutating func resume() {
         state = .none
         configurationProblem = nil
     }
 
-    /// Resets the failure counts, for a new session.
     mutating func forgive() {
         failures = 0
         configurationFailures = 0

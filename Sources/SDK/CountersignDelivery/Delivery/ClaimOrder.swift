@@ -1,25 +1,20 @@
 /// The users with events in the queue file, ordered by the event that each would send next.
 ///
-/// An index in memory. It reads only as many rows as a claim needs, so the cost of a claim does not depend on
-/// the number of users and blocked users.
-///
-/// Another process may delete rows at any time, so an entry is checked when its user is chosen. New rows
-/// always have higher sequence numbers than all rows before them (`AUTOINCREMENT`).
+/// Reads only as many rows as a claim needs, so the cost does not depend on the number of users. Another process may
+/// delete rows at any time, so an entry is checked when its user is chosen. New rows always have higher sequence
+/// numbers than all rows before them (`AUTOINCREMENT`).
 struct ClaimOrder {
-    /// The columns of a row that are needed here.
     struct Row {
         let sequence: Int64
         /// Nil if it cannot be read.
         let user: UserKey?
     }
 
-    /// The range in which to search for rows of unknown users.
     enum Search {
         case after(Int64)
         case before(Int64)
     }
 
-    /// A user's next event. Those with lower ranks are sent first.
     private struct Entry: Comparable {
         let rank: Int64
         let user: UserKey
@@ -29,14 +24,14 @@ struct ClaimOrder {
 
     private struct Known {
         var rank: Int64
-        /// Whether the entry is outside of the heap, because its user was blocked when it was chosen.
+        /// True if the user was blocked when the entry was chosen. The entry is then not in the heap.
         var isParked: Bool
     }
 
     let newestFirst: Bool
     private var known: [UserKey: Known] = [:]
     private var heap = Heap<Entry>()
-    /// The lowest sequence number that was read. All rows up to `highest` were read.
+    /// All rows from `lowest` to `highest` were read.
     private var lowest = Int64.max
     private var highest = Int64.min
     private var blockedVersion: BlockedUsers.Version?
@@ -47,9 +42,8 @@ struct ClaimOrder {
 
     /// Returns the user to send for next and that user's first event. Nil if no event can be sent.
     ///
-    /// `read` calls its second argument with rows in the direction of the search, until that returns false. `first` returns
-    /// two sequence numbers: of the user's first event, and of the first event that may be claimed. `isNew` is true if the row
-    /// with that sequence number was read just now.
+    /// `read` passes rows in the direction of the search until its second argument returns false. `first` returns the
+    /// user's first event and the first that may be claimed. `isNew` is true if that row was read just now.
     mutating func next(
         blocked: BlockedUsers,
         read: (Search, (Row) -> Bool) throws -> Void,
@@ -115,7 +109,6 @@ struct ClaimOrder {
         highest = max(highest, sequence)
     }
 
-    /// Reads the rows that were added since the last call. Each replaces the newest row of its user.
     private mutating func readNewer(_ read: (Search, (Row) -> Bool) throws -> Void) throws {
         guard highest > Int64.min else { return }
         try read(.after(highest)) { row in
@@ -130,8 +123,7 @@ struct ClaimOrder {
         }
     }
 
-    /// Reads rows up to the rank `limit`, until it finds a user that is neither known nor blocked. Returns false without such a
-    /// user.
+    /// Reads rows up to the rank `limit`. Returns true if it found a user that is neither known nor blocked.
     private mutating func readFurther(
         before limit: Int64?, _ blocked: BlockedUsers, _ read: (Search, (Row) -> Bool) throws -> Void
     ) throws -> Bool {

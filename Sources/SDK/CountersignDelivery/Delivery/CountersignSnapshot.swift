@@ -3,8 +3,7 @@ public import Foundation
 /// Counters and state of the delivery queue.
 ///
 /// The counters cover the life of the queue file, across restarts. `recorded` equals `queued` + `sent` +
-/// `quarantined` + `evictedByCount` + `evictedByBytes` + `evictedByAge` + `wiped` + `unreadable` -
-/// `requeued`.
+/// `quarantined` + `evictedByCount` + `evictedByBytes` + `evictedByAge` + `wiped` + `unreadable` - `requeued`.
 public struct CountersignSnapshot: Sendable, Hashable {
     /// A user whose events wait for a token.
     public struct Parked: Sendable, Hashable {

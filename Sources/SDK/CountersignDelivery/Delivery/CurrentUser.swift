@@ -1,11 +1,10 @@
 /// The app's current user, and the identity to write before the user's events.
 struct CurrentUser {
     private(set) var id: String?
-    /// The number of changes by the app. It tells apart changes made on two threads.
+    /// The number of changes by the app, to distinguish changes made on two threads.
     private(set) var revision = 0
     /// The revision at which all data was last removed.
     private(set) var wipeRevision = 0
-    /// The newest identity; nil for none.
     private(set) var identity: [UInt8]?
     private var identityRevision = 0
     private var writtenRevision = 0
@@ -34,9 +33,8 @@ struct CurrentUser {
         identityRevision += 1
     }
 
-    /// The revision of `identity` to write; nil if it is on disk.
+    /// Nil if `identity` is on disk.
     var unwrittenRevision: Int? { identityRevision > writtenRevision ? identityRevision : nil }
 
-    /// Records that `identity` of this revision is on disk.
     mutating func wrote(_ revision: Int) { writtenRevision = revision }
 }

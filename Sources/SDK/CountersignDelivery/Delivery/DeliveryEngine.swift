@@ -2,11 +2,10 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// Carries out what `Sender` decides: one loop, one request at a time.
+/// Runs the actions of `Sender`: one loop, one request at a time.
 package actor DeliveryEngine {
     enum Command: Sendable {
         case stored(Int)
-        /// Work of the credential source, run in order.
         case credentials(CredentialAction, done: CheckedContinuation<Void, Never>? = nil)
         case sendSoon
         case configure(FlushPolicy, batchEvents: Int, newestFirst: Bool = false)
@@ -14,7 +13,6 @@ package actor DeliveryEngine {
         case enteredBackground
         case enteredForeground
         case wiped(done: CheckedContinuation<Void, Never>?)
-        /// Resumes when there is nothing left to do for now.
         case idle(CheckedContinuation<TimeInterval?, Never>)
         case flush(CheckedContinuation<FlushResult, Never>)
     }
@@ -34,23 +32,21 @@ package actor DeliveryEngine {
 
     private var sender: Sender
     private let source: any CredentialSource
-    /// The credential of the current request, set by the action `authorize`.
+    /// Set by the action `authorize`.
     private var credential: Credential?
     private var throttle = FailureThrottle()
     private var batches: [FlushResult.Batch] = []
     private var flushes: [CheckedContinuation<FlushResult, Never>] = []
     private var idlers: [CheckedContinuation<TimeInterval?, Never>] = []
-    /// The last configuration problem that was logged. Reset after a delivery.
+    /// Logged once; reset after a delivery.
     private var loggedProblem: ServerAnswer.Explanation?
-    /// Failures that were logged as warnings.
     private var warned = FirstOccurrences<Warning>()
     private(set) var runner: Task<Void, Never>?
     private var isClosed = false
-    /// The longest request timeout so far, in seconds.
+    /// The longest so far, in seconds.
     private var requestTimeout: TimeInterval
-    /// The device id read by the last claim.
     private var deviceID = ""
-    /// The device's id if it has none and the disk is too full to store one.
+    /// Used if the disk is too full to store an id.
     private let temporaryDeviceID = UUIDv7.make()
 
     init(
@@ -80,7 +76,7 @@ package actor DeliveryEngine {
         runner = Task { await run() }
     }
 
-    /// Ends a request that is under way and the loop. Events of that request stay in the queue.
+    /// Cancels the current request and the loop. Events of that request stay in the queue.
     func stop() async {
         isClosed = true
         runner?.cancel()
@@ -97,8 +93,7 @@ package actor DeliveryEngine {
         failures.finish()
     }
 
-    /// Sends everything that can be sent now, including records that are still in memory. Returns when that
-    /// is done.
+    /// Sends everything that can be sent now, including records that are still in memory, and waits for it.
     package nonisolated func flush() async -> FlushResult {
         await ask(Command.flush, ifClosed: FlushResult(batches: [], ending: .closed, queued: 0))
     }
@@ -111,10 +106,8 @@ package actor DeliveryEngine {
         }
     }
 
-    /// Returns when all earlier commands are done, no token provider call is running, and the engine only
-    /// waits, such as for a retry.
-    ///
-    /// - Returns: The uptime at which the wait ends. Nil if it has no time limit.
+    /// Waits until earlier commands are done, no token provider call is running, and the engine only waits, such as
+    /// for a retry. Returns the uptime at which that wait ends, if any.
     @discardableResult
     nonisolated func idle() async -> TimeInterval? { await ask(Command.idle, ifClosed: nil) }
 
@@ -123,14 +116,12 @@ package actor DeliveryEngine {
         inbox.post(.credentials(work))
     }
 
-    /// Returns when the engine has run `work`.
     package nonisolated func perform(_ work: @escaping CredentialAction) async {
         await ask({ .credentials(work, done: $0) }, ifClosed: ())
     }
 
     nonisolated func wiped() async { await ask({ .wiped(done: $0) }, ifClosed: ()) }
 
-    /// Adds the engine's values to a snapshot.
     func describe(_ given: CountersignSnapshot) async -> CountersignSnapshot {
         var snapshot = given
         let now = clock.uptime
@@ -217,7 +208,7 @@ package actor DeliveryEngine {
                     try await clock.sleep(until: instant)
                     inbox.wake()
                 } catch {
-                    // The sleep was cancelled, because a command arrived.
+                    // Cancelled, because a command arrived.
                 }
             }
         }
@@ -345,7 +336,6 @@ package actor DeliveryEngine {
         }
     }
 
-    /// Removes the token from a server's text.
     private func redacted(_ text: String) -> String {
         guard let token = credential?.token?.rawValue, text.contains(token) else { return text }
         return text.replacingOccurrences(of: token, with: "(token)")
@@ -447,8 +437,7 @@ package actor DeliveryEngine {
         }
     }
 
-    /// Seconds by which the device clock is ahead of the server's (negative: behind). Nil unless the server
-    /// calls the token expired while the device clock does not.
+    /// Seconds by which the device clock is ahead. Nil unless only the server calls the token expired.
     private func clockSkew(
         _ token: SignedToken?, _ verdict: ServerAnswer.TokenVerdict, offset: TimeInterval
     ) -> TimeInterval? {
@@ -458,7 +447,6 @@ package actor DeliveryEngine {
         return -offset
     }
 
-    /// Adds a batch to the results of waiting flushes. Logs each configuration problem once.
     private func note(_ consequence: Sender.Consequence?) {
         if let problem = sender.configurationProblem, problem != loggedProblem {
             loggedProblem = problem

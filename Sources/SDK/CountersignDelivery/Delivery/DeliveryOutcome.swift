@@ -1,4 +1,3 @@
-/// The outcome for events after a server's response.
 struct DeliveryOutcome: Equatable, Sendable {
     /// The reason why a server will never accept an event.
     struct Verdict: Equatable, Sendable {

@@ -2,7 +2,6 @@ internal import CountersignTransport
 internal import Foundation
 
 extension DeliveryPipeline {
-    /// The state of the queue, with counters.
     package func snapshot() async -> CountersignSnapshot {
         var snapshot = CountersignSnapshot()
         snapshot.sessionID = session.withLock { $0.id }
@@ -51,25 +50,22 @@ extension DeliveryPipeline {
 
     // MARK: Records that wait
 
-    /// The bodies of the queued records, oldest first.
     package func waitingBodies() async throws(CountersignError) -> [[UInt8]] {
         await recorder.drain()
         return try await queue { queue in try queue.bodies() }
     }
 
-    /// The number of queued records.
     package func waitingCount() async throws(CountersignError) -> Int {
         await recorder.drain()
         return try await queue { queue in try queue.value(of: .rows) }
     }
 
-    /// Removes a queued record. Returns false if the queue does not have it.
+    /// Returns false if the queue does not have it.
     package func removeWaiting(messageID: String) async throws(CountersignError) -> Bool {
         await recorder.drain()
         return try await queue { queue in try queue.remove(messageID: messageID) }
     }
 
-    /// Removes all records but no tokens.
     package func removeAllWaiting() async throws(CountersignError) {
         try await stored { [recorder, storage] in
             try await storage.run { try recorder.removeAll(on: $0, withDeviceID: false) }
@@ -78,27 +74,24 @@ extension DeliveryPipeline {
 
     // MARK: Quarantine
 
-    /// The records in quarantine, oldest first.
     package func quarantined() async throws(CountersignError) -> [QuarantinedEvent] {
         try await queue { queue in try queue.quarantined() }
     }
 
-    /// Puts all records of the quarantine back into the queue.
     package func requeueQuarantined() async throws(CountersignError) -> Int {
         let count = try await queue { [clock] queue in try queue.requeue(clock: clock) }
         engine.inbox.post(.stored(count))
         return count
     }
 
-    /// Deletes all records of the quarantine for good.
     package func deleteQuarantined() async throws(CountersignError) -> Int {
         try await queue(usesReserve: true) { queue in try queue.deleteQuarantine() }
     }
 
     // MARK: Wiping
 
-    /// Removes all records, those in quarantine too, all credentials, the owner and the id of this device. Throws
-    /// `CountersignError` with `storageFailed` when the queue file cannot be written now.
+    /// Removes all records, also those in quarantine, all credentials, the owner and the device id. Throws
+    /// `storageFailed` when the queue file cannot be written now.
     package func wipe(_ alsoForget: @escaping @Sendable () throws -> Void) async throws(CountersignError) {
         // Do not report the end of the session, because a client would record it.
         _ = session.withLock { $0.end(uptime: clock.uptime) }
@@ -113,9 +106,8 @@ extension DeliveryPipeline {
         startSession()
     }
 
-    /// Like `wipe`, but also stops recording, in later runs too if `isLasting`. Blocks until the storage
-    /// thread has done it, except before the device's first unlock. Deletes stored tokens afterwards.
-    /// Throws like `wipe`; recording stops in any case.
+    /// Like `wipe`, but also stops recording, in later runs too if `isLasting`. Blocks until the storage thread has
+    /// done it, except before the device's first unlock. Recording stops even if it throws.
     package func wipeAndStop(
         isLasting: Bool, _ alsoForget: @escaping @Sendable () throws -> Void
     ) throws(CountersignError) {
@@ -129,7 +121,6 @@ extension DeliveryPipeline {
         }
         defer {
             engine.inbox.post(.wiped(done: nil))
-            // The new session gets a new id.
             startSession()
         }
         guard !storage.isLocked else {
@@ -148,19 +139,16 @@ extension DeliveryPipeline {
         }
     }
 
-    /// Stops or resumes recording, in later runs too.
+    /// Applies to later runs too.
     package func setOptedOut(_ isOut: Bool) async throws(CountersignError) {
         if isOut { recorder.setOptedOut(true) }
         try await stored { [storage] in try await storage.run { storage in try storage.setOptedOut(isOut) } }
         if !isOut { recorder.setOptedOut(false) }
     }
 
-    /// Whether recording is enabled.
     package var isEnabled: Bool { !recorder.hasOptedOut }
 
-    /// Enables or disables recording and automatic sending, in later runs too. Queued records stay.
-    ///
-    /// Blocks until the storage thread has done it, so that it applies to the next record.
+    /// Applies to later runs too. Queued records stay. Blocks until it applies to the next record.
     package func setEnabled(_ isEnabled: Bool) {
         configure(isEnabled ? settings.flushPolicy : .manual, batchEvents: settings.batchEvents)
         recorder.writer.sync {

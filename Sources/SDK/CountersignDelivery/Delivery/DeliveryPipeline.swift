@@ -4,8 +4,7 @@ package import Foundation
 
 /// A persistent queue that delivers records to a server. Every client uses it.
 ///
-/// A `Destination` turns records into requests, and a `CredentialSource` authenticates them. Each record
-/// has an owner: a user, a project or nil. Records of an owner without a credential do not block the
+/// Each record has an owner: a user, a project or nil. Records of an owner without a credential do not block the
 /// records of other owners.
 package final class DeliveryPipeline: Sendable {
     package let storage: Storage
@@ -24,10 +23,8 @@ package final class DeliveryPipeline: Sendable {
 
     var log: CountersignLog? { settings.log }
 
-    /// Makes a pipeline. The queue file is opened in the background, and a session begins. Throws
-    /// `CountersignError` with `invalidConfiguration` if the settings cannot work.
-    ///
-    /// `owner` is the initial owner of records. `Recorder.saveIdentity` writes `identity`.
+    /// Opens the queue file in the background and begins a session. `owner` is the initial owner of records;
+    /// `Recorder.saveIdentity` writes `identity`. Throws `invalidConfiguration`.
     package init(
         settings: DeliverySettings, storage: Storage, destination: any Destination,
         credentials: any CredentialSource, owner: String? = nil, identity: SlotFile? = nil,
@@ -66,7 +63,7 @@ package final class DeliveryPipeline: Sendable {
 
     // MARK: Records
 
-    /// Stores a record. The record is on disk when it returns.
+    /// The record is on disk when it returns.
     package func store(
         _ content: any RecordContent, messageID: String? = nil
     ) async throws(CountersignError) -> String {
@@ -80,12 +77,10 @@ package final class DeliveryPipeline: Sendable {
 
     // MARK: Sending
 
-    /// Changes the flush policy, the batch size and the order.
     package func configure(_ policy: FlushPolicy, batchEvents: Int, newestFirst: Bool = false) {
         engine.inbox.post(.configure(policy, batchEvents: batchEvents, newestFirst: newestFirst))
     }
 
-    /// Sends the queued records without waiting for the flush policy.
     package func sendSoon() { engine.inbox.post(.sendSoon) }
 
     /// Stores the records in memory and stops all work.
@@ -99,9 +94,8 @@ package final class DeliveryPipeline: Sendable {
 // MARK: - Sessions
 
 extension DeliveryPipeline {
-    /// An event of the session lifecycle, for clients to record.
     package enum SessionEvent: Sendable {
-        /// The app became active, at its start or later.
+        /// At the app's start or later.
         case appActive
         case appInBackground
         /// The session lasted this many seconds. Records made now still belong to it.
@@ -143,9 +137,8 @@ extension DeliveryPipeline {
         engine.inbox.post(.enteredBackground)
     }
 
-    /// Like `enterBackground()`, but also asks the system not to suspend the process until records are
-    /// stored and sent. When the system's time limit expires, cancels the current request. No request
-    /// starts before the app returns.
+    /// Asks the system not to suspend the process until records are stored and sent. When its time limit expires,
+    /// cancels the current request. No request starts before the app returns.
     func enterBackground(holding activity: BackgroundAssertion.Activity?) {
         guard let activity else { return enterBackground() }
         let assertion = BackgroundAssertion(activity) { [uploads] in uploads.interrupt() }

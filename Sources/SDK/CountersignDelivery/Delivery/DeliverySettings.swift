@@ -2,22 +2,20 @@ internal import CountersignCore
 package import CountersignTransport
 package import Foundation
 
-/// Settings of a `DeliveryPipeline`.
 package struct DeliverySettings: Sendable {
-    /// The directory of the queue. Each pipeline needs its own.
+    /// Each pipeline needs its own.
     package var directory: URL
     package var limits = QueueLimits()
     package var flushPolicy = FlushPolicy.automatic
     package var batchEvents = 100
     package var batchBytes = 400_000
-    /// Further header fields of each request.
     package var headers: [String: String] = [:]
-    /// The time limit of a request, in seconds.
+    /// In seconds.
     package var requestTimeout: TimeInterval = 30
     package var networkRetry = RetryPolicy.network
     package var authenticationRetry = RetryPolicy.authentication
-    /// Seconds that a flush waits for the token provider if a call was pending when the flush began. The
-    /// limit ends a deadlock with a token provider that itself waits for the flush.
+    /// Seconds that a flush waits for a token provider call that began before it. Ends a deadlock with a provider
+    /// that itself waits for the flush.
     package var patience: TimeInterval = 5
     /// Seconds in the background after which a new session begins.
     package var sessionTimeout: TimeInterval = 10
@@ -55,7 +53,6 @@ package struct DeliverySettings: Sendable {
         "x-countersign-signature", "x-write-key",
     ]
 
-    /// Creates the thread that accesses the files in `directory`.
     package func makeStorage(clock: any ClientClock) -> Storage {
         Storage(directory: directory, limits: limits, clock: clock, log: log)
     }

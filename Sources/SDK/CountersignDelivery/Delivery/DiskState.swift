@@ -3,7 +3,6 @@ struct DiskState {
     enum Operation {
         /// Writes to the log or the identity file.
         case log
-        /// Moving the log's events to the queue file.
         case checkpoint
     }
 
@@ -12,14 +11,12 @@ struct DiskState {
 
     func isFailing(_ operation: Operation) -> Bool { failing.contains(operation) }
 
-    /// Returns true if the operation did not fail before.
     @discardableResult
     mutating func failed(_ operation: Operation, _ error: String) -> Bool {
         lastError = error
         return failing.insert(operation).inserted
     }
 
-    /// Returns true if the operation failed before.
     @discardableResult
     mutating func succeeded(_ operation: Operation) -> Bool {
         let wasFailing = failing.remove(operation) != nil

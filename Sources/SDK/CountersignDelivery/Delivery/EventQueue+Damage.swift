@@ -2,7 +2,6 @@ internal import CountersignSQLite
 
 /// Damage that SQLite does not detect: rows that are not events, and impossible counters.
 extension EventQueue {
-    /// The values of the counters `rows` and `bytes`.
     struct Size: Equatable {
         var rows: Int
         var bytes: Int
@@ -14,8 +13,7 @@ extension EventQueue {
     private static let damagedRow = DeliveryOutcome.Verdict(
         code: "damaged_row", reason: "the event in the queue file is damaged")
 
-    /// Moves rows that cannot be sent to quarantine. On a full disk they stay in the queue and are skipped
-    /// until the file is opened again.
+    /// Moves rows that cannot be sent to quarantine. On a full disk they are skipped until the file is opened again.
     func setAsideDamaged(_ sequences: [Int64]) throws {
         do {
             try connection.transaction {
@@ -24,8 +22,7 @@ extension EventQueue {
         } catch let error as SQLiteError where error.isFull || error.isBusy {}
     }
 
-    /// Throws `SQLiteError` as for a damaged file if sequence numbers are close to the highest one. Beyond it
-    /// SQLite would report a full disk.
+    /// Throws if sequence numbers are close to the highest one, beyond which SQLite would report a full disk.
     func checkSequences() throws {
         let highest = try connection.first(
             """
@@ -45,8 +42,7 @@ extension EventQueue {
 
     func size() throws -> Size { Size(rows: try value(of: .rows), bytes: try value(of: .bytes)) }
 
-    /// Changes the stored size after events were added or deleted. Counts the events if the stored size is
-    /// impossible.
+    /// Counts the events if the stored size is impossible.
     func addSize(rows: Int, bytes: Int) throws {
         guard rows != 0 || bytes != 0 else { return }
         let stored = [try storedValue(of: .rows), try storedValue(of: .bytes)]
@@ -60,16 +56,14 @@ extension EventQueue {
         if !wasCounted { countedSize = nil }
     }
 
-    /// Stores the counted size.
     func saveSize(_ size: Size) throws {
         try set(.rows, size.rows)
         try set(.bytes, size.bytes)
-        // If the transaction fails, the values in the file differ from this one, so the events are counted
-        // again.
+        // If the transaction fails, the values in the file differ from this one, so the events are counted again.
         countedSize = size
     }
 
-    /// Counts the events and saves the result. In a transaction.
+    /// Call it in a transaction.
     @discardableResult
     func recount() throws -> Size {
         var size = Size(rows: 0, bytes: 0)
@@ -83,7 +77,7 @@ extension EventQueue {
         return size
     }
 
-    /// Corrects impossible counters. Reads few rows, so that a start does not take longer with more events.
+    /// Reads few rows, so that a start does not take longer with more events.
     func correctCounters() throws {
         let isSizePossible = try isSizePossible()
         let sums: [Counter] = Counter.allCases.filter { $0 != .rows && $0 != .bytes }
@@ -121,9 +115,8 @@ extension EventQueue {
         return (overhead...overhead + (try pragma("page_count")) * (try pragma("page_size"))).contains(bytes)
     }
 
-    /// Whether the counter of events is higher than the number of events that a claim without a result has passed over.
-    ///
-    /// With more than 100 blocked users it compares once only, because it counts the events of each.
+    /// Whether the counter has more events than a claim without a result has passed over. With more than 100 blocked
+    /// users it compares only once, because it counts the events of each.
     func mayHaveMissedEvents(_ request: ClaimRequest, undeleted: Set<Int64>) throws -> Bool {
         if request.blockedUsers.count > 100 {
             if hasComparedBlockedUsers { return false }
@@ -139,8 +132,7 @@ extension EventQueue {
         return try value(of: .rows) > known
     }
 
-    /// Checks why a search has not found all events. SQLite does not detect a damaged index, which hides
-    /// events permanently. Throws `SQLiteError` as for a damaged file.
+    /// SQLite does not detect a damaged index, which hides events permanently. Throws as for a damaged file.
     func checkIndexAndCounter() throws {
         let finding =
             try connection.first("PRAGMA integrity_check(1)") { row throws(SQLiteError) in row.text(0) } ?? ""
@@ -153,7 +145,7 @@ extension EventQueue {
 }
 
 extension Sequence {
-    /// The first elements with at most `maximum` bytes together, but at least one element.
+    /// At least one element, even if it is longer.
     func prefix(bytes maximum: Int, of size: (Element) -> Int) -> [Element] {
         var bytes = 0
         var elements: [Element] = []

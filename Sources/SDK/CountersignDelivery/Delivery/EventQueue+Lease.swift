@@ -3,18 +3,17 @@ internal import CountersignSQLite
 internal import Foundation
 
 extension EventQueue {
-    /// Seconds for which a lease is valid in addition to the duration of its request.
+    /// Seconds in addition to the duration of the request.
     static let leaseMargin: TimeInterval = 30
     /// A longer lease is damaged. If it counted, no client could send.
     private static let longestLease: TimeInterval = 3_600
 
-    /// Acquires the lease, so that no other client sends.
+    /// Returns nil on success, or the uptime at which another client's lease expires. The lease outlasts the next
+    /// request.
     ///
-    /// Times are the machine's uptime, which all processes share and which cannot be set. The lease of an
-    /// ended process expires at once. If the disk is too full to store the lease, the holder sends without
-    /// it unless another client has a valid lease: sending frees space, and the server drops duplicates.
-    /// The lease lasts longer than `seconds`, the duration of the next request. Returns nil on success, or
-    /// the uptime at which the other lease expires.
+    /// Uptime cannot be set and is the same in all processes. The lease of an ended process expires at once. If the
+    /// disk is too full to store the lease, the holder sends without it unless another lease is valid: sending frees
+    /// space, and the server drops duplicates.
     func acquireLease(
         for holder: LeaseOwner, uptime: TimeInterval, request seconds: TimeInterval
     ) throws -> TimeInterval? {
@@ -51,7 +50,6 @@ extension EventQueue {
         return lease.until
     }
 
-    /// Releases the lease, so that other clients can send.
     func releaseLease(of holder: LeaseOwner) throws {
         holder.release(connection.path)
         guard try lease()?.holder == holder.id else { return }

@@ -4,7 +4,7 @@ internal import CountersignTransport
 internal import Foundation
 
 extension EventQueue {
-    /// Moves an event from the queue to quarantine. The columns of a damaged event may have any type.
+    /// The columns of a damaged event may have any type.
     func quarantine(_ sequence: Int64, _ verdict: DeliveryOutcome.Verdict, at date: Date) throws {
         try connection.run(
             """
@@ -20,7 +20,7 @@ extension EventQueue {
         try limitQuarantine()
     }
 
-    /// Puts an event that was never in the queue into quarantine.
+    /// For an event that was never in the queue.
     func quarantine(_ row: RenderedEvent, _ verdict: DeliveryOutcome.Verdict, at date: Date) throws {
         // Inserted into the queue's table first, so that its sequence number is unique.
         try connection.run(
@@ -41,7 +41,6 @@ extension EventQueue {
         try add(.evictedFromQuarantine, connection.changes)
     }
 
-    /// The events in quarantine, oldest first.
     func quarantined() throws -> [QuarantinedEvent] {
         try connection.all(
             "SELECT message_id, user_id, code, reason, quarantined_ms, body FROM quarantine ORDER BY seq"
@@ -53,7 +52,6 @@ extension EventQueue {
         }
     }
 
-    /// Moves all events from quarantine to the end of the queue.
     func requeue(clock: any ClientClock) throws -> Int {
         try connection.transaction {
             let time = queueTime.seconds(uptime: clock.uptime)

@@ -1,12 +1,10 @@
 internal import CountersignSQLite
 
 extension EventQueue {
-    /// The bodies of all events, oldest first.
     func bodies() throws -> [[UInt8]] {
         try connection.all("SELECT body FROM event ORDER BY seq") { row throws(SQLiteError) in row.blob(0) }
     }
 
-    /// Whether this user has events in the queue or in quarantine.
     func hasEvents(of userID: String) throws -> Bool {
         let found = try connection.first(
             """
@@ -17,8 +15,7 @@ extension EventQueue {
         return found == 1
     }
 
-    /// Removes an event by its message id and counts it as wiped. Returns false if the queue does not have
-    /// it.
+    /// Counts the event as wiped. Returns false if the queue does not have it.
     func remove(messageID: String) throws -> Bool {
         try connection.transaction {
             let found = try connection.all("SELECT seq FROM event WHERE message_id = ?", .text(messageID)) {

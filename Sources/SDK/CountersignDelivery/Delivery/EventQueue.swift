@@ -3,17 +3,14 @@ internal import CountersignSQLite
 internal import CountersignTransport
 internal import Foundation
 
-/// A queue of events that wait for delivery, in one SQLite file.
+/// A queue of events that wait for delivery, in one SQLite file. Counters change in the same transaction as events.
 ///
-/// An event is removed by `apply(_:)` (delivered or quarantined), by a limit of `QueueLimits`, or when the
-/// app wipes the data. Counters change in the same transaction.
-///
-/// Uses a rollback journal and `synchronous=NORMAL`. Two processes may share the file. A power failure may
-/// undo the last transaction; `WriteAheadLog` and the server's deduplication compensate (see docs/adr/0014).
-/// Not thread-safe: `Storage` calls it on one thread.
+/// Uses a rollback journal and `synchronous=NORMAL`. Two processes may share the file. A power failure may undo the
+/// last transaction; `WriteAheadLog` and the server's deduplication compensate (see docs/adr/0014). Not thread-safe:
+/// `Storage` calls it on one thread.
 final class EventQueue {
-    /// Older versions of the SDK must be able to use the file of a newer version. So a migration may only
-    /// add tables and columns with defaults. Released migrations never change.
+    /// A migration may only add tables and columns with defaults, because older versions of the SDK must be able to
+    /// use the file. Released migrations never change.
     static let migrations = [
         """
         CREATE TABLE event (
@@ -47,24 +44,20 @@ final class EventQueue {
         "ALTER TABLE lease ADD COLUMN duration_ms INTEGER NOT NULL DEFAULT 60000;",
     ]
 
-    /// Estimated bytes on disk for each row in addition to its body: columns, index entry and page
-    /// overhead.
+    /// Estimated bytes on disk for each row in addition to its body: columns, index entry and page overhead.
     static let rowOverheadBytes = 160
 
     let connection: SQLiteConnection
     let limits: QueueLimits
     private(set) var queueTime: QueueTime
     private let clock: any ClientClock
-    /// The device's time, for events in quarantine.
     var now: Date { clock.now }
     private var claimOrder = ClaimOrder(newestFirst: false)
-    /// Whether the counter of rows was compared with the events of all blocked users since the file was opened.
+    /// Since the file was opened.
     var hasComparedBlockedUsers = false
-    /// The values of `rows` and `bytes` that this connection last verified.
     var countedSize: Size?
 
-    /// Opens or creates the queue at `path`. Does not write to a file that is up to date, so that it can be
-    /// opened on a full disk.
+    /// Does not write to a file that is up to date, so that it can be opened on a full disk.
     init(path: String, limits: QueueLimits, clock: any ClientClock) throws {
         // After this time-out, the caller tries again one second later.
         connection = try SQLiteConnection(
@@ -91,29 +84,26 @@ final class EventQueue {
 
     // MARK: Recording
 
-    /// Stores the events of a log that are not in the queue yet, in order. Events that are too large go to
-    /// quarantine. Saves the log's checkpoint in the same transaction.
+    /// Stores events that the queue does not have, and the log's checkpoint. Events that are too large go to
+    /// quarantine.
     func append(
         _ events: [RenderedEvent], from log: String, clock: any ClientClock
     ) throws {
         try connection.transaction {
             // Another process may have stored some of them, if it took this process for ended.
             let checkpoint = try checkpoint(of: log)
-            // A checkpoint above the last sequence number is damaged. Storing events twice is better than
-            // losing them.
+            // A checkpoint above the last sequence number is damaged. Storing events twice beats losing them.
             let isDamaged = checkpoint > events.last?.sequence ?? checkpoint
             try take(isDamaged ? events : events.filter { $0.sequence > checkpoint }, from: log, clock: clock)
         }
     }
 
-    /// Stores the events of another client's log that are not in the queue yet.
+    /// Stores the events of another client's log that are not in the queue yet, at most `maximumBytes` at once.
+    /// Stores nothing after an opt-out.
     ///
-    /// Reads the log inside a write transaction, so that no other process can remove the log or its
-    /// checkpoint meanwhile.
-    ///
-    /// Stores at most `maximumBytes` at once. When the last events are stored and `isOver` (the client of the
-    /// log has ended), counts the damaged events. Returns whether all events are stored, and the damaged
-    /// files. Stores and counts nothing after an opt-out.
+    /// Reads the log inside a write transaction, so that no other process can remove the log or its checkpoint
+    /// meanwhile. Counts the damaged events after the last ones if `isOver` (the client of the log has ended).
+    /// Returns whether all events are stored, and the damaged files.
     @discardableResult
     func adopt(
         _ log: WriteAheadLog.Found, isOver: Bool, maximumBytes: Int = .max, clock: any ClientClock
@@ -147,12 +137,11 @@ final class EventQueue {
 
     private static let checkpointPrefix = "incoming:"
 
-    /// The checkpoint of a log: the sequence number of its last event in the queue.
+    /// The sequence number of the log's last event in the queue.
     private func checkpoint(of log: String) throws -> Int64 {
         try setting(Self.checkpointPrefix + log).flatMap { Int64($0) } ?? 0
     }
 
-    /// Deletes the checkpoints of logs that no longer exist.
     func deleteStaleCheckpoints(of directory: URL) throws {
         func staleCheckpoints() throws -> [String] {
             let kept = Set(WriteAheadLog.all(in: directory).map { Self.checkpointPrefix + $0.id })
@@ -161,11 +150,9 @@ final class EventQueue {
             ) { row throws(SQLiteError) in row.text(0) }.filter { !kept.contains($0) }
         }
         guard try !staleCheckpoints().isEmpty else { return }
-        // Make the directory durable first. A log that reappears after a power failure needs its
-        // checkpoint.
+        // Make the directory durable first. A log that reappears after a power failure needs its checkpoint.
         try Self.synchronize(directory.path)
-        // A log has files before it has a checkpoint, and no other process can write a checkpoint during
-        // the transaction.
+        // A log has files before a checkpoint, and no other process can write a checkpoint during the transaction.
         try connection.transaction {
             for name in try staleCheckpoints() {
                 try connection.run("DELETE FROM setting WHERE name = ?", .text(name))
@@ -179,7 +166,6 @@ final class EventQueue {
         try Self.synchronize(directory.path)
     }
 
-    /// Returns false if the file does not exist.
     @discardableResult
     private static func synchronize(_ path: String) throws -> Bool {
         let failure = synchronizeFile(path)
@@ -189,14 +175,12 @@ final class EventQueue {
         return failure == 0
     }
 
-    /// A `connection.transaction` that is durable when it returns.
     private func durableTransaction<Result>(_ body: () throws -> Result) throws -> Result {
         try connection.execute("PRAGMA synchronous = EXTRA")
         defer { try? connection.execute("PRAGMA synchronous = NORMAL") }
         return try connection.transaction(body)
     }
 
-    /// Stores events that did not pass through a log.
     func append(_ rows: [RenderedEvent], clock: any ClientClock) throws {
         try connection.transaction { try insert(rows, clock: clock) }
     }
@@ -232,8 +216,7 @@ final class EventQueue {
         try enforceLimits(at: time)
     }
 
-    /// Replaces provisional device ids in the events by this device's id. If the device has no id yet, the
-    /// first provisional id becomes it.
+    /// Replaces provisional device ids by the device's id. If it has none yet, the first provisional id becomes it.
     private func withDeviceID(_ rows: [RenderedEvent]) throws -> [RenderedEvent] {
         guard let provisionalID = rows.first(where: { $0.provisionalID != nil })?.provisionalID else {
             return rows
@@ -286,11 +269,8 @@ final class EventQueue {
 
     // MARK: Sending
 
-    /// Returns the oldest events of one user that can be sent now, in order. With `newestFirst`, returns
-    /// the newest in descending order.
-    ///
-    /// `undeleted` has the sequence numbers of delivered events that are still in the file. Moves damaged
-    /// rows to quarantine.
+    /// Returns the oldest events of one user that can be sent now (with `newestFirst`, the newest in descending
+    /// order). Moves damaged rows to quarantine. `undeleted` are delivered events that are still in the file.
     func claim(_ request: ClaimRequest, undeleted: Set<Int64> = []) throws -> [QueuedEvent] {
         var excluded = request.excluded
         var hasSearchedAgain = false
@@ -315,8 +295,7 @@ final class EventQueue {
                 try checkIndexAndCounter()
                 return []
             }
-            // With a damaged last sequence number, new events may have lower numbers than rows already
-            // read.
+            // With a damaged last sequence number, new events may have lower numbers than rows already read.
             hasSearchedAgain = true
             claimOrder = ClaimOrder(newestFirst: request.newestFirst)
         }
@@ -365,7 +344,6 @@ final class EventQueue {
         }
     }
 
-    /// Returns the user's first event from `sequence` on, and the first event that can be claimed.
     private func first(
         of user: UserKey, from sequence: Int64, newestFirst: Bool, isExcluded: (Int64) -> Bool
     ) throws -> (any: Int64, claimable: Int64?)? {
@@ -419,8 +397,7 @@ final class EventQueue {
         return events
     }
 
-    /// Deletes delivered events and moves rejected events to quarantine. Ignores events that are no longer
-    /// in the queue.
+    /// Ignores events that are no longer in the queue.
     func apply(_ outcome: DeliveryOutcome, at date: Date) throws {
         try connection.transaction {
             var sent = Size(rows: 0, bytes: 0)
@@ -439,7 +416,7 @@ final class EventQueue {
         if try size().rows == 0 { try shrink(from: 1_000) }
     }
 
-    /// Returns free pages to the file system if there are more than `pages`. The file will grow again.
+    /// Returns free pages to the file system if there are more than `pages`.
     func shrink(from pages: Int) throws {
         func free() throws -> Int {
             try connection.first("PRAGMA freelist_count") { row throws(SQLiteError) in row.int(0) } ?? 0
@@ -455,7 +432,7 @@ final class EventQueue {
         }
     }
 
-    /// Deletes an event without changing a counter. Returns the event's bytes, or nil if it was not in the queue.
+    /// Changes no counter. Returns the event's bytes, or nil if it was not in the queue.
     func delete(_ sequence: Int64) throws -> Int? {
         let bytes = try connection.first("SELECT length(body) FROM event WHERE seq = ?", .integer(sequence)) {
             row throws(SQLiteError) in row.int(0) + Self.rowOverheadBytes
@@ -465,17 +442,15 @@ final class EventQueue {
         return bytes
     }
 
-    /// Deletes an event. Returns false if it was not in the queue.
+    /// Returns false if it was not in the queue.
     func remove(_ sequence: Int64) throws -> Bool {
         guard let bytes = try delete(sequence) else { return false }
         try addSize(rows: -1, bytes: -bytes)
         return true
     }
 
-    /// Deletes all events, including the quarantine. Moves the checkpoints of the logs past their events, so
-    /// that these do not enter the queue. Also deletes the device id if `forgettingDevice`.
-    ///
-    /// `own` is the log of this client: `through` is the new checkpoint, and `events` the number of events to
+    /// Deletes all events, also those in quarantine. Moves the checkpoints of all logs past their events, so that
+    /// these do not enter the queue. `own` is the log of this client: its new checkpoint, and the number of events to
     /// count as wiped.
     func wipe(
         _ own: (id: String, through: Int64, events: Int), forgettingDevice: Bool
@@ -517,7 +492,7 @@ final class EventQueue {
             .text(name), .text(value))
     }
 
-    /// The device id for events without a user. Created once for each queue file.
+    /// Created once for each queue file.
     func anonymousID() throws -> String {
         if let id = try savedAnonymousID() { return id }
         return try durableTransaction {
@@ -529,7 +504,7 @@ final class EventQueue {
         }
     }
 
-    /// Like `anonymousID()`, but returns `temporary` while the disk is too full to store an id.
+    /// Returns `temporary` while the disk is too full to store an id.
     func anonymousID(orOnFullDisk temporary: String) throws -> String {
         do {
             return try anonymousID()
@@ -547,18 +522,15 @@ final class EventQueue {
 
     // MARK: Counters
 
-    /// Counters over the life of the file. ``CountersignSnapshot`` describes how they add up.
+    /// Over the life of the file. ``CountersignSnapshot`` describes how they add up.
     enum Counter: String, CaseIterable {
-        /// Events in the queue now.
         case rows
-        /// Estimated bytes of these events, including `rowOverheadBytes` for each.
+        /// Including `rowOverheadBytes` for each event.
         case bytes
         case recorded, sent, quarantined, requeued
-        /// Events that a server reported as duplicates.
         case duplicates
         case evictedByCount, evictedByBytes, evictedByAge, wiped
-        /// Events removed from quarantine by `QueueLimits.maximumQuarantinedEvents`. Also counted in
-        /// `quarantined`.
+        /// Also counted in `quarantined`.
         case evictedFromQuarantine
         /// Events recovered from a damaged file, and events that could not be read.
         case salvaged, unreadable

@@ -1,11 +1,9 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Limits how often the app is notified of authentication failures. Reports each (user, token, code,
-/// `isOptional`) at once, with its count, but nothing while the app is in the background.
-///
-/// Reports an unresolved failure again at each session start. Also does so when it recurs or a flush leaves
-/// the user's events parked, at most every five minutes.
+/// Limits how often the app is notified of authentication failures. Reports each (user, token, code, `isOptional`)
+/// immediately, but nothing in the background. Reports an unresolved failure again at each session start, and when it
+/// recurs or a flush leaves the user's events parked, at most every five minutes.
 struct FailureThrottle {
     private struct Key: Hashable {
         let user: UserKey
@@ -17,24 +15,22 @@ struct FailureThrottle {
 
     private struct Entry {
         var failure: AuthenticationFailure
-        /// Uptime of the last report to the app; nil if not reported yet.
         var toldAt: TimeInterval?
     }
 
-    /// Maximum number of entries. Beyond it, the entry with the oldest occurrence is dropped.
+    /// Beyond it, the entry with the oldest occurrence is dropped.
     private static let capacity = 64
-    /// Minimum seconds between two reports of the same failure within a session.
+    /// Seconds between two reports of the same failure within a session.
     private static let interval: TimeInterval = 300
 
     private var entries: [Key: Entry] = [:]
     /// Ordered by last occurrence, the newest at the end.
     private var order: [Key] = []
 
-    /// Total number of failures, including repeated ones.
     private(set) var total = 0
     var isInBackground = false
 
-    /// Counts a failure. Returns it if the app must be notified now.
+    /// Returns the failure if the app must be notified now.
     mutating func record(_ failure: AuthenticationFailure, at uptime: TimeInterval) -> AuthenticationFailure?
     {
         total += 1
@@ -59,18 +55,18 @@ struct FailureThrottle {
         return entry.failure
     }
 
-    /// Returns the failures that were not reported in the background.
+    /// The failures that were not reported in the background.
     mutating func enteredForeground(at uptime: TimeInterval) -> [AuthenticationFailure] {
         isInBackground = false
         return order.filter { entries[$0]?.toldAt == nil }.compactMap { tell($0, at: uptime) }
     }
 
-    /// Returns the last failure of each user, to be reported again.
+    /// The last failure of each user.
     mutating func sessionStarted(at uptime: TimeInterval) -> [AuthenticationFailure] {
         latest().compactMap { tell($0, at: uptime, always: true) }
     }
 
-    /// Returns the last failure of each user with parked events, unless reported within the interval.
+    /// The last failure of each user with parked events, unless reported within the interval.
     mutating func flushEnded(parked: Set<UserKey>, at uptime: TimeInterval) -> [AuthenticationFailure] {
         latest().filter { parked.contains($0.user) }.compactMap { tell($0, at: uptime) }
     }
@@ -80,7 +76,7 @@ struct FailureThrottle {
         return order.reversed().filter { users.insert($0.user).inserted }.reversed()
     }
 
-    /// Removes the failures of a user after an accepted request, so that a new one is reported.
+    /// After an accepted request, so that a new failure is reported.
     mutating func succeeded(_ user: UserKey) {
         for key in order where key.user == user { entries[key] = nil }
         order.removeAll { $0.user == user }

@@ -52,8 +52,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
 
         /// Everything was sent.
         public static let drained = Ending(rawValue: "drained")
-        /// Only events that wait for a token are left. `CountersignClient.snapshot()` has their users and the
-        /// reasons.
+        /// Only events that wait for a token are left. `CountersignClient.snapshot()` has users and reasons.
         public static let parked = Ending(rawValue: "parked")
         /// The server or the network failed. The SDK retries automatically.
         public static let interrupted = Ending(rawValue: "interrupted")
@@ -61,8 +60,8 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
         public static let configurationProblem = Ending(rawValue: "configuration_problem")
         /// Another process that shares the queue is sending.
         public static let otherProcessIsSending = Ending(rawValue: "other_process_is_sending")
-        /// A call of the token provider that began before `flush()` did not return in time. The events that
-        /// wait for its token are sent once it returns.
+        /// A call of the token provider that began before `flush()` did not return in time. The events that wait for
+        /// its token are sent once it returns.
         public static let waitingForTokenProvider = Ending(rawValue: "waiting_for_token_provider")
         /// `flush()` was called by the token provider, for which sending waits.
         public static let calledFromTokenProvider = Ending(rawValue: "called_from_token_provider")

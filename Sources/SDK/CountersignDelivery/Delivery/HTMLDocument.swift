@@ -6,11 +6,9 @@ package enum HTMLDocument {
     private static let firstElements: Set = [
         "html", "head", "title", "meta", "base", "link", "style", "script", "noscript", "body", "frameset",
     ]
-    /// The number of bytes of a body that are searched.
     private static let maximumBytes = 16_384
 
-    /// Whether `body` begins with a document type of HTML or a first element of a document. Skips byte order
-    /// marks, white space, comments and XML declarations. Also reads UTF-16.
+    /// Skips byte order marks, white space, comments and XML declarations. Also reads UTF-16.
     package static func begins(_ body: [UInt8]) -> Bool {
         var rest = body.prefix(maximumBytes).filter { $0 != 0 }[...]
         while true {
@@ -37,7 +35,6 @@ package enum HTMLDocument {
         return text.indices.first { text[$0...].starts(with: end) }.map { text[$0...].dropFirst(end.count) }
     }
 
-    /// The letters at the beginning, in lower case.
     private static func word(_ text: ArraySlice<UInt8>) -> String {
         String(decoding: text.prefix { $0.isASCIILetter }.map { $0 | 0x20 }, as: UTF8.self)
     }

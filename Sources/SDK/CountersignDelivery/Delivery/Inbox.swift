@@ -34,7 +34,6 @@ final class Inbox<Message: Sendable>: Sendable {
         return state.waiter
     }
 
-    /// Closes the inbox and returns the remaining messages.
     func close() -> [Message] {
         state.withLock { state in
             state.isClosed = true
@@ -43,7 +42,6 @@ final class Inbox<Message: Sendable>: Sendable {
         }
     }
 
-    /// All messages so far.
     func take() -> [Message] {
         state.withLock { state in
             defer { state.messages = [] }

@@ -3,15 +3,11 @@ internal import CountersignTransport
 internal import Foundation
 
 /// A transport whose requests can be cancelled from outside, before the process is suspended.
-///
-/// After an interruption it starts no requests until `resume()`.
 final class InterruptibleTransport: HTTPTransport {
-    /// The longest pause, in seconds. A process that still runs after it was not suspended, or was woken in
-    /// the background.
+    /// Seconds. A process that still runs after it was not suspended, or was woken in the background.
     private static let longestPause: TimeInterval = 60
 
     private struct State {
-        /// No request begins before this uptime.
         var pausedUntil: TimeInterval = -.infinity
         var exchanges: [Int: Task<Result<TransportResponse, HTTPTransportError>, Never>] = [:]
         var lastID = 0
@@ -54,8 +50,7 @@ final class InterruptibleTransport: HTTPTransport {
         return try result.get()
     }
 
-    /// Cancels running requests, and rejects new ones until `resume()`, or for a minute. All of them fail as
-    /// `cancelled`.
+    /// Cancels running requests and rejects new ones until `resume()`, or for a minute, as `cancelled`.
     func interrupt() {
         let end = clock.uptime + Self.longestPause
         let exchanges = state.withLock { state in
@@ -65,7 +60,6 @@ final class InterruptibleTransport: HTTPTransport {
         for exchange in exchanges { exchange.cancel() }
     }
 
-    /// Allows requests again.
     func resume() {
         state.withLock { $0.pausedUntil = -.infinity }
     }

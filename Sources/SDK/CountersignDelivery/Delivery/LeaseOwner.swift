@@ -38,7 +38,6 @@ package final class LeaseOwner: Sendable {
         }
     }
 
-    /// Whether the process of a holder may still be running.
     static func isAlive(_ id: String, processID: Int32) -> Bool {
         if processID == getpid() { return living.withLock { $0.contains(id) } }
         // For 0 and negative numbers, `kill` addresses groups of processes.

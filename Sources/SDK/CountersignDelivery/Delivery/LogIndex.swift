@@ -7,11 +7,9 @@ struct LogIndex {
         let event: RenderedEvent?
     }
 
-    /// The events appended since the current checkpoint began.
     private var appended: [Entry] = []
-    /// The events of the current checkpoint. Separate, because the writer appends meanwhile.
+    /// Separate from `appended`, because the writer appends meanwhile.
     private var moving: [Entry] = []
-    /// Bytes of all entries, and of those whose events are in memory.
     private(set) var bytes = 0
     private var bytesInMemory = 0
     /// Highest sequence number known to be durable in the queue file.
@@ -32,9 +30,8 @@ struct LogIndex {
         return moving
     }
 
-    /// Ends a checkpoint: the queue file has the first `count` events, through the sequence number `last`.
-    /// Returns the highest sequence number that is durable there: SQLite makes a transaction durable with the
-    /// next one.
+    /// The queue file has the first `count` events, through the sequence number `last`. Returns the highest one that
+    /// is durable there: SQLite makes a transaction durable with the next one.
     mutating func endCheckpoint(_ count: Int, through last: Int64) -> Int64 {
         // If the events were wiped meanwhile, `moving` is empty.
         let moved = moving.prefix(count)
@@ -50,14 +47,13 @@ struct LogIndex {
         moving = []
     }
 
-    /// Removes events. Returns the others.
+    /// Returns the remaining events.
     mutating func remove(_ sequences: Set<Int64>) -> [Entry] {
         release(appended.filter { sequences.contains($0.sequence) })
         appended.removeAll { sequences.contains($0.sequence) }
         return appended
     }
 
-    /// Removes all events. Returns their number.
     mutating func removeAll() -> Int {
         let count = count
         self = LogIndex(durable: durable)

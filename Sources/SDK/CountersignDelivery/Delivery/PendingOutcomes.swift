@@ -5,7 +5,6 @@ struct PendingOutcomes {
     enum State: Equatable {
         case none
         case due(DeliveryOutcome)
-        /// Storing failed `failures` times. The next attempt is at the uptime `until`.
         case waiting(DeliveryOutcome, until: TimeInterval, failures: Int)
     }
 

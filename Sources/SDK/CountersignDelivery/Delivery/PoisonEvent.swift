@@ -1,11 +1,9 @@
 internal import Foundation
 
-/// An event that failed when sent alone. Only accepted requests with other events show whether the event or
-/// the server is at fault.
+/// An event that failed when sent alone. Only accepted requests with other events show whether it is at fault.
 ///
-/// A value without I/O. The event goes to quarantine after two failures alone, with an accepted request of
-/// others before the second. While the server is flaky, it takes three failures, with five accepted
-/// requests in a row before each.
+/// It goes to quarantine after two failures alone, with an accepted request of others before the second. While the
+/// server is flaky, it takes three failures, with five accepted requests in a row before each.
 struct PoisonEvent: Equatable {
     /// Seconds for which a server counts as flaky after it failed on events that it accepted later.
     static let flakyDuration: TimeInterval = 86_400
@@ -14,7 +12,6 @@ struct PoisonEvent: Equatable {
     let cause: BatchBisection.Cause
     /// No retry before this uptime, unless other events are accepted.
     var retryAt: TimeInterval = -.infinity
-    /// How often it was sent alone.
     private(set) var tries = 0
 
     private var failures = 0
@@ -28,15 +25,13 @@ struct PoisonEvent: Equatable {
         self.cause = cause
     }
 
-    /// True if another try is useful.
     var isRipe: Bool { successes >= neededSuccesses }
 
-    /// True if the event is at fault.
     var isCondemned: Bool { failures >= neededFailures }
 
     mutating func othersWereAccepted() { successes += 1 }
 
-    /// Resets the evidence, because the server fails on other events too.
+    /// Call it when the server fails on other events too.
     mutating func evidenceIsVoid() {
         failures = 0
         successes = 0

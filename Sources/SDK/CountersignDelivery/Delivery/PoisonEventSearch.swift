@@ -1,11 +1,9 @@
 internal import Foundation
 
-/// Finds events that make a server reject requests. Holds the search in the current request, and the
-/// suspects that wait for another try.
+/// Finds events that make a server reject requests: the search in the current request, and the suspects that wait.
 struct PoisonEventSearch {
     enum State: Equatable {
         case none
-        /// A request failed as a whole and is sent again in parts.
         case searching(BatchBisection)
     }
 
@@ -20,16 +18,14 @@ struct PoisonEventSearch {
 
     private(set) var state = State.none
     private var health = Health.steady
-    /// Events that failed alone, in the order of their last try. They stay in the queue and are passed over.
+    /// In the order of their last try. They stay in the queue and are passed over.
     private(set) var suspects: [PoisonEvent] = []
     private var rejectionsInARow = 0
 
-    /// The next part to send. Nil without a search.
     var probe: [QueuedEvent]? {
         if case .searching(let isolation) = state { isolation.probe } else { nil }
     }
 
-    /// Whether the newest suspect failed because of a server fault.
     var isFault: Bool { suspects.last?.cause == .serverFault }
 
     var isOfEverything: Bool { rejectionsInARow >= Self.maximumRejections }
@@ -48,7 +44,6 @@ struct PoisonEventSearch {
         for index in suspects.indices { suspects[index].retryAt = -.infinity }
     }
 
-    /// Reports that the server accepted a request with these events.
     mutating func accepted(_ events: [QueuedEvent], now: TimeInterval) {
         if case .searching(var isolation) = state {
             if isolation.probeSucceeded() == .nothing {
@@ -68,8 +63,7 @@ struct PoisonEventSearch {
         rejectionsInARow = 0
     }
 
-    /// Continues with smaller parts after a request with these events failed. Returns the event that cannot
-    /// be delivered once it is found.
+    /// Continues with smaller parts. Returns the event that cannot be delivered once it is found.
     mutating func narrow(
         _ events: [QueuedEvent], _ cause: BatchBisection.Cause, now: TimeInterval
     ) -> QueuedEvent? {
@@ -90,7 +84,7 @@ struct PoisonEventSearch {
         return event
     }
 
-    /// Records that an event failed alone. Returns true if it should go to quarantine.
+    /// Returns true if the event should go to quarantine.
     mutating func failedAlone(
         _ event: QueuedEvent, _ cause: BatchBisection.Cause, _ retry: RetryPolicy, now: TimeInterval,
         fraction: Double
@@ -122,8 +116,7 @@ struct PoisonEventSearch {
         health = .flaky(until: now + PoisonEvent.flakyDuration)
     }
 
-    /// Reports a server fault. If it affected other events too, the server is flaky, and earlier failures of
-    /// suspects do not count.
+    /// If the fault affected other events too, the server is flaky, and earlier failures of suspects do not count.
     private mutating func serverFailed(on events: [QueuedEvent], now: TimeInterval) {
         guard isFlaky(at: now) else { return }
         let sequences = Set(events.map(\.sequence))

@@ -1,8 +1,6 @@
 internal import Foundation
 
-/// The directory of one client's queue.
 enum QueueDirectory {
-    /// Creates the directory if it does not exist.
     static func make(_ directory: URL) throws {
         var attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o700]
         #if os(iOS)

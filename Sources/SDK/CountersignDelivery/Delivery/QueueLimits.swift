@@ -8,12 +8,10 @@ public struct QueueLimits: Sendable, Hashable {
     public var maximumEvents: Int
     /// Approximate bytes of the queue on disk. Default: 64 MiB.
     public var maximumBytes: Int
-    /// Maximum age of an event in seconds; `.infinity` for no limit. Default: 30 days. Measured by the
-    /// device's uptime, because the device clock may jump. So time in which the device was off does not
-    /// count.
+    /// Maximum age of an event in seconds; `.infinity` for no limit. Default: 30 days. Measured by uptime, because
+    /// the device clock may jump, so time in which the device was off does not count.
     public var maximumAge: TimeInterval
-    /// Maximum bytes of one event as JSON. A longer event is moved to quarantine when it is recorded.
-    /// Default: 32 KiB.
+    /// Maximum bytes of one event as JSON. Default: 32 KiB. A longer event goes to quarantine when recorded.
     public var maximumEventBytes: Int
     /// Events in quarantine. Beyond it, the oldest is deleted, counted and logged. Default: 1,000.
     public var maximumQuarantinedEvents: Int

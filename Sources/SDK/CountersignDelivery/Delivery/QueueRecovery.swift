@@ -2,8 +2,7 @@ internal import CountersignSQLite
 internal import CountersignTransport
 internal import Foundation
 
-/// Copies the readable events of a damaged queue file into a new file. Renames the damaged file and never
-/// deletes it.
+/// Copies the readable events of a damaged queue file into a new file. Renames the damaged file and never deletes it.
 struct QueueRecovery {
     let path: String
     let limits: QueueLimits
@@ -14,14 +13,13 @@ struct QueueRecovery {
         let event: RenderedEvent
     }
 
-    /// Whether an error means that the file is damaged; false for a lock, a full disk or a missing permission.
+    /// False for a lock, a full disk or a missing permission.
     static func isDamage(_ error: any Error) -> Bool {
         guard let error = error as? SQLiteError else { return false }
         // Missing tables or columns: the file is a database with another schema.
         return error.isCorrupt || error.message.hasPrefix("no such ")
     }
 
-    /// The number of damaged files that were moved aside.
     static func asideCount(besides path: String) -> Int {
         let url = URL(fileURLWithPath: path)
         let names =
@@ -29,7 +27,6 @@ struct QueueRecovery {
         return names.count { $0.hasPrefix(url.lastPathComponent + ".damaged-") && !$0.hasSuffix("-journal") }
     }
 
-    /// The path to which the next damaged file is moved.
     static func nextAsidePath(besides path: String) -> String {
         "\(path).damaged-\(asideCount(besides: path) + 1)"
     }
@@ -48,7 +45,6 @@ struct QueueRecovery {
         }
     }
 
-    /// The suffixes of the files of a SQLite database.
     private static let suffixes = ["", "-journal", "-wal", "-shm"]
 
     private func recover(from aside: String) throws -> EventQueue {
@@ -59,8 +55,7 @@ struct QueueRecovery {
         try FileManager.default.copyItem(atPath: aside, toPath: copy)
         var salvaged = try salvage(from: copy, into: fresh)
         if salvaged == nil {
-            // The first page has the schema, which is the same in every queue file. So the page of the new
-            // file can replace a damaged one.
+            // The first page has the schema, which all queue files share, so the page of a new file can replace it.
             try? replaceFirstPage(of: copy, with: path)
             salvaged = try salvage(from: copy, into: fresh)
         }
@@ -76,7 +71,7 @@ struct QueueRecovery {
         return aside
     }
 
-    /// Returns the number of copied events, or nil if the tables are not readable. Throws if the disk is full.
+    /// Returns nil if the tables are not readable. Throws if the disk is full.
     private func salvage(from copy: String, into fresh: EventQueue) throws -> Int? {
         guard let damaged = try? SQLiteConnection(path: copy),
             (try? damaged.first("SELECT count(*) FROM sqlite_master WHERE name = 'event'") {
@@ -137,8 +132,7 @@ struct QueueRecovery {
         read("\(columns) ORDER BY seq DESC")
         let back = rows.keys.filter { $0 > front }.min() ?? front
         if front >= 0, back <= EventQueue.maximumCount, back - front > 1 {
-            // Each lookup walks the tree separately, so some succeed past the damage. Limited, because each
-            // costs time.
+            // Each lookup walks the tree separately, so some succeed past the damage. Limited, as each costs time.
             for sequence in (front + 1)..<min(back, front + 20_000) {
                 read("\(columns) WHERE seq = ?", .integer(sequence))
             }
@@ -174,7 +168,6 @@ struct QueueRecovery {
 }
 
 extension EventQueue {
-    /// Inserts events, counters and settings that were read from a damaged file.
     func restore(
         _ events: [(sequence: Int64, event: RenderedEvent)], counters: [Counter: Int],
         settings: [(name: String, value: String)]

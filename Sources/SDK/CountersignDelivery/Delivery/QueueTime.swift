@@ -1,17 +1,13 @@
 internal import Foundation
 
-/// The time that measures the age of events: seconds since the queue file was created, without the time in
-/// which the device was off.
-///
-/// It follows the device's uptime. The device clock may jump, so that an event recorded minutes ago would
-/// look weeks old and be deleted.
+/// The time that measures the age of events: seconds since the queue file was created, without the time in which the
+/// device was off. The device clock may jump, which would make new events look weeks old and delete them.
 struct QueueTime {
-    /// The values that are stored in the file.
     struct Saved {
         let seconds: Int64
-        /// The device clock at that moment, in seconds since 1970. Only read by version 0.1.0.
+        /// Seconds since 1970. Only read by version 0.1.0.
         let wall: Int64
-        /// The uptime at that moment, in seconds; nil in a file of version 0.1.0.
+        /// In seconds; nil in a file of version 0.1.0.
         let uptime: Int64?
 
         var text: String {
@@ -33,13 +29,11 @@ struct QueueTime {
         start = uptime
     }
 
-    /// Continues from where an earlier run stopped.
     mutating func resume(from saved: Saved?) {
         guard let saved else { return }
         base = TimeInterval(saved.seconds)
         guard let uptime = saved.uptime.map({ TimeInterval($0) }) else { return }
-        // A smaller uptime means that the device has restarted. If the uptime is larger after a restart,
-        // events appear younger.
+        // A smaller uptime means a restart. If it is larger after a restart, events appear younger.
         base += start >= uptime ? start - uptime : start
     }
 
@@ -55,7 +49,7 @@ struct QueueTime {
 }
 
 extension QueueTime.Saved {
-    /// The valid range, to which seconds can be added without overflow.
+    /// The upper bound lets seconds be added without overflow.
     private static let possible: ClosedRange<Int64> = 0...(1 << 52)
 
     // Nil for text of another form or with another checksum, such as from a damaged file.

@@ -13,7 +13,7 @@ extension Recorder {
         }
     }
 
-    /// Moves events into the queue file, up to `maximumBytes`, after writing the events in memory to the log.
+    /// Writes the events in memory to the log first.
     func checkpoint(into queue: EventQueue, maximumBytes: Int) throws {
         let entries = writing.withLock {
             let batches = state.withLock { $0.unwritten.waitingCount / Self.batchEvents + 1 }
@@ -48,7 +48,6 @@ extension Recorder {
         if mustRetry { scheduleRetry() }
     }
 
-    /// The events of the entries, from memory or from the log.
     private func events(of entries: [LogIndex.Entry]) -> [RenderedEvent] {
         let missing = entries.filter { $0.event == nil }.map(\.sequence)
         guard let first = missing.first, let last = missing.last else { return entries.compactMap(\.event) }
@@ -56,8 +55,8 @@ extension Recorder {
         return entries.compactMap { $0.event ?? read[$0.sequence] }
     }
 
-    /// Moves all events into the queue file and makes them durable, because the log has failed. If that fails
-    /// too, writes a new log without the events of `completions`.
+    /// Moves all events into the queue file and makes them durable, because the log has failed. If that fails too,
+    /// writes a new log without the events of `completions`.
     func replaceLog(_ completions: [PendingCompletion], _ storage: Storage) {
         var failure: CountersignError?
         if (try? storage.checkpoint()) != nil, storage.makeDurable(), isIdentityDurable() {
@@ -66,8 +65,7 @@ extension Recorder {
             }
         } else {
             failure = CountersignError(.notStored, "the disk failed")
-            // Sequence numbers do not change, because the queue file may have the events of a transaction that
-            // failed.
+            // Keeps sequence numbers, because the queue file may have the events of a transaction that failed.
             writing.withLock {
                 let sequences = Set(completions.map(\.sequence))
                 log.restart(keeping: events(of: state.withLock { $0.logged.remove(sequences) }))

@@ -4,10 +4,10 @@ internal import Foundation
 
 /// The writer and the synchronizer: from memory to the write-ahead log, and from there to the disk.
 extension Recorder {
-    /// Seconds between two attempts to write while the disk is full, unavailable or broken.
+    /// Seconds between two attempts while the disk is full, unavailable or broken.
     private static let retryInterval: TimeInterval = 0.5
 
-    /// Writes until no events are left or the disk fails. On the writer's thread.
+    /// On the writer's thread, until no events are left or the disk fails.
     func write() {
         while true {
             let isDone = state.withLock { state in
@@ -20,8 +20,7 @@ extension Recorder {
         }
     }
 
-    /// Writes the newest identity, before the events that are recorded for it. Call it with `writing` held.
-    /// Returns false if the disk failed; a retry is then scheduled.
+    /// Writes the newest identity before its events, with `writing` held. False if a retry is scheduled.
     private func writeIdentity() -> Bool {
         guard let identityFile else { return true }
         let (identity, revision) = state.withLock { state in
@@ -43,8 +42,7 @@ extension Recorder {
         }
     }
 
-    /// Appends the oldest waiting events to the log. Call it with `writing` held. Returns false if the disk
-    /// failed; a retry is then scheduled.
+    /// Appends the oldest waiting events to the log, with `writing` held. False if a retry is scheduled.
     func writeBatch() -> Bool {
         // Another process may have opted out.
         if storage.hasOptedOut { state.withLock { $0.hasOptedOut = true } }
@@ -88,7 +86,6 @@ extension Recorder {
             }
             state.unwritten.end(batch)
             state.disk.succeeded(.log)
-            // A long log is moved to the queue file now.
             let isLong =
                 state.logged.count >= min(1_000, limits.maximumUnsavedEvents / 2)
                 || state.logged.bytes >= min(512 << 10, limits.maximumUnsavedBytes / 2)
@@ -101,8 +98,7 @@ extension Recorder {
         if mustCheckpoint { storage.submit { self.checkpoint(by: $0) } }
     }
 
-    /// Handles a failed write. Events with a completion fail with the error and are dropped. The other events
-    /// are retried soon.
+    /// Events with a completion fail with the error and are dropped. The other events are retried soon.
     private func retry(_ batch: [EventRecord], after error: any Error) {
         let failure = CountersignError(.notStored, "\(error)")
         let (rejected, mustSchedule) = state.withLock { state in
@@ -124,7 +120,6 @@ extension Recorder {
         if mustSchedule { scheduleRetry() }
     }
 
-    /// Writes and checkpoints again after `retryInterval`.
     func scheduleRetry() {
         Task { [weak self, clock] in
             try await clock.sleep(until: clock.uptime + Self.retryInterval)

@@ -4,27 +4,23 @@ internal import Foundation
 
 /// Accepts events on any thread, appends them to a write-ahead log, and checkpoints the log into the queue file.
 ///
-/// The caller pays for a lock and an append. The writer's thread renders the events and appends them to
-/// `WriteAheadLog`. From then on they survive the process. The synchronizer makes the log durable and then calls
-/// the completions. The storage thread moves the log's events to the queue file before each use of that file,
-/// and when the log is long. None of the three waits for another.
-///
-/// A caller that records faster than the writer can write waits for it, for at most `waitTime` in each call.
+/// The writer's thread renders events and appends them to the log; from then on they survive the process. The
+/// synchronizer makes the log durable and calls the completions. The storage thread moves events to the queue file
+/// before each use of that file, and when the log is long. None of the three waits for another. A caller that records
+/// faster than the writer waits for it, for at most `waitTime` in each call.
 package final class Recorder: Sendable {
-    /// A completion to call when the log is durable.
     struct PendingCompletion {
         let sequence: Int64
         let result: Result<String, CountersignError>
         let completion: EventRecord.Completion
     }
 
-    /// Work that is scheduled or running. Each kind is scheduled once at a time.
+    /// Each kind is scheduled once at a time.
     enum Job { case write, synchronize, checkpoint, retry }
 
     fileprivate struct DeviceID {
         var text: String
-        /// True until the id is read from the queue file. Events are written earlier, because another process
-        /// may hold the file.
+        /// True until the id is read from the queue file, which another process may hold.
         var isProvisional: Bool
     }
 
@@ -36,20 +32,18 @@ package final class Recorder: Sendable {
         var completions: [PendingCompletion] = []
         var jobs: Set<Job> = []
         var disk = DiskState()
-        /// Callers of `record` that wait for the writer.
         var waitingCallers = 0
         /// True before the device's first unlock: nothing can be written.
         var isLocked: Bool
         var isClosed = false
         var hasOptedOut = false
         var dropped = 0
-        /// The device's id for events without a user; nil until the first of them.
+        /// Nil until the first event without a user.
         fileprivate var deviceID: DeviceID?
 
-        /// Schedules a job. Returns false if it is scheduled already.
+        /// False if it is scheduled already.
         mutating func schedule(_ job: Job) -> Bool { jobs.insert(job).inserted }
 
-        /// Why an event of this size is rejected; otherwise nil.
         func rejection(bytes: Int, _ limits: QueueLimits) -> CountersignError? {
             if isClosed { return CountersignError(.closed, "the client is closed") }
             if hasOptedOut { return CountersignError(.optedOut, "nothing is recorded") }
@@ -69,9 +63,8 @@ package final class Recorder: Sendable {
     /// Above these limits of events in memory only, callers wait for the writer, so that a kill loses few events.
     private static let waitEvents = 64
     private static let waitBytes = 256 << 10
-    /// The longest that a caller waits for the writer.
     private static let waitTime = DispatchTimeInterval.milliseconds(5)
-    /// Events that the writer appends at a time. Small batches let waiting callers continue soon.
+    /// Small batches let waiting callers continue soon.
     static let batchEvents = 512
     let hasWritten = DispatchSemaphore(value: 0)
     let state: Lock<State>
@@ -88,8 +81,7 @@ package final class Recorder: Sendable {
     let logger: CountersignLog?
     let stored: @Sendable (Int) -> Void
 
-    // `saveIdentity` writes to `identity`. `stored` is called on a thread of the recorder with the number
-    // of events that the log has received.
+    // `saveIdentity` writes to `identity`. `stored` is called with the number of events that the log has received.
     init(
         storage: Storage, limits: QueueLimits, clock: any ClientClock,
         userID: String? = nil, identity: SlotFile? = nil, sessionID: String, log: CountersignLog?,
@@ -112,8 +104,7 @@ package final class Recorder: Sendable {
             try self?.checkpoint(into: queue, maximumBytes: maximumBytes)
         }
         guard isLocked else { return }
-        // The storage thread runs from the first unlock on. Otherwise the writer does not wait for that thread,
-        // which starts late on a busy machine.
+        // The writer waits for the storage thread only then, because that thread starts late on a busy machine.
         writer.suspend()
         storage.submit { [state, writer] _ in
             state.withLock { $0.isLocked = false }
@@ -121,8 +112,7 @@ package final class Recorder: Sendable {
         }
     }
 
-    /// The number of events dropped from memory, not yet on disk, and only in the log. Also the last write
-    /// error.
+    /// The numbers of events dropped from memory, not yet on disk, and only in the log, and the last write error.
     var losses: (dropped: Int, unsaved: Int, logged: Int, lastError: String?) {
         state.withLock { ($0.dropped, $0.unwritten.count, $0.logged.count, $0.disk.lastError) }
     }
@@ -131,18 +121,15 @@ package final class Recorder: Sendable {
 
     package var userID: String? { state.withLock { $0.user.id } }
 
-    /// Whether `userID` is the present user, compared by bytes.
+    /// Compares by bytes.
     package func isUser(_ userID: String?) -> Bool { state.withLock { $0.user.isUser(userID) } }
 
-    /// The number of times the app has set the user.
     package var userRevision: Int { state.withLock { $0.user.revision } }
 
-    /// The value of `userRevision` when all data was last removed.
     package var wipeRevision: Int { state.withLock { $0.user.wipeRevision } }
 
-    /// Sets the user of later events. Returns the former user and the revision of this call. `identity` is
-    /// called once, in the order of the changes. It returns the bytes to write before later events, or nil for
-    /// no user.
+    /// Sets the user of later events. `identity` is called once, in the order of the changes, and returns the bytes
+    /// to write before later events. Returns the former user and the revision of this call.
     package func setUser(
         _ userID: String?, identity: (_ isAnother: Bool) -> [UInt8]? = { _ in nil }
     ) -> (previous: String?, isAnother: Bool, revision: Int) {
@@ -160,7 +147,6 @@ package final class Recorder: Sendable {
         return result
     }
 
-    /// Like `setUser`, for the present user.
     @discardableResult
     package func saveIdentity(
         _ identity: (_ userID: String?) -> [UInt8]?
@@ -185,9 +171,7 @@ package final class Recorder: Sendable {
 
     // MARK: Events
 
-    /// Accepts an event and returns at once. Creates a message id unless one is given.
-    ///
-    /// The event belongs to the present user unless `owner` is given.
+    /// Returns at once. The event belongs to the present user unless `owner` is given.
     package func record(
         _ content: any RecordContent, messageID: String? = nil, owner: String? = nil,
         completion: EventRecord.Completion? = nil
@@ -224,13 +208,11 @@ package final class Recorder: Sendable {
             state.waitingCallers -= 1
             return true
         }
-        // The writer has counted this caller and is about to signal. An unused signal would let a later caller
-        // continue at once.
+        // The writer is about to signal this caller. An unused signal would let a later caller continue at once.
         if !isCounted { hasWritten.wait() }
     }
 
-    /// Moves all events recorded before this call into the queue file. Returns when that is done or has
-    /// failed.
+    /// Moves all events recorded before this call into the queue file. Returns when that is done or has failed.
     func drain() async {
         await withCheckedContinuation { continuation in
             writer.async {
@@ -265,7 +247,6 @@ package final class Recorder: Sendable {
 
     package var hasOptedOut: Bool { state.withLock { $0.hasOptedOut } }
 
-    /// Stops or resumes recording.
     package func setOptedOut(_ isOut: Bool) {
         state.withLock { $0.hasOptedOut = isOut }
         if isOut { _ = writing.withLock { discard() } }
@@ -274,8 +255,7 @@ package final class Recorder: Sendable {
     /// Removes the user at once, so that a user set later stays.
     func removeUser() { state.withLock { $0.user.wipe() } }
 
-    /// Removes all events, also from memory and the log. On the storage thread. Throws if the queue file cannot
-    /// be written now.
+    /// Also from memory and the log. On the storage thread. Throws if the queue file cannot be written now.
     func removeAll(on storage: Storage, withDeviceID: Bool) throws {
         var events = 0
         try storage.withQueue(usesReserve: true, checkpoints: false) { queue in
@@ -290,8 +270,7 @@ package final class Recorder: Sendable {
         storage.adoptLogs()
     }
 
-    /// Discards the events that the queue file does not have. Call it with `writing` held. Returns the
-    /// number of events removed from the log.
+    /// Discards the events that the queue file does not have, with `writing` held. Returns how many the log had.
     func discard() -> Int {
         log.restart()
         let (events, batch, error) = state.withLock { state in
@@ -312,7 +291,6 @@ package final class Recorder: Sendable {
 // MARK: The device's id
 
 extension Recorder {
-    /// The next batch, and the device's id for its events without a user.
     func nextBatch() -> (events: [EventRecord], deviceID: String, isProvisional: Bool) {
         state.withLock { state in
             let deviceID = state.deviceID ?? DeviceID(text: UUIDv7.make(), isProvisional: true)
@@ -322,8 +300,7 @@ extension Recorder {
         }
     }
 
-    /// Replaces a provisional id by the id in the queue file. Call it on the storage thread, so that a wipe
-    /// cannot run between reading the id and setting it.
+    /// Call it on the storage thread, so that a wipe cannot run between reading the id and setting it.
     func learnDeviceID(from queue: EventQueue) throws {
         guard state.withLock({ $0.deviceID?.isProvisional == true }), !storage.hasOptedOut else { return }
         let id = try queue.anonymousID()

@@ -2,16 +2,15 @@ internal import Foundation
 
 /// An event in the format of the queue: a record of the write-ahead log.
 struct RenderedEvent {
-    /// The event's number in the log; 0 until it is appended.
+    /// 0 until it is appended.
     var sequence: Int64 = 0
     let messageID: String
     let userID: String?
     let sessionID: String
     let body: [UInt8]
-    /// The time of recording, in seconds of `ClientClock.uptime`; nil if unknown.
+    /// In seconds of `ClientClock.uptime`; nil if unknown.
     var uptime: TimeInterval?
-    /// The device id in `body`, if it was created before the queue file could be read. Nil if `body` has the
-    /// id of the queue file, or none.
+    /// The device id in `body`, if it was created before the queue file could be read.
     var provisionalID: String?
 
     func numbered(_ sequence: Int64) -> RenderedEvent {
@@ -20,8 +19,7 @@ struct RenderedEvent {
         return event
     }
 
-    /// The event with `deviceID` instead of the provisional id. That id is random, so it occurs only once in
-    /// the body.
+    /// The provisional id is random, so it occurs only once in the body.
     func withDeviceID(_ deviceID: String) -> RenderedEvent {
         guard let provisionalID, provisionalID != deviceID else { return self }
         let old = Array(provisionalID.utf8)

@@ -8,7 +8,7 @@ struct Resumption {
     private var credits = capacity
     private var updatedAt: TimeInterval?
 
-    /// Returns nil to resume at once, or the uptime until which the sender waits.
+    /// Nil to resume at once, or the uptime until which to wait.
     mutating func take(at now: TimeInterval) -> TimeInterval? {
         if let updatedAt { credits = min(Self.capacity, credits + (now - updatedAt) / Self.interval) }
         updatedAt = now

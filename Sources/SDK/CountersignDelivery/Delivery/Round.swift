@@ -5,13 +5,12 @@ struct Round: Equatable {
     enum State: Equatable {
         /// Stale means that events may have been stored since the last claim began.
         case reading(isStale: Bool)
-        /// Nothing is left to do but to wait for the token provider.
         case awaitingTokens
         case over(FlushResult.Ending)
     }
 
     private(set) var state = State.reading(isStale: true)
-    /// True if a flush waits for the end of the round. The round then also waits for the token provider.
+    /// True if a flush waits for the end of the round, which then also waits for the token provider.
     private var isFlush = false
     /// The uptime at which that wait ends; nil for no limit.
     private var patience: TimeInterval?
@@ -26,7 +25,6 @@ struct Round: Equatable {
         if let patience { self.patience = patience }
     }
 
-    /// There may be more to send.
     mutating func readAgain() {
         if ending == nil { state = .reading(isStale: true) }
     }

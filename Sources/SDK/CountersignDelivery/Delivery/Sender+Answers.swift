@@ -1,6 +1,5 @@
 internal import Foundation
 
-/// Applies a response to the events of its request.
 extension Sender {
     mutating func accept(
         _ batch: UserBatch, duplicates: Int, rejected: [ServerAnswer.Rejection],
@@ -29,7 +28,7 @@ extension Sender {
             failure: warning, isOptional: warning != nil)
     }
 
-    /// Handles a response that rejects every event. The cause may not be an event, so each is only suspected.
+    /// The cause may not be an event, so each is only suspected.
     private mutating func rejectAll(
         _ batch: UserBatch, _ reasons: [Int: ServerAnswer.Explanation], now: TimeInterval, fraction: Double
     ) -> Consequence {
@@ -43,7 +42,6 @@ extension Sender {
         return conclude(batch, condemned, now: now, fraction: fraction)
     }
 
-    /// Continues with smaller parts until the event that cannot be delivered is found.
     mutating func narrow(
         _ batch: UserBatch, _ cause: BatchBisection.Cause, _ problem: ServerAnswer.Explanation,
         now: TimeInterval, fraction: Double
@@ -60,7 +58,7 @@ extension Sender {
             fraction: fraction)
     }
 
-    /// Returns the event with the reason if it must be moved to quarantine, or an empty outcome.
+    /// Returns the event if it must be moved to quarantine, or an empty outcome.
     private mutating func suspect(
         _ event: QueuedEvent, _ cause: BatchBisection.Cause, _ problem: ServerAnswer.Explanation,
         now: TimeInterval, fraction: Double
@@ -81,8 +79,7 @@ extension Sender {
         }
         let isFault = poisonEvents.isFault
         if !isFault, poisonEvents.isOfEverything {
-            // With one event per request, the events after several rejected ones were never tried. A batch
-            // would have contained valid events too.
+            // With one event per request, the valid events after several rejected ones were never tried.
             let serverDelay = settings.batchEvents == 1 ? nil : settings.networkRetry.maximumServerDelay
             stop(
                 .init(problem.code, "the server rejects every event: \(problem.reason)"),
@@ -114,8 +111,7 @@ extension Sender {
         } else {
             let settings = settings
             users.change(batch.user) {
-                // The provider may return another token later, and a process without sessions would never ask
-                // again.
+                // The provider may return another token later, and a process without sessions would never ask again.
                 $0.park(
                     problem, retry: settings.authenticationRetry, pauses: !settings.hasTokenProvider,
                     serverDelay: retryAfter, now: now, fraction: fraction)

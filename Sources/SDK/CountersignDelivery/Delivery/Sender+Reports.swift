@@ -1,7 +1,6 @@
 internal import CountersignTransport
 internal import Foundation
 
-/// Reports of the results of actions.
 extension Sender {
     // MARK: The queue
 
@@ -17,12 +16,11 @@ extension Sender {
         }
     }
 
-    /// Reports that the queue could not be read or the lease could not be renewed.
+    /// Also if the lease could not be renewed.
     mutating func claimFailed(_ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double) {
         backOff(problem, serverDelay: nil, now: now, fraction: fraction)
     }
 
-    /// Reports that another process is sending.
     mutating func leased(until instant: TimeInterval) {
         current = nil
         breaker.wait(until: instant)
@@ -31,8 +29,7 @@ extension Sender {
 
     mutating func applied() { pendingOutcomes.applied() }
 
-    /// Reports that the queue could not be written. The server has the events, so writing is retried before
-    /// anything is sent.
+    /// The server has the events, so writing is retried before anything is sent.
     mutating func applyFailed(_ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double) {
         pendingOutcomes.failed(settings.networkRetry, now: now, fraction: fraction)
         lastProblem = problem
@@ -46,19 +43,16 @@ extension Sender {
         users.authorized(user, generation: generation, provided: true)
     }
 
-    /// Reports that a call of the token provider has begun; `tokenResolved` follows. Events of other users
-    /// are sent meanwhile.
+    /// `tokenResolved` follows. Events of other users are sent meanwhile.
     mutating func authorizationPending() {
         guard let current else { return }
         users.change(current.user) { $0.tokenPending() }
         setAside()
     }
 
-    /// Reports that the token provider failed or returned no better token. Sends with the last token
-    /// anyway, because the server may no longer require tokens. A rejected token is sent again only after a
-    /// wait.
-    ///
-    /// `generation` belongs to the last token; 0 without a token, nil if a request must not go without one.
+    /// Sends with the last token anyway, because the server may no longer require tokens, but with a rejected one
+    /// only after a wait. `generation` belongs to the last token; 0 without a token, nil if a request must not go
+    /// without one.
     mutating func authorizationFailed(
         _ problem: ServerAnswer.Explanation, generation: Int?, now: TimeInterval, fraction: Double
     ) -> Consequence? {
@@ -72,7 +66,7 @@ extension Sender {
         return nil
     }
 
-    /// Reports that there is no credential before `instant` or, if it is nil, before the app sets one.
+    /// There is no credential before `instant` or, if it is nil, before the app sets one.
     mutating func authorizationDeferred(
         _ problem: ServerAnswer.Explanation, until instant: TimeInterval?
     ) -> Consequence? {
@@ -84,7 +78,6 @@ extension Sender {
 
     // MARK: Requests
 
-    /// Reports that there was no response.
     mutating func failed(
         _ error: HTTPTransportError, now: TimeInterval, fraction: Double
     ) -> Consequence? {
@@ -135,7 +128,7 @@ extension Sender {
         }
     }
 
-    /// Continues with a smaller part, after the server's `Retry-After` if there is one (RFC 9110, section 15.5.14).
+    /// Waits for the server's `Retry-After` if there is one (RFC 9110, section 15.5.14).
     private mutating func narrow(
         _ batch: UserBatch, _ cause: BatchBisection.Cause, _ problem: ServerAnswer.Explanation,
         retryAfter: TimeInterval?, now: TimeInterval, fraction: Double
@@ -168,7 +161,6 @@ extension Sender {
         inRound { $0.end(.configurationProblem) }
     }
 
-    /// Leaves the events of the current batch in the queue.
     mutating func setAside(_ problem: ServerAnswer.Explanation? = nil) {
         if let problem { lastProblem = problem }
         poisonEvents.endSearch()

@@ -1,13 +1,11 @@
 internal import Foundation
 
-/// A state machine that decides what to send and when, and applies the server's responses. It has no I/O,
-/// clock or randomness.
+/// A state machine that decides what to send and when, and applies the server's responses. It has no I/O, clock or
+/// randomness.
 ///
-/// The engine asks `next(now:)` for an action, runs it, and reports the result with a method named at the
-/// action. Other events (`stored`, `flush`, `tokenChanged`, …) can be reported at any time. Instants are
-/// seconds of `ClientClock.uptime`.
-///
-/// The parts are independent state machines.
+/// The engine asks `next(now:)` for an action, runs it, and reports the result with a method named at the action.
+/// Other events (`stored`, `flush`, `tokenChanged`, …) can be reported at any time. Instants are seconds of
+/// `ClientClock.uptime`.
 struct Sender {
     enum State: Equatable {
         case resting
@@ -24,7 +22,7 @@ struct Sender {
     var breaker = CircuitBreaker()
     private var backlog = Backlog()
 
-    /// The last failure of any kind since the last accepted request.
+    /// Since the last accepted request.
     var lastProblem: ServerAnswer.Explanation?
 
     init(settings: Settings) {
@@ -49,8 +47,7 @@ struct Sender {
             state = .resting
             return .finish(ending)
         }
-        // Clear the flag only here. Clearing it earlier would lose a request made after the round's last
-        // claim.
+        // Clear the flag only here. Clearing it earlier would lose a request made after the round's last claim.
         backlog.isUrgent = false
         if current == nil, let probe = poisonEvents.probe { current = UserBatch(events: probe) }
         if current == nil, let suspect = poisonEvents.suspects.first(where: { canTry($0) && $0.isRipe }) {
@@ -81,7 +78,7 @@ struct Sender {
         return .claim(request)
     }
 
-    /// Until when a flush waits for the token provider. Infinity has no limit; nil if it does not wait.
+    /// Infinity waits without a limit; nil does not wait.
     private mutating func idleUntil(_ now: TimeInterval) -> TimeInterval? {
         guard current == nil else { return nil }
         let (awaitsTokens, next) = (awaitsTokens, nextInstant)
@@ -104,7 +101,6 @@ struct Sender {
         return (instants + [users.nextInstant, backlog.dueAt(settings.flushPolicy)].compactMap(\.self)).min()
     }
 
-    /// False while the user's events are blocked.
     func canTry(_ suspect: PoisonEvent) -> Bool { !users.isBlocked(UserKey(suspect.event.userID)) }
 
     mutating func inRound(_ body: (inout Round) -> Void) {
@@ -115,28 +111,24 @@ struct Sender {
 
     // MARK: State
 
-    /// Users with a token problem.
     var backoffs: [UserKey: UserBackoff] { users.all }
 
-    /// True while a token provider call is pending.
     var awaitsTokens: Bool { users.awaitTokens }
 
-    /// No request is sent before this instant.
     var retryAt: TimeInterval? { breaker.end }
 
-    /// The reason why the settings must change before anything can be sent.
     var configurationProblem: ServerAnswer.Explanation? { breaker.configurationProblem }
 
     // MARK: Notifications
 
-    /// Reports that events have become durable.
+    /// Call it when events have become durable.
     mutating func stored(_ count: Int, now: TimeInterval) {
         guard count > 0 else { return }
         backlog.stored(count, now: now)
         inRound { $0.readAgain() }
     }
 
-    /// Starts sending everything, despite back-off.
+    /// Sends everything, despite back-off.
     mutating func flush(patience: TimeInterval? = nil) {
         resume()
         if state == .resting { state = .inRound(Round()) }
@@ -144,7 +136,7 @@ struct Sender {
         inRound { $0.flush(patience: patience) }
     }
 
-    /// Reports a new session. Resets failure counts and retries what was paused.
+    /// Resets failure counts and retries what was paused.
     mutating func sessionStarted() {
         resume()
         users.forgive()
@@ -154,10 +146,8 @@ struct Sender {
         sendSoon()
     }
 
-    /// Sends soon, regardless of the flush policy.
     mutating func sendSoon() { backlog.isUrgent = true }
 
-    /// Changes the flush policy, the batch size and the order.
     mutating func configure(flushPolicy: FlushPolicy, batchEvents: Int, newestFirst: Bool) {
         settings.flushPolicy = flushPolicy
         settings.newestFirst = newestFirst
@@ -171,24 +161,22 @@ struct Sender {
         users.unblock()
     }
 
-    /// Reports that the app entered the background.
     mutating func enteredBackground() {
         if settings.flushPolicy.onBackground { sendSoon() }
     }
 
-    /// Reports that the app set another token of this user.
     mutating func tokenChanged(for user: UserKey, generation: Int, now: TimeInterval) {
         if users.tokenChanged(for: user, generation: generation, now: now) { sendSoon() }
     }
 
-    /// Reports that the token provider call has ended or timed out.
+    /// Also called when the token provider call has timed out.
     mutating func tokenResolved(for user: UserKey) {
         guard users.tokenResolved(for: user) else { return }
         inRound { $0.readAgain() }
         sendSoon()
     }
 
-    /// Reports that the user's token was removed. The batch in progress is authorized again.
+    /// The batch in progress is authorized again.
     mutating func tokenRemoved(for user: UserKey) {
         if current?.user == user { setAside() }
     }

@@ -4,13 +4,11 @@ package import Foundation
 
 /// The meaning of a server's response for the events of its request.
 package struct ServerAnswer: Sendable, Equatable {
-    /// The classes of answers.
     package enum Meaning: Sendable, Equatable {
         /// The server has the events, except for `rejected`, which it will never accept.
         case accepted(duplicates: Int, rejected: [Rejection], warning: TokenVerdict?)
-        /// The server rejects the token. The events can be sent with another.
+        /// The events can be sent with another token.
         case tokenProblem(TokenVerdict)
-        /// The request is too large.
         case tooLarge
         /// The server rejects the request as a whole because of something in it.
         case refused(Explanation)
@@ -20,7 +18,6 @@ package struct ServerAnswer: Sendable, Equatable {
         case notUnderstood(Explanation)
         /// The settings of the app or the server must change before anything can be sent.
         case configurationProblem(Explanation)
-        /// A failure that may be temporary.
         case tryLater(Explanation)
     }
 
@@ -37,7 +34,7 @@ package struct ServerAnswer: Sendable, Equatable {
 
     /// An event that the server will never accept.
     package struct Rejection: Sendable, Hashable {
-        /// The index of the event in the request, from 0.
+        /// From 0.
         package let index: Int
         package let explanation: Explanation
 
@@ -47,7 +44,6 @@ package struct ServerAnswer: Sendable, Equatable {
         }
     }
 
-    /// The server's verdict about a token.
     package struct TokenVerdict: Sendable, Hashable {
         package let code: AuthErrorCode
         package let reason: String
@@ -62,7 +58,7 @@ package struct ServerAnswer: Sendable, Equatable {
     }
 
     package var meaning: Meaning
-    /// Seconds to wait before the next request, if the server requested a delay.
+    /// Seconds, if the server requested a delay.
     package var retryAfter: TimeInterval?
     /// The requested delay as an instant, if the response does not have the server's time.
     package var retryDate: Date?
@@ -81,8 +77,7 @@ package struct ServerAnswer: Sendable, Equatable {
 }
 
 extension ServerAnswer {
-    /// Whether a response that the dialect does not recognize may be a login page of the network or an error
-    /// page of a proxy: HTML or XML, by its body or content type.
+    /// HTML or XML, by its body or content type: perhaps a login page of the network or an error page of a proxy.
     package static func isPage(_ response: TransportResponse) -> Bool {
         switch response.body.first(where: { $0 > 0x20 }) {
         case UInt8(ascii: "<"): true
@@ -109,8 +104,7 @@ extension ServerAnswer {
         return max(0, date.timeIntervalSince(serverTime))
     }
 
-    /// `Retry-After` as a date, for a response without `Date`. RFC 9110, section 6.6.1, allows that to
-    /// servers without a clock and to caches.
+    /// For a response without `Date`, which RFC 9110, section 6.6.1, allows to servers without a clock and to caches.
     package static func retryDate(in response: TransportResponse) -> Date? {
         response.header("Retry-After").flatMap(Timestamp.date(fromHTTP:))
     }
@@ -120,8 +114,7 @@ extension ServerAnswer {
         response.header("Date").flatMap(Timestamp.date(fromHTTP:))
     }
 
-    /// The meaning of a status if the dialect does not recognize the body. Returns nil for 2xx and 401, whose
-    /// meaning depends on the dialect.
+    /// Nil for 2xx and 401, whose meaning depends on the dialect.
     package static func meaning(ofStatus status: Int, explanation: Explanation) -> Meaning? {
         switch status {
         case 200..<300, 401: nil

@@ -3,13 +3,11 @@ package import Foundation
 
 /// The members of a server's response that the SDK reads, in any dialect.
 package struct ServerAnswerBody: Sendable {
-    /// An event that the server rejected.
     package struct Rejection: Decodable, Sendable {
         package let index: Int
         let code: String
         let reason: String?
 
-        /// The same rejection with another index.
         package func moved(to index: Int) -> Rejection {
             Rejection(index: index, code: code, reason: reason)
         }
@@ -36,23 +34,21 @@ package struct ServerAnswerBody: Sendable {
 
     private let members: Members
 
-    /// Decodes a body. If it is not a JSON object of the known shape, all members are nil.
+    /// If the body is not a JSON object of the known shape, all members are nil.
     package init(_ response: TransportResponse) {
         members = (try? JSONDecoder().decode(Members.self, from: Data(response.body))) ?? Members()
     }
 
-    /// The server's verdict about the token.
     package var verdict: ServerAnswer.TokenVerdict? { members.authError?.verdict }
     package var success: Bool? { members.success }
     package var message: String? { members.message }
-    /// True if the server rejected all events, with any status.
+    /// With any status.
     package var rejectsEverything: Bool { members.code == "all_events_rejected" }
     package var accepted: Int? { members.accepted }
     package var duplicates: Int? { members.duplicates }
     package var rejected: [Rejection]? { members.rejected }
     package var errors: [Rejection]? { members.errors }
 
-    /// Returns the meaning of a response, with its retry delay and server time.
     package func answer(
         to response: TransportResponse, eventCount: Int, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
     ) -> ServerAnswer {
@@ -69,7 +65,6 @@ package struct ServerAnswerBody: Sendable {
         return answer
     }
 
-    /// The server's time, if the body has it.
     package var serverTime: Date? {
         members.authError?.serverTime
     }
@@ -94,7 +89,7 @@ package struct ServerAnswerBody: Sendable {
         return success(self) ?? ServerAnswer.unexpected(response)
     }
 
-    /// The number of events that the server has accepted, if the numbers add up.
+    /// Nil if the numbers do not add up.
     package func accepted(
         count: Int, duplicates: Int, rejected: [Rejection], eventCount: Int
     ) -> ServerAnswer.Meaning? {

@@ -1,6 +1,5 @@
 extension Storage {
-    /// Whether this owner has queued or quarantined events. Also true if the queue cannot be read. Only on
-    /// the storage thread.
+    /// Also true if the queue cannot be read. Only on the storage thread.
     package func hasEvents(of owner: String) -> Bool {
         let hasEvents = try? withQueue { queue in try queue.hasEvents(of: owner) }
         return hasEvents ?? true || checkpointFailure != nil

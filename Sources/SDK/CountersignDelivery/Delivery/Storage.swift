@@ -2,30 +2,27 @@ internal import CountersignSQLite
 internal import CountersignTransport
 internal import Foundation
 
-/// Two serial threads: one for the queue file, and one for tokens and logged-out users. So a busy queue file
-/// does not delay tokens.
+/// Two serial threads: one for the queue file, and one for tokens and logged-out users, so that a busy file does not
+/// delay tokens.
 ///
 /// `@unchecked Sendable`: all `var`s are only used on `queue`, which is serial.
 package final class Storage: @unchecked Sendable {
-    /// The size of the reserve, a file that is emptied on a full disk. Its space is used by the journal of
-    /// transactions that delete delivered events.
+    /// The reserve is a file that is emptied on a full disk, to give space to the journal of transactions that delete
+    /// delivered events.
     static let reserveBytes = 256 << 10
-    /// Bytes of events in one checkpoint while only the reserve has space for them.
+    /// For one checkpoint while only the reserve has space.
     private static let partBytes = 48 << 10
     /// Seconds between two searches for logs of processes that have ended.
     private static let adoptionInterval: TimeInterval = 60
-    /// Seconds after which the log of a process that seems to be alive is adopted too, because process ids are
-    /// reused.
+    /// Seconds after which the log of a process that seems alive is adopted too, because process ids are reused.
     private static let idleLog: TimeInterval = 600
 
     let directory: URL
-    /// Cached, because it is checked often.
     private let optOutPath: String
     /// Identifies this client in leases and logs.
     package let holder = LeaseOwner()
     private let queue: DispatchQueue
     private let credentials = DispatchQueue(label: "countersign.credentials", qos: .utility)
-    /// The tokens that are being stored.
     private let savingTokens = DispatchGroup()
     private let isOnThread = DispatchSpecificKey<Bool>()
     private let limits: QueueLimits
@@ -40,10 +37,9 @@ package final class Storage: @unchecked Sendable {
     private var isUsingReserve = false
     /// Delivered events that a full disk has no room to delete, without bodies. Only on the storage thread.
     private var undeleted: [DeliveryOutcome] = []
-    /// The sequence numbers of those events. They must not be sent again. Only on the storage thread.
+    /// They must not be sent again. Only on the storage thread.
     private(set) var undeletedSequences: Set<Int64> = []
-    /// Why some recorded events could not be moved to the queue file. Nil if all were. Only on the storage
-    /// thread.
+    /// Why some recorded events could not be moved to the queue file. Only on the storage thread.
     private(set) var checkpointFailure: (any Error)?
     private var adoptedAt: TimeInterval?
 
@@ -68,7 +64,6 @@ package final class Storage: @unchecked Sendable {
 
     // MARK: Credentials
 
-    /// Runs `body` on the thread for credentials.
     func runCredentials<Result: Sendable>(
         _ body: @escaping @Sendable (Storage) throws -> Result
     ) async throws -> Result {
@@ -77,8 +72,7 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` on the thread for credentials, after all earlier work. With `isToken`, for a token that
-    /// belongs to events, `waitForTokens()` waits for it.
+    /// With `isToken`, for a token that belongs to events, `waitForTokens()` waits for it.
     func submitCredentials(isToken: Bool = false, _ body: @escaping @Sendable (Storage) -> Void) {
         let group = isToken ? savingTokens : nil
         group?.enter()
@@ -95,28 +89,24 @@ package final class Storage: @unchecked Sendable {
 
     // MARK: The queue file
 
-    /// Sets the function that moves recorded events into the queue file. It runs before each use of the
-    /// queue.
-    ///
-    /// `maximumBytes` limits the bytes that it moves while space is short.
+    /// Sets the function that moves events into the queue file before each use, fewer bytes while space is short.
     func setCheckpoint(_ body: @escaping @Sendable (EventQueue, _ maximumBytes: Int) throws -> Void) {
         submit { $0.checkpointLog = body }
     }
 
-    /// Runs `body` on the storage thread, after all earlier work.
+    /// On the storage thread, after all earlier work.
     package func submit(_ body: @escaping @Sendable (Storage) -> Void) {
         queue.async { body(self) }
     }
 
-    /// Runs `body` on the storage thread with the open queue. Throws the error of `body` or of opening the
-    /// file.
+    /// On the storage thread.
     func perform<Result: Sendable>(
         usesReserve: Bool = false, _ body: @escaping @Sendable (EventQueue) throws -> Result
     ) async throws -> Result {
         try await run { storage in try storage.withQueue(usesReserve: usesReserve, body) }
     }
 
-    /// Runs `body` on the storage thread.
+    /// On the storage thread.
     package func run<Result: Sendable>(
         _ body: @escaping @Sendable (Storage) throws -> Result
     ) async throws -> Result {
@@ -125,25 +115,21 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Like `run`, for a thread that may block.
+    /// For a thread that may block.
     func runNow<Result>(_ body: (Storage) throws -> Result) throws -> Result {
         // The app's log handler may call this on the storage thread.
         let isHere = DispatchQueue.getSpecific(key: isOnThread) == true
         return isHere ? try body(self) : try queue.sync { try body(self) }
     }
 
-    /// True before the device's first unlock, until which nothing runs on the storage thread.
+    /// Nothing runs on the storage thread before the device's first unlock.
     var isLocked: Bool { !canOpen(reservePath) }
 
-    /// Opens the file if necessary, moves recorded events into it, and runs `body`. Only on the storage
-    /// thread.
+    /// Opens the file if necessary, moves recorded events into it, and runs `body`. Only on the storage thread.
     ///
-    /// Replaces a damaged file by a new one with all readable events, and runs `body` again. Also runs
-    /// `body` again if the file was moved or deleted. After an I/O error the file is reopened at the next
-    /// call, so that SQLite reads the state on disk.
-    ///
-    /// With `usesReserve`, for work that shrinks the file, a full disk causes another run with the space of
-    /// the reserve.
+    /// Runs `body` again if the file was moved or deleted, or was damaged and replaced by a new one with all readable
+    /// events. After an I/O error the next call reopens the file, so that SQLite reads the state on disk. With
+    /// `usesReserve`, for work that shrinks the file, a full disk causes another run with the space of the reserve.
     func withQueue<Result>(
         usesReserve: Bool = false, checkpoints: Bool = true, _ body: (EventQueue) throws -> Result
     ) throws -> Result {
@@ -178,7 +164,7 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Moves recorded events into the queue file. Only on the storage thread. Throws if that fails.
+    /// Only on the storage thread.
     func checkpoint() throws {
         try withQueue { _ in }
         if let checkpointFailure { throw checkpointFailure }
@@ -190,7 +176,7 @@ package final class Storage: @unchecked Sendable {
         try? checkpoint()
     }
 
-    /// Makes the last transaction durable. Only on the storage thread. Returns false if the disk failed.
+    /// Only on the storage thread. Returns false if the disk failed.
     func makeDurable() -> Bool {
         (try? withQueue { queue in try queue.makeDurable() }) != nil
     }
@@ -212,9 +198,8 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Moves some recorded events into the queue file with the space of the reserve, while the disk is
-    /// full. Their pages can be used again after delivery. Only on the storage thread, with the open queue.
-    /// Throws if the disk is not full or there is no reserve.
+    /// Moves some recorded events with the space of the reserve, while the disk is full. Their pages can be used
+    /// again after delivery. Only on the storage thread. Throws if the disk is not full or there is no reserve.
     func checkpointPart(into queue: EventQueue) throws {
         guard let failure = checkpointFailure else { return }
         guard let full = failure as? SQLiteError, full.isFull else { throw failure }
@@ -261,12 +246,11 @@ package final class Storage: @unchecked Sendable {
 
     // MARK: Deleting what was delivered
 
-    /// Deletes delivered events from the queue file, with the events that earlier calls could not delete. On
-    /// the storage thread.
-    ///
-    /// If the disk is too full to delete them, marks the events as delivered in memory, so that sending can
-    /// continue. After a restart they are sent again, and the server drops them as duplicates. Returns how
+    /// Deletes delivered events, also those that earlier calls could not delete. On the storage thread. Returns how
     /// many events were removed from quarantine to make space.
+    ///
+    /// On a full disk it marks them as delivered in memory, so that sending can continue. After a restart they are
+    /// sent again, and the server drops them as duplicates.
     func apply(_ outcome: DeliveryOutcome) throws -> Int {
         let added = outcome.withoutBodies
         undeleted.append(added)
@@ -284,8 +268,7 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Deletes the events that earlier calls could not delete. Only on the storage thread. Returns the same
-    /// as `apply(_:)`.
+    /// Deletes the events that earlier calls could not. Only on the storage thread. Returns the same as `apply(_:)`.
     @discardableResult
     func deleteDelivered() throws -> Int {
         guard !undeleted.isEmpty else { return 0 }
@@ -300,18 +283,17 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Clears the list of delivered events after all events were deleted. Only on the storage thread.
+    /// Call it after all events were deleted. Only on the storage thread.
     func forgetDelivered() {
         undeleted = []
         undeletedSequences = []
     }
 
-    /// The number of events that wait in the queue file. Only on the storage thread.
+    /// Only on the storage thread.
     func waitingCount() throws -> Int {
         max(0, try withQueue { queue in try queue.value(of: .rows) } - undeletedSequences.count)
     }
 
-    /// Closes the file permanently.
     func close() async {
         _ = try? await runCredentials { _ in }
         await withCheckedContinuation { continuation in
@@ -324,13 +306,11 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// The number of damaged files that were moved aside. Only on the storage thread.
+    /// Only on the storage thread.
     var damagedFiles: Int { QueueRecovery.asideCount(besides: path) }
 
     // MARK: Opting out
 
-    /// Whether the user has opted out of recording.
-    ///
     /// Stored in a separate file, so that damage to the queue cannot undo it.
     package var hasOptedOut: Bool { FileManager.default.fileExists(atPath: optOutPath) }
 
@@ -374,10 +354,8 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Runs `body` while the space of the reserve is free, then restores the reserve as far as the disk has
-    /// space. Throws `error` if there is no reserve. Only on the storage thread.
-    ///
-    /// The reserve is emptied and not deleted, so that the recorders of all processes see that it must be
+    /// Runs `body` with the space of the reserve, then restores it as far as the disk has space. Only on the storage
+    /// thread. The reserve is emptied and not deleted, so that the recorders of all processes see that it must be
     /// restored first.
     private func usingReserve<Result>(
         after error: SQLiteError, _ body: () throws -> Result
@@ -394,8 +372,8 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Whether events may be written to the log. False while the disk has no space for the whole reserve,
-    /// because deleting events could fail then. On any thread.
+    /// On any thread. False while the disk has no space for the whole reserve, because deleting events could then
+    /// fail.
     func hasRoomForEvents() -> Bool {
         guard let size = reserveSize, size < Self.reserveBytes else { return true }
         guard reserveLock.try() else { return false }
@@ -404,7 +382,7 @@ package final class Storage: @unchecked Sendable {
         return reserveSize == Self.reserveBytes
     }
 
-    /// Returns free pages to the file system, so that new events have space. Only on the storage thread.
+    /// Returns free pages to the file system. Only on the storage thread.
     func makeRoom() {
         try? withQueue(usesReserve: true, checkpoints: false) { queue in try queue.shrink(from: 0) }
     }
@@ -425,8 +403,7 @@ package final class Storage: @unchecked Sendable {
         return stat(path, &status) == 0 ? Int(status.st_size) : nil
     }
 
-    /// Grows the reserve to its full size, or as far as the disk allows. A new reserve is created
-    /// atomically, so that no recorder takes the disk for full meanwhile.
+    /// A new reserve is created atomically, so that no recorder takes the disk for full meanwhile.
     private func fillReserve() {
         guard reserveSize != Self.reserveBytes else { return }
         let isNew = reserveSize == nil
@@ -447,7 +424,6 @@ package final class Storage: @unchecked Sendable {
 }
 
 extension DeliveryOutcome {
-    /// A copy without bodies, sufficient to delete the events.
     fileprivate var withoutBodies: DeliveryOutcome {
         func stripped(_ event: QueuedEvent) -> QueuedEvent {
             QueuedEvent(sequence: event.sequence, messageID: "", userID: nil, body: [])

@@ -13,19 +13,17 @@ struct UnwrittenEvents {
         bytes += event.bytes
     }
 
-    /// Begins a batch with the oldest events. They count until `end`.
+    /// The events of the batch count until `end`.
     mutating func begin(maximum: Int = .max) -> [EventRecord] {
         let batch = Array(waiting.prefix(maximum))
         waiting.removeFirst(batch.count)
         return batch
     }
 
-    /// Ends a batch whose events were written or dropped.
     mutating func end(_ batch: [EventRecord]) {
         count -= batch.count
         bytes -= batch.reduce(0) { $0 + $1.bytes }
     }
 
-    /// Returns the events of a failed batch to the front.
     mutating func retry(_ batch: [EventRecord]) { waiting.insert(contentsOf: batch, at: 0) }
 }

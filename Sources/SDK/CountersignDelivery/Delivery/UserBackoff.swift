@@ -4,18 +4,16 @@ internal import Foundation
 struct UserBackoff: Equatable {
     enum State: Equatable {
         case open
-        /// No request before this uptime.
         case waiting(until: TimeInterval)
         /// Too many rejections. Only a new token, a session or a manual flush resumes.
         case paused
-        /// Waits for the token provider, and for this uptime if it is not nil.
+        /// Also waits for this uptime if it is not nil.
         case awaitingToken(until: TimeInterval?)
     }
 
-    /// The token that was rejected last. Generation 0 means that no token was sent.
+    /// Generation 0 means that no token was sent.
     enum RejectedToken: Equatable {
         case none
-        /// `mayResend` allows sending the same token again after a wait.
         case rejected(generation: Int, mayResend: Bool)
     }
 
@@ -23,10 +21,8 @@ struct UserBackoff: Equatable {
     private(set) var rejection = RejectedToken.none
     /// Consecutive rejections.
     private(set) var failures = 0
-    /// Consecutive failures of the token provider. If the server rejects the last token, sent in place of a
-    /// new one, the rejection counts here and not in `failures`.
+    /// Consecutive. A rejection of the last token, sent in place of a new one, counts here and not in `failures`.
     private(set) var providerFailures = 0
-    /// The last explanation, for a snapshot.
     private(set) var problem: ServerAnswer.Explanation?
 
     var isBlocked: Bool { state != .open }
@@ -49,33 +45,29 @@ struct UserBackoff: Equatable {
         if case .rejected(let generation, _) = rejection { generation } else { nil }
     }
 
-    /// Whether this token was just rejected.
     func mustNotResend(_ generation: Int) -> Bool {
         rejection == .rejected(generation: generation, mayResend: false)
     }
 
     // MARK: The way out
 
-    /// Ends a wait that is over.
     mutating func lapse(at uptime: TimeInterval) {
         guard let blockedUntil, blockedUntil <= uptime else { return }
         state = awaitsToken ? .awaitingToken(until: nil) : .open
         allowResending()
     }
 
-    /// Ends the wait but keeps the failure counts.
     mutating func unblock() {
         state = awaitsToken ? .awaitingToken(until: nil) : .open
         allowResending()
     }
 
-    /// Resets the failure counts, for a new token.
     mutating func forgive() {
         failures = 0
         providerFailures = 0
     }
 
-    /// Reports a new token, to be sent from `instant` on. Nil sends it at once.
+    /// Nil sends the new token at once.
     mutating func tokenChanged(resumingAt instant: TimeInterval?) {
         forgive()
         state = instant.map { .waiting(until: $0) } ?? .open
@@ -106,7 +98,7 @@ struct UserBackoff: Equatable {
         self.problem = problem
     }
 
-    /// Blocks the user until `instant`. Nil blocks without a time limit.
+    /// Nil blocks without a time limit.
     mutating func hold(until instant: TimeInterval?, _ problem: ServerAnswer.Explanation) {
         self.problem = problem
         state = instant.map { .waiting(until: $0) } ?? .paused

@@ -1,8 +1,7 @@
 internal import Foundation
 
-/// The users whose events wait because of their tokens, and the newest token of each user.
-///
-/// Each call takes constant time, except calls that change all users.
+/// The users whose events wait because of their tokens, and the newest token of each user. Each call takes constant
+/// time, except calls that change all users.
 struct UserBackoffs {
     private struct Deadline: Comparable {
         let instant: TimeInterval
@@ -15,7 +14,6 @@ struct UserBackoffs {
     private(set) var blocked = BlockedUsers()
     private var generations: [UserKey: Int] = [:]
     private var resumption = Resumption()
-    /// The number of users with a pending token provider call.
     private var awaitingCount = 0
     /// Ends of waits. The first entry is valid; later entries may belong to waits that have ended.
     private var deadlines = Heap<Deadline>()
@@ -24,10 +22,8 @@ struct UserBackoffs {
 
     func isBlocked(_ user: UserKey) -> Bool { blocked.contains(user) }
 
-    /// True while a token provider call is pending.
     var awaitTokens: Bool { awaitingCount > 0 }
 
-    /// When the first wait ends.
     var nextInstant: TimeInterval? { deadlines.first?.instant }
 
     mutating func change<Result>(_ user: UserKey, _ body: (inout UserBackoff) -> Result) -> Result {
@@ -71,7 +67,6 @@ struct UserBackoffs {
         for user in Array(all.keys) { set(user, nil) }
     }
 
-    /// Resets a user after the server accepted events.
     mutating func accepted(_ user: UserKey) {
         set(user, nil)
         resumption = Resumption()
@@ -87,7 +82,7 @@ struct UserBackoffs {
         return instant == nil
     }
 
-    /// Returns true if a token provider call for this user was pending.
+    /// Returns true if a call was pending.
     mutating func tokenResolved(for user: UserKey) -> Bool {
         guard all[user]?.awaitsToken == true else { return false }
         change(user) { $0.tokenResolved() }
@@ -95,13 +90,11 @@ struct UserBackoffs {
         return true
     }
 
-    /// Reports that a request uses the token of this generation.
     mutating func authorized(_ user: UserKey, generation: Int, provided: Bool) {
         generations[user] = generation
         if provided, all[user] != nil { change(user) { $0.providerSucceeded() } }
     }
 
-    /// Whether a token has been replaced.
     func isOutdated(_ generation: Int, of user: UserKey) -> Bool {
         generations[user].map { $0 > generation } ?? false
     }

@@ -2,8 +2,7 @@
 struct UserBatch: Equatable {
     enum State: Equatable {
         case addressed
-        /// `generation` belongs to the token, 0 without a token. `providerProblem` explains why the token
-        /// provider returned no better token; nil if it was not needed.
+        /// `generation` is 0 without a token. `providerProblem` is why the provider returned no better token.
         case authorized(generation: Int, providerProblem: ServerAnswer.Explanation?)
     }
 

@@ -9,19 +9,14 @@ extension WriteAheadLog {
     struct Found {
         /// Same as the id of the `LeaseOwner` that writes it.
         let id: String
-        /// The process that writes it.
         let processID: Int32
         var paths: [String] = []
-        /// The time of the last write, in seconds since 1970.
+        /// Seconds since 1970.
         var modified: TimeInterval = 0
 
-        /// The events of a log after a sequence number.
         struct Contents {
-            /// In order.
             var events: [RenderedEvent] = []
-            /// The number of events that cannot be read.
             var unreadable = 0
-            /// The files with damage.
             var damagedPaths: [String] = []
         }
 

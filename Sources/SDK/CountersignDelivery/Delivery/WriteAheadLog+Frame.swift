@@ -1,9 +1,8 @@
 internal import Foundation
 
 extension WriteAheadLog {
-    /// The format of an event: length of the rest, CRC-32 of the rest, sequence number, message id, user,
-    /// session, body and the optional provisional device id. Integers are little-endian. Strings and bodies
-    /// have a length prefix.
+    /// Length of the rest, CRC-32 of the rest, sequence number, message id, user, session, body and the optional
+    /// provisional device id. Integers are little-endian. Strings and bodies have a length prefix.
     enum Frame {
         private static let noUser = UInt32.max
 
@@ -36,13 +35,11 @@ extension WriteAheadLog {
             bytes.append(contentsOf: text.utf8)
         }
 
-        /// Reads the events of a file. After a damaged event, continues with the next valid one. A body is
-        /// JSON without zero bytes, so no part of an event looks like an event.
+        /// After a damaged event, continues with the next valid one. A body is JSON without zero bytes, so no part of
+        /// an event looks like an event.
         ///
-        /// An event that is cut off at the end of the file, or that ends in zeros, was never written
-        /// completely. It does not count as damage.
-        ///
-        /// `damagedEnd` is the sequence number of a damaged event at the end of the file.
+        /// An event that is cut off at the end of the file, or that ends in zeros, was never written completely and
+        /// does not count as damage. `damagedEnd` is the sequence number of a damaged event at the end.
         static func read(
             contentsOf path: String
         ) -> (events: [RenderedEvent], isDamaged: Bool, damagedEnd: Int64?) {
@@ -93,8 +90,7 @@ extension WriteAheadLog {
             return (events, isDamaged, damagedEnd)
         }
 
-        /// Decodes the event at `position`. Nil if no event begins there. `given` replaces the length in
-        /// the header.
+        /// Nil if no event begins at `position`. `given` replaces the length in the header.
         private static func frame(
             in bytes: [UInt8], at position: Int, length given: Int? = nil
         ) -> (event: RenderedEvent, end: Int)? {

@@ -5,13 +5,13 @@ internal import Foundation
 /// A write-ahead log of events for the queue file. A plain write makes events survive the process, and one
 /// `fdatasync`, which blocks no write, makes them durable (see docs/adr/0014).
 ///
-/// Each client writes its own logs, so no lock is needed. The queue file stores a checkpoint for each log,
-/// so each event enters the queue exactly once, whichever process moves it. Uses three files in turn: a
-/// file is emptied only after the next transaction has made the move of its events durable.
+/// Each client writes its own logs, so no lock is needed. The queue file stores a checkpoint for each log, so each
+/// event enters the queue exactly once, whichever process moves it. Uses three files in turn: a file is emptied only
+/// after the next transaction has made the move of its events durable.
 ///
 /// Not thread-safe except for `synchronize()` and `reclaim(through:)`. `Recorder` holds a lock.
 package final class WriteAheadLog: @unchecked Sendable {
-    /// One file. Closed when the last reference is released.
+    /// Closed when the last reference is released.
     private final class File: Sendable {
         let path: String
         let descriptor: Int32
@@ -28,25 +28,21 @@ package final class WriteAheadLog: @unchecked Sendable {
     private struct Slot {
         let file: File
         var size: Int64 = 0
-        /// The sequence number of the last event in the file.
         var last: Int64 = 0
         var mustSync = false
     }
 
     private struct State {
         var slots: [Slot] = []
-        /// The index of the slot for writes.
         var active = 0
         /// True while the directory entries of the files may not be durable.
         var mustSyncDirectory = false
         /// The number of calls of `restart()`. A flush that began before a call does not cover the files after it.
         var generation = 0
-        /// True after a failed flush. The system then drops the pages that it could not write, so another
-        /// flush would succeed without them.
+        /// The system drops pages that it could not write, so another flush would wrongly succeed.
         var hasFailed = false
     }
 
-    /// The log's name in the queue file.
     let id: String
     private let directory: URL
     private let makeDurable: @Sendable (_ descriptor: Int32) -> Bool
@@ -70,18 +66,16 @@ package final class WriteAheadLog: @unchecked Sendable {
         id = holder.id
     }
 
-    /// The events with sequence numbers in `range`, in order.
+    /// In order.
     func events(in range: ClosedRange<Int64>) -> [RenderedEvent] {
         let paths = state.withLock { $0.slots.map(\.file.path) }
         return Found(id: id, processID: getpid(), paths: paths).events(after: range.lowerBound - 1).events
             .filter { $0.sequence <= range.upperBound }
     }
 
-    /// The sequence number of the last appended event.
     var last: Int64 { lastSequence }
 
-    /// Appends events and returns them with consecutive sequence numbers. The events then survive the
-    /// process, but not a power failure. Throws if nothing was appended.
+    /// Numbers the events. They survive the process, but not a power failure. Throws if nothing was appended.
     @discardableResult
     func append(_ events: [RenderedEvent]) throws -> [RenderedEvent] {
         let numbered = zip((lastSequence + 1)..., events).map { $1.numbered($0) }
@@ -90,7 +84,7 @@ package final class WriteAheadLog: @unchecked Sendable {
         return numbered
     }
 
-    /// Appends events with given sequence numbers. Throws if nothing was appended.
+    /// Throws if nothing was appended.
     func append(numbered events: [RenderedEvent]) throws {
         guard let last = events.last?.sequence else { return }
         try openFiles()
@@ -120,8 +114,7 @@ package final class WriteAheadLog: @unchecked Sendable {
         }
     }
 
-    /// Makes all events appended before the call durable. After a disk failure the content on disk is
-    /// unknown, so it throws until `restart()`.
+    /// After a disk failure the content on disk is unknown, so it throws until `restart()`.
     func synchronize() throws {
         // Repeat if the log was restarted meanwhile, because the events may be in the new files only.
         while try synchronizeFiles() == false {}
@@ -200,8 +193,8 @@ package final class WriteAheadLog: @unchecked Sendable {
         }
     }
 
-    /// Starts again with empty files and writes `events` there. Keeps their sequence numbers, because the
-    /// queue file may already have these events. If it fails, `synchronize()` throws until the next call.
+    /// Starts again with empty files and writes `events` there. Keeps their sequence numbers, because the queue file
+    /// may already have these events. If it fails, `synchronize()` throws until the next call.
     func restart(keeping events: [RenderedEvent] = []) {
         restarting.withLock {
             emptying.withLock {
@@ -230,7 +223,7 @@ package final class WriteAheadLog: @unchecked Sendable {
         }
     }
 
-    /// Opens the files. Creates them again if they were moved or deleted.
+    /// Creates the files again if they were moved or deleted.
     private func openFiles() throws {
         let areThere = state.withLock { state in
             state.slots.indices.contains(state.active)

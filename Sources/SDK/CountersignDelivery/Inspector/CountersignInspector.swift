@@ -69,25 +69,22 @@ public struct CountersignInspection: Sendable, CustomStringConvertible {
             default: nil
             }
         guard let seconds else { return text + ", no end" }
-        // The number is the token's, and may be any.
         let rest = Milliseconds(seconds: seconds - time.timeIntervalSince1970).count / 1_000
         return text + (rest > 0 ? ", ends in \(rest) s" : ", ended \(-rest) s ago")
     }
 }
 
-/// Inspects a client.
+/// Inspects a client. With SwiftUI, `CountersignInspectorView` shows it.
 ///
 /// ```swift
 /// let inspector = CountersignInspector(client)
 /// print(await inspector.inspect())
 /// ```
-///
-/// With SwiftUI, `CountersignInspectorView` shows it.
 public final class CountersignInspector: Sendable {
     private static let maximumVerdicts = 10
 
     private let pipeline: DeliveryPipeline
-    /// The present user and their token. Holds the client.
+    /// Holds the client.
     private let user: @Sendable () async -> (id: String?, token: SignedToken?)
     private let verdicts = Lock<[AuthenticationFailure]>([])
     private let listener: Lock<Task<Void, Never>?> = Lock(nil)
@@ -129,7 +126,6 @@ public final class CountersignInspector: Sendable {
     /// Returns the state of the client repeatedly, until the reading task ends.
     ///
     /// - Parameter seconds: The interval, above 0.
-    ///
     /// - Returns: A stream that begins with the present state and buffers only the newest one.
     public func inspections(every seconds: TimeInterval = 1) -> AsyncStream<CountersignInspection> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in

@@ -8,7 +8,7 @@
 
         /// Makes a view.
         ///
-        /// - Parameter inspector: Whom to ask.
+        /// - Parameter inspector: The inspector of the client.
         public init(_ inspector: CountersignInspector) {
             self.inspector = inspector
         }

@@ -2,9 +2,8 @@ internal import Foundation
 
 /// Keeps the system from suspending the process until `end()`, or until the system's time limit.
 final class BackgroundAssertion: Sendable {
-    /// Same signature as `ProcessInfo.performExpiringActivity(withReason:using:)`. Calls the closure on its
-    /// own thread and keeps the process running until it returns. Calls it with true when time expires, or
-    /// at once if no time is available.
+    /// As `ProcessInfo.performExpiringActivity(withReason:using:)`, which calls the closure on its own thread and
+    /// keeps the process running until it returns. Calls it with true when time expires, or at once if there is none.
     typealias Activity =
         @Sendable (_ reason: String, _ body: @escaping @Sendable (_ hasExpired: Bool) -> Void) -> Void
 
@@ -22,12 +21,11 @@ final class BackgroundAssertion: Sendable {
         }
     }
 
-    /// Allows the process to be suspended.
     func end() {
         ended.signal()
     }
 
-    /// The system's; nil where processes are not suspended.
+    /// Nil where processes are not suspended.
     static var system: Activity? {
         #if os(iOS)
             { reason, body in ProcessInfo.processInfo.performExpiringActivity(withReason: reason, using: body)

@@ -5,15 +5,14 @@ internal import Foundation
 /// On Linux, and on macOS without the sandbox, all apps have the same Application Support directory. Without a
 /// directory of its own, an app could send the events of another app under the wrong key.
 package struct DataFolder {
-    /// The name of an empty file in the directory of an instance, which marks that the user has opted out.
+    /// An empty file in the directory of an instance, which marks that the user has opted out.
     static let optOutName = "opted-out"
 
-    /// The parent directory, which several apps may share.
+    /// Several apps may share it.
     let shared: URL
     let appID: String
     let writeKey: String
 
-    /// The directory of all instances of this app and write key.
     var home: URL { shared.appendingPathComponent(name, isDirectory: true) }
 
     /// The directory of an instance in earlier versions.
@@ -21,8 +20,7 @@ package struct DataFolder {
         shared.appendingPathComponent(instanceName, isDirectory: true)
     }
 
-    /// The directory of an instance. Moves data of an earlier version there. That data does not name its
-    /// app, so the first app to start gets it.
+    /// Moves data of an earlier version there. That data does not name its app, so the first app to start gets it.
     func directory(of instanceName: String) -> URL {
         let directory = home.appendingPathComponent(instanceName, isDirectory: true)
         let former = formerDirectory(of: instanceName)
@@ -32,8 +30,7 @@ package struct DataFolder {
             return directory
         }
         make(home)
-        // Moves the directory in one step, so that a queue and its journal stay together. If two processes
-        // try, only one succeeds.
+        // In one step, so that a queue and its journal stay together, and only one process succeeds.
         try? FileManager.default.moveItem(atPath: former.path, toPath: directory.path)
         // If the move has failed, the former directory stays in use until a later start.
         guard exists(directory) || !exists(former) else { return former }
@@ -42,8 +39,7 @@ package struct DataFolder {
         return directory
     }
 
-    /// Whether the user has opted out in an earlier version or under another key of this app. An opt-out
-    /// applies to all keys of an app.
+    /// In an earlier version or under another key: an opt-out applies to all keys of an app.
     private func hasOptedOut(of instanceName: String) -> Bool {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: shared.path)) ?? []
         let places = names.filter { $0.hasPrefix("\(plainAppID)-") && $0.utf8.count == name.utf8.count }.map {
@@ -67,13 +63,13 @@ package struct DataFolder {
             at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     }
 
-    /// The app's id and a hash of the write key, such as `com.example.notes-9d2c0b1f6a7e8d35`.
+    /// Such as `com.example.notes-9d2c0b1f6a7e8d35`.
     var name: String {
         let hex = String(Self.hash(writeKey.utf8), radix: 16)
         return "\(plainAppID)-" + String(repeating: "0", count: 16 - hex.count) + hex
     }
 
-    /// The app's id, with `_` instead of characters that a file system may reject.
+    /// With `_` instead of characters that a file system may reject.
     private var plainAppID: String {
         let characters = appID.utf8.prefix(100).map { byte -> Character in
             byte.isASCIIAlphanumeric(or: "._-") ? Character(Unicode.Scalar(byte)) : "_"
@@ -86,13 +82,12 @@ package struct DataFolder {
         bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
     }
 
-    /// Identifies this app: the bundle identifier or the name of the executable.
+    /// The bundle identifier or the name of the executable.
     static var ownAppID: String {
         Bundle.main.bundleIdentifier ?? Bundle.main.executableURL?.lastPathComponent ?? "app"
     }
 
-    /// Whether a path is in the container of an app group. iOS terminates a process that is suspended while
-    /// it holds a lock on a file there (`0xDEAD10CC`).
+    /// iOS terminates a process that is suspended while it holds a lock on a file there (`0xDEAD10CC`).
     static func isInAppGroup(_ path: String) -> Bool {
         "\(path)/".contains("/Containers/Shared/AppGroup/")
     }

@@ -1,10 +1,9 @@
 package import Foundation
 
-/// A file of mode 0600 that is replaced atomically: writes a temporary file, makes it durable and renames
-/// it.
+/// Replaces a file of mode 0600 atomically: writes a temporary file, makes it durable and renames it.
 package enum DurableFile {
-    /// Writes `data` to `path`. Creates a missing directory with mode 0700. Calls `check` directly before it
-    /// replaces the file. If `check` throws, nothing has changed.
+    /// Creates a missing directory with mode 0700. Calls `check` directly before it replaces the file. If `check`
+    /// throws, nothing has changed.
     package static func write(_ data: Data, to path: String, check isAllowed: () throws -> Void = {}) throws {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
         try FileManager.default.createDirectory(
@@ -34,8 +33,8 @@ package enum DurableFile {
         try check(fsync(folder), path)
     }
 
-    /// Like `write`, for removals that must succeed on a full disk. Without space for a new file, overwrites
-    /// the old file in place. If the process ends during that, the file may be damaged.
+    /// For removals that must succeed on a full disk. Without space for a new file, overwrites the old one in place.
+    /// If the process ends during that, the file may be damaged.
     package static func writeOrOverwrite(
         _ data: Data, to path: String, check isAllowed: () throws -> Void = {}
     ) throws {

@@ -1,12 +1,10 @@
 package import Foundation
 
-/// An advisory lock for reading, changing and replacing a file, so that no process overwrites the change of
-/// another. The system releases the lock of a process that ends.
+/// An advisory lock for reading, changing and replacing a file. The system releases the lock of a process that ends.
 ///
-/// A suspended process keeps its lock. After `limit` another process removes the lock file and locks a new
-/// one. The former holder detects that with `Held.check()` and starts again.
+/// A suspended process keeps its lock. After `limit` another process removes the lock file and locks a new one. The
+/// former holder detects that with `Held.check()` and starts again.
 package enum FileLock {
-    /// A lock that another process may have taken over.
     package struct Held {
         fileprivate let path: String
         /// Negative if locks are not available.
@@ -19,7 +17,7 @@ package enum FileLock {
 
         fileprivate func release() {
             guard descriptor >= 0 else { return }
-            // Unlock explicitly: a forked child shares the descriptor, and closing it here would not release the lock.
+            // A forked child shares the descriptor, so closing it here would not release the lock.
             flock(descriptor, LOCK_UN)
             close(descriptor)
         }
@@ -29,14 +27,10 @@ package enum FileLock {
 
     /// Seconds to wait for another process.
     package static let limit: TimeInterval = 3
-    /// The maximum number of attempts, if the lock is lost.
     private static let attempts = 3
 
-    /// Runs `body` with the lock, which is a separate file at `path`. Creates a missing directory. Runs
-    /// `body` again if the lock was lost.
-    ///
-    /// Also runs `body` if locks are not available, such as on a full disk, because usually only one process
-    /// uses the file.
+    /// Runs `body` with the lock, which is a separate file at `path`, and again if the lock was lost. Also runs it if
+    /// locks are not available, such as on a full disk, because usually only one process uses the file.
     package static func withLock<Result>(
         at path: String, limit: TimeInterval = limit, _ body: (Held) throws -> Result
     ) throws -> Result {
@@ -57,8 +51,7 @@ package enum FileLock {
 
     private static func acquire(_ path: String, limit: TimeInterval) -> Held {
         while true {
-            // Counts pauses instead of time, because this process may be suspended too. Each lock file has
-            // its own limit.
+            // Counts pauses, because this process may be suspended too. Each lock file has its own limit.
             var waited: TimeInterval = 0
             var pause: TimeInterval = 0.001
             let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

@@ -1,14 +1,12 @@
 internal import Foundation
 
-/// Permissions and protection classes of a client's files.
-///
-/// New files inherit the attributes of their directory, which may have been created with other attributes.
-/// So they are set whenever the queue is opened.
+/// Permissions and protection classes of a client's files. They are set whenever the queue is opened, because new
+/// files inherit the attributes of their directory.
 enum FileProtection {
     /// Files that set their own protection class.
     private static func isException(_ name: String) -> Bool { name == "user.json" || name.hasPrefix("user-") }
 
-    /// Sets the attributes of the directory and its files. Failures are retried at the next call.
+    /// Failures are retried at the next call.
     static func apply(to directory: URL) {
         set(0o700, directory.path)
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []

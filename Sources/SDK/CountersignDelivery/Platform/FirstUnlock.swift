@@ -1,17 +1,15 @@
 package import CountersignTransport
 package import Foundation
 
-/// Waits for a device's first unlock after its start. Before it, the SDK's files and keys cannot be read.
-///
-/// The system may start an app before the first unlock, such as for a location.
+/// Waits for a device's first unlock after its start. Before it, the SDK's files and keys cannot be read. The system
+/// may start an app earlier, such as for a location.
 package enum FirstUnlock {
     /// Named by its text, so that no UI framework is linked.
     static let notification = Notification.Name("UIApplicationProtectedDataDidBecomeAvailable")
-    /// The longest pause between two checks, in seconds. Pauses begin with one second and double.
+    /// Seconds. Pauses begin with one second and double.
     private static let longestPause: TimeInterval = 60
 
-    /// Returns when `isReady` returns true. Calls it at once, after each notification that protected data is
-    /// available, and after pauses.
+    /// Calls `isReady` at once, after each notification that protected data is available, and after pauses.
     package static func wait(
         clock: any ClientClock, center: NotificationCenter = .default,
         until isReady: @Sendable () async -> Bool
@@ -33,7 +31,7 @@ package enum FirstUnlock {
         }
     }
 
-    /// Suspends a queue until `isReady` returns true. Submitted work keeps its order.
+    /// Submitted work keeps its order.
     static func hold(
         _ queue: DispatchQueue, clock: any ClientClock, center: NotificationCenter = .default,
         until isReady: @escaping @Sendable () -> Bool

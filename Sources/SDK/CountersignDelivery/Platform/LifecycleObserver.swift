@@ -1,7 +1,7 @@
 internal import Foundation
 
-/// Observes when the app, or the app of an extension, enters the foreground or background (not on macOS).
-/// Uses the texts of the notifications' names, so that no UI framework is linked.
+/// Observes when the app, or the app of an extension, enters the foreground or background (not on macOS). Uses the
+/// texts of the notifications' names, so that no UI framework is linked.
 final class LifecycleObserver: Sendable {
     private let observation: Observation
 

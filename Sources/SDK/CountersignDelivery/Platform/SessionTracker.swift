@@ -1,20 +1,17 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Tracks the app session. It ends after a time-out in the background, when the user changes, or when the app
-/// ends it.
+/// Tracks the app session. It ends after a time-out in the background, at a change of the user, or by the app.
 struct SessionTracker {
     private enum AppState {
-        /// No notification has arrived yet. After a start in the background, the foreground notification
-        /// arrives late. After a start by the user, it arrives at once or never.
+        /// No notification has arrived yet. After a start in the background, the foreground notification arrives
+        /// late. After a start by the user, it arrives at once or never.
         case unknown(since: TimeInterval)
         case foreground
         case background(since: TimeInterval)
     }
 
-    /// A session that has ended.
     struct Ended: Equatable, Sendable {
-        /// Seconds from its begin to its end.
         let duration: TimeInterval
     }
 
@@ -22,7 +19,7 @@ struct SessionTracker {
     let timeout: TimeInterval
     private(set) var id: String
     private var appState: AppState
-    /// When the session began; nil once the app has ended it.
+    /// Nil once the app has ended the session.
     private var begun: TimeInterval?
 
     init(timeout: TimeInterval, now: Date, uptime: TimeInterval) {
@@ -32,7 +29,7 @@ struct SessionTracker {
         begun = uptime
     }
 
-    /// Ends the session; its id stays until another begins. Returns nil if it has ended already.
+    /// The id stays until another session begins. Returns nil if it has ended already.
     mutating func end(uptime: TimeInterval) -> Ended? {
         guard let begun else { return nil }
         self.begun = nil
@@ -42,7 +39,7 @@ struct SessionTracker {
         return Ended(duration: end - begun)
     }
 
-    /// Begins a session, also while the app is in the background. Returns the session that ends.
+    /// Also while the app is in the background. Returns the session that ends.
     mutating func begin(now: Date, uptime: TimeInterval) -> Ended? {
         let ended = end(uptime: uptime)
         id = UUIDv7.make(at: now)
@@ -56,7 +53,6 @@ struct SessionTracker {
         appState = .background(since: uptime)
     }
 
-    /// Returns whether a new session began, and the session that ended.
     mutating func enterForeground(uptime: TimeInterval, now: Date) -> (isNew: Bool, ended: Ended?) {
         defer { appState = .foreground }
         switch appState {

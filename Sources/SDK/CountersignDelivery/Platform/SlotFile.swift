@@ -2,13 +2,12 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
-/// A small value in a file with two slots, which are overwritten in turn.
+/// A small value in a file with two slots, which are overwritten in turn. Any thread and several processes may write;
+/// the last write counts.
 ///
-/// A write takes microseconds, and no disk space once the file exists. It survives the end of the process,
-/// and after `synchronize()` a power failure. If a power failure has damaged the newest slot, the value is
-/// unreadable, because the older slot is outdated.
-///
-/// Several processes may write to one file; the last write counts. Each method may be called on any thread.
+/// A write takes microseconds, and no disk space once the file exists. It survives the end of the process, and after
+/// `synchronize()` a power failure. If a power failure has damaged the newest slot, the value is unreadable, because
+/// the older slot is outdated.
 package final class SlotFile: Sendable {
     package enum Content: Equatable {
         case missing
@@ -19,7 +18,7 @@ package final class SlotFile: Sendable {
         case value([UInt8])
     }
 
-    /// A value and the number of its write, after a checksum. Integers are little-endian and have 8 bytes.
+    /// A checksum, the value's length, the number of the write (8 bytes each, little-endian), and the value.
     private struct Slot {
         static let headerBytes = 24
 
@@ -58,11 +57,9 @@ package final class SlotFile: Sendable {
 
     private struct State {
         var file: File?
-        /// The number of writes so far that are not durable.
         var unsynchronized = 0
         var mustSyncDirectory = false
-        /// The value to write again after a failed flush, because the system drops pages that it could not
-        /// write.
+        /// The value to write again after a failed flush, because the system drops pages that it could not write.
         var lost: [UInt8]?
         var last: [UInt8] = []
     }
@@ -90,8 +87,7 @@ package final class SlotFile: Sendable {
         return .value(newest.value)
     }
 
-    /// Replaces the value; nil removes it and creates no file. After a failure the value is unreadable or the
-    /// file is missing.
+    /// Nil removes the value and creates no file. After a failure the value is unreadable or the file is missing.
     package func write(_ value: [UInt8]?) throws {
         try state.withLock { state in
             do {
@@ -129,7 +125,6 @@ package final class SlotFile: Sendable {
         state.last = value
     }
 
-    /// Makes earlier writes durable by calling `makeDurable` for the file.
     package func synchronize(by makeDurable: (_ descriptor: Int32) -> Bool) throws {
         let (file, count, mustSyncDirectory) = try state.withLock { state in
             // After a failed flush, the next one succeeds without the lost pages. So write the value again.

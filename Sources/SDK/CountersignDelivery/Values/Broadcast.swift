@@ -21,14 +21,14 @@ package final class Broadcast<Value: Sendable>: Sendable {
         for stream in streams { stream.yield(value) }
     }
 
-    /// Clears the last value if it matches, so that late subscribers do not get it.
+    /// So that late subscribers do not get the value.
     func forget(where matches: (Value) -> Bool) {
         state.withLock { state in
             if let last = state.last, matches(last) { state.last = nil }
         }
     }
 
-    /// Sets the one closure, and calls it with the last value if there is one.
+    /// Calls the handler with the last value if there is one.
     package func setHandler(_ handler: (@Sendable (Value) -> Void)?) {
         let last = state.withLock { state in
             state.handler = handler
@@ -37,7 +37,7 @@ package final class Broadcast<Value: Sendable>: Sendable {
         if let handler, let last { handler(last) }
     }
 
-    /// A stream that begins with the last value, if any. It buffers the newest 64 values.
+    /// Begins with the last value, if any, and buffers the newest 64 values.
     package func stream() -> AsyncStream<Value> {
         AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in
             let id = state.withLock { state in

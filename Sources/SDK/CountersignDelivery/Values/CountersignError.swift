@@ -41,12 +41,9 @@ public struct CountersignError: Error, Sendable, CustomStringConvertible {
     public let authCode: AuthErrorCode?
     /// The server's requested delay in seconds; nil if it did not request any.
     public let retryAfter: TimeInterval?
-    /// The name of the failed request.
     package let request: String?
-    /// The owner of the affected records.
     package let owner: String?
 
-    /// Makes an error.
     package init(_ code: Code, _ detail: String) {
         self.init(code, detail, request: nil)
     }
@@ -67,7 +64,6 @@ public struct CountersignError: Error, Sendable, CustomStringConvertible {
     /// True if the same call may succeed later although nothing else has changed.
     public var isWorthRetrying: Bool { Self.passing.contains(code.rawValue) }
 
-    /// The codes of temporary errors of all clients.
     private static let passing: Set = [
         "network_connection", "not_stored", "not_understood", "provider_busy", "provider_failed",
         "provider_timed_out", "server_failed", "storage_failed", "sync_in_progress", "too_many_unsaved",

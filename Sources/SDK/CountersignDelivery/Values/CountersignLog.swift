@@ -6,8 +6,7 @@ internal import Foundation
 
 /// Receives the SDK's log lines. Without a log the SDK logs nothing.
 ///
-/// A line consists of a constant text and values, which are created only if `isEnabled` returns true. Values
-/// never contain a token, a key or the content of an event.
+/// Values are created only if `isEnabled` returns true. They never contain a token, a key or the content of an event.
 public struct CountersignLog: Sendable {
     /// The severity of a line.
     public enum Level: Sendable, Comparable, CaseIterable {
@@ -36,9 +35,6 @@ public struct CountersignLog: Sendable {
     }
 
     /// The system's log on Apple platforms, under the subsystem `countersign`; the standard error stream elsewhere.
-    ///
-    /// - Parameter level: The lowest level that is written.
-    /// - Returns: A log.
     package static func standard(_ level: Level) -> CountersignLog {
         CountersignLog(isEnabled: { $0 >= level }) { level, message, values in
             let line = line(message, values)
@@ -55,7 +51,7 @@ public struct CountersignLog: Sendable {
         }
     }
 
-    /// A line as text: the message, and then the values sorted by name.
+    /// The message, and then the values sorted by name.
     package static func line(_ message: String, _ values: [String: String]) -> String {
         ([message] + values.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }).joined(separator: " ")
     }
@@ -67,7 +63,7 @@ public struct CountersignLog: Sendable {
         sink(level, "\(message)", values())
     }
 
-    /// Writes a line with a variable text, for texts of a vendor's documentation that contain a name.
+    /// For texts that are not constant, such as a text of a vendor's documentation with a name.
     package func write(_ level: Level, _ message: String, _ values: [String: String]) {
         guard isEnabled(level) else { return }
         sink(level, message, values)

@@ -3,8 +3,8 @@ internal import Foundation
 
 /// The facts about the app and its device that each event carries.
 ///
-/// They are read once for each client and stored with each event, so a resent event is unchanged. `library`, the name and
-/// version of the SDK, is always included. The event format documents the members.
+/// They are stored with each event, so a resent event is unchanged. `library`, the name and version of the SDK, is
+/// always included. The event format documents the members.
 public struct EventContext: Sendable {
     /// A part of the context that can be left out.
     public enum Part: Sendable, CaseIterable {
@@ -24,14 +24,12 @@ public struct EventContext: Sendable {
     public var appVersion = Self.bundled("CFBundleShortVersionString")
     /// The app's build. Default: `CFBundleVersion` of the main bundle; nil outside of a bundle.
     public var appBuild = Self.bundled("CFBundleVersion")
-    /// The name of the SDK.
     package var library = "countersign-swift"
 
     /// Makes the default context.
     public init() {}
 
     /// Reads `{"parts":[…],"appVersion":…,"appBuild":…,"library":…}`. Missing members have their defaults.
-    /// Throws `invalidConfiguration`.
     package init(_ members: JSONObject) throws(CountersignError) {
         func wrong(_ detail: String) -> CountersignError {
             CountersignError(.invalidConfiguration, "context\(detail)")
@@ -56,7 +54,7 @@ public struct EventContext: Sendable {
         Bundle.main.object(forInfoDictionaryKey: key) as? String
     }
 
-    /// The facts that `parts` includes: path in `context`, name as a property of Bloomreach, and value.
+    /// The path in `context`, the name as a property of Bloomreach, and the value.
     private var facts: [(path: [String], property: String, value: String)] {
         var facts = [
             (["library", "name"], "sdk", library),
@@ -75,7 +73,6 @@ public struct EventContext: Sendable {
         return facts
     }
 
-    /// The members of an event's `context`.
     package var json: JSONObject {
         var members: JSONObject = [:]
         for (path, _, value) in facts {
@@ -90,12 +87,12 @@ public struct EventContext: Sendable {
         return members
     }
 
-    /// The same facts as properties of an event, with the names of Bloomreach's SDKs.
+    /// With the names of Bloomreach's SDKs.
     package var properties: JSONObject {
         JSONObject(Dictionary(facts.map { ($0.property, .string($0.value)) }) { first, _ in first })
     }
 
-    /// The products of `User-Agent` (RFC 9110, section 10.1.5): the SDK, and the app's version as `app/2.1`.
+    /// `User-Agent` (RFC 9110, section 10.1.5): the SDK, and the app's version as `app/2.1`.
     package var userAgent: String {
         let sdk = "\(library)/\(SDKVersion.current)"
         guard parts.contains(.app), let appVersion, !appVersion.isEmpty,
@@ -105,7 +102,6 @@ public struct EventContext: Sendable {
     }
 }
 
-/// The facts about this device.
 private enum Device {
     static let system: (name: String, version: String) = {
         #if canImport(Darwin)
@@ -143,7 +139,6 @@ private enum Device {
         return tag == "C" || tag == "POSIX" ? nil : tag
     }()
 
-    /// A member of `uname`.
     private static func kernel<Text>(_ member: (utsname) -> Text) -> String {
         var facts = utsname()
         guard uname(&facts) == 0 else { return "" }

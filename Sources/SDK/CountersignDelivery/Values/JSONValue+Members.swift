@@ -10,7 +10,6 @@ extension JSONValue {
         if case .string(let text) = self { text } else { nil }
     }
 
-    /// An integer or a fraction.
     package var double: Double? {
         switch self {
         case .integer(let number): Double(number)

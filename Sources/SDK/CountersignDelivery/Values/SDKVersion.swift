@@ -1,4 +1,3 @@
-/// The version of the SDK in requests and logs.
 package enum SDKVersion {
     package static let current = countersignVersion
 }

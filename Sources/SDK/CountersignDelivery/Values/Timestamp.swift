@@ -3,18 +3,16 @@ package import Foundation
 
 /// Writes and reads instants as text. Does not use a formatter, because it runs for each recorded event.
 package enum Timestamp {
-    /// Appends a time such as `2026-01-31T23:59:59.999Z` (RFC 3339) to `output`, rounded to milliseconds.
-    ///
-    /// Instants outside of the years 0 to 9999 are written as the nearest valid one.
+    /// Appends a time such as `2026-01-31T23:59:59.999Z` (RFC 3339), rounded to milliseconds. Instants outside of the
+    /// years 0 to 9999 are written as the nearest valid one.
     package static func write(_ date: Date, to output: inout [UInt8]) {
-        // Rounds to the nearest, because a `Date` is a binary fraction of seconds. Rounding down could lose a
-        // millisecond.
+        // Rounds to the nearest, because a `Date` is a binary fraction. Rounding down could lose a millisecond.
         let range = RFC3339.instants
         let milliseconds = min(max(Milliseconds(date).count, range.lowerBound), range.upperBound - 1)
         RFC3339.write(milliseconds: milliseconds, to: &output)
     }
 
-    /// Reads an HTTP date in its preferred form; nil for anything else.
+    /// Only in its preferred form.
     package static func date(fromHTTP text: String) -> Date? {
         HTTPDate.seconds(text).map { Date(timeIntervalSince1970: TimeInterval($0)) }
     }

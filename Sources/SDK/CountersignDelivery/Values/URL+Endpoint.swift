@@ -1,7 +1,7 @@
 package import Foundation
 
 extension URL {
-    /// The reason why the URL is not valid as a server's base URL, such as `has a query`; nil if it is valid.
+    /// Such as `has a query`; nil if the URL is valid as a server's base URL.
     package var endpointProblem: String? {
         switch scheme?.lowercased() {
         case "http", "https": break

@@ -1,7 +1,5 @@
-/// A user id as a key; nil without a user.
-///
-/// Compares by bytes. For `String ==`, two ids in different Unicode forms can be equal, so events of one user
-/// would be sent under another user's token.
+/// A user id as a key; nil without a user. Compares by bytes: for `String ==`, two ids in different Unicode forms can
+/// be equal, so events of one user would be sent under another user's token.
 package struct UserKey: Hashable, Sendable {
     package let userID: String?
 
