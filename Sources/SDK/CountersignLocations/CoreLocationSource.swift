@@ -13,7 +13,7 @@
         static func signals(_ settings: LocationConfiguration.Positioning) -> AsyncStream<PositioningSignal> {
             AsyncStream { continuation in
                 let task = Task { @MainActor in
-                    // The manager calls back on the thread that made it, which must have a run loop.
+                    // The manager calls back on the thread that created it, which must have a run loop.
                     let manager = CLLocationManager()
                     let source = CoreLocationSource(continuation: continuation)
                     manager.delegate = source
@@ -28,7 +28,7 @@
                     manager.startUpdatingLocation()
                     while !Task.isCancelled { try? await Task.sleep(nanoseconds: 60_000_000_000) }
                     manager.stopUpdatingLocation()
-                    // The manager holds its delegate weakly.
+                    // The manager has a weak reference to its delegate.
                     withExtendedLifetime(source) {}
                 }
                 continuation.onTermination = { _ in task.cancel() }

@@ -4,17 +4,17 @@ extension CountersignError.Code {
     public static let invalidLocation = CountersignError.Code(rawValue: "invalid_location")
     /// There is no `http` or `https` URL to send to. Set one.
     public static let invalidURL = CountersignError.Code(rawValue: "invalid_url")
-    /// The server could not be reached; the records stay and are sent later.
+    /// The server could not be reached. The records are sent later.
     public static let networkConnection = CountersignError.Code(rawValue: "network_connection")
     /// Another process that shares the records is sending them.
     public static let syncInProgress = CountersignError.Code(rawValue: "sync_in_progress")
-    /// The server did not take the records, or there is no token that it takes; the records stay.
+    /// The server rejected the records, or there is no token that it accepts. The records stay.
     public static let response = CountersignError.Code(rawValue: "response")
-    /// The server answered with a redirect; those are not followed. Set the URL that it names.
+    /// The server replied with a redirect, which is not followed. Set the URL that it names.
     public static let redirect = CountersignError.Code(rawValue: "redirect")
-    /// Nothing is stored, since `maxRecordsToPersist` is 0.
+    /// Nothing is stored, because `maxRecordsToPersist` is 0.
     public static let notPersisted = CountersignError.Code(rawValue: "not_persisted")
-    /// There is no access token, or none that can be used now; `AuthorizationState` says why.
+    /// There is no usable access token; `AuthorizationState` has the reason.
     public static let notAuthorized = CountersignError.Code(rawValue: "not_authorized")
 }
 

@@ -5,25 +5,23 @@ package import Foundation
     package import FoundationXML
 #endif
 
-/// Reads the track points of a GPX file, version 1.0 or 1.1. Waypoints and routes are no track and are passed
-/// over.
+/// Reads the track points of a GPX file, version 1.0 or 1.1, but no waypoints and routes.
 package final class GPXReader: NSObject, XMLParserDelegate {
     package struct Point: Sendable {
-        /// The line, from 1.
+        /// From 1.
         package let line: Int
-        /// The track that it is in, from 1.
+        /// From 1.
         package let track: Int
         package let latitude: Double
         package let longitude: Double
-        /// Metres above the sea; nil if the file does not say.
+        /// Metres above the sea.
         package let elevation: Double?
-        /// Milliseconds since 1970; nil if the file does not say.
+        /// Since 1970.
         package let milliseconds: Int64?
     }
 
-    /// A place in the file that is no point.
     package struct Problem: Sendable {
-        /// The line, from 1.
+        /// From 1.
         package let line: Int
         package let reason: String
     }
@@ -31,7 +29,7 @@ package final class GPXReader: NSObject, XMLParserDelegate {
     package struct Document: Sendable {
         package var points: [Point] = []
         package var problems: [Problem] = []
-        /// Whether the XML breaks or just ends; the last problem is where.
+        /// True if the XML is broken or truncated, at the last problem.
         package var isCutShort = false
     }
 
@@ -49,13 +47,13 @@ package final class GPXReader: NSObject, XMLParserDelegate {
     private var text = ""
     private var openElements = 0
 
-    /// Of a file that is cut short, the points before the cut.
+    /// For a truncated file, returns the points before the truncation.
     package static func read(_ data: Data) -> Document {
         let reader = GPXReader()
         let parser = XMLParser(data: data)
         parser.shouldProcessNamespaces = true
         parser.delegate = reader
-        // On Linux `parse` is content with a document that just ends.
+        // On Linux `parse` accepts a truncated document.
         if !parser.parse() || reader.openElements > 0 {
             reader.document.isCutShort = true
             reader.document.problems.append(

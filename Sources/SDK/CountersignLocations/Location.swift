@@ -9,25 +9,25 @@ public struct Location: Sendable, Hashable {
     public var latitude: Double
     /// Degrees east, -180 to 180.
     public var longitude: Double
-    /// When.
+    /// The time of the location.
     public var timestamp: Date
-    /// Metres that latitude and longitude may be wrong by.
+    /// The radius of uncertainty, in metres.
     public var accuracy: Double?
     /// Metres above the sea.
     public var altitude: Double?
-    /// Metres that the altitude may be wrong by.
+    /// The uncertainty of the altitude, in metres.
     public var altitudeAccuracy: Double?
-    /// Metres a second.
+    /// Metres per second.
     public var speed: Double?
     /// Degrees from north, clockwise.
     public var heading: Double?
-    /// Metres travelled in all.
+    /// The total distance travelled, in metres.
     public var odometer: Double = 0
-    /// Whether the device moves.
+    /// Whether the device is moving.
     public var isMoving: Bool = false
-    /// Why it was recorded, such as `motionchange`; nil for an ordinary one.
+    /// The reason for the record, such as `motionchange`; nil for an ordinary one.
     public var event: String?
-    /// More about it.
+    /// Further members.
     public var extras: JSONObject = [:]
 
     /// Makes a location.
@@ -35,14 +35,14 @@ public struct Location: Sendable, Hashable {
     /// - Parameters:
     ///   - latitude: Degrees north, -90 to 90.
     ///   - longitude: Degrees east, -180 to 180.
-    ///   - timestamp: When.
+    ///   - timestamp: The time of the location.
     public init(latitude: Double, longitude: Double, timestamp: Date) {
         self.latitude = latitude
         self.longitude = longitude
         self.timestamp = timestamp
     }
 
-    /// As the record that is stored and sent; the id and the time format are added there.
+    /// Without the id and the time format, which are added when it is stored.
     var record: JSONObject {
         func number(_ value: Double?) -> JSONValue { .number(value ?? -1) }
         var record: JSONObject = [
@@ -65,13 +65,12 @@ public struct Location: Sendable, Hashable {
 /// A location as stored: a JSON object, or the result of a template.
 struct LocationRecord {
     let uuid: String
-    /// The object that apps are told of, in the default shape.
+    /// In the default shape, for the app.
     let object: JSONObject
-    /// The timestamp is not an instant. It stays as it is: the present would be wrong.
+    /// An unreadable timestamp is not replaced, because the present would be wrong.
     let hasUnreadableTimestamp: Bool
 
-    /// Adds missing members. Throws `CountersignError` with `invalidLocation` without coordinates within
-    /// their limits.
+    /// Adds missing members. Throws `invalidLocation` without coordinates within their limits.
     init(
         _ given: JSONObject, settings: LocationConfiguration.Persistence, now: Date
     ) throws(CountersignError) {
@@ -105,7 +104,7 @@ struct LocationRecord {
         self.object = object.limited()
     }
 
-    /// The object with facts in `extras.context`, unless the app's extras have this member.
+    /// Adds facts as `extras.context`, unless the app's extras have this member.
     func carrying(_ facts: JSONValue) -> JSONObject {
         var object = object
         var extras = object["extras"]?.object ?? [:]
@@ -114,7 +113,7 @@ struct LocationRecord {
         return object
     }
 
-    /// Milliseconds since 1970 of a time with an offset, or of a number of milliseconds.
+    /// Of a time with an offset, or of a number of milliseconds.
     private static func milliseconds(_ timestamp: JSONValue) -> Int64? {
         let found =
             switch timestamp {

@@ -2,14 +2,12 @@ public import CountersignCore
 internal import CountersignTransport
 public import Foundation
 
-// Recording locations.
 extension LocationClient {
     /// Stores a location; when it returns, the record is on disk.
     ///
-    /// - Parameter location: Where and when.
+    /// - Parameter location: The location.
     /// - Returns: The record's id.
-    /// - Throws: `CountersignError`: `invalidLocation` for an invalid location, other codes if it is not
-    ///   stored.
+    /// - Throws: `CountersignError`: `invalidLocation` for an invalid location, other codes if it is not stored.
     @discardableResult
     public func record(_ location: Location) async throws(CountersignError) -> String {
         try await insert(location.record)
@@ -17,13 +15,11 @@ extension LocationClient {
 
     /// Stores a record in the default shape; when it returns, the record is on disk.
     ///
-    /// - Parameter record: At least `coords` with `latitude` and `longitude`. A `timestamp` is text (RFC
-    ///   3339; forms of ISO 8601 with an offset such as `+0100` are converted) or milliseconds since 1970.
-    ///   An unreadable timestamp is sent as it is, with a warning in the log. A missing `timestamp` is the
-    ///   present, a missing `uuid` is made. Servers drop a second record with the same `uuid`.
+    /// - Parameter record: At least `coords` with `latitude` and `longitude`. A `timestamp` is text (RFC 3339, or ISO
+    ///   8601 with an offset such as `+0100`) or milliseconds since 1970; default: now. An unreadable timestamp is
+    ///   sent unchanged and logged. A missing `uuid` is created. Servers drop a second record with the same `uuid`.
     /// - Returns: The record's `uuid`.
-    /// - Throws: `CountersignError`: `invalidLocation` for an invalid location, other codes if it is not
-    ///   stored.
+    /// - Throws: `CountersignError`: `invalidLocation` for an invalid location, other codes if it is not stored.
     @discardableResult
     public func insert(_ record: JSONObject) async throws(CountersignError) -> String {
         let result: Result<String, CountersignError> = await withCheckedContinuation { continuation in
@@ -36,7 +32,7 @@ extension LocationClient {
         return try result.get()
     }
 
-    /// As `insert`, in the order of the calls. `stored` is called once, on any thread, unless this throws.
+    /// In the order of the calls. `stored` is called once, on any thread, unless this throws.
     package func insert(
         _ record: JSONObject,
         stored: @escaping @Sendable (Result<String, CountersignError>) -> Void
@@ -68,7 +64,6 @@ extension LocationClient {
         }
     }
 
-    /// Called after a record is stored.
     private func took(_ record: JSONObject, _ configuration: LocationConfiguration) {
         if configuration.http.autoSync, record["event"] == "motionchange" {
             pipeline.sendSoon()
@@ -122,15 +117,15 @@ extension LocationClient {
         }
     }
 
-    /// Starts recording from Core Location on Apple platforms, if the user allows it. Recording ends with
-    /// `stop()` or when the client is deallocated.
+    /// Starts recording from Core Location on Apple platforms, if the user allows it. Ends with `stop()` or when the
+    /// client is deallocated.
     public func start() {
         #if canImport(CoreLocation)
             listen { CoreLocationSource.signals($0) }
         #endif
     }
 
-    /// Listens to a source, unless already listening. Does not retain the client between two signals.
+    /// Does nothing if already listening. Does not retain the client between two signals.
     func listen(
         to signals: @escaping @Sendable (LocationConfiguration.Positioning) -> AsyncStream<PositioningSignal>
     ) {

@@ -1,27 +1,26 @@
 public import CountersignCore
 internal import CountersignTransport
 
-// Records that wait, are sent, or are set aside.
 extension LocationClient {
-    /// Records that wait.
+    /// Returns the number of waiting records.
     ///
-    /// - Returns: How many.
+    /// - Returns: The number.
     /// - Throws: `CountersignError` with `storageFailed` when the store cannot be read now.
     public func count() async throws(CountersignError) -> Int {
         try await pipeline.waitingCount()
     }
 
-    /// The records that wait, oldest first.
+    /// Returns the waiting records, oldest first.
     ///
-    /// - Returns: Each as it will be sent.
+    /// - Returns: The records as they will be sent.
     /// - Throws: `CountersignError` with `storageFailed` when the store cannot be read now.
     public func records() async throws(CountersignError) -> [JSONValue] {
         try await pipeline.waitingBodies().compactMap(JSONDocument.value)
     }
 
-    /// Removes a record that waits.
+    /// Removes a waiting record.
     ///
-    /// - Parameter uuid: Its id.
+    /// - Parameter uuid: The record's id.
     /// - Returns: False if the record is not found.
     /// - Throws: `CountersignError` with `storageFailed` when the store cannot be written now.
     @discardableResult
@@ -36,11 +35,11 @@ extension LocationClient {
         try await pipeline.removeAllWaiting()
     }
 
-    /// Sends everything that waits.
+    /// Sends all waiting records.
     ///
-    /// - Returns: The records that the server has taken.
-    /// - Throws: `CountersignError`. Unsent records stay, or are quarantined if the server rejects them
-    ///   permanently. Records sent before the error are removed.
+    /// - Returns: The records that the server has accepted.
+    /// - Throws: `CountersignError`. Unsent records stay, or are quarantined if the server rejects them permanently.
+    ///   Records sent before the error are removed.
     @discardableResult
     public func sync() async throws(CountersignError) -> [JSONValue] {
         guard destination.settings.http.endpoint != nil else {
@@ -54,9 +53,9 @@ extension LocationClient {
         return delivered.compactMap { JSONDocument.value($0.body) }
     }
 
-    /// Nil if all waiting records were sent. Records stored meanwhile may still wait.
+    /// Records stored meanwhile may still wait.
     static func error(of result: FlushResult) -> CountersignError? {
-        // The last one counts: a request may have been repeated under another token or in parts.
+        // The last one counts, because a request may have been repeated under another token or in parts.
         if result.ending == .drained, result.batches.last.map({ $0.outcome == .delivered }) ?? true,
             !result.batches.contains(where: { $0.outcome == .quarantined })
         {
@@ -80,7 +79,7 @@ extension LocationClient {
 
     /// As `CountersignClient.quarantinedEvents()`.
     ///
-    /// - Returns: The records that the server will never take as they are.
+    /// - Returns: The records that the server has permanently rejected.
     /// - Throws: `CountersignError` with `storageFailed` when the store cannot be read now.
     public func quarantinedRecords() async throws(CountersignError) -> [QuarantinedEvent] {
         try await pipeline.quarantined()
@@ -88,7 +87,7 @@ extension LocationClient {
 
     /// As `CountersignClient.requeueQuarantinedEvents()`.
     ///
-    /// - Returns: How many.
+    /// - Returns: The number of records.
     /// - Throws: `CountersignError` with `storageFailed` when the store cannot be written now.
     @discardableResult
     public func requeueQuarantinedRecords() async throws(CountersignError) -> Int {
@@ -97,15 +96,15 @@ extension LocationClient {
 
     /// As `CountersignClient.deleteQuarantinedEvents()`.
     ///
-    /// - Returns: How many.
+    /// - Returns: The number of records.
     /// - Throws: `CountersignError` with `storageFailed` when the store cannot be written now.
     @discardableResult
     public func deleteQuarantinedRecords() async throws(CountersignError) -> Int {
         try await pipeline.deleteQuarantined()
     }
 
-    /// The state of the queue and of sending.
+    /// Returns the state of the queue and of sending.
     ///
-    /// - Returns: The state at this moment.
+    /// - Returns: The present state.
     public func snapshot() async -> CountersignSnapshot { await pipeline.snapshot() }
 }

@@ -15,41 +15,39 @@ internal import Foundation
 /// try await client.record(Location(latitude: 46.05, longitude: 14.51, timestamp: Date()))
 /// ```
 ///
-/// All methods may be called from any thread. A record is rendered when it is recorded and stays on disk
-/// until a server has taken it; URL, header fields, parameters and token are those of the moment of sending.
+/// All methods may be called from any thread. A record stays on disk, as it was recorded, until a server has accepted
+/// it. URL, header fields, parameters and token are those of the moment of sending.
 public final class LocationClient: Sendable {
     let pipeline: DeliveryPipeline
     private let tokens: AccessTokens
     let destination: LocationDestination
     let state: Lock<State>
-    /// The member `context` of records.
     let facts: JSONValue
     private let settingsFile: SettingsFile?
-    /// Serial queue of the app's closures. A slow closure delays only the next one.
+    /// Serial. A slow closure of the app delays only the next one.
     let callbacks = DispatchQueue(label: "countersign.callbacks")
-    /// Held while the configuration changes, so that no change gets lost. Recursive, because the app's
-    /// closure may change it too.
+    /// Held while the configuration changes. Recursive, because the app's closure may change it too.
     let changing = NSRecursiveLock()
 
     struct State {
         var configuration: LocationConfiguration
-        /// Counts up with each `stop()`, which ends what was recording before.
+        /// Incremented by each `stop()`, which ends earlier recordings.
         var epoch = 0
         var source: Task<Void, Never>?
-        /// Hands tokens over, one configuration after the other.
+        /// Passes tokens on, one configuration after the other.
         var handover: Task<Void, Never>?
-        /// The number of configurations that wait for that. While any does, the tokens in `configuration` are
-        /// newer than those in use.
+        /// Above 0 while configurations wait for `handover`: the tokens in `configuration` are then newer than those
+        /// in use.
         var handovers = 0
     }
 
     /// Makes a client. The store is opened in the background.
     ///
     /// - Parameters:
-    ///   - configuration: How it works.
-    ///   - keepsTokens: True to go on with the tokens of the last run even if the configuration has none.
-    ///   - transport: The way to the network; nil for `URLSession` on Apple platforms and libcurl on Linux.
-    ///   - clock: The time, for tests.
+    ///   - configuration: The client's configuration.
+    ///   - keepsTokens: True to use the tokens of the last run even if the configuration has none.
+    ///   - transport: The HTTP transport; nil for `URLSession` on Apple platforms and libcurl on Linux.
+    ///   - clock: The clock, replaceable in tests.
     /// - Throws: `CountersignError` with `invalidConfiguration` if the configuration cannot work.
     public convenience init(
         configuration: LocationConfiguration, keepsTokens: Bool = false,
@@ -60,13 +58,12 @@ public final class LocationClient: Sendable {
             random: { Double.random(in: 0...1) })
     }
 
-    /// Callbacks that are set once the pipeline exists.
+    /// Set once the pipeline exists.
     private struct Callbacks {
         var announce: (@Sendable (Int) -> Void)?
         var observe: (@Sendable (Result<TransportResponse, HTTPTransportError>) -> Void)?
     }
 
-    /// The use of settings stored by an earlier run.
     package enum StoredSettings: Sendable {
         /// Stored settings are ignored, and no settings are stored.
         case ignored
@@ -104,7 +101,7 @@ public final class LocationClient: Sendable {
         let state = Lock(State(configuration: configuration))
         self.state = state
         destination = LocationDestination(settings: configuration.destinationSettings)
-        // The pipeline is made after the tokens, which tell it of changes.
+        // The pipeline is created after the tokens, which report their changes to it.
         let made = Lock(Callbacks())
         tokens = AccessTokens(
             configuration: configuration.authorization, isSparse: keepsTokens,
@@ -159,7 +156,7 @@ public final class LocationClient: Sendable {
         Task { [tokens] in await tokens.close() }
     }
 
-    /// Ends all work. A refresh that is under way is waited for, since its answer holds the next token.
+    /// Ends all work. Waits for a running refresh, because its response has the next token.
     public func close() async {
         stop()
         await pipeline.close()
@@ -168,21 +165,21 @@ public final class LocationClient: Sendable {
 
     // MARK: Settings
 
-    /// How the client works now.
+    /// The present configuration.
     public var configuration: LocationConfiguration { state.withLock { $0.configuration } }
 
-    /// Changes the configuration. Limits and directories do not change after the start.
+    /// Changes the configuration, except limits and directories.
     ///
-    /// Tokens that the new configuration leaves out stay; a pair that was handed over before changes nothing.
+    /// Tokens that the new configuration leaves out stay. A pair that was set before changes nothing.
     ///
     /// - Parameter change: Changes the configuration.
-    /// - Throws: `CountersignError` with `invalidConfiguration`: then nothing changes.
+    /// - Throws: `CountersignError` with `invalidConfiguration`; nothing has changed then.
     public func update(_ change: (inout LocationConfiguration) -> Void) async throws(CountersignError) {
         try self.change(change)
         await handover()
     }
 
-    /// As `update`, without waiting until new tokens are on disk. Requests wait for that.
+    /// Does not wait until new tokens are on disk. Requests wait for that.
     package func change(_ change: (inout LocationConfiguration) -> Void) throws(CountersignError) {
         changing.lock()
         defer { changing.unlock() }
@@ -236,11 +233,11 @@ public final class LocationClient: Sendable {
         }
     }
 
-    /// The access token for a request of the app's own, so that the app and the SDK never refresh at the same
+    /// Returns the access token for a request of the app's own, so that the app and the SDK never refresh at the same
     /// time.
     ///
     /// - Parameter rejected: A token that a server has rejected, or nil.
-    /// - Returns: A token that was not rejected; refreshed if need be. It is a credential: never log it.
+    /// - Returns: A token that was not rejected; refreshed if necessary. It is a credential: never log it.
     /// - Throws: `CountersignError` with `notAuthorized`. `authorizationState` says whether to try again.
     public func accessToken(replacing rejected: String? = nil) async throws(CountersignError) -> String {
         await handover()
@@ -259,7 +256,7 @@ public final class LocationClient: Sendable {
         }
     }
 
-    /// Forgets the tokens, such as when the person logs out. Records stay.
+    /// Removes the tokens, such as when the person logs out. Records stay.
     public func forgetTokens() async {
         await handover()
         state.withLock { state in

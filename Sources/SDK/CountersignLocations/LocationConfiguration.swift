@@ -2,39 +2,38 @@ public import CountersignCore
 internal import CountersignTransport
 public import Foundation
 
-/// How a `LocationClient` records and uploads.
+/// The configuration of a `LocationClient`.
 public struct LocationConfiguration: Sendable {
-    /// Where records go, and when.
+    /// The server, and when to send.
     public struct HTTP: Sendable, Hashable {
-        /// `http` or `https`; empty: nothing is sent.
+        /// An `http` or `https` URL. If it is empty, nothing is sent.
         public var url = ""
         /// `POST`, `PUT`, `PATCH` or `OPTIONS`.
         public var method = "POST"
-        /// Header fields of each request. `Authorization` is the SDK's where there is an access token.
+        /// Header fields of each request. The SDK sets `Authorization` if there is an access token.
         public var headers: [String: String] = [:]
         /// Members of the body in addition to the records.
         public var params: JSONObject = [:]
-        /// The member that holds the records; `.` sends a record as the whole body.
+        /// The member with the records; `.` sends a record as the whole body.
         public var rootProperty = "location"
-        /// Seconds that a request may take.
+        /// Time limit for a request, in seconds.
         public var timeout: TimeInterval = 60
         /// Whether records are sent automatically; otherwise only `sync()` sends them.
         public var autoSync = true
-        /// Records that must wait before they are sent automatically. One with the event `motionchange` waits
-        /// for none.
+        /// The number of waiting records that starts automatic sending. A record with the event `motionchange` is
+        /// sent at once.
         public var autoSyncThreshold = 0
-        /// Whether a request carries many records, as an array.
+        /// Whether a request has many records, as an array.
         public var batchSync = false
         /// Records in one request at most; -1 for all, up to 1,000.
         public var maxBatchSize = -1
 
-        /// Whether an HTML document with a status from 200 to 299 acknowledges the records. Such an answer is
-        /// usually a login page of the network, so by default the records stay queued. Every other body
-        /// acknowledges them.
+        /// Whether an HTML document with a status from 200 to 299 acknowledges the records. By default the records
+        /// stay queued, because it is usually a login page of the network. Every other body acknowledges them.
         public var acceptsPages = false
 
-        /// Whether bodies over 1 KiB are compressed with gzip. Default: false, because not every server
-        /// answers 415 to a body that it cannot read.
+        /// Whether bodies over 1 KiB are compressed with gzip. Default: false, because not every server replies with
+        /// 415 to a body that it cannot read.
         public var gzip = false
 
         /// Makes the defaults.
@@ -43,7 +42,7 @@ public struct LocationConfiguration: Sendable {
 
     /// The settings of storage.
     public struct Persistence: Sendable, Hashable {
-        /// How instants are written in records.
+        /// The format of instants in records.
         public struct TimestampFormat: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
             /// A stable word.
             public let rawValue: String
@@ -64,7 +63,7 @@ public struct LocationConfiguration: Sendable {
             public static let epoch: TimestampFormat = "epoch"
         }
 
-        /// In which order records are sent.
+        /// The order in which records are sent.
         public struct OrderDirection: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
             /// In capitals.
             public let rawValue: String
@@ -79,65 +78,64 @@ public struct LocationConfiguration: Sendable {
                 self.init(rawValue: value)
             }
 
-            /// As they were recorded.
+            /// In the order of recording.
             public static let oldestFirst: OrderDirection = "ASC"
-            /// Beginning with the last one.
+            /// The newest record first.
             public static let newestFirst: OrderDirection = "DESC"
         }
 
-        /// In which order records are sent. Limits push out the oldest in both.
+        /// The order in which records are sent. Limits delete the oldest records in both orders.
         public var locationsOrderDirection = OrderDirection.oldestFirst
-        /// Days that a record waits at most; 0 and below for 30. Counted as in `QueueLimits.maximumAge`.
+        /// Maximum days that a record waits; 0 and below for 30. Counted as in `QueueLimits.maximumAge`.
         public var maxDaysToPersist = -1
-        /// Maximum number of waiting records; the newest are kept. 0 stores nothing, below 0 means 100,000.
+        /// Maximum number of waiting records; the newest stay. 0 stores nothing, below 0 means 100,000.
         public var maxRecordsToPersist = -1
-        /// Members that are put into each record's `extras`.
+        /// Members that are added to each record's `extras`.
         public var extras: JSONObject = [:]
-        /// JSON with `<%= latitude %>` and the like, instead of the default shape; empty for that. Texts are
-        /// not quoted by themselves.
+        /// JSON with tags such as `<%= latitude %>`, instead of the default shape; empty for that. Texts are not
+        /// quoted automatically.
         public var locationTemplate = ""
-        /// How instants are written.
+        /// The format of instants.
         public var timestampFormat = TimestampFormat.iso
 
         /// Makes the defaults.
         public init() {}
     }
 
-    /// How `LocationClient.start()` asks Core Location. Without Core Location nothing of it matters.
+    /// The settings of Core Location for `LocationClient.start()`. Without Core Location they have no effect.
     ///
-    /// In the background locations come only to an app that declares `location` under `UIBackgroundModes` in
-    /// its `Info.plist`.
+    /// In the background, only an app with `location` under `UIBackgroundModes` in its `Info.plist` gets locations.
     public struct Positioning: Sendable, Hashable {
-        /// Metres that a location may be wrong by; 0 and below for the best that the device can do, which
-        /// takes the most power.
+        /// The desired accuracy in metres; 0 and below for the best that the device can do, which takes the most
+        /// power.
         public var desiredAccuracy: Double = 0
-        /// Metres to move before the next location; 0 and below for every one.
+        /// Metres to move before the next location; 0 and below for no filter.
         public var distanceFilter: Double = 10
 
         /// Makes the defaults.
         public init() {}
     }
 
-    /// Where records go, and when.
+    /// The server, and when to send.
     public var http = HTTP()
-    /// Under which token.
+    /// The access token and its refresh settings.
     public var authorization = AuthorizationConfiguration()
     /// The settings of storage.
     public var persistence = Persistence()
-    /// The facts about the app and the device that each record carries, as `extras.context`. Records of a
-    /// `locationTemplate` do not carry them.
+    /// The facts about the app and the device that each record carries, as `extras.context`, except for records of a
+    /// `locationTemplate`.
     public var context = EventContext()
-    /// How Core Location is asked.
+    /// The settings of Core Location.
     public var positioning = Positioning()
-    /// Commands that a server may put into `background_geolocation` of its answers; all others are ignored.
-    /// No command ever changes a URL, a header field, a token or a template.
+    /// Commands that a server may send in `background_geolocation`; all others are ignored. No command ever changes a
+    /// URL, a header field, a token or a template.
     public var allowedCommands: Set<String> = ["start", "stop", "setConfig"]
 
-    /// Tells clients of one app apart: each has records and tokens of its own.
+    /// Distinguishes clients of one app: each has its own records and tokens.
     public var instanceName = "locations"
     /// As `CountersignConfiguration.dataDirectory`.
     public var dataDirectory: URL?
-    /// Where tokens are kept between two runs; nil for the Keychain on Apple platforms and a file elsewhere.
+    /// The store of tokens between two runs; nil for the Keychain on Apple platforms and a file elsewhere.
     public var tokenStore: (any TokenStore)?
     /// The delays after failures of the server or the network. Default: from 2 s up to 3 minutes, without limit.
     public var networkRetry = RetryPolicy.network
@@ -149,14 +147,13 @@ public struct LocationConfiguration: Sendable {
     /// Receives the log lines; nil for no logging. Default: as `logLevel` says.
     public var log: CountersignLog? = .standard(.warning)
 
-    /// Called for each answer to a refresh of the access token, and for each that did not come, on a thread
-    /// of the SDK.
+    /// Called after each refresh of the access token, with or without a response, on a thread of the SDK.
     public var onAuthorization: (@Sendable (AuthorizationEvent) -> Void)?
-    /// Called for each attempt to upload, on a thread of the SDK.
+    /// Called after each attempt to upload, on a thread of the SDK.
     public var onHTTP: (@Sendable (UploadEvent) -> Void)?
-    /// Called when Core Location says whether it may be used, or that it has failed, on a thread of the SDK.
+    /// Called when Core Location reports the permission or an error, on a thread of the SDK.
     public var onPositioning: (@Sendable (PositioningStatus) -> Void)?
-    /// Called for each location that was stored, with the record, on a thread of the SDK.
+    /// Called with the record of each stored location, on a thread of the SDK.
     public var onLocation: (@Sendable (JSONObject) -> Void)?
 
     /// Makes a configuration that records and sends nothing yet.
@@ -165,19 +162,18 @@ public struct LocationConfiguration: Sendable {
 
 /// One attempt to upload records.
 public struct UploadEvent: Sendable, Hashable {
-    /// True for a status from 200 to 299, unless an HTML document came back
-    /// (`LocationConfiguration.HTTP.acceptsPages`).
+    /// True for a status from 200 to 299, unless the response is an HTML document (see `HTTP.acceptsPages`).
     public let isSuccess: Bool
-    /// The status; 0 if there was no answer.
+    /// The status; 0 without a response.
     public let status: Int
-    /// The answer's body.
+    /// The response's body.
     public let responseText: String
     /// The error; nil on success. Safe to log.
     public let error: String?
 }
 
 extension LocationConfiguration.HTTP {
-    /// The URL of the server; nil if not set or not valid.
+    /// Nil if the URL is not set or not valid.
     var endpoint: URL? {
         guard let url = URL(string: url.trimmingCharacters(in: .whitespacesAndNewlines)),
             ["http", "https"].contains(url.scheme?.lowercased()), url.host?.isEmpty == false
@@ -185,7 +181,6 @@ extension LocationConfiguration.HTTP {
         return url
     }
 
-    /// Whether an answer says that the server has the records.
     func hasTaken(_ response: TransportResponse) -> Bool {
         (200..<300).contains(response.status) && (acceptsPages || !HTMLDocument.begins(response.body))
     }

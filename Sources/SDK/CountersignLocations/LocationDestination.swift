@@ -38,7 +38,7 @@ final class LocationDestination: Destination {
 
     var settings: Settings { state.withLock { $0.settings } }
 
-    /// Begins to collect delivered events. Returns the number of the collector.
+    /// Returns the number of the collector.
     func beginCollecting() -> Int {
         state.withLock { state in
             state.lastCollector += 1
@@ -61,7 +61,7 @@ final class LocationDestination: Destination {
         for (name, value) in settings.http.headers { headers[name] = value }
         var request = TransportRequest(
             method: settings.http.method.uppercased(),
-            // Without a URL nothing is sent: `LocationClient` sees to that.
+            // `LocationClient` sends nothing without a URL.
             url: settings.http.endpoint ?? URL(fileURLWithPath: "/"), headers: headers.fields,
             body: Self.body(events, http: settings.http), timeout: settings.http.timeout)
         request.isCompressible = settings.http.gzip
@@ -106,12 +106,12 @@ final class LocationDestination: Destination {
                 Self.rejection(response, body: body), status: response.status,
                 retryAfter: ServerAnswer.retryAfter(in: response, serverTime: date))
             if answer.retryAfter == nil { answer.retryDate = ServerAnswer.retryDate(in: response) }
-            // Without a verdict it may be a proxy that rejects, with its own clock.
+            // Without a verdict the response may be from a proxy with its own clock.
             if body.verdict != nil { answer.serverTime = body.serverTime ?? date }
             return answer
         }
         if [419, 440, 498].contains(response.status) {
-            // Not in RFC 9110; where servers use them, they are about a session.
+            // Not in RFC 9110. Servers use them for sessions.
             return ServerAnswer(
                 .configurationProblem(
                     .init("http_\(response.status)", "list it in refreshStatuses if it rejects a token")),
@@ -119,7 +119,7 @@ final class LocationDestination: Destination {
         }
         let answer = body.answer(to: response, eventCount: events.count) { body in
             guard settings.http.hasTaken(response) || response.status == 400 else { return nil }
-            // Most servers say nothing; a gateway says what it did with each record.
+            // Most servers return nothing about the records. A gateway returns the result of each.
             guard let accepted = body.accepted else {
                 if response.status == 400 { return nil }
                 return .accepted(duplicates: 0, rejected: [], warning: nil)

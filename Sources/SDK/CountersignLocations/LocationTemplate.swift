@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// JSON with `<%= tag %>` where values go.
+/// JSON with `<%= tag %>` in place of values.
 struct LocationTemplate {
     let text: String
 
@@ -18,7 +18,7 @@ struct LocationTemplate {
         "timestampMeta": ["timestampMeta"],
     ]
 
-    /// The record in the template's shape. Returns nil if that is not a JSON object or array.
+    /// Nil if the result is not a JSON object or array.
     func render(_ object: JSONObject) -> JSONValue? {
         var output = ""
         var rest = text[...]
@@ -38,7 +38,7 @@ struct LocationTemplate {
         }
     }
 
-    /// Text without its quotes, which the template has; anything else as JSON.
+    /// Text without quotes, which the template has; other values as JSON.
     private static func value(of tag: Substring, in object: JSONObject) -> String {
         let name = tag.split(whereSeparator: \.isWhitespace).joined()
         let path = paths[name] ?? name.split(separator: ".").map(String.init)

@@ -1,14 +1,12 @@
 internal import Foundation
 
-/// A signal of a source of locations.
 enum PositioningSignal: Sendable {
     case location(Location)
     case status(PositioningStatus)
 }
 
 extension Location {
-    /// Converts a location of Core Location, where negative numbers mean unknown. Nil if the coordinates are
-    /// unknown.
+    /// Negative numbers mean unknown in Core Location. Nil if the coordinates are unknown.
     init?(
         latitude: Double, longitude: Double, timestamp: Date, horizontalAccuracy: Double, altitude: Double,
         verticalAccuracy: Double, speed: Double, course: Double
@@ -16,7 +14,7 @@ extension Location {
         guard horizontalAccuracy >= 0 else { return nil }
         self.init(latitude: latitude, longitude: longitude, timestamp: timestamp)
         accuracy = horizontalAccuracy
-        // An altitude may well be negative.
+        // The altitude itself may be negative.
         if verticalAccuracy >= 0 {
             self.altitude = altitude
             altitudeAccuracy = verticalAccuracy

@@ -12,9 +12,9 @@ public struct PositioningStatus: Sendable, Hashable {
 
         /// The app has not requested permission yet.
         public static let notDetermined = Authorization(rawValue: "not_determined")
-        /// The person cannot allow it.
+        /// The person cannot grant permission.
         public static let restricted = Authorization(rawValue: "restricted")
-        /// The person has said no.
+        /// The person has denied permission.
         public static let denied = Authorization(rawValue: "denied")
         /// While the app is in use.
         public static let whenInUse = Authorization(rawValue: "when_in_use")
@@ -26,15 +26,14 @@ public struct PositioningStatus: Sendable, Hashable {
 
     /// The granted permission.
     public let authorization: Authorization
-    /// False if the person gives an approximate location only.
+    /// False if the person allows an approximate location only.
     public let isPrecise: Bool
-    /// The number of the `CLError` that Core Location has failed with; nil if it has not. It goes on after 0,
-    /// which says that there is no location for now.
+    /// The number of the `CLError`, -1 for another error, nil without one. After 0 (no location), updates continue.
     public let errorCode: Int?
 }
 
 extension PositioningStatus.Authorization {
-    /// By the number of a `CLAuthorizationStatus`.
+    /// From the number of a `CLAuthorizationStatus`.
     init(status: Int32) {
         let known: [PositioningStatus.Authorization] = [
             .notDetermined, .restricted, .denied, .always, .whenInUse,
@@ -43,9 +42,8 @@ extension PositioningStatus.Authorization {
     }
 }
 
-/// The background modes in the app's `Info.plist`.
 enum BackgroundModes {
-    /// Core Location ends an app that asks for locations in the background without declaring that.
+    /// iOS terminates an app that requests locations in the background without this declaration.
     static func allowLocations(_ information: [String: Any]?) -> Bool {
         (information?["UIBackgroundModes"] as? [String])?.contains("location") == true
     }

@@ -1,17 +1,17 @@
 internal import CountersignCore
 internal import CountersignTransport
 
-/// A command in a server's answer: an element of `background_geolocation`, or the whole of it.
+/// A command in a server's response: an element of `background_geolocation`, or the whole of it.
 struct ServerCommand: Equatable {
-    /// More in one answer are ignored.
+    /// Further commands in one response are ignored.
     private static let maximumCount = 100
 
     let name: String
     let argument: JSONValue?
 
-    /// The commands in a response of any status, in order.
+    /// In a response of any status, in order.
     static func all(in response: TransportResponse) -> [ServerCommand] {
-        // Most answers have none: they are not parsed for that.
+        // Most responses have no commands and need not be parsed.
         guard response.body.contains(UInt8(ascii: "{")),
             case .array(let elements) = JSONDocument.object(response.body)?["background_geolocation"]
         else { return [] }
@@ -30,8 +30,7 @@ struct ServerCommand: Equatable {
         argument = parts.count > 1 ? parts[1] : nil
     }
 
-    /// The settings that `setConfig` may change; it is rejected as a whole when it names any other. Returns
-    /// nil if it does.
+    /// All or nothing: nil if the argument names a setting that `setConfig` must not change.
     static func apply(_ argument: JSONValue?, to http: LocationConfiguration.HTTP) -> LocationConfiguration
         .HTTP?
     {

@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// The settings of a `LocationClient` between two runs, without tokens: those have a safer place.
+/// The settings of a `LocationClient` between two runs, without tokens, which have a safer place.
 struct SettingsFile: Sendable {
     let path: String
     let log: CountersignLog?
@@ -12,7 +12,7 @@ struct SettingsFile: Sendable {
         self.log = log
     }
 
-    /// To be called on the storage thread.
+    /// Call it on the storage thread.
     func save(_ configuration: LocationConfiguration) {
         let bytes = JSONValue.object([
             "http": .object(configuration.http.members),
@@ -28,7 +28,7 @@ struct SettingsFile: Sendable {
         }
     }
 
-    /// Puts the stored settings in place of the given ones; without any, or with damaged ones, those stay.
+    /// Replaces the given settings by the stored ones, unless these are missing or damaged.
     func restore(_ configuration: inout LocationConfiguration) {
         guard let data = FileManager.default.contents(atPath: path),
             let stored = JSONDocument.object(Array(data))
@@ -75,7 +75,7 @@ extension LocationConfiguration.HTTP {
 }
 
 extension AuthorizationConfiguration {
-    /// All but the tokens and when they expire.
+    /// Without the tokens and their expiry.
     fileprivate var members: JSONObject {
         var members: JSONObject = [
             "strategy": .string(strategy.rawValue), "expiresUnit": .string(expiresUnit.rawValue),

@@ -3,13 +3,11 @@ package import Foundation
 
 /// The access token for all requests. Performs the actions that `RefreshMachine` decides.
 ///
-/// Only one refresh runs at a time, in this process and, through a lock on the store, in all processes. A
-/// cancelled caller stops waiting, but the refresh continues, since its response may be the only copy of the
-/// next token.
+/// Only one refresh runs at a time, in this process and, through a lock on the store, in all processes. A cancelled
+/// caller stops waiting, but the refresh continues, because its response may be the only copy of the next token.
 package actor AccessTokens {
     package struct Dependencies: Sendable {
         var store: any TokenStore
-        /// A file next to the store, shared by the processes that share the store.
         var lockFile: URL
         var transport: any HTTPTransport
         var clock: any ClientClock
@@ -19,11 +17,10 @@ package actor AccessTokens {
         var log: CountersignLog?
         /// Header fields of all the app's requests, and the origin of those requests.
         var common: @Sendable () -> (headers: [String: String], origin: URL?)
-        /// Called after each refresh attempt, with or without a response.
         var report: @Sendable (AuthorizationEvent) -> Void
-        /// Called when the access token has changed, with its generation.
+        /// Called with the generation of the new access token.
         var changed: @Sendable (Int) -> Void
-        /// Called just before `changed`, with the new pair.
+        /// Called just before `changed`.
         var adopted: @Sendable (_ accessToken: String?, _ refreshToken: String?) -> Void
 
         package init(
@@ -51,14 +48,13 @@ package actor AccessTokens {
         }
     }
 
-    /// Time limit for a refresh, in seconds. A server may repeat a lost response for only a minute, so the
-    /// limit leaves time for another try.
+    /// In seconds. A server may repeat a lost response for only a minute, so this leaves time for another try.
     package static let longestExchange: TimeInterval = 20
 
     private struct Change {
         let configuration: AuthorizationConfiguration
         let isSparse: Bool
-        /// The time of the app's call, in seconds of `ClientClock.uptime`. Lifetimes count from then.
+        /// Uptime of the app's call. Lifetimes count from then.
         let instant: TimeInterval
     }
 
@@ -67,15 +63,13 @@ package actor AccessTokens {
     private var configuration: AuthorizationConfiguration
     private var machine: RefreshMachine
 
-    /// The app's configuration, until the store can be read.
+    /// Set until the store can be read.
     private var pending: Change?
     private var preparation: Task<Void, Never>?
     private var isPrepared = false
-    /// Number of times the app has removed the tokens.
     private var clearCount = 0
-    /// The epoch of the pair in use. A different epoch on disk means that a process has removed the pair.
+    /// A different epoch on disk means that a process has removed the pair.
     private var epoch = ""
-    /// Whether removing the tokens from the store has failed.
     private var mustForget = false
     private var flight: Task<Void, Never>?
     /// The wait for a refresh by another process.
@@ -101,8 +95,8 @@ package actor AccessTokens {
 
     // MARK: Calls from the app
 
-    /// Applies the app's configuration and makes it durable. A pair of the current chain changes nothing. In
-    /// a sparse configuration, missing tokens stay unchanged.
+    /// Makes the configuration durable. A pair of the current chain changes nothing. In a sparse configuration,
+    /// missing tokens stay unchanged.
     package func configure(_ configuration: AuthorizationConfiguration, isSparse: Bool = true) async {
         self.configuration = configuration
         let instant = dependencies.clock.uptime
@@ -131,8 +125,7 @@ package actor AccessTokens {
         announceAndSchedule()
     }
 
-    /// Stops waiting for the next expiry. Waits until new tokens are stored and a running refresh has ended.
-    /// A refresh that waits for another process is cancelled.
+    /// Waits until new tokens are stored and a running refresh has ended, but not for a lock of another process.
     package func close() async {
         isClosed = true
         await prepare()
@@ -143,7 +136,7 @@ package actor AccessTokens {
     }
 
     private func adopt(_ change: Change) async {
-        // Read the clocks once for both steps, since the device clock may be set while the pair is stored.
+        // Read the clocks once for both steps, because the device clock may be set while the pair is stored.
         let (now, uptime) = (dependencies.clock.now, dependencies.clock.uptime)
         let next = machine.configure(
             change.configuration, isSparse: change.isSparse, handedOverAt: change.instant, now: now,
@@ -165,7 +158,6 @@ package actor AccessTokens {
         announceAndSchedule()
     }
 
-    /// Reads the store once, then applies the app's pending configuration.
     package func prepare() async {
         if isPrepared { return }
         if let preparation { return await preparation.value }
@@ -185,8 +177,7 @@ package actor AccessTokens {
                 // Set only here: an earlier request would find no token.
                 isPrepared = true
             } catch {
-                // For example a Keychain before the first unlock. Treating it as empty would lose the newest
-                // pair.
+                // For example a Keychain before the first unlock. Treating it as empty would lose the newest pair.
                 dependencies.log?(.warning, "access token could not be read", ["error": "\(error)"])
             }
             preparation = nil
@@ -197,8 +188,7 @@ package actor AccessTokens {
 
     // MARK: Calls from requests
 
-    /// The token for a request, refreshed first if necessary. `rejected` is the generation of the token that
-    /// a server has rejected; nil without a rejection.
+    /// Refreshes the token first if necessary. `rejected` is the generation of the token that a server has rejected.
     package func authorize(rejected: Int?) async -> CredentialDecision {
         await prepare()
         guard isPrepared else {
@@ -247,7 +237,6 @@ package actor AccessTokens {
         }
     }
 
-    /// Drops a pair that another process has removed.
     private func checkEpoch() async {
         guard flight == nil, machine.credential != nil, let present = try? await pairs.epoch(),
             present != epoch, let stored = try? await pairs.load(), flight == nil, stored.epoch != epoch
@@ -258,12 +247,11 @@ package actor AccessTokens {
         announceAndSchedule()
     }
 
-    /// The generation of a token; 0 if it is not the current token.
+    /// 0 if it is not the current token.
     package func generation(of token: String) -> Int {
         machine.credential?.accessToken == token ? machine.generation : 0
     }
 
-    /// Records that a server has accepted a request with the token of this generation.
     func accepted(generation: Int) {
         machine.accepted(generation)
     }
@@ -421,7 +409,6 @@ package actor AccessTokens {
             .warning, message, ["code": problem.code, "reason": problem.reason, "remedy": remedy])
     }
 
-    /// Notifies waiters of a new token, and sets the timer for the next expiry.
     private func announceAndSchedule() {
         if machine.generation != announced {
             announced = machine.generation
@@ -445,7 +432,7 @@ package actor AccessTokens {
         }
     }
 
-    /// Reports the tokens in use, unless they are unknown because the store was not read yet.
+    /// Reports nothing if the store was not read yet.
     package func tellAdopted() {
         guard isPrepared || machine.credential != nil else { return }
         dependencies.adopted(machine.credential?.accessToken, machine.credential?.refreshToken)

@@ -15,7 +15,7 @@ public struct AuthorizationConfiguration: Sendable, Hashable {
             self.rawValue = rawValue
         }
 
-        /// From 10¹¹ on milliseconds since 1970, from 10⁹ on seconds since 1970, below that seconds from now.
+        /// Milliseconds since 1970 from 10¹¹ on, seconds since 1970 from 10⁹ on, and below that seconds from now.
         public static let auto = ExpiresUnit(rawValue: "auto")
         /// Seconds since 1970.
         public static let epochSeconds = ExpiresUnit(rawValue: "epochSeconds")
@@ -27,33 +27,31 @@ public struct AuthorizationConfiguration: Sendable, Hashable {
 
     /// How the token is sent. Default: JWT.
     public var strategy = AuthorizationStrategy.jwt
-    /// The token that goes with each request: for JWT letters, digits, `-`, `.`, `_`, `~`, `+`, `/`, `|`, and
-    /// `=` at its end (RFC 6750, section 2.1), for SAS printable ASCII.
+    /// The token of each request: for JWT letters, digits, `-`, `.`, `_`, `~`, `+`, `/`, `|`, and `=` at its end (RFC
+    /// 6750, section 2.1), for SAS printable ASCII.
     public var accessToken: String?
-    /// When the token expires: see `expiresUnit`. 0 and below: not known, so that only a rejection leads to a
-    /// refresh. Seconds from now count from the moment at which this pair of tokens was first handed over.
+    /// When the token expires, in `expiresUnit`. With 0 and below, only a rejection leads to a refresh. Seconds from
+    /// now count from the moment at which this pair of tokens was first set.
     public var expires: Double = -1
-    /// Where to get the next token: an `http` or `https` URL. The method is `POST`, redirects are not
-    /// followed.
+    /// The `http` or `https` URL of the refresh request. The method is `POST`. Redirects are not followed.
     public var refreshUrl: String?
     /// The refresh token.
     public var refreshToken: String?
-    /// The fields of the request. `{refreshToken}` and `{accessToken}` are replaced wherever they stand in a
-    /// string, in nested objects and arrays too.
+    /// The fields of the request. `{refreshToken}` and `{accessToken}` are replaced in all strings, also nested ones.
     public var refreshPayload: JSONObject?
-    /// Header fields of the request, with the same replacements. Nil: `Authorization` with the present access
-    /// token, as the strategy sends it: for SAS without `Bearer`. Empty: only the content type, without the
-    /// header fields common to all requests. With a content type of `application/json` the payload is sent as
-    /// JSON, otherwise as a form.
-    public var refreshHeaders: [String: String]?
-    /// Statuses other than 401 that mean a rejected token, such as 403, 419 or 498.
+    /// Header fields of the request, with the same replacements. With a content type of `application/json` the
+    /// payload is sent as JSON, otherwise as a form.
     ///
-    /// A response with `insufficient_scope` never counts: a new token would not help (RFC 6750, section 3.1).
+    /// Nil: `Authorization` with the access token, as the strategy sends it. Empty: only the content type, without
+    /// the header fields common to all requests.
+    public var refreshHeaders: [String: String]?
+    /// Statuses other than 401 that mean a rejected token, such as 403, 419 or 498. A response with
+    /// `insufficient_scope` never counts, because a new token would not help (RFC 6750, section 3.1).
     public var refreshStatuses: Set<Int> = []
     /// The unit of expiry numbers, here and in responses.
     public var expiresUnit = ExpiresUnit.auto
-    /// Paths of `accessToken`, `refreshToken` and `expires` in an answer, such as `$.data.tokens[0].jwt`.
-    /// Members that are not listed are found by their names.
+    /// Paths of `accessToken`, `refreshToken` and `expires` in a response, such as `$.data.tokens[0].jwt`. Default:
+    /// by name.
     public var responseMapping: [String: String] = [:]
 
     /// Makes a configuration without a token.
@@ -61,7 +59,7 @@ public struct AuthorizationConfiguration: Sendable, Hashable {
 }
 
 extension AuthorizationConfiguration: CustomStringConvertible, CustomReflectable {
-    /// Everything but the tokens, header values and fields.
+    /// Without the tokens, header values and fields.
     public var description: String {
         "AuthorizationConfiguration(\(strategy.rawValue), accessToken: \(accessToken == nil ? "none" : "redacted"), "
             + "refreshToken: \(refreshToken == nil ? "none" : "redacted"), expires: \(expires))"

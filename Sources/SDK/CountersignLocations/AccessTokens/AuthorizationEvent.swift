@@ -10,8 +10,8 @@ public struct AuthorizationEvent: Sendable, Hashable {
     public let response: JSONObject
     /// The error; nil on success. Safe to log.
     public let error: String?
-    /// The server's description for people (`error_description`, RFC 6749, section 5.2), up to 500
-    /// characters; nil if missing. Do not log it: it may contain personal data.
+    /// The server's description for people (`error_description`, RFC 6749, section 5.2), up to 500 characters. Do not
+    /// log it: it may contain personal data.
     public let errorDescription: String?
 
     init(
@@ -27,7 +27,7 @@ public struct AuthorizationEvent: Sendable, Hashable {
 }
 
 extension AuthorizationEvent: CustomStringConvertible, CustomReflectable {
-    /// Status, error and the names in the answer, never their values.
+    /// Status, error and the names in the response, without values.
     public var description: String {
         "AuthorizationEvent(\(isSuccess ? "success" : "failure"), status: \(status), "
             + "response: [\(response.keys.sorted().joined(separator: ", "))], error: \(error ?? "none"))"

@@ -18,11 +18,10 @@ public struct AuthorizationState: Sendable, Hashable {
         public static let ready = Kind(rawValue: "ready")
         /// A refresh has failed temporarily; the next try is in `retryIn` seconds.
         public static let waiting = Kind(rawValue: "waiting")
-        /// Refreshing did not help: too many refreshes in a short time, or new tokens that are rejected.
-        /// Retried in `retryIn` seconds, and at once with new credentials.
+        /// Too many refreshes in a short time, or new tokens that are rejected. Retried in `retryIn` seconds, and at
+        /// once with new credentials.
         public static let suspended = Kind(rawValue: "suspended")
-        /// The refresh token is invalid: the person has to log in. Requests wait for new credentials from the
-        /// app.
+        /// The refresh token is invalid: the person has to log in. Requests wait for new credentials from the app.
         public static let reauthenticationRequired = Kind(rawValue: "reauthentication_required")
     }
 

@@ -1,6 +1,4 @@
-/// How an access token stands in the `Authorization` header field.
-///
-/// A string literal works: `strategy = "JWT"`.
+/// The form of an access token in the `Authorization` header field. A string literal works: `strategy = "JWT"`.
 public struct AuthorizationStrategy: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
     /// `JWT` or `SAS`, in capitals.
     public let rawValue: String
@@ -20,19 +18,18 @@ public struct AuthorizationStrategy: RawRepresentable, Hashable, Sendable, Expre
     /// `Authorization: <token>`, as shared access signatures are sent.
     public static let sas = AuthorizationStrategy(rawValue: "SAS")
 
-    /// The error text for a token that is not valid after `Bearer`.
     package static let malformedToken =
         "accessToken cannot stand after Bearer (RFC 6750, section 2.1): only letters, digits, -._~+/| and = at its end"
 
-    /// The value of the header field. An unknown strategy counts as JWT.
+    /// An unknown strategy counts as JWT.
     package func headerValue(_ token: String) -> String {
         self == .sas ? token : "Bearer \(token)"
     }
 }
 
 extension SignedToken {
-    /// Returns nil for a token that is not valid in the strategy's header field. After `Bearer` a token must
-    /// be a `b64token` (RFC 6750, section 2.1). `|` is accepted too, for Laravel Sanctum's tokens.
+    /// Nil for a token that is invalid in the header field. After `Bearer` it must be a `b64token` (RFC 6750, section
+    /// 2.1); `|` is accepted too, for Laravel Sanctum's tokens.
     package static func accessToken(_ text: String, strategy: AuthorizationStrategy) -> SignedToken? {
         if strategy == .sas { return accessToken(text) }
         let body = text.utf8.reversed().drop { $0 == UInt8(ascii: "=") }

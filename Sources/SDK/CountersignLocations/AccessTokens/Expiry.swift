@@ -1,22 +1,19 @@
 internal import CountersignCore
 internal import Foundation
 
-/// When a token expires, according to a server or an app.
-///
-/// Systems use the same member name for a lifetime and for an instant. Therefore the size of the number
-/// decides, not the name.
+/// When a token expires. Systems use the same name for lifetimes and instants, so the size of the number decides.
 enum Expiry: Equatable {
     /// Seconds from the moment at which the value was received.
     case lifetime(TimeInterval)
     /// Seconds since 1970.
     case instant(TimeInterval)
 
-    /// Numbers below this are seconds from now: 31 years.
+    /// Lower numbers are seconds from now, up to 31 years.
     private static let firstInstant = 1e9
     /// Numbers from this on are milliseconds.
     private static let firstMilliseconds = 1e11
 
-    /// Returns nil for 0, negative and non-finite numbers.
+    /// Nil for 0, negative and non-finite numbers.
     init?(number: Double, unit: AuthorizationConfiguration.ExpiresUnit = .auto) {
         guard number > 0, number.isFinite else { return nil }
         switch unit {
@@ -31,7 +28,7 @@ enum Expiry: Equatable {
         }
     }
 
-    /// A number, a number as text, or a date in one of the two forms that servers write.
+    /// Reads a number, a number as text, or a date in one of the two forms that servers write.
     init?(_ value: JSONValue, unit: AuthorizationConfiguration.ExpiresUnit = .auto) {
         switch value {
         case .integer(let number): self.init(number: Double(number), unit: unit)
@@ -50,8 +47,8 @@ enum Expiry: Equatable {
         }
     }
 
-    /// Seconds left at `now`, the estimated time of the server's clock. Nil if the expiry has passed: the
-    /// expiry of a token that was never valid is treated as unknown.
+    /// Seconds left at the server's time `now`. Nil if it has passed: a token that was never valid has no known
+    /// expiry.
     func lifetime(at now: Date) -> TimeInterval? {
         let seconds: TimeInterval =
             switch self {

@@ -12,7 +12,6 @@ struct RefreshAnswer: Equatable {
         case refused(ServerAnswer.Explanation)
         /// The server rejects the request, or its response has no token. The app or the server has a fault.
         case unusable(ServerAnswer.Explanation)
-        /// A temporary failure.
         case transient(ServerAnswer.Explanation)
     }
 
@@ -23,10 +22,9 @@ struct RefreshAnswer: Equatable {
     /// The server's clock; nil if the response may come from an intermediary.
     var serverTime: Date?
 
-    /// True if the server may have exchanged the token although no answer came.
+    /// True if the server may have exchanged the token although no response came.
     var mayBeExchanged = false
 
-    /// The outcome of a request without a response.
     init(failure: HTTPTransportError) {
         mayBeExchanged = [.timedOut, .connectionLost].contains(failure.code)
         let problem = ServerAnswer.Explanation(failure.code.rawValue, failure.detail)
@@ -84,8 +82,7 @@ struct RefreshAnswer: Equatable {
         code.map { deadCodes.contains($0.lowercased()) } ?? false
     }
 
-    /// Error codes of RFC 6749, section 5.2, and of other servers. They count under any status: GitHub and
-    /// Slack answer 200.
+    /// Of RFC 6749, section 5.2, and of other servers. They count under any status: GitHub and Slack reply with 200.
     private static let deadCodes: Set = [
         "invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type",
         // Supabase
@@ -103,8 +100,7 @@ struct RefreshAnswer: Equatable {
         code.map { transientCodes.contains($0.lowercased()) } ?? false
     }
 
-    /// Error codes of RFC 6749, section 4.1.2.1, of RFC 8628, section 3.5, and of other servers, under any
-    /// status.
+    /// Of RFC 6749, section 4.1.2.1, of RFC 8628, section 3.5, and of other servers, under any status.
     private static let transientCodes: Set = [
         "temporarily_unavailable", "server_error", "slow_down",
         // Slack, Supabase, Firebase
@@ -114,7 +110,7 @@ struct RefreshAnswer: Equatable {
         "internal_server_error",
     ]
 
-    /// The remedy for an answer without a token, for the log.
+    /// For the log, after a response without a token.
     var remedy: String {
         switch meaning {
         case .granted: "check that the token store can be written"
@@ -124,7 +120,7 @@ struct RefreshAnswer: Equatable {
         }
     }
 
-    /// The server's message for humans: 1 to 500 characters without control characters. Nil without one.
+    /// 1 to 500 characters without control characters.
     var errorDescription: String? {
         var candidates = ["error_description", "errorDescription", "message", "msg", "detail"].compactMap {
             response[$0]
@@ -140,7 +136,7 @@ struct RefreshAnswer: Equatable {
         }.first
     }
 
-    /// The error code, which servers put in different places. Nil if no code is safe to log.
+    /// Servers put the code in different places. Nil if no code is safe to log.
     private static func errorCode(_ response: JSONObject) -> String? {
         var candidates = ["error", "error_code", "code", "errorCode"].compactMap { response[$0] }
         if let error = response["error"]?.object {

@@ -1,6 +1,5 @@
 internal import Foundation
 
-/// A refresh, step by step.
 extension RefreshMachine {
     mutating func begin(uptime: TimeInterval) -> Action {
         obstacle.pass()
@@ -15,7 +14,7 @@ extension RefreshMachine {
         return .lock
     }
 
-    /// This process holds the lock. `stored` is the stored pair, which another process may have refreshed.
+    /// This process has the lock. `stored` is the stored pair, which another process may have refreshed.
     mutating func locked(
         stored: TokenPair?, now: Date, uptime: TimeInterval, fraction: Double
     ) -> Action {
@@ -37,8 +36,7 @@ extension RefreshMachine {
         return .send(accessToken: current.accessToken, refreshToken: refreshToken)
     }
 
-    /// False if the app has replaced or deleted the credentials since the refresh began, so that the response
-    /// is outdated.
+    /// False if the app has replaced or deleted the credentials since the refresh began.
     private var isUpToDate: Bool {
         if case .refreshing(generation, _) = state { true } else { false }
     }
@@ -59,7 +57,6 @@ extension RefreshMachine {
         return finish()
     }
 
-    /// Takes the stored pair after another process has deleted the pair in use.
     mutating func reloaded(_ stored: TokenPair?, now: Date, uptime: TimeInterval, fraction: Double) {
         guard let stored else { return forget() }
         unsaved = nil
@@ -67,7 +64,6 @@ extension RefreshMachine {
             stored, lifetime: stored.remaining(now: now), isOnDisk: true, uptime: uptime, fraction: fraction)
     }
 
-    /// The lock or the store was not available.
     mutating func notLocked(_ problem: ServerAnswer.Explanation, uptime: TimeInterval, fraction: Double)
         -> Action
     {
@@ -111,7 +107,6 @@ extension RefreshMachine {
         return finish()
     }
 
-    /// Handles the end of `save`. The pair is on disk if `failure` is nil.
     mutating func saved(
         _ failure: ServerAnswer.Explanation?, uptime: TimeInterval, fraction: Double
     ) -> Action {
@@ -144,7 +139,6 @@ extension RefreshMachine {
 }
 
 extension RefreshMachine {
-    /// The state as reported to the app.
     func authorizationState(uptime: TimeInterval) -> AuthorizationState {
         func reason(_ problem: ServerAnswer.Explanation) -> String { "\(problem.code): \(problem.reason)" }
         guard let credential else {

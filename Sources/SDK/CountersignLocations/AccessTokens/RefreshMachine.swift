@@ -1,18 +1,15 @@
 internal import Foundation
 
-/// Decides when to refresh an access token, how to react to a response, and when to stop. A state machine
-/// without I/O, clock or randomness.
+/// Decides when to refresh an access token, how to react to a response, and when to stop. A state machine without
+/// I/O, clock or randomness.
 ///
-/// `AccessTokens` drives it: `demand` says whether a request may go. A refresh goes through `begin`,
-/// `locked`, `answered` and `saved`, each of which says what to do next. Instants are seconds of
-/// `ClientClock.uptime`; `now` is the device clock.
-///
-/// Each of its parts is a separate machine, and knows nothing of the others.
+/// `demand` says whether a request may go. A refresh goes through `begin`, `locked`, `answered` and `saved`, each of
+/// which returns the next action. Instants are seconds of `ClientClock.uptime`; `now` is the device clock.
 struct RefreshMachine {
     struct Policy {
-        /// A token is refreshed this many seconds before it expires, or `leewayShare` of its lifetime,
-        /// whichever is less. Up to half of that is added at random, so that devices do not refresh at once.
-        /// A leeway below one second counts as 0, because servers count whole seconds.
+        /// A token is refreshed this many seconds before it expires, or `leewayShare` of its lifetime, whichever is
+        /// less. Up to half of that is added at random, so that devices do not refresh at once. Below one second it
+        /// counts as 0, because servers count whole seconds.
         var leeway: TimeInterval = 60
         var leewayShare = 0.04
         /// The limit on refreshes within `window` seconds that no expiry explains.
@@ -20,38 +17,35 @@ struct RefreshMachine {
         var window: TimeInterval = 30
         /// The limit on consecutive fresh tokens that are rejected.
         var maximumRejectedTokens = 2
-        /// The limit on consecutive unusable responses over at least `unusableSpan` seconds.
+        /// Consecutive, over at least `unusableSpan` seconds.
         var maximumUnusableAnswers = 3
         var unusableSpan: TimeInterval = 300
-        /// The limit on consecutive rejections without a reason, over at least `rejectionSpan` seconds. They
-        /// are then final.
+        /// Consecutive rejections without a reason, over at least `rejectionSpan` seconds. They are then final.
         var maximumRejections = 3
         var rejectionSpan: TimeInterval = 3_600
-        /// Seconds until the next attempt while suspended.
+        /// Seconds until the next attempt.
         var suspension: TimeInterval = 3_600
         var retry = RetryPolicy(baseDelay: 2, maximumDelay: 300)
-        /// Retries after a lost response. Servers repeat it for a minute, of which a request may take
+        /// After a lost response. Servers repeat it for a minute, of which a request may take
         /// `AccessTokens.longestExchange`.
         var retryWhenLost = RetryPolicy(baseDelay: 2, maximumDelay: 30)
     }
 
     enum Demand: Equatable {
-        /// Send with the token of this generation.
         case use(generation: Int)
-        /// Refresh first, or wait for the refresh that is under way.
+        /// Or wait for the running refresh.
         case refresh
-        /// Do not send. Retry after `retryAt`; if nil, only with new credentials.
+        /// Retry after `retryAt`; if nil, only with new credentials.
         case unavailable(ServerAnswer.Explanation, retryAt: TimeInterval?)
     }
 
     enum Action: Equatable {
-        /// Take the lock and read the store; then `locked` or `notLocked`.
+        /// Lock and read the store; then `locked` or `notLocked`.
         case lock
-        /// Ask the server; then `answered`.
+        /// Then `answered`.
         case send(accessToken: String?, refreshToken: String)
         /// Make this durable; then `saved`.
         case save(TokenPair)
-        /// End the refresh.
         case finish
     }
 
@@ -59,7 +53,6 @@ struct RefreshMachine {
         case resting
         /// `base` is the stored pair when the lock was taken.
         case refreshing(generation: Int, base: TokenPair?)
-        /// The running refresh uses outdated credentials.
         case outdated(base: TokenPair?)
     }
 
@@ -70,7 +63,7 @@ struct RefreshMachine {
     var obstacle = RefreshObstacle()
     var rate = RefreshRate()
     private var resending = Resending()
-    /// A pair not yet written to disk.
+    /// Not yet on disk.
     var unsaved: TokenPair?
     /// The stored pair when `unsaved` was requested.
     var unsavedBase: TokenPair?
@@ -81,7 +74,7 @@ struct RefreshMachine {
         self.policy = policy
     }
 
-    /// The pair in use: it is on disk.
+    /// The pair is on disk.
     var credential: TokenPair? { token.credential }
 
     var generation: Int { token.generation }
@@ -92,7 +85,7 @@ struct RefreshMachine {
 
     // MARK: Calls from the app
 
-    /// Takes the stored pair at the start. `configure` decides whether it is used.
+    /// `configure` decides whether the pair is used.
     mutating func loaded(_ stored: TokenPair?) {
         token.loaded(stored)
         serverClock = ServerClock(offset: stored?.clockOffset)
@@ -100,8 +93,8 @@ struct RefreshMachine {
 
     /// Returns the pair to make durable and then to pass to `adopted`; nil if nothing is new.
     ///
-    /// A configuration that is not sparse and has no tokens leaves the stored pair unused, because the pair
-    /// may belong to a former user. It is used again once the app passes a token of its chain.
+    /// A configuration that is not sparse and has no tokens leaves the stored pair unused, because it may belong to a
+    /// former user. It is used again once the app passes a token of its chain.
     mutating func configure(
         _ configuration: AuthorizationConfiguration, isSparse: Bool, handedOverAt: TimeInterval, now: Date,
         uptime: TimeInterval, fraction: Double
@@ -137,7 +130,6 @@ struct RefreshMachine {
         rate.reset()
     }
 
-    /// Deletes the pair in use.
     mutating func forget() {
         token.forget()
         unsaved = nil
@@ -156,7 +148,6 @@ struct RefreshMachine {
 
     // MARK: Calls from requests
 
-    /// Records that a server has accepted a request with the token of this generation.
     mutating func accepted(_ generation: Int) {
         guard generation == self.generation else { return }
         token.isAccepted()
@@ -168,13 +159,13 @@ struct RefreshMachine {
         serverClock.learn(date, now: now, uptime: uptime)
     }
 
-    /// Seconds by which the server's clock is ahead of the device's; 0 if nothing is known.
+    /// Seconds by which the server's clock is ahead; 0 if nothing is known.
     mutating func clockOffset(now: Date, uptime: TimeInterval) -> TimeInterval {
         serverClock.offset(now: now, uptime: uptime)
     }
 
-    /// Decides whether a request may be sent. `rejected` is the generation of a token that a server has
-    /// rejected. With `hasWaited` the request has waited for a refresh and starts no second one.
+    /// `rejected` is the generation of a token that a server has rejected. With `hasWaited` the request has waited
+    /// for a refresh and starts no second one.
     mutating func demand(rejected: Int?, hasWaited: Bool, uptime: TimeInterval) -> Demand {
         token.isWanted()
         guard let credential else {
@@ -232,7 +223,7 @@ struct RefreshMachine {
         obstacle.suspend(problem, until: uptime + policy.suspension)
     }
 
-    /// Uptime of the next refresh without a request, for a used token that will expire. Nil without one.
+    /// Uptime of the next refresh without a request, for a used token that will expire.
     var timer: TimeInterval? {
         guard state == .resting, token.isUsed, canRefresh, credential?.deathCode == nil,
             let refreshAt = token.refreshAt

@@ -14,7 +14,7 @@ struct RefreshObstacle {
         private var count = 0
         private var start: TimeInterval = 0
 
-        /// Counts a response. Returns true after `enough` responses over at least `span` seconds.
+        /// Returns true after `enough` responses over at least `span` seconds.
         mutating func add(at uptime: TimeInterval, count enough: Int, span: TimeInterval) -> Bool {
             if count == 0 { start = uptime }
             count += 1
@@ -26,7 +26,7 @@ struct RefreshObstacle {
     private var unusableAnswers = Series()
     private var rejections = Series()
 
-    /// Uptime at which the wait ends, and its reason.
+    /// Uptime at which the wait ends.
     var wait: (until: TimeInterval, problem: ServerAnswer.Explanation)? {
         switch state {
         case .none: nil
@@ -34,7 +34,6 @@ struct RefreshObstacle {
         }
     }
 
-    /// Ends the wait when a refresh begins.
     mutating func pass() { state = .none }
 
     mutating func wait(
@@ -51,19 +50,18 @@ struct RefreshObstacle {
         state = .suspended(until: instant, problem)
     }
 
-    /// Counts an unusable response. Returns true after `count` responses over at least `span` seconds.
+    /// Returns true after `count` unusable responses over at least `span` seconds.
     mutating func isUnusable(at uptime: TimeInterval, count: Int, span: TimeInterval) -> Bool {
         let isTooMuch = unusableAnswers.add(at: uptime, count: count, span: span)
         if isTooMuch { unusableAnswers = Series() }
         return isTooMuch
     }
 
-    /// Counts a rejection without a reason. Returns true after `count` over at least `span` seconds.
+    /// Returns true after `count` rejections without a reason over at least `span` seconds.
     mutating func isRejectedForGood(at uptime: TimeInterval, count: Int, span: TimeInterval) -> Bool {
         rejections.add(at: uptime, count: count, span: span)
     }
 
-    /// Resets all counts after a token was granted to this process or another.
     mutating func forgive() {
         failures = 0
         unusableAnswers = Series()

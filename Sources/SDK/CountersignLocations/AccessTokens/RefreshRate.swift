@@ -4,7 +4,7 @@ internal import Foundation
 struct RefreshRate {
     enum Rejections: Equatable {
         case none
-        /// The number of consecutive rejected fresh tokens, and the generation of the last.
+        /// Consecutive ones, and the generation of the last.
         case counted(Int, last: Int)
     }
 
@@ -13,7 +13,6 @@ struct RefreshRate {
 
     mutating func refreshed(at uptime: TimeInterval) { refreshes.append(uptime) }
 
-    /// The number of refreshes within `window` seconds before `uptime`.
     mutating func count(at uptime: TimeInterval, window: TimeInterval) -> Int {
         refreshes.removeAll { $0 <= uptime - window }
         return refreshes.count
@@ -35,7 +34,6 @@ struct RefreshRate {
         if case .counted(_, let last) = rejections { rejections = .counted(0, last: last) }
     }
 
-    /// Resets the counts after the app has passed other tokens.
     mutating func reset() {
         refreshes = []
         accepted()

@@ -2,19 +2,17 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// The request for a new access token, according to the app's configuration.
 struct RefreshRequest {
     let configuration: AuthorizationConfiguration
     /// Header fields of all requests of the app.
     var commonHeaders: [String: String] = [:]
-    /// The destination of the app's requests. Their `Authorization` is sent to this origin only.
+    /// The only origin to which their `Authorization` is sent.
     var commonOrigin: URL?
     var timeout: TimeInterval = 30
 
-    /// The maximum length of a response in bytes.
     private static let maximumAnswerBytes = 262_144
 
-    /// The server to ask; nil if tokens cannot be refreshed.
+    /// Nil if tokens cannot be refreshed.
     static func url(_ configuration: AuthorizationConfiguration) -> URL? {
         guard configuration.refreshPayload?.isEmpty == false,
             let url = configuration.refreshUrl.flatMap({
@@ -25,7 +23,7 @@ struct RefreshRequest {
         return url
     }
 
-    /// Returns nil if tokens cannot be refreshed.
+    /// Nil if tokens cannot be refreshed.
     func make(accessToken: String?, refreshToken: String) -> TransportRequest? {
         guard let url = Self.url(configuration) else { return nil }
         let substitution = Substitution(accessToken: accessToken ?? "", refreshToken: refreshToken)
@@ -61,8 +59,7 @@ struct RefreshRequest {
     }
 }
 
-/// Replaces `{accessToken}` and `{refreshToken}`, in one pass: a token that contains such a word is left as
-/// it is.
+/// Replaces `{accessToken}` and `{refreshToken}` in one pass, so that such a word in a token is not replaced.
 private struct Substitution {
     let accessToken: String
     let refreshToken: String
@@ -97,7 +94,7 @@ private struct Substitution {
     }
 }
 
-/// `application/x-www-form-urlencoded`, with `%20` for a space, which every server reads; sorted by name.
+/// Form fields sorted by name. A space is written as `%20`, which every server reads.
 enum FormEncoding {
     /// Members of nested objects are written as `a[b]=…`, elements of arrays as `a[0]=…`.
     static func encode(_ payload: JSONObject) -> [UInt8] {

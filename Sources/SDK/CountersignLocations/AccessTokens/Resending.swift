@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// When a token that was rejected, and cannot be refreshed, is tried again: after growing pauses.
+/// Growing pauses before a token that was rejected, and cannot be refreshed, is tried again.
 struct Resending {
     enum State: Equatable {
         case none
@@ -10,7 +10,7 @@ struct Resending {
     private var state = State.none
     private var count = 0
 
-    /// Returns nil to try now, or until when to wait.
+    /// Nil to try now, or the uptime until which to wait.
     mutating func take(at uptime: TimeInterval, retry: RetryPolicy) -> TimeInterval? {
         if case .waiting(let instant) = state {
             guard instant <= uptime else { return instant }

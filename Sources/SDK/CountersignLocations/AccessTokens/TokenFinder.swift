@@ -1,12 +1,11 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Finds the tokens in the answer of an authorization server, under any name and at any path.
+/// Finds the tokens in the response of an authorization server, under any name and at any path.
 ///
-/// Every key is ranked, and the best one wins, in any order of the keys. Arrays are searched only if there is
-/// no access token outside of them, because they often list older tokens or tokens of other devices.
+/// Every key is ranked, and the best one wins, in any order of the keys. Arrays are searched only if there is no
+/// access token outside of them, because they often list older tokens or tokens of other devices.
 struct TokenFinder {
-    /// The tokens of a response.
     struct Grant: Equatable {
         var accessToken: String
         /// Nil keeps the present refresh token.
@@ -14,14 +13,12 @@ struct TokenFinder {
         var expiry: Expiry?
     }
 
-    /// Objects and arrays that are nested more deeply are not searched.
     private static let maximumDepth = 8
 
     private struct Leaf {
         let path: [Step]
         let value: JSONValue
-        /// The last two names, in lower case and without anything that is not a letter or a digit. The key of
-        /// an element of an array is empty.
+        /// The last two names, in lower case, only letters and digits. Empty for an element of an array.
         let key: String
         let parent: String
         let isInArray: Bool
@@ -47,7 +44,7 @@ struct TokenFinder {
 
     let configuration: AuthorizationConfiguration
 
-    /// Returns nil if there is no access token in it.
+    /// Nil without an access token.
     func grant(in response: JSONObject) -> Grant? {
         var leaves: [Leaf] = []
         collect(.object(response), path: [], into: &leaves)
@@ -83,8 +80,8 @@ struct TokenFinder {
         }
     }
 
-    /// Returns the leaf that `responseMapping` names, or else the candidate with the lowest rank. Ties are
-    /// broken by depth, by whether it is in the object of the access token, and by path.
+    /// Returns the leaf that `responseMapping` names, or the candidate with the lowest rank. Then depth, being in the
+    /// object of the access token, and path decide.
     private func best<Value>(
         _ candidates: [Leaf], of leaves: [Leaf], mapped name: String, near: (Leaf) -> Bool = { _ in false },
         rank: (Leaf) -> Int?, value: (Leaf) -> Value?
@@ -123,7 +120,7 @@ struct TokenFinder {
         String(decoding: name.lowercased().utf8.filter { $0.isASCIIAlphanumeric() }, as: UTF8.self)
     }
 
-    /// A token that can stand in a header field; nil for anything else.
+    /// Nil if it is invalid in a header field.
     private func token(_ value: JSONValue) -> String? {
         guard case .string(let text) = value,
             SignedToken.accessToken(text, strategy: configuration.strategy) != nil

@@ -12,7 +12,6 @@ struct TokenInUse {
 
     enum Lifetime: Equatable {
         case unknown
-        /// Uptimes of the refresh and of the expiry.
         case known(refreshAt: TimeInterval, expiresAt: TimeInterval)
     }
 
@@ -20,9 +19,8 @@ struct TokenInUse {
     private var lifetime = Lifetime.unknown
     /// Incremented at each change of the access token, to detect late rejections of an earlier token.
     private(set) var generation = 0
-    /// Uptime at which the present token was received.
     private var issuedAt: TimeInterval = 0
-    /// Whether the present token has been used. An unused token is not refreshed, so that an idle app stops.
+    /// An unused token is not refreshed, so that an idle app stops.
     private(set) var isUsed = false
     private var isFromRefresh = false
     private var wasAccepted = false
@@ -31,7 +29,7 @@ struct TokenInUse {
         if case .present(let credential, _) = state { credential } else { nil }
     }
 
-    /// The pair in use, or the stored pair that the app has not confirmed yet.
+    /// Also a stored pair that the app has not confirmed yet.
     var known: TokenPair? {
         switch state {
         case .none: nil
@@ -51,13 +49,11 @@ struct TokenInUse {
         state = stored.map { .dormant($0) } ?? .none
     }
 
-    /// Drops a stored pair that the app did not confirm.
     mutating func dropDormant() {
         if case .dormant = state { state = .none }
     }
 
-    /// Takes a new pair, or the same pair from another source. If `isOnDisk` is nil, the state on disk is
-    /// unchanged. Returns true if the access token has changed.
+    /// If `isOnDisk` is nil, the state on disk is unchanged. Returns true if the access token has changed.
     mutating func take(
         _ credential: TokenPair, lifetime: TimeInterval?, isOnDisk: Bool? = nil,
         leeway longest: TimeInterval, share: Double, uptime: TimeInterval, fraction: Double
@@ -80,7 +76,6 @@ struct TokenInUse {
         return isAnother
     }
 
-    /// Marks the token as passed by the app.
     mutating func isGiven() {
         isFromRefresh = false
         isUsed = true
@@ -106,8 +101,8 @@ struct TokenInUse {
         generation += 1
     }
 
-    /// Whether the token has reached its expiry, which explains a refresh. Allows one second, because servers
-    /// that count whole seconds may report expiry up to one second early.
+    /// True from the time of the refresh on, or one second before the expiry, because servers that count whole
+    /// seconds may report it early.
     func hasLived(at uptime: TimeInterval) -> Bool {
         guard case .known(let refreshAt, let expiresAt) = lifetime, uptime - issuedAt >= 1 else {
             return false
@@ -115,7 +110,6 @@ struct TokenInUse {
         return min(refreshAt, expiresAt - 1) <= uptime
     }
 
-    /// Whether the token comes from a recent refresh and was not accepted yet.
     func isFresh(at uptime: TimeInterval, window: TimeInterval) -> Bool {
         isFromRefresh && !wasAccepted && uptime - issuedAt < window && !hasLived(at: uptime)
     }

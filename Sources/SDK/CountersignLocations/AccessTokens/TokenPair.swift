@@ -1,24 +1,22 @@
 internal import Foundation
 
-/// A pair of tokens with its history. This is the complete state stored between two runs.
+/// A pair of tokens with its history: the complete state stored between two runs.
 struct TokenPair: Codable, Equatable, Sendable {
     var accessToken: String?
     var refreshToken: String?
-    /// Expiry of the access token by the server's clock, in seconds since 1970; nil if unknown.
+    /// By the server's clock, in seconds since 1970; nil if unknown.
     var expiresAt: TimeInterval?
-    /// Total lifetime of the access token in seconds. Limits its use when the device clock is wrong.
+    /// In seconds. Limits the use of the access token when the device clock is wrong.
     var lifetime: TimeInterval?
     /// Seconds by which the server's clock was ahead of the device's when the token came.
     var clockOffset: TimeInterval = 0
-    /// Why the refresh token is invalid; nil if it is not known to be invalid.
+    /// Why the refresh token is invalid.
     var deathCode: String?
-    /// Fingerprints of all tokens of the chain, the present ones included, oldest first.
+    /// Fingerprints of all tokens of the chain, including the present ones, oldest first.
     var known: [UInt64] = []
 
-    /// The maximum number of fingerprints. The oldest are dropped.
     private static let maximumKnown = 256
 
-    /// Whether a token belongs or belonged to this chain.
     func knows(_ token: String) -> Bool { known.contains(Self.fingerprint(token)) }
 
     mutating func remember(_ tokens: [String?]) {
@@ -26,14 +24,14 @@ struct TokenPair: Codable, Equatable, Sendable {
         known.removeFirst(max(0, known.count - Self.maximumKnown))
     }
 
-    /// FNV-1a. It need not be secure, because the file holds the tokens themselves.
+    /// FNV-1a. It need not be secure, because the file has the tokens themselves.
     private static func fingerprint(_ token: String) -> UInt64 {
         token.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }
 }
 
 extension TokenPair: CustomStringConvertible, CustomReflectable {
-    /// Names the tokens that exist, without their values.
+    /// Without the values of the tokens.
     var description: String {
         "TokenPair(accessToken: \(accessToken == nil ? "none" : "redacted"), "
             + "refreshToken: \(refreshToken == nil ? "none" : "redacted"), deathCode: \(deathCode ?? "none"))"
@@ -43,8 +41,7 @@ extension TokenPair: CustomStringConvertible, CustomReflectable {
 }
 
 extension TokenPair {
-    /// Returns a pair with the app's tokens. Nil keeps `present`: the app passed no tokens, or tokens of the
-    /// same chain, which are not newer.
+    /// Nil keeps `present`: the app passed no tokens, or tokens of the same chain, which are not newer.
     static func adopting(
         _ configuration: AuthorizationConfiguration, over present: TokenPair?, isSparse: Bool, now: Date,
         clockOffset: TimeInterval
@@ -79,7 +76,6 @@ extension TokenPair {
         return next
     }
 
-    /// The pair after a refresh.
     func rotated(
         to grant: TokenFinder.Grant, at now: Date, clockOffset: TimeInterval
     ) -> TokenPair {
@@ -98,12 +94,12 @@ extension TokenPair {
         expiresAt = lifetime.map { now.timeIntervalSince1970 + $0 }
     }
 
-    /// The lifetime according to `exp` of a JWT, used if the server sends no expiry.
+    /// By `exp` of a JWT, for a server that sends no expiry.
     private static func hint(_ token: String, at now: Date) -> TimeInterval? {
         SignedToken(token)?.expiresAt.flatMap { Expiry(number: $0, unit: .epochSeconds)?.lifetime(at: now) }
     }
 
-    /// Seconds until the access token expires, after a restart; nil if unknown.
+    /// Nil if unknown.
     func remaining(now: Date) -> TimeInterval? {
         guard let expiresAt, let lifetime else { return nil }
         return min(lifetime, expiresAt - now.timeIntervalSince1970 - clockOffset)

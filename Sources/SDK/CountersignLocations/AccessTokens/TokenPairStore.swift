@@ -1,21 +1,18 @@
 internal import CountersignTransport
 internal import Foundation
 
-/// Keeps the pair of tokens in a `TokenStore`, and lets one process at a time refresh it.
-///
-/// Calls of one actor are executed in their order.
+/// Stores the pair of tokens, and lets one process at a time refresh it. Calls of one actor run in their order.
 ///
 /// `@unchecked Sendable`: `descriptor` is only used on `queue`, which is serial.
 final class TokenPairStore: @unchecked Sendable {
-    /// Seconds to wait for a process that is refreshing: longer than its request may take.
+    /// Seconds to wait for a refresh by another process: longer than its request may take.
     private static let patience: TimeInterval = 45
-    /// The name of the pair in the store.
     private static let key = "access-token"
 
     private let queue = DispatchQueue(label: "countersign.credentials", qos: .utility)
     private let store: any TokenStore
     private let lockFile: URL
-    /// Path of the lock for a single change. `lockFile` is locked during a whole refresh.
+    /// Locked for a single change. `lockFile` is locked during a whole refresh.
     private let changeLock: String
     /// Gets a new id at each call of `forget()`, which invalidates all earlier pairs.
     private let epochFile: SlotFile
@@ -28,7 +25,6 @@ final class TokenPairStore: @unchecked Sendable {
         epochFile = SlotFile(path: lockFile.path + ".epoch")
     }
 
-    /// A pair as it is stored.
     private struct Entry: Codable {
         private enum CodingKeys: String, CodingKey {
             case epoch
@@ -71,12 +67,11 @@ final class TokenPairStore: @unchecked Sendable {
         }
     }
 
-    /// Reads the present epoch.
     func epoch(isolation: isolated (any Actor)? = #isolation) async throws -> String {
         try await perform { pairs in try pairs.epoch }
     }
 
-    /// When it returns, the pair survives a power failure. Returns the epoch that it belongs to.
+    /// The pair survives a power failure. Returns its epoch.
     func save(_ pair: TokenPair, isolation: isolated (any Actor)? = #isolation) async throws -> String {
         try await perform { pairs in
             try FileLock.withLock(at: pairs.changeLock) { lock in
@@ -89,14 +84,12 @@ final class TokenPairStore: @unchecked Sendable {
     }
 
     enum Replacement: Sendable {
-        /// When it returns, the pair survives a power failure.
         case stored
-        /// Another process has put in or removed something meanwhile.
+        /// Another process has stored or deleted a pair meanwhile.
         case superseded(by: Stored)
     }
 
-    /// Replaces `base` by a pair (compare and swap). Changes nothing if another process has stored a pair
-    /// since `base` was read, or has deleted the tokens since `epoch`.
+    /// Compare and swap: changes nothing if another process has changed the pair since `base` and `epoch` were read.
     func replace(
         _ base: TokenPair?, of epoch: String, with pair: TokenPair,
         isolation: isolated (any Actor)? = #isolation
@@ -114,8 +107,7 @@ final class TokenPairStore: @unchecked Sendable {
         }
     }
 
-    /// Removes the pair and returns the new epoch. If the store fails, the new epoch still makes the pair
-    /// invalid, unless the disk fails too.
+    /// Returns the new epoch, which makes the pair invalid even if the store fails, unless the disk fails too.
     func forget(isolation: isolated (any Actor)? = #isolation) async throws -> String {
         try await perform { pairs in
             try FileLock.withLock(at: pairs.changeLock) { lock in
@@ -132,7 +124,6 @@ final class TokenPairStore: @unchecked Sendable {
         }
     }
 
-    /// Empty if no tokens were forgotten so far.
     private var epoch: String {
         get throws {
             switch epochFile.content {
@@ -146,7 +137,7 @@ final class TokenPairStore: @unchecked Sendable {
     }
 
     private func pair(of epoch: String) throws -> TokenPair? {
-        // An entry that cannot be read counts as no pair. The app then sets its own.
+        // An unreadable entry counts as no pair. The app then sets its own.
         let entry = try store.token(for: Self.key).flatMap {
             try? JSONDecoder().decode(Entry.self, from: Data($0.utf8))
         }
@@ -158,8 +149,8 @@ final class TokenPairStore: @unchecked Sendable {
         try store.store(String(decoding: try JSONEncoder().encode(entry), as: UTF8.self), for: Self.key)
     }
 
-    /// Waits until no other process refreshes. The system releases the lock of a process that dies. Throws
-    /// when another process holds the lock for too long, or the file cannot be made.
+    /// Waits until no other process refreshes. The system releases the lock of a process that ends. Throws when
+    /// another process holds it for too long, or the file cannot be created.
     func lock(clock: any ClientClock, isolation: isolated (any Actor)? = #isolation) async throws {
         let deadline = clock.uptime + Self.patience
         while try await perform({ pairs in try pairs.tryLock() }) == false {
@@ -171,8 +162,7 @@ final class TokenPairStore: @unchecked Sendable {
     func unlock(isolation: isolated (any Actor)? = #isolation) async {
         _ = try? await perform { pairs in
             if pairs.descriptor >= 0 {
-                // A child that the app is just making has the descriptor too, and would keep what closing
-                // alone lets go.
+                // A forked child shares the descriptor, so closing it here would not release the lock.
                 flock(pairs.descriptor, LOCK_UN)
                 close(pairs.descriptor)
             }
@@ -194,7 +184,7 @@ final class TokenPairStore: @unchecked Sendable {
         return true
     }
 
-    // On the caller's actor, so that nothing comes between what it decides and its place in the queue.
+    // On the caller's actor, so that calls are queued in the order of the actor's decisions.
     private func perform<Result: Sendable>(
         isolation: isolated (any Actor)? = #isolation,
         _ body: @escaping @Sendable (TokenPairStore) throws -> Result
