@@ -2,12 +2,9 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// The fetched App Inbox of one customer, in memory and in a file.
-///
-/// Used on the storage thread only. The file names its customer and project. For another owner it counts as
-/// empty.
+/// The fetched App Inbox of one customer, in memory and in a file. For another customer or project the file counts as
+/// empty. Used on the storage thread only.
 final class AppInboxCache: @unchecked Sendable {
-    /// The customer and project of an inbox.
     struct Owner: Equatable {
         let customerIDs: [String: String]
         let projectToken: String
@@ -21,7 +18,6 @@ final class AppInboxCache: @unchecked Sendable {
         let owner: Owner
         var messages: [String: AppInboxMessage] = [:]
         var syncToken: String?
-        /// The number of the last applied fetch.
         var fetch = 0
     }
 
@@ -35,16 +31,14 @@ final class AppInboxCache: @unchecked Sendable {
         self.log = log
     }
 
-    /// Begins a fetch. Returns its number and the sync token to send.
+    /// Returns the number of the fetch and the sync token to send.
     func begin(for owner: Owner) -> (fetch: Int, syncToken: String?) {
         lastFetch += 1
         return (lastFetch, contents(of: owner).syncToken)
     }
 
-    /// Merges a response. A received message replaces an earlier one with the same ID.
-    ///
-    /// Ignores responses to fetches that began before the last applied fetch: their messages follow with the
-    /// newer sync token. Returns all messages, newest first.
+    /// Returns all messages, newest first. A received message replaces an earlier one with the same ID. Ignores
+    /// responses to fetches that began before the last applied one: their messages follow later.
     func apply(
         _ messages: [AppInboxMessage], syncToken: String?, fetch: Int, for owner: Owner
     ) -> [AppInboxMessage] {
@@ -58,7 +52,6 @@ final class AppInboxCache: @unchecked Sendable {
         return Self.sorted(contents)
     }
 
-    /// Deletes the cached inbox.
     func clear() {
         loaded = nil
         try? FileManager.default.removeItem(atPath: path)
@@ -68,7 +61,7 @@ final class AppInboxCache: @unchecked Sendable {
 
     func messages(of owner: Owner) -> [AppInboxMessage] { Self.sorted(contents(of: owner)) }
 
-    /// Marks messages as read after the server has confirmed it.
+    /// After the server has confirmed it.
     func markAsRead(_ ids: [String], of owner: Owner) {
         var contents = contents(of: owner)
         for id in ids { contents.messages[id]?.isRead = true }

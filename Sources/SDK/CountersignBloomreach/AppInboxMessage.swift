@@ -3,8 +3,7 @@ public import Foundation
 
 /// A message of the App Inbox, with the customer it was fetched for.
 ///
-/// Decoding is lenient: missing members have defaults, and unknown members are in `content` or ignored. A
-/// message without an ID is skipped.
+/// Missing members have defaults, and unknown ones are in `content` or ignored. A message without an ID is skipped.
 public struct AppInboxMessage: Sendable, Hashable {
     /// The message's ID within the project.
     public let id: String
@@ -18,8 +17,7 @@ public struct AppInboxMessage: Sendable, Hashable {
     public let expiresAt: Date?
     /// The content as the server sent it.
     public let content: JSONObject
-    /// The customer IDs of the fetch. The message is marked as read for these IDs, even if the customer has
-    /// changed.
+    /// The customer IDs of the fetch. The message is marked as read for these IDs, even if the customer has changed.
     public let customerIDs: [String: String]
     /// The sync token of the fetch. Without a sync token (nil) the message cannot be marked as read.
     public let syncToken: String?
@@ -45,7 +43,7 @@ public struct AppInboxMessage: Sendable, Hashable {
         self.syncToken = syncToken
     }
 
-    /// The message in the server's format, with its customer IDs and sync token, for the cache.
+    /// In the server's format, with the customer IDs and the sync token, for the cache.
     package var json: JSONValue {
         var members: JSONObject = [
             "id": .string(id), "type": .string(type), "is_read": .bool(isRead),

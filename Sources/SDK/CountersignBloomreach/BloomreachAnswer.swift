@@ -2,11 +2,8 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// A response of a Bloomreach server.
-///
-/// `success` decides: a 200 with `"success": false` is a failure, as is every status outside 200 to 299.
+/// A response of a Bloomreach server. `"success": false` is a failure even with the status 200.
 struct BloomreachAnswer {
-    /// Maximum length of a server's error text that is passed on.
     private static let maximumReason = 300
 
     let response: TransportResponse
@@ -26,7 +23,7 @@ struct BloomreachAnswer {
 
     private var authError: AuthError? { auth?.authError }
 
-    /// The server's error text, printable and truncated.
+    /// Printable and truncated.
     private var reason: String {
         let texts: [String?] = [
             members?["error"]?.string, members?["message"]?.string, members?["errors"]?.firstText,
@@ -114,7 +111,7 @@ struct BloomreachAnswer {
 }
 
 extension JSONValue {
-    /// The first of several errors, each a string or an object with a description.
+    /// Each error is a string or an object with a description.
     fileprivate var firstText: String? {
         guard let first = array?.first else { return nil }
         return first.string ?? first["description"]?.string ?? first["message"]?.string

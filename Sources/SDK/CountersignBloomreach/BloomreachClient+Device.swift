@@ -5,12 +5,12 @@ public import Foundation
 extension BloomreachClient {
     // MARK: Sessions
 
-    /// Begins a session explicitly and records `session_start`. Retries projects paused after too many
-    /// rejections. Records `installation` before the first session of a customer.
+    /// Begins a session explicitly and records `session_start`, after `installation` before the first session of a
+    /// customer. Retries projects paused after too many rejections.
     ///
-    /// An open session continues unless it has timed out. A session can time out only while the app is in the
-    /// background or not running. With `BloomreachConfiguration.manualSessionAutoClose`, the end of that
-    /// session is recorded too, with the time at which the app went to the background.
+    /// An open session continues unless it has timed out, which can happen only while the app is in the background or
+    /// not running. With `BloomreachConfiguration.manualSessionAutoClose`, the end of that session is recorded too,
+    /// with the time at which the app went to the background.
     public func startSession() {
         recordInstallation()
         let configuration = configuration
@@ -23,8 +23,7 @@ extension BloomreachClient {
             })
     }
 
-    /// Ends the session and records `session_end` with its `duration` in seconds. Does nothing without a
-    /// session.
+    /// Ends the session and records `session_end` with its `duration` in seconds. Does nothing without a session.
     public func endSession() {
         let now = pipeline.clock.now.timeIntervalSince1970
         record(device.change { $0.end(now: now) })
@@ -73,11 +72,10 @@ extension BloomreachClient {
 
     /// Sends the device's push token to the server, as the event `notification_state`, and stores it.
     ///
-    /// `BloomreachConfiguration.pushTokenFrequency` says when the same token is sent again. `anonymize`
-    /// reports the token as invalid for the earlier customer and as valid for the new one.
+    /// `BloomreachConfiguration.pushTokenFrequency` says when the same token is sent again. `anonymize` reports the
+    /// token as invalid for the earlier customer and as valid for the new one.
     ///
-    /// - Parameter token: The token in hexadecimal digits; nil or empty when the person has revoked the
-    ///   permission.
+    /// - Parameter token: The token in hexadecimal digits; nil or empty when the person has revoked the permission.
     public func trackPushToken(_ token: String?) {
         let token = token.flatMap { $0.isEmpty ? nil : $0 }
         let frequency = configuration.pushTokenFrequency

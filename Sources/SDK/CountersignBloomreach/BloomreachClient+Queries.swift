@@ -3,9 +3,9 @@ internal import CountersignTransport
 internal import Foundation
 
 extension BloomreachClient {
-    /// Maximum response size. An inbox of ten thousand messages with text has about this size.
+    /// About the size of an inbox of ten thousand messages with text.
     private static let maximumAnswerBytes = 16 << 20
-    /// Maximum number of attempts while the customer changes during a fetch.
+    /// Attempts while the customer changes during a fetch.
     private static let maximumRounds = 3
 
     // MARK: Content
@@ -73,8 +73,8 @@ extension BloomreachClient {
 
     /// Fetches new messages of the App Inbox and returns them with the cached ones.
     ///
-    /// If the server responds that the sync token is gone, the cache is deleted and the inbox fetched from
-    /// the start, once. If the customer changes meanwhile, the inbox is fetched for the new customer.
+    /// If the sync token is gone, the inbox is fetched again from the start, once. If the customer changes meanwhile,
+    /// it is fetched for the new customer.
     ///
     /// - Returns: All messages, newest first.
     /// - Throws: `CountersignError`. Without a customer token no request is sent.
@@ -113,8 +113,8 @@ extension BloomreachClient {
         let messages = (members["messages"]?.array ?? []).compactMap {
             AppInboxMessage($0, customerIDs: owner.customerIDs, syncToken: newToken)
         }
-        // Checked on the storage thread, so that nothing is stored after the customer has changed and the
-        // cache was deleted.
+        // Checked on the storage thread, so that nothing is stored after the cache of an earlier customer was
+        // deleted.
         let applied = await withInbox { [record = self.customer] inbox in
             record.current.generation == generation
                 ? inbox.apply(messages, syncToken: newToken, fetch: fetch, for: owner) : nil
@@ -140,9 +140,8 @@ extension BloomreachClient {
     /// Marks a message as read on the server, for the customer it was fetched for.
     ///
     /// - Parameter message: A fetched message.
-    /// - Throws: `CountersignError`. `unknownMessage` if the message has no IDs or no sync token: fetch the
-    ///   App Inbox first. `customerChanged` if the message is an earlier customer's and the server rejects
-    ///   its token.
+    /// - Throws: `CountersignError`. `unknownMessage` if the message has no IDs or no sync token: fetch the App Inbox
+    ///   first. `customerChanged` if the message is an earlier customer's and the server rejects its token.
     public func markAsRead(_ message: AppInboxMessage) async throws(CountersignError) {
         guard !message.customerIDs.isEmpty, let syncToken = message.syncToken else {
             log?.write(.warning, "Unable to mark message \(message.id) as read, try to fetch AppInbox", [:])
@@ -201,11 +200,8 @@ extension BloomreachClient {
 
     // MARK: Requests
 
-    /// Sends one request and decodes the response.
-    ///
-    /// `given` is the project of the customer in the body; nil for the current project.
-    /// `isForPresentCustomer` is called after the server rejected a customer token. If the IDs have changed
-    /// since, the rejection was to be expected.
+    /// `given` is the project of the customer in the body; nil for the current one. `isForPresentCustomer` is called
+    /// after a rejected customer token: if the IDs have changed since, the rejection was to be expected.
     private func ask(
         _ endpoint: BloomreachEndpoint, _ body: JSONObject, of given: BloomreachProject? = nil,
         isForPresentCustomer: @Sendable () -> Bool = { true }
@@ -242,7 +238,7 @@ extension BloomreachClient {
         }
     }
 
-    /// The token that is sent in addition to the API key. Nil without a provider, its token or a named customer.
+    /// Sent in addition to the API key. Nil without a provider, its token or a named customer.
     private func userToken(
         for endpoint: BloomreachEndpoint, ids: [String: String]
     ) async throws(CountersignError) -> SignedToken? {

@@ -16,8 +16,7 @@ public import Foundation
 /// ```
 ///
 /// Tracked data goes through the durable queue of `CountersignClient`, one event for each request, with the
-/// customer's IDs at the time of recording. Queries are sent at once. All methods may be called from any
-/// thread. Methods that are not `async` return at once.
+/// customer's IDs at the time of recording. Queries are sent at once. All methods may be called from any thread.
 public final class BloomreachClient: Sendable {
     struct Setup: Sendable {
         var project: BloomreachProject
@@ -36,7 +35,6 @@ public final class BloomreachClient: Sendable {
     let queries: any HTTPTransport
     let headers: [(name: String, value: String)]
     private let setup: Lock<Setup>
-    /// The properties of every event.
     private let facts: JSONObject
     private let discovery: AuthorizationProviderDiscovery
 
@@ -55,12 +53,10 @@ public final class BloomreachClient: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: The client's configuration.
-    ///   - transport: The HTTP transport; nil for two of the platform's, one for tracking and one for
-    ///     queries.
+    ///   - transport: The HTTP transport; nil for two of the platform's, one for tracking and one for queries.
     ///   - clock: The clock, replaceable in tests.
-    /// - Throws: `CountersignError` with `invalidConfiguration` if the configuration is invalid, such as
-    ///   `advancedAuthEnabled` without a provider; the reason is logged too. With `notStored` if the customer
-    ///   cannot be read now; try again later.
+    /// - Throws: `CountersignError` with `invalidConfiguration`, also logged, if the configuration is invalid, such
+    ///   as `advancedAuthEnabled` without a provider. With `notStored` if the customer cannot be read now.
     public init(
         configuration: BloomreachConfiguration, transport: (any HTTPTransport)? = nil,
         clock: any ClientClock = SystemClock()
@@ -119,7 +115,6 @@ public final class BloomreachClient: Sendable {
         pipeline.onSessionEvent { [weak self] event in self?.sessionEvent(event) }
     }
 
-    /// Sets the newest key of each project for the queue.
     private func useKeys() {
         let setup = setup.withLock { $0 }
         for project in [setup.project] + setup.mapping.values.joined() {
@@ -135,12 +130,12 @@ public final class BloomreachClient: Sendable {
 
     /// Adds IDs to the customer, replacing earlier ones of the same name, and records an update with them.
     ///
-    /// Data recorded earlier keeps the IDs of its recording. If the IDs change, the cached App Inbox is
-    /// deleted and the authorization provider is notified.
+    /// Data recorded earlier keeps its IDs. If the IDs change, the cached App Inbox is deleted and the authorization
+    /// provider is notified.
     ///
     /// - Parameters:
-    ///   - ids: IDs such as `registered`. Empty values are left out. `cookie` is reserved, and left out with
-    ///     a warning.
+    ///   - ids: IDs such as `registered`. Empty values are left out. `cookie` is reserved, and left out with a
+    ///     warning.
     ///   - properties: The customer's properties.
     ///   - timestamp: Time of the update, in seconds since 1970; nil for now.
     public func identifyCustomer(
@@ -163,9 +158,8 @@ public final class BloomreachClient: Sendable {
 
     /// Replaces the customer by an anonymous one with a new cookie.
     ///
-    /// Deletes the cached App Inbox and notifies the authorization provider. A provider found by its class
-    /// name is created again, so that none of its cached data remains. Data recorded earlier is still
-    /// delivered, with the earlier IDs.
+    /// Deletes the cached App Inbox and notifies the authorization provider. A provider found by its class name is
+    /// created again, so that none of its cached data remains. Data recorded earlier keeps its IDs.
     ///
     /// - Parameters:
     ///   - project: The new project; nil for no change.
@@ -246,7 +240,7 @@ public final class BloomreachClient: Sendable {
         trackPlainEvent(type, properties: withDefaults(properties), timestamp: timestamp, kind: kind)
     }
 
-    /// As `trackEvent`, without the default properties.
+    /// Without the default properties.
     func trackPlainEvent(
         _ type: String, properties: JSONObject, timestamp: TimeInterval? = nil,
         kind: BloomreachEventKind
@@ -262,7 +256,7 @@ public final class BloomreachClient: Sendable {
     ///
     /// - Parameters:
     ///   - url: The link. A link without `xnpe_cmp` belongs to no campaign and is not recorded.
-    ///   - timestamp: When, in seconds since 1970; nil for now.
+    ///   - timestamp: Time of the click, in seconds since 1970; nil for now.
     public func trackCampaignClick(_ url: URL, timestamp: TimeInterval? = nil) {
         let items = URLComponents(url: url, resolvingAgainstBaseURL: true)?.queryItems ?? []
         guard items.contains(where: { $0.name == "xnpe_cmp" && $0.value?.isEmpty == false }) else {
@@ -356,8 +350,8 @@ public final class BloomreachClient: Sendable {
         try await pipeline.deleteQuarantined()
     }
 
-    /// Sets the closure called when a project's server rejects tracked data because of its API key, replacing
-    /// an earlier closure; nil removes it. The events stay in the queue.
+    /// Sets the closure called when a project's server rejects tracked data because of its API key; nil removes it.
+    /// The events stay in the queue.
     public func onDeliveryFailure(_ handler: (@Sendable (CountersignError) -> Void)?) {
         guard let handler else { return pipeline.engine.failures.setHandler(nil) }
         pipeline.engine.failures.setHandler { failure in
@@ -370,24 +364,23 @@ public final class BloomreachClient: Sendable {
         }
     }
 
-    /// Removes all data of this device: waiting events, the customer and the session. Nothing is recorded
-    /// afterwards. `close()` must still be called.
+    /// Removes all data of this device: waiting events, the customer and the session. Nothing is recorded afterwards.
+    /// `close()` must still be called.
     ///
-    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now. Retry
-    ///   then.
+    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now. Retry then.
     public func wipeData() async throws(CountersignError) {
         pipeline.recorder.setOptedOut(true)
         notifyProviders(of: [:])
         try await pipeline.wipe(removeFiles)
     }
 
-    /// As `wipeData()`, blocking: a client created afterwards finds no data.
+    /// Blocks, so that a client created afterwards finds no data.
     package func wipeDataNow() throws(CountersignError) {
         notifyProviders(of: [:])
         try pipeline.wipeAndStop(isLasting: false, removeFiles)
     }
 
-    /// Makes caching providers drop the customer's tokens, so that they are not used for the next customer.
+    /// So that caching providers do not use the tokens for the next customer.
     private func notifyProviders(of ids: [String: String]) {
         customerTokens.customerChanged(to: ids)
         userTokens.customerChanged(to: ids)

@@ -2,22 +2,20 @@ public import CountersignCore
 internal import Foundation
 
 extension BloomreachConfiguration {
-    /// Creates a configuration from a map with the keys of the vendor's Flutter SDK, or with the different
-    /// names of the property list on iOS.
+    /// Creates a configuration from a map with the keys of the vendor's Flutter SDK, or of the property list on iOS.
     ///
-    /// `projectToken` and `authorizationToken` (the bare API key, or `Token` and the key) are required. Also
-    /// read are `baseUrl`, `projectMapping`, `defaultProperties`, `allowDefaultCustomerProperties`,
-    /// `advancedAuthEnabled`, `applicationId`, `sessionTimeout` in seconds, `automaticSessionTracking`,
-    /// `manualSessionAutoClose`, `pushTokenTrackingFrequency` (`ON_TOKEN_CHANGE`, `EVERY_LAUNCH`, `DAILY`).
-    /// Additional keys are `ExponeaAuthProvider`, the provider's class as in the Android manifest;
-    /// `flushMode` (`IMMEDIATE`, `MANUAL`, `AUTOMATIC`, `PERIOD` with `flushPeriod` in seconds), `platform`,
-    /// `authorizationProviderTimeout` in seconds, `logLevel` (`debug`, `info`, `warning`, `none`),
-    /// `instanceName`, `dataDirectory`, `headers`, and `context` with `parts` (`app`, `os`, `device`, `locale`),
-    /// `appVersion` and `appBuild`. Other keys have no effect. A client created from the configuration
-    /// logs each of them once, with the reason. Null values count as missing.
+    /// `projectToken` and `authorizationToken` (the bare API key, or `Token` and the key) are required. Also read are
+    /// `baseUrl`, `projectMapping`, `defaultProperties`, `allowDefaultCustomerProperties`, `advancedAuthEnabled`,
+    /// `applicationId`, `sessionTimeout` in seconds, `automaticSessionTracking`, `manualSessionAutoClose`,
+    /// `pushTokenTrackingFrequency` (`ON_TOKEN_CHANGE`, `EVERY_LAUNCH`, `DAILY`). Additional keys are
+    /// `ExponeaAuthProvider`, the provider's class as in the Android manifest; `flushMode` (`IMMEDIATE`, `MANUAL`,
+    /// `AUTOMATIC`, `PERIOD` with `flushPeriod` in seconds), `platform`, `authorizationProviderTimeout` in seconds,
+    /// `logLevel` (`debug`, `info`, `warning`, `none`), `instanceName`, `dataDirectory`, `headers`, and `context`
+    /// with `parts` (`app`, `os`, `device`, `locale`), `appVersion` and `appBuild`. Other keys have no effect and are
+    /// logged once by the client. Null values count as missing.
     ///
-    /// Errors of a provider are logged with the texts of the vendor's SDK for the `platform`. Without
-    /// `platform`, the texts for iOS are used on Apple's systems, and those for Android elsewhere.
+    /// Errors of a provider are logged with the texts of the vendor's SDK for the `platform`; default: iOS on Apple's
+    /// systems, and Android elsewhere.
     ///
     /// - Parameter map: The map.
     /// - Throws: `invalidConfiguration`, which names the key.
@@ -95,7 +93,7 @@ extension MapReader {
         "flushMode", "flushPeriod", "context", "headers",
     ]
 
-    /// The keys without effect, such as `ios.appGroup`.
+    /// Such as `ios.appGroup`.
     fileprivate func unread() -> [String] {
         members.filter { $0.value != .null && !Self.known.contains($0.key) }.flatMap { key, value in
             guard ["ios", "android"].contains(key), let object = value.object, !object.isEmpty else {
@@ -175,8 +173,7 @@ private struct MapReader {
 }
 
 extension BloomreachProject {
-    /// The API key in an authorization value: bare, or after `Token `. Throws `invalidConfiguration` for
-    /// schemes that are for servers only.
+    /// Bare, or after `Token `. Throws `invalidConfiguration` for schemes that are for servers only.
     package static func apiKey(inAuthorization text: String) throws(CountersignError) -> String {
         if text.hasPrefix("Basic ") || text.hasPrefix("Bearer ") {
             throw CountersignError(

@@ -14,14 +14,14 @@ public struct BloomreachConfiguration: Sendable {
     public var authorizationProvider: CustomerTokenProvider?
     /// The source of signed-user tokens for queries under the API key; nil for none.
     ///
-    /// Countersign's gateway returns a customer's attributes and App Inbox only with such a token. Its `sub`
-    /// is the customer's `registered` ID. Called for each query that names the customer by more than the
-    /// cookie. If the provider returns nil, the query is sent with the key alone.
+    /// Countersign's gateway returns a customer's attributes and App Inbox only with such a token, whose `sub` is the
+    /// `registered` ID. Called for each query that names the customer by more than the cookie. If it returns nil, the
+    /// query is sent with the key alone.
     public var userTokenProvider: CustomerTokenProvider?
     /// Time limit for a request's token, in seconds. Default: 30.
     public var authorizationProviderTimeout: TimeInterval = 30
-    /// Properties added to every event, and to every customer update if `allowDefaultCustomerProperties` is
-    /// true. Properties of a call take precedence.
+    /// Properties added to every event, and to every customer update if `allowDefaultCustomerProperties` is true.
+    /// Properties of a call take precedence.
     public var defaultProperties: JSONObject = [:]
     /// Whether customer updates get the default properties. Default: true.
     public var allowDefaultCustomerProperties = true
@@ -31,8 +31,8 @@ public struct BloomreachConfiguration: Sendable {
     public var platform = "ios"
     /// The app's ID within the project; nil to leave it out.
     public var applicationID: String?
-    /// Whether sessions follow the app's lifecycle notifications (iOS). Otherwise the app calls
-    /// `startSession()` and `endSession()`. Default: true.
+    /// Whether sessions follow the app's lifecycle notifications (iOS). Otherwise the app calls `startSession()` and
+    /// `endSession()`. Default: true.
     public var automaticSessionTracking = true
     /// Seconds in the background after which a session times out. Default: 60.
     public var sessionTimeout: TimeInterval = 60
@@ -52,16 +52,15 @@ public struct BloomreachConfiguration: Sendable {
     public var headers: [String: String] = [:]
     /// Time limit for a request, in seconds. Default: 30.
     public var requestTimeout: TimeInterval = 30
-    /// The level of the log, which is the system's log on Apple platforms and standard error elsewhere. Setting it
-    /// replaces `log`; nil disables logging. Default: warnings.
+    /// The lowest level that is logged. Setting it replaces `log` by the system's log on Apple platforms and standard
+    /// error elsewhere; nil disables logging. Default: warnings.
     public var logLevel: CountersignLog.Level? = .warning {
         didSet { log = logLevel.map { .standard($0) } }
     }
     /// Receives the log lines; nil for no logging. Default: as `logLevel` says.
     public var log: CountersignLog? = .standard(.warning)
-    /// The names of given settings without effect.
+    /// Settings without effect.
     package var given: [String] = []
-    /// The SDK whose texts are logged for an invalid provider.
     package var wording = AuthorizationProviderDiscovery.Wording.ios
 
     /// Makes a configuration with the defaults.
@@ -71,7 +70,7 @@ public struct BloomreachConfiguration: Sendable {
         self.project = project
     }
 
-    /// Logs each setting without effect once, with the reason.
+    /// Once each, with the reason.
     func logWhatHasNoEffect() {
         for name in given.sorted() {
             let reason = name.split(separator: ".").lazy.compactMap { Self.withoutEffect[String($0)] }.first
@@ -140,7 +139,6 @@ public struct BloomreachEventKind: RawRepresentable, Hashable, Sendable {
     /// An interaction with a message of the App Inbox.
     public static let appInbox = BloomreachEventKind(rawValue: "APP_INBOX")
 
-    /// The kinds that the SDK records.
     static let recorded: Set = [
         "INSTALL", "SESSION_START", "SESSION_END", "PUSH_TOKEN", "APP_INBOX", "TRACK_EVENT",
         "TRACK_CUSTOMER", "CAMPAIGN_CLICK", "PAYMENT",

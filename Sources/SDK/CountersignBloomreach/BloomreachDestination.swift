@@ -4,9 +4,8 @@ internal import Foundation
 
 /// A customer update, an event or a campaign click, sent in a request of its own.
 ///
-/// Stored in the queue as `{"url":…,"body":…}`, so that URL and body do not change after recording. The owner
-/// is the project: back-off applies to one project at a time, and a new API key also applies to older
-/// records.
+/// Stored as `{"url":…,"body":…}`, so that URL and body do not change after recording. The owner is the project:
+/// back-off applies to one project at a time, and a new API key also applies to older records.
 struct BloomreachRecord: RecordContent {
     fileprivate static let head = Array(#"{"url":"#.utf8)
     fileprivate static let middle = Array(#","body":"#.utf8)
@@ -28,7 +27,7 @@ struct BloomreachRecord: RecordContent {
         return row
     }
 
-    /// Splits a row. A URL contains no quotation mark, so the first one ends it.
+    /// A URL contains no quotation mark, so the first one ends it.
     fileprivate static func parts(_ row: [UInt8]) -> (url: URL, body: [UInt8]) {
         let start = head.count + 1
         let end = row.dropFirst(start).firstIndex(of: UInt8(ascii: "\"")) ?? row.endIndex
@@ -38,7 +37,6 @@ struct BloomreachRecord: RecordContent {
     }
 }
 
-/// Sends each `BloomreachRecord` to its own URL.
 struct BloomreachDestination: Destination {
     let headers: [(name: String, value: String)]
     let timeout: TimeInterval
@@ -56,7 +54,6 @@ struct BloomreachDestination: Destination {
     }
 }
 
-/// The headers common to all requests.
 enum BloomreachRequest {
     static func headers(_ context: EventContext) -> [(name: String, value: String)] {
         [

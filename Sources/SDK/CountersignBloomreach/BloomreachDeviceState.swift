@@ -1,20 +1,17 @@
 internal import CountersignCore
 internal import Foundation
 
-/// The persisted state of the device: the session, the push token, and the customer whose installation was
-/// sent.
-///
-/// Times are in seconds since 1970, since a session continues across restarts of the app.
+/// The persisted session, push token, and customer whose installation was sent. Times are in seconds since 1970,
+/// because a session continues across restarts of the app.
 struct BloomreachDeviceState: Codable, Sendable, Equatable {
-    /// A session that was begun.
     struct Session: Codable, Sendable, Equatable {
         var start: Double
         /// When the app went to the background or the client was closed; nil in the foreground.
         var end: Double?
-        /// Time of the last recorded event, to within a few seconds; nil without events.
+        /// Time of the last recorded event, to within a few seconds.
         var seen: Double?
-        /// Whether this process has been in the foreground since, so that the session cannot have timed out.
-        /// Not stored, since a process killed in the foreground sets neither this nor `end`.
+        /// Whether this process has been in the foreground since, so that the session cannot have timed out. Not
+        /// stored, because a process killed in the foreground sets neither this nor `end`.
         var isInFront = true
 
         private enum CodingKeys: String, CodingKey {
@@ -33,30 +30,25 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
             isInFront = false
         }
 
-        /// Whether the app was away for at least the timeout, so that a new session begins.
         func hasTimedOut(at now: Double, timeout: TimeInterval) -> Bool {
             !isInFront && lastSeen + timeout <= now
         }
 
-        /// When the app was last known to be in the foreground.
         var lastSeen: Double { end ?? seen ?? start }
     }
 
     /// Seconds between two changes of `Session.seen`, each of which is written to disk.
     private static let seenInterval: Double = 10
 
-    /// A push token.
     struct PushToken: Codable, Sendable, Equatable {
         var token: String
-        /// When the token was last sent.
         var toldAt: Double
     }
 
-    /// The events that result from a change of the session, in this order.
+    /// Events to record, in this order.
     struct Change {
         /// End time of the earlier session, and its duration in seconds.
         var ended: (at: Double, duration: Double)?
-        /// Start time of the new session.
         var began: Double?
     }
 
@@ -65,7 +57,6 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
     /// The cookie of the customer whose installation was sent.
     var installedCookie: String?
 
-    /// Handles the app's move to the foreground.
     mutating func enterForeground(now: Double, timeout: TimeInterval) -> Change {
         guard let session else {
             self.session = Session(start: now)
@@ -80,8 +71,7 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         return Change(ended: ended, began: now)
     }
 
-    /// As `enterForeground`, for apps that begin sessions themselves. A session that has timed out is not
-    /// changed.
+    /// For apps that begin sessions themselves. A session that has timed out is not changed.
     mutating func resume(now: Double, timeout: TimeInterval) {
         if session?.hasTimedOut(at: now, timeout: timeout) == false { continueSession() }
     }
@@ -91,8 +81,7 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         session?.isInFront = true
     }
 
-    /// Sets the time of the last event. It becomes the session's end if the process is killed in the
-    /// foreground.
+    /// The time becomes the session's end if the process is killed in the foreground.
     mutating func recorded(now: Double) {
         guard let session, session.isInFront, now - session.lastSeen >= Self.seenInterval else { return }
         self.session?.seen = now
@@ -104,7 +93,7 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         self.session?.isInFront = false
     }
 
-    /// Begins a session because the app asked for one. A session that has not timed out continues.
+    /// A session that has not timed out continues.
     mutating func start(now: Double, timeout: TimeInterval, closesEarlier: Bool) -> Change {
         guard let session else {
             self.session = Session(start: now)
@@ -119,7 +108,6 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         return Change(ended: ended, began: now)
     }
 
-    /// The app ended the session explicitly.
     mutating func end(now: Double) -> Change {
         Change(ended: end(at: now))
     }
@@ -170,7 +158,7 @@ final class BloomreachDeviceRecord: Sendable {
         return result
     }
 
-    /// Resets the state. The caller removes the file.
+    /// The caller removes the file.
     func forget() { state.withLock { $0 = BloomreachDeviceState() } }
 
     private func save() {

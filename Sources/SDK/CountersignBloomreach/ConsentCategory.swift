@@ -2,8 +2,7 @@ public import CountersignCore
 
 /// A consent category of a project.
 ///
-/// Decoding is lenient: missing members have defaults, and `raw` has the whole category. A category without
-/// an ID is skipped.
+/// Missing members have defaults, and `raw` has the whole category. A category without an ID is skipped.
 public struct ConsentCategory: Sendable, Hashable {
     /// The name and description in one language.
     public struct Translation: Sendable, Hashable {
@@ -17,8 +16,7 @@ public struct ConsentCategory: Sendable, Hashable {
     public let id: String
     /// Whether the category needs no consent.
     public let hasLegitimateInterest: Bool
-    /// Possible sources of consent, such as `crm`, `import`, `page`, `private_api`, `public_api` and
-    /// `scenario`.
+    /// Possible sources of consent, such as `crm`, `import`, `page`, `private_api`, `public_api` and `scenario`.
     public let sources: [String: Bool]
     /// Translations by language, such as `en`; the empty key is the project's default.
     public let translations: [String: Translation]

@@ -7,8 +7,7 @@ extension CountersignError.Code {
     public static let noProvider = CountersignError.Code(rawValue: "no_provider")
     /// The provider returned nil or an empty text. Nothing was sent: sign the person in, or try again later.
     public static let noCustomerToken = CountersignError.Code(rawValue: "no_customer_token")
-    /// The provider returned a value that is invalid in a header field. Nothing was sent: a mistake in the
-    /// app.
+    /// The provider returned a value that is invalid in a header field. Nothing was sent: a mistake in the app.
     public static let malformedCustomerToken = CountersignError.Code(rawValue: "malformed_customer_token")
     /// The provider threw an error. Nothing was sent: try again later.
     public static let providerFailed = CountersignError.Code(rawValue: "provider_failed")
@@ -20,8 +19,8 @@ extension CountersignError.Code {
     public static let calledFromProvider = CountersignError.Code(rawValue: "called_from_provider")
     /// The server rejected the API key or the customer token: get a new one. `authCode` may have the reason.
     public static let authorizationRefused = CountersignError.Code(rawValue: "authorization_refused")
-    /// The customer's IDs have changed since the request, and the server rejected its customer token. The
-    /// current customer's token may still be valid. Call again for the current customer.
+    /// The customer's IDs have changed since the request, and the server rejected its customer token. Call again for
+    /// the current customer, whose token may still be valid.
     public static let customerChanged = CountersignError.Code(rawValue: "customer_changed")
     /// The server rejected a customer token for IDs other than the request's, as after `identifyCustomer` or
     /// `anonymize`: get a token for the current IDs.
@@ -59,7 +58,7 @@ extension CountersignError {
             authCode: authCode, retryAfter: retryAfter)
     }
 
-    /// Returns the error for a rejected customer token with a more specific code.
+    /// Gives the error for a rejected customer token a more specific code.
     func refined(isForPresentCustomer: Bool, isOfAnotherCustomer: Bool) -> CountersignError {
         func error(_ code: Code, _ explanation: String) -> CountersignError {
             CountersignError(

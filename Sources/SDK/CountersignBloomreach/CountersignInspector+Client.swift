@@ -1,6 +1,6 @@
 extension CountersignInspector {
-    /// Starts observing the queue of a client for Bloomreach Engagement. The queue's users are projects and
-    /// its tokens are API keys. The inspector retains the client.
+    /// Starts observing the queue of a client for Bloomreach Engagement, whose users are projects and whose tokens
+    /// are API keys. The inspector retains the client.
     ///
     /// - Parameter client: The client to observe.
     public convenience init(_ client: BloomreachClient) {

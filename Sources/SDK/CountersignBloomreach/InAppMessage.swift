@@ -3,8 +3,7 @@ public import Foundation
 
 /// An in-app message and its display conditions.
 ///
-/// Decoding is lenient: missing members have defaults, and `raw` has the whole message. A message without an
-/// ID is skipped.
+/// Missing members have defaults, and `raw` has the whole message. A message without an ID is skipped.
 public struct InAppMessage: Sendable, Hashable {
     /// The message's ID.
     public let id: String
@@ -12,8 +11,7 @@ public struct InAppMessage: Sendable, Hashable {
     public let name: String
     /// `modal`, `alert`, `fullscreen`, `slide_in`, `freeform`, or a type of a newer server; nil if missing.
     public let messageType: String?
-    /// `always`, `only_once`, `once_per_visit`, `until_visitor_interacts`, or a newer server's value.
-    /// Default: `always`.
+    /// `always` (the default), `only_once`, `once_per_visit`, `until_visitor_interacts`, or a newer server's value.
     public let frequency: String
     /// The event type that triggers the message; nil without a trigger.
     public let triggerEventType: String?

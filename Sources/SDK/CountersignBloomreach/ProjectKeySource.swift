@@ -1,8 +1,8 @@
 internal import CountersignTransport
 internal import Foundation
 
-/// The credentials of Bloomreach projects. Each project's records are sent with its newest API key. This
-/// includes records of an earlier run for a project that the app no longer uses.
+/// The credentials of Bloomreach projects. Each project's records are sent with its newest API key, including records
+/// of an earlier run for a project that the app no longer uses.
 actor ProjectKeySource: CredentialSource {
     nonisolated var isRenewing: Bool { false }
     nonisolated var remedy: String? { "check the project's token, its apiKey and what the key permits" }

@@ -2,11 +2,9 @@ internal import Foundation
 
 /// Finds the app's provider class by name. Logs failures with the texts of each platform's SDK.
 package struct AuthorizationProviderDiscovery {
-    /// The SDK whose texts are logged.
     package enum Wording: Sendable {
-        /// The texts of the iOS SDK.
         case ios
-        /// The texts of the Android SDK, used for configurations from a map.
+        /// Used for configurations from a map.
         case android
     }
 
@@ -17,7 +15,7 @@ package struct AuthorizationProviderDiscovery {
     let wording: Wording
     let log: CountersignLog?
 
-    /// Returns an instantiated provider. Throws `invalidConfiguration` after logging the reason.
+    /// Throws `invalidConfiguration` after logging the reason.
     func find(_ source: CustomerTokenProvider?) throws(CountersignError) -> CustomerTokenProvider {
         let name: String
         switch source?.kind {

@@ -20,11 +20,10 @@ public protocol AuthorizationProviderType: AnyObject {
     /// Creates a provider. Called when the SDK is configured, and again when the customer is anonymized.
     init()
 
-    /// The customer token for a request. Nil or an empty string without a token: the request then fails
-    /// without being sent.
+    /// The customer token for a request. With nil or an empty string, the request fails without being sent.
     ///
-    /// Called for every request that needs a token, on its own thread and one call at a time, so it may
-    /// block. The SDK does not cache the token.
+    /// Called for every request that needs a token, on its own thread and one call at a time, so it may block. The
+    /// SDK does not cache the token.
     func getAuthorizationToken() -> String?
 }
 
@@ -32,8 +31,8 @@ public protocol AuthorizationProviderType: AnyObject {
 public protocol AsyncAuthorizationProvider: Sendable {
     /// The customer token for a request; nil or an empty string without a token.
     ///
-    /// Called for every request that needs a token, one call at a time. After the time limit the task is
-    /// cancelled and the request fails. The SDK does not cache the token.
+    /// Called for every request that needs a token, one call at a time. After the time limit the task is cancelled
+    /// and the request fails. The SDK does not cache the token.
     ///
     /// - Returns: The token.
     /// - Throws: Any error. The request fails without being sent, as for nil.

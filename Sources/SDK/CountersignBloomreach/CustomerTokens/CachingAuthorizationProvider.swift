@@ -1,16 +1,14 @@
 internal import CountersignCore
 public import Foundation
 
-/// Caches another provider's customer token until the token is about to expire, a server rejects it or the
-/// customer changes.
+/// Caches another provider's customer token until it is about to expire, a server rejects it or the customer changes.
 ///
 /// ```swift
 /// configuration.authorizationProvider = .suspending(
 ///     CachingAuthorizationProvider(provider, store: KeychainTokenStore(service: "com.example.customer-token")))
 /// ```
 ///
-/// The vendor's SDKs do not cache customer tokens and advise apps to store them safely, as this provider
-/// does. A token without a readable expiry is not cached. If the store fails, the token is cached in memory.
+/// A token without a readable expiry is not cached. If the store fails, the token is cached in memory.
 public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, CustomerObserving {
     private static let key = "customer-token"
 
@@ -38,8 +36,8 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
     ///
     /// - Parameters:
     ///   - provider: Called when no cached token is valid for long enough.
-    ///   - store: Stores the token: `KeychainTokenStore` on Apple platforms, `FileTokenStore` elsewhere. Use
-    ///     a separate store for each customer project.
+    ///   - store: Stores the token: `KeychainTokenStore` on Apple platforms, `FileTokenStore` elsewhere. Use a
+    ///     separate store for each customer project.
     ///   - margin: Seconds before its expiry at which a token is no longer used. Default: 60.
     ///   - now: The time, replaceable in tests.
     public init(
@@ -91,8 +89,7 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
             }
             if isCurrent {
                 try? store.store(text, for: Self.key)
-                // Cleared while it was being stored. Remove it, so that the next run does not find an earlier
-                // customer's token.
+                // Cleared while it was being stored. Do not leave an earlier customer's token to the next run.
                 if state.withLock({ $0.generation != generation }) { try? store.removeToken(for: Self.key) }
             }
         }

@@ -1,5 +1,5 @@
 extension CustomerTokenCoordinator {
-    /// Fetches a customer token from the app's provider for a request with private access.
+    /// For a request with private access.
     func credential(
         for endpoint: BloomreachEndpoint, log: CountersignLog?
     ) async throws(CountersignError) -> Credential {

@@ -4,10 +4,9 @@ internal import Foundation
 
 /// Fetches customer tokens from the app's provider: for each request, one call at a time, with a time limit.
 ///
-/// A provider may block without limit, on its own thread. Waiting requests suspend, and their number is
-/// limited. A call that exceeds its time limit is abandoned, and the next call begins concurrently, with up
-/// to `maximumAbandoned` abandoned calls. A late result is dropped. Tokens are never cached. The task of a
-/// suspending provider is cancelled at its time limit, but may not end.
+/// A provider may block without limit, on its own thread. A call that exceeds its time limit is abandoned, its late
+/// result is dropped, and the next call begins concurrently, with up to `maximumAbandoned` abandoned calls. Tokens
+/// are never cached. The task of a suspending provider is cancelled at its time limit, but may not end.
 final class CustomerTokenCoordinator: Sendable {
     enum Outcome: Sendable, Equatable {
         case returned(String?)
@@ -31,7 +30,7 @@ final class CustomerTokenCoordinator: Sendable {
     private struct Job {
         let id: Int
         var work: Work
-        /// The waiting request; nil for a notification and after a cancellation.
+        /// Nil for a notification and after a cancellation.
         var waiter: CheckedContinuation<Outcome, Never>?
     }
 
@@ -42,14 +41,13 @@ final class CustomerTokenCoordinator: Sendable {
         var running: Job?
         var abandoned: Set<Int> = []
         var timers: [Int: Task<Void, Never>] = [:]
-        /// The task of a suspending provider. It holds no thread and is cancelled at the time limit.
+        /// The task of a suspending provider, which holds no thread.
         var task: Task<Void, Never>?
     }
 
-    /// Maximum number of requests that wait for a token. Further requests fail at once.
+    /// Further requests fail at once.
     static let maximumWaiting = 256
-    /// Maximum number of calls beyond their time limit that may still hold a thread. Further calls wait for
-    /// them.
+    /// Calls beyond their time limit that may still hold a thread. Further calls wait for them.
     static let maximumAbandoned = 4
 
     private let state: Lock<State>
@@ -57,7 +55,6 @@ final class CustomerTokenCoordinator: Sendable {
     private let clock: any ClientClock
     private let run: Run
 
-    /// Creates the task of a suspending provider.
     struct Run: Sendable {
         var body: @Sendable (@escaping @Sendable () async -> Void) -> Task<Void, Never> = {
             ProviderThread.run($0)
@@ -74,17 +71,16 @@ final class CustomerTokenCoordinator: Sendable {
         self.clock = clock
     }
 
-    /// Replaces the provider for later calls.
     func setProvider(_ provider: CustomerTokenProvider?) {
         state.withLock { $0.provider = provider }
     }
 
-    /// Notifies the provider of changed IDs, before the next token is fetched.
+    /// Notifies the provider before the next token is fetched.
     func customerChanged(to ids: [String: String]) {
         tell(.customerChanged) { $0.customerChanged(to: ids) }
     }
 
-    /// Notifies the provider of a rejected token, before the next token is fetched.
+    /// Notifies the provider before the next token is fetched.
     func tokenRefused() {
         tell(.tokenRefused) { $0.customerTokenRefused() }
     }
@@ -107,7 +103,6 @@ final class CustomerTokenCoordinator: Sendable {
         if let next { start(next) }
     }
 
-    /// Fetches a token from the provider.
     func token() async -> Outcome {
         let id = state.withLock { Self.makeID(&$0) }
         return await withTaskCancellationHandler {
@@ -252,8 +247,7 @@ final class CustomerTokenCoordinator: Sendable {
         if let next { start(next) }
     }
 
-    /// Resumes the request at once. A call in progress continues, and the next one begins when it returns or
-    /// reaches its time limit.
+    /// Resumes the request at once. A call in progress continues, and the next begins when it returns or times out.
     private func cancel(_ id: Int) {
         let waiter = state.withLock { state -> CheckedContinuation<Outcome, Never>? in
             if state.running?.id == id {

@@ -6,8 +6,8 @@ public struct CustomerTokenProvider: Sendable {
         case className(String)
     }
 
-    /// A provider need not be thread-safe: `CustomerTokenCoordinator` makes one call at a time. Only a call
-    /// beyond its time limit may still run when the next begins.
+    /// `CustomerTokenCoordinator` makes one call at a time, so a provider need not be thread-safe. Only a call beyond
+    /// its time limit may still run when the next begins.
     struct Blocking: @unchecked Sendable {
         let provider: any AuthorizationProviderType
     }

@@ -3,33 +3,30 @@ internal import Foundation
 
 /// The customer's IDs: those set by the app, and the cookie that identifies this installation.
 struct BloomreachCustomer: Codable, Sendable, Equatable {
-    /// The name of the cookie among the ids.
     static let cookieName = "cookie"
 
     var cookie: String
     var ids: [String: String] = [:]
 
-    /// An anonymous customer with a new cookie.
     static func anonymous() -> BloomreachCustomer {
         BloomreachCustomer(cookie: UUID().uuidString)
     }
 
-    /// All IDs including the cookie, as sent in requests.
+    /// Including the cookie, as sent in requests.
     var identifiers: [String: String] {
         ids.merging([Self.cookieName: cookie]) { _, cookie in cookie }
     }
 
     var json: JSONValue { .object(JSONObject(identifiers.mapValues { .string($0) })) }
 
-    // The synthesized operator compares strings by Unicode equivalence, which may equate two different
-    // customers.
+    // The synthesized operator compares strings by Unicode equivalence, which may equate two different customers.
     static func == (left: BloomreachCustomer, right: BloomreachCustomer) -> Bool {
         left.identifiers.isSame(as: right.identifiers)
     }
 }
 
 extension [String: String] {
-    /// Equal byte for byte.
+    /// Byte for byte.
     func isSame(as other: [String: String]) -> Bool {
         func bytes(_ ids: [String: String]) -> Set<[[UInt8]]> {
             Set(ids.map { [Array($0.key.utf8), Array($0.value.utf8)] })
@@ -38,12 +35,11 @@ extension [String: String] {
     }
 }
 
-/// The current customer, in memory and in a file that the recorder writes before the events that follow a
-/// change.
+/// The current customer, in memory and in a file that the recorder writes before the events after a change.
 final class CustomerRecord: Sendable {
     private struct State {
         var customer: BloomreachCustomer
-        /// Number of changes, to detect responses about earlier IDs.
+        /// The number of changes, to detect responses about earlier IDs.
         var generation = 0
     }
 
@@ -56,8 +52,8 @@ final class CustomerRecord: Sendable {
         if stored == nil { save() }
     }
 
-    /// The stored customer; nil if missing or damaged. Throws `not_stored` for an unreadable file, such as
-    /// before the device's first unlock, so that a new customer does not overwrite the stored one.
+    /// Nil if missing or damaged. Throws `not_stored` for an unreadable file, such as before the device's first
+    /// unlock, so that a new customer does not overwrite the stored one.
     static func read(
         _ file: SlotFile, directory: URL, log: CountersignLog?
     ) throws(CountersignError) -> BloomreachCustomer? {
@@ -89,7 +85,7 @@ final class CustomerRecord: Sendable {
         SlotFile(path: directory.appendingPathComponent("customer").path)
     }
 
-    /// The path of the customer's file in earlier versions.
+    /// The file in earlier versions.
     static func formerPath(_ directory: URL) -> String {
         directory.appendingPathComponent("customer.json").path
     }
@@ -113,7 +109,7 @@ final class CustomerRecord: Sendable {
         return result
     }
 
-    /// Makes the recorder write the customer before the events that follow.
+    /// The recorder writes the customer before the events that follow.
     func save() {
         recorder.saveIdentity { _ in (try? JSONEncoder().encode(current.customer)).map { Array($0) } }
     }

@@ -1,8 +1,7 @@
 internal import Foundation
 
-/// An endpoint of Bloomreach Engagement that the SDK calls, always with `POST`.
-///
-/// Source: the authorization pages of the vendor's iOS and Flutter SDKs.
+/// An endpoint of Bloomreach Engagement that the SDK calls, always with `POST` (source: the authorization pages of
+/// the vendor's iOS and Flutter SDKs).
 public enum BloomreachEndpoint: String, Sendable, CaseIterable {
     /// `POST /track/v2/projects/<projectToken>/customers`: an update of a customer.
     case trackCustomer
@@ -20,8 +19,7 @@ public enum BloomreachEndpoint: String, Sendable, CaseIterable {
     case fetchAppInbox
     /// `POST /webxp/projects/<projectToken>/appinbox/markasread`: messages of the App Inbox that were read.
     case markAppInboxAsRead
-    /// `POST /campaigns/send-self-check-notification?project_id=<projectToken>`: a push notification to this
-    /// device.
+    /// `POST /campaigns/send-self-check-notification?project_id=<projectToken>`: a push notification to this device.
     case sendSelfCheck
 
     /// Path and query for a project.
@@ -42,8 +40,8 @@ public enum BloomreachEndpoint: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether the endpoint accepts a customer token when `BloomreachConfiguration.advancedAuthEnabled` is
-    /// set. The other endpoints always use the API key.
+    /// Whether it accepts a customer token with `BloomreachConfiguration.advancedAuthEnabled`, and not only the API
+    /// key.
     public var takesCustomerToken: Bool {
         self == .fetchAppInbox || self == .markAppInboxAsRead
     }

@@ -1,8 +1,6 @@
 public import Foundation
 
-/// A project of Bloomreach Engagement, with its server and API key.
-///
-/// The description omits the API key.
+/// A project of Bloomreach Engagement, with its server and API key. The description omits the API key.
 public struct BloomreachProject: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     /// The URL of the vendor's servers.
     public static let defaultBaseURL = "https://api.exponea.com"
