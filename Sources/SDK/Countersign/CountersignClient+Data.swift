@@ -38,8 +38,7 @@ extension CountersignClient {
     ///
     /// A request in progress is not cancelled. The app must delete data that a server already has there.
     ///
-    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now. Retry
-    ///   then.
+    /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now. Retry then.
     public func wipeData() async throws(CountersignError) {
         let removeUsers = removeUsers
         try await pipeline.wipe { [recorder, tokens, engine = pipeline.engine] in
@@ -66,7 +65,7 @@ extension CountersignClient {
         }
     }
 
-    /// As `optOut()`, blocking: later calls take effect after it. Errors are logged.
+    /// Blocks: later calls take effect after it. Errors are logged.
     package func optOutNow() {
         do {
             try pipeline.wipeAndStop(isLasting: true, removeUsers)
@@ -75,7 +74,7 @@ extension CountersignClient {
         }
     }
 
-    /// As the pipeline's `setEnabled`. Stores a user set while disabled for the next start.
+    /// Also stores a user set while disabled, for the next start.
     package func setEnabled(_ isEnabled: Bool) {
         pipeline.setEnabled(isEnabled)
         if isEnabled { saveIdentity() }
@@ -83,8 +82,7 @@ extension CountersignClient {
 
     /// Removes all data and stops recording, in later runs too, until `optIn()`.
     ///
-    /// - Throws: `CountersignError` with `storageFailed` when the opt-out could not be made durable.
-    ///   Recording stops in this run even then.
+    /// - Throws: `CountersignError` with `storageFailed` when the opt-out is not durable. Recording stops even then.
     public func optOut() async throws(CountersignError) {
         try await pipeline.setOptedOut(true)
         try await wipeData()

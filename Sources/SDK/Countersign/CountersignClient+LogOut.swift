@@ -3,7 +3,6 @@ public import CountersignDelivery
 
 // The steps of a log-out. `LogOut` has the states and the transitions.
 
-/// The result of `SignedUserTokens.endLogOut`.
 enum LogOutEnding: Sendable {
     case removed
     /// Another process received a token while this process sent the remaining events.
@@ -15,7 +14,7 @@ enum LogOutEnding: Sendable {
 // MARK: - Storage
 
 extension SignedUserTokens {
-    /// Stores a log-out, in the order of the app's calls. Calls `done` when the log-out is durable.
+    /// Call in the order of the app's calls. Calls `done` when the log-out is durable.
     func saveLogOut(of userID: String, done: @escaping @Sendable () -> Void) {
         tokens.submit("log-out could not be stored") { [users] _, storage in
             if !storage.hasOptedOut {
@@ -25,7 +24,7 @@ extension SignedUserTokens {
         }
     }
 
-    /// Ends a log-out by removing the token. If the user ever had a token (`isSigned`), remaining events wait.
+    /// Removes the token. If the user ever had one (`isSigned`), remaining events wait.
     func endLogOut(of userID: String, isSigned: Bool) async -> LogOutEnding {
         let hasEvents = try? await tokens.storage.run { $0.hasEvents(of: userID) }
         let ending = await tokens.perform("token could not be forgotten") {
@@ -54,7 +53,6 @@ extension SignedUserTokens {
         return ending ?? .failed
     }
 
-    /// Retries an earlier removal of a logged-out user's token.
     static func removePendingToken(
         of userID: String, in store: any TokenStore, _ users: StoredUser
     ) throws {
@@ -65,7 +63,6 @@ extension SignedUserTokens {
         }
     }
 
-    /// Removes the entries of logged-out users without waiting events.
     func removeEndedLogOuts() async {
         let ended = try? await tokens.storage.run { [users] storage -> [String] in
             let loggedOut = users.load().loggedOut
@@ -89,7 +86,7 @@ extension SignedUserTokens {
 // MARK: - Tokens in memory
 
 extension UserTokenSource {
-    /// Begins a log-out. `endLogOut` must follow when the remaining events were sent.
+    /// `endLogOut` must follow when the remaining events were sent.
     func beginLogOut(of user: UserKey, at revision: Int) -> [CredentialUpdate] {
         guard user.userID != nil, isNewest(revision, of: user) else { return [] }
         loggingOut.insert(user)
@@ -128,10 +125,10 @@ extension UserTokenSource {
 extension CountersignClient {
     /// Logs out the current user: sends the remaining events with the user's token, then removes the token.
     ///
-    /// Events recorded after the call have no user. Events that cannot be sent now wait until the same user
-    /// signs in with a token, in later runs of the app too; `CountersignSnapshot.parked` reports
-    /// `logged_out`. If the user never had a token and the app has no token provider, the events are sent
-    /// without one. A token that the app sets for this user before the method returns is kept.
+    /// Events recorded after the call have no user. Events that cannot be sent now wait until the same user signs in
+    /// with a token, in later runs too; `CountersignSnapshot.parked` reports `logged_out`. If the user never had a
+    /// token and the app has no token provider, they are sent without one. A token that the app sets for this user
+    /// before the method returns is kept.
     ///
     /// - Returns: The result of sending.
     @discardableResult
@@ -140,8 +137,7 @@ extension CountersignClient {
         return await Self.endLogOut(of: user, tokens, pipeline.engine) { await flush() }
     }
 
-    /// As `logOut`, in the order of the calls: events recorded after it returns have no user. Calls `ended`
-    /// once, on any thread.
+    /// In the order of the calls: events recorded after it returns have no user. Calls `ended` once, on any thread.
     package func logOut(_ ended: @escaping @Sendable (FlushResult) -> Void) {
         let user = beginLogOut()
         Task { ended(await Self.endLogOut(of: user, tokens, pipeline.engine) { await flush() }) }
@@ -162,7 +158,7 @@ extension CountersignClient {
         return user
     }
 
-    /// Writes a log-out into `user.json`. Until then the identity holds it.
+    /// Until it is written, the identity has the log-out.
     private func saveLogOut(of userID: String) {
         stored.saveLogOut(of: userID) { [recorder, identity] in
             recorder.saveIdentity { _ in

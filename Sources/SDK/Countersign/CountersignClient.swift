@@ -1,8 +1,7 @@
 public import CountersignCore
 public import CountersignTransport
 
-/// Records the actions of an app's users and delivers each event exactly once, with its user's token, to a
-/// gateway.
+/// Records the actions of an app's users and delivers each event exactly once, with its user's token, to a gateway.
 ///
 /// ```swift
 /// let client = try CountersignClient(
@@ -11,17 +10,16 @@ public import CountersignTransport
 /// client.track("Order Completed", properties: ["total": 42.5])
 /// ```
 ///
-/// All methods may be called from any thread. Methods that are not `async` return at once: serialization and
-/// I/O happen in the background. During a burst, while more than 64 events or 256 KiB are only in memory,
-/// each call waits for the background thread for up to 5 ms. Events on disk survive crashes until a server
-/// accepts them or `QueueLimits` evicts them.
+/// All methods may be called from any thread. Methods that are not `async` return at once: serialization and I/O
+/// happen in the background. While more than 64 events or 256 KiB are only in memory, each call waits up to 5 ms.
+/// Events on disk survive crashes until a server accepts them or `QueueLimits` evicts them.
 public final class CountersignClient: Sendable {
     package let pipeline: DeliveryPipeline
     let tokens: UserTokenSource
     private let dialect: any EventDialect
     let log: CountersignLog?
     let stored: SignedUserTokens
-    /// The identity that `recorder` writes before the following events. Changed under the recorder's lock.
+    /// Written by `recorder` before the following events. Changed under the recorder's lock.
     let identity: Lock<StoredUser.Identity>
 
     var recorder: Recorder { pipeline.recorder }
@@ -94,9 +92,8 @@ public final class CountersignClient: Sendable {
         identify(userID: userID, token: token, traits: traits, stored: nil)
     }
 
-    /// As `identify`. Calls `stored` once, on any thread: with the event's ID when the event is on disk, with
-    /// nil if no event was recorded, or with the error if the event is not in the queue. Without `stored`, an
-    /// event that cannot be written now is written later.
+    /// Calls `stored` once, on any thread, with the event's ID when it is on disk, with nil if no event was recorded,
+    /// or with the error. Without `stored`, an event that cannot be written now is written later.
     package func identify(
         userID: String, token: String?, traits: JSONObject,
         stored: (@Sendable (Result<String?, CountersignError>) -> Void)?
@@ -109,7 +106,7 @@ public final class CountersignClient: Sendable {
         recorder.record(event(.identify, payload: traits), owner: userID, completion: completion)
     }
 
-    /// As `identify`, without an event. Returns true if the user has changed.
+    /// Records no event. Returns true if the user has changed.
     @discardableResult
     package func setUser(_ userID: String, token: String?) -> Bool {
         guard !userID.isEmpty else { return false }
@@ -123,7 +120,7 @@ public final class CountersignClient: Sendable {
                 return identity.bytes
             }
         }
-        // Set the token first, since the new session sends at once.
+        // Set the token first, because the new session sends at once.
         if let signed { set(signed, for: userID, at: revision) }
         if isAnother { startSession() }
         return isAnother
@@ -196,8 +193,7 @@ public final class CountersignClient: Sendable {
         try await pipeline.store(self.event(kind, name: event, payload: properties))
     }
 
-    /// As `record`, in the order of the calls. Calls `stored` once, on any thread: with the event's message
-    /// ID when the event is on disk, or with the error if it is not in the queue.
+    /// In the order of the calls. Calls `stored` once, on any thread: when the event is on disk, or with the error.
     package func record(
         _ event: String, kind: EventKind, properties: JSONObject,
         stored: @escaping @Sendable (Result<String, CountersignError>) -> Void
@@ -209,7 +205,7 @@ public final class CountersignClient: Sendable {
         Event(kind, name: name, payload: payload, dialect: dialect)
     }
 
-    /// Records an event with a dialect-specific kind, and returns at once.
+    /// With a dialect-specific kind.
     package func record(_ kind: EventKind, payload: JSONObject) {
         recorder.record(event(kind, payload: payload))
     }
@@ -226,54 +222,47 @@ public final class CountersignClient: Sendable {
         TokenProviderCall.isInside ? .calledFromTokenProvider : await pipeline.engine.flush()
     }
 
-    /// Stores the events in memory and stops all work. Nothing is recorded afterwards. The next client with
-    /// this queue sends the remaining events.
+    /// Stores the events in memory and stops all work. The next client with this queue sends the remaining events.
     public func close() async {
         await pipeline.close()
     }
 
     // MARK: Sessions
 
-    /// Begins a new session and retries users paused after too many rejected tokens.
-    ///
-    /// On iOS the SDK calls this itself, from the app's lifecycle notifications. Elsewhere the app calls it
-    /// when a person begins to use the app.
+    /// Begins a new session and retries users paused after too many rejected tokens. Automatic on iOS. Elsewhere the
+    /// app calls it when a person begins to use the app.
     public func startSession() { pipeline.startSession() }
 
     /// Ends the session, on platforms without lifecycle notifications.
     ///
-    /// Later events still have the session's ID. The next session begins with `startSession()`, with another
-    /// user, or whenever the app comes to the foreground. Sending is not affected.
+    /// Later events still have the session's ID. The next session begins with `startSession()`, with another user, or
+    /// when the app enters the foreground. Sending is not affected.
     public func endSession() { pipeline.endSession() }
 
-    /// Reports that the app went to the background. Automatic on iOS.
-    ///
-    /// Events are sent if the flush policy says so. Authentication failures are reported in the foreground
-    /// again.
+    /// Reports that the app went to the background. Automatic on iOS. Sends events if the flush policy says so, and
+    /// defers reports of authentication failures until the app is in the foreground again.
     public func enterBackground() { pipeline.enterBackground() }
 
     /// Reports that the app is in the foreground again. Automatic on iOS.
     ///
-    /// Begins a new session after more than `CountersignConfiguration.sessionTimeout` in the background. The
-    /// first call begins one too if the client is older than that, since the system had then started the app
-    /// in the background.
+    /// Begins a new session after more than `CountersignConfiguration.sessionTimeout` in the background. The first
+    /// call does so too if the client is older than that, because the system had then started the app in the
+    /// background.
     public func enterForeground() { pipeline.enterForeground() }
 
     // MARK: Failures
 
     /// Authentication failures. Starts with the latest one if it is unresolved.
     ///
-    /// The same failure, of one user, token, code and `isOptional`, is reported at once, and again at most
-    /// once in five minutes and at the start of a session, while it is unresolved. `occurrences` counts all
-    /// of them. While the app is in the background nothing is reported; the failures follow when the app is
-    /// back.
+    /// Each failure of one user, token, code and `isOptional` is reported at once. While unresolved, it is reported
+    /// again at most once in five minutes and at the start of a session. `occurrences` counts all of them. Failures
+    /// in the background are reported when the app is in the foreground again.
     public var authenticationFailures: AsyncStream<AuthenticationFailure> {
         pipeline.engine.failures.stream()
     }
 
-    /// Sets the closure called for each authentication failure, replacing an earlier one; nil removes it.
-    ///
-    /// Called on a thread of the SDK, as often as `authenticationFailures` reports.
+    /// Sets the closure called for each authentication failure; nil removes it. Called on a thread of the SDK, as
+    /// often as `authenticationFailures` reports.
     public func onAuthenticationFailure(_ handler: (@Sendable (AuthenticationFailure) -> Void)?) {
         pipeline.engine.failures.setHandler(handler)
     }

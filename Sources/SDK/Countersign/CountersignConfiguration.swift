@@ -8,10 +8,9 @@ public struct CountersignConfiguration: Sendable {
     public var writeKey: String
     /// Distinguishes clients of one app, each with its own queue. Letters, digits, `-`, `_` and `.`.
     public var instanceName: String = "default"
-    /// The directory that holds a directory for each instance. Nil for a directory of this app and write key,
-    /// below `Countersign` in the user's Application Support directory (on Linux `$XDG_DATA_HOME` or
-    /// `~/.local/share`). Do not use an app group's container on iOS: the system ends a process suspended
-    /// while it holds a lock there.
+    /// The directory with a directory for each instance. Nil for a directory of this app and write key, below
+    /// `Countersign` in the user's Application Support directory (on Linux `$XDG_DATA_HOME` or `~/.local/share`). Do
+    /// not use an app group's container on iOS: the system ends a process suspended while it holds a lock there.
     public var dataDirectory: URL?
     /// The limits of the queue.
     public var limits = QueueLimits()
@@ -21,8 +20,7 @@ public struct CountersignConfiguration: Sendable {
     public var batchEvents = 100
     /// Maximum bytes of events in a request. Default: 400,000.
     public var batchBytes = 400_000
-    /// Further header fields of each request, for example for a proxy. Fields that the SDK sets are
-    /// `invalidConfiguration`.
+    /// Further header fields of each request, for example for a proxy. Those of the SDK are `invalidConfiguration`.
     public var headers: [String: String] = [:]
     /// Time limit for a request, in seconds. Default: 30.
     public var requestTimeout: TimeInterval = 30
@@ -40,8 +38,8 @@ public struct CountersignConfiguration: Sendable {
     public var tokenStore: (any TokenStore)?
     /// Seconds in the background after which a new session begins. Default: 10.
     public var sessionTimeout: TimeInterval = 10
-    /// The level of the log, which is the system's log on Apple platforms and standard error elsewhere. Setting it
-    /// replaces `log`; nil disables logging. Default: warnings.
+    /// The lowest level that is logged. Setting it replaces `log` by the system's log on Apple platforms and standard
+    /// error elsewhere; nil disables logging. Default: warnings.
     public var logLevel: CountersignLog.Level? = .warning {
         didSet { log = logLevel.map { .standard($0) } }
     }
@@ -92,9 +90,9 @@ extension CountersignConfiguration {
         InstanceFolder(name: instanceName, dataDirectory: dataDirectory, key: writeKey)
     }
 
-    /// Returns the app's token store or the platform's. Call before anything is written to the directory.
+    /// Call before anything is written to the directory.
     func makeTokenStore() -> any TokenStore { folder.makeTokenStore(tokenStore, log: log) }
 
-    /// The directory of this instance's queue. Data of an earlier version has been moved there.
+    /// Data of an earlier version has been moved there.
     package var instanceDirectory: URL { folder.directory }
 }

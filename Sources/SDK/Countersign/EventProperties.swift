@@ -1,7 +1,5 @@
 public import CountersignCore
 
-/// Converts properties of any type to JSON.
-///
 /// Leaves out properties of unsupported types, with a warning in the log.
 func eventProperties(_ values: [String: Any], log: CountersignLog?) -> JSONObject {
     var properties: JSONObject = [:]
@@ -23,21 +21,19 @@ extension CountersignClient {
     /// - Parameters:
     ///   - event: The event's name, such as `Order Completed`.
     ///   - properties: The event's properties: numbers, strings, booleans, dates (text in ISO 8601, UTC, with
-    ///     milliseconds), decimals, `Data` (Base64 text), `UUID`, `URL`, optionals (nil is `null`), arrays,
-    ///     sets and dictionaries of those, and the app's own `Encodable` types. A number that is not finite
-    ///     and a value that cannot be encoded are `null`. the app's own types that are `Encodable`. A number
-    ///     that is not finite and a value that cannot be encoded are `null`.
+    ///     milliseconds), decimals, `Data` (Base64 text), `UUID`, `URL`, optionals (nil is `null`), arrays, sets and
+    ///     dictionaries of those, and the app's own `Encodable` types. A number that is not finite and a value that
+    ///     cannot be encoded are `null`.
     public func track(_ event: String, properties: [String: any Encodable]) {
         track(event, properties: eventProperties(properties, log: log))
     }
 
-    /// As `track(_:properties:)` with `Encodable` properties, for a dictionary whose values may be of any
-    /// type.
+    /// As `track(_:properties:)` with `Encodable` properties, for a dictionary whose values may be of any type.
     ///
     /// - Parameters:
     ///   - event: The event's name, such as `Order Completed`.
-    ///   - properties: The event's properties. A value that is neither a JSON value nor `Encodable` is left
-    ///     out, or `null` in an array, with a warning in the log.
+    ///   - properties: The event's properties. A value that is neither a JSON value nor `Encodable` is left out, or
+    ///     `null` in an array, with a warning in the log.
     public func track(_ event: String, properties: [String: Any]) {
         track(event, properties: eventProperties(properties, log: log))
     }
@@ -57,8 +53,7 @@ extension CountersignClient {
     /// - Parameters:
     ///   - userID: The ID in the app's own systems.
     ///   - token: The token from the app's backend; nil without a token or with a token provider.
-    ///   - traits: The user's traits. A value that is neither a JSON value nor `Encodable` is left out, or
-    ///     `null` in an array, with a warning in the log.
+    ///   - traits: The user's traits. As for `track(_:properties:)` with values of any type.
     public func identify(userID: String, token: String? = nil, traits: [String: Any]) {
         identify(userID: userID, token: token, traits: eventProperties(traits, log: log))
     }
@@ -83,8 +78,7 @@ extension CountersignClient {
     /// - Parameters:
     ///   - event: The event's name, or the name of the page or screen.
     ///   - kind: The kind of event.
-    ///   - properties: The event's properties. A value that is neither a JSON value nor `Encodable` is left
-    ///     out, or `null` in an array, with a warning in the log.
+    ///   - properties: The event's properties. As for `track(_:properties:)` with values of any type.
     /// - Returns: The event's message ID.
     /// - Throws: `CountersignError` if the event is not in the queue.
     @discardableResult

@@ -2,8 +2,7 @@ internal import CountersignCore
 package import CountersignTransport
 package import Foundation
 
-/// `POST /v1/batch`, in the shape of Segment's public HTTP API, with the write key and the user's token in
-/// headers.
+/// `POST /v1/batch`, in the shape of Segment's public HTTP API, with the write key and the user's token in headers.
 package struct NativeDialect: EventDialect {
     private let url: URL
     private let writeKey: String
@@ -78,8 +77,7 @@ package struct NativeDialect: EventDialect {
 
     package func read(_ response: TransportResponse, for events: [QueuedEvent]) -> ServerAnswer {
         ServerAnswerBody(response).answer(to: response, eventCount: events.count) { body in
-            // A captive portal's login page may answer 200 too. Delete events only if the gateway returns a
-            // count.
+            // A captive portal's login page may have status 200 too. Only a gateway returns a count.
             guard body.success == true || response.status == 400, let accepted = body.accepted else {
                 return nil
             }

@@ -9,16 +9,11 @@
 /// | logged out | `loggedOut`, while events remain | removed | wait for another token |
 /// | signed in again | `signedInAgain`, until the log-out ends | stored | sent with the token |
 ///
-/// Transitions:
-///
 /// - `logOut()` begins a log-out. The user file of `Recorder` stores it at once, until `user.json` has it.
-/// - After the remaining events were sent, the log-out ends: the token is removed. If the user had a token and
-///   events remain, the user is logged out. Otherwise the entry is removed: users of an app without tokens send
-///   without one.
-/// - A token from the app signs the user in again. If it comes during the log-out, it is not removed at its end.
-///   A token from the provider changes nothing.
-/// - If the token cannot be removed, its removal is pending: the entry `loggedOut` makes a token in the store
-///   invalid, and the removal is retried.
+/// - After the remaining events were sent, the token is removed. If the user had a token and events remain, the user
+///   is logged out. Otherwise the entry is removed: users of an app without tokens send without one.
+/// - A token from the app signs the user in again and is not removed. A token from the provider changes nothing.
+/// - If the token cannot be removed, the entry `loggedOut` makes it invalid, and the removal is retried.
 /// - If the process ends first, the next client with this queue ends the log-out.
 struct LogOut: Codable, Equatable, Sendable {
     /// The raw values are stored in files of all versions.
@@ -28,11 +23,10 @@ struct LogOut: Codable, Equatable, Sendable {
         case signedInAgain = "back"
     }
 
-    /// The source of a token that was stored.
     enum TokenOrigin: Sendable {
         case provider
         case app
-        /// The app, after this client began to log out the user.
+        /// After this client began to log out the user.
         case appDuringLogOut
     }
 
@@ -51,13 +45,13 @@ struct LogOut: Codable, Equatable, Sendable {
 // MARK: - Transitions
 
 extension LogOut {
-    /// Begins a log-out. A user whose events already wait stays logged out.
+    /// A user whose events already wait stays logged out.
     static func begin(_ user: String, in client: String, from before: LogOut?) -> LogOut {
         if let before, before.state == .loggedOut { return before }
         return LogOut(user: user, state: .loggingOut, client: client)
     }
 
-    /// The user's log-out after a token was stored; nil if the log-out is over.
+    /// Nil if the log-out is over.
     func tokenStored(from origin: TokenOrigin, in client: String) -> LogOut? {
         switch (state, origin) {
         case (.loggedOut, _): nil
@@ -68,8 +62,7 @@ extension LogOut {
         }
     }
 
-    /// Whether the user's remaining events must wait for a token after the log-out. If the storage cannot be
-    /// read, they must.
+    /// Whether remaining events must wait for a token. Nil for `hasEvents` (unreadable storage) counts as true.
     static func leavesEvents(isSigned: Bool, state: State?, hasEvents: Bool?) -> Bool {
         (isSigned || state == .loggedOut) && hasEvents ?? true
     }

@@ -5,11 +5,10 @@ struct SignedUserTokens: Sendable {
     enum Found: Sendable, Equatable {
         case token(SignedToken)
         case none
-        /// The user has logged out, and events from the signed-in period remain.
+        /// Events from the signed-in period remain.
         case loggedOut
         /// The user had a token, but the store does not have it.
         case lost
-        /// The store cannot be read now.
         case unreadable
     }
 
@@ -28,15 +27,15 @@ struct SignedUserTokens: Sendable {
         return found ?? .unreadable
     }
 
-    /// Stores a token that the app passes with events, before the events are acknowledged. Call in the order
-    /// of the app's calls: a token cancels a log-out that began earlier.
+    /// Stores a token before its events are acknowledged, in the order of the app's calls: it cancels an earlier
+    /// log-out.
     func keep(_ token: SignedToken, of userID: String) {
         tokens.submit("token could not be stored", isToken: true) { [users] store, storage in
             try Self.store(token, of: userID, from: .appDuringLogOut, in: store, storage, users)
         }
     }
 
-    /// Stores a token. A token from the app cancels a log-out. Returns false if the store has failed.
+    /// A token from the app cancels a log-out. Returns false if the store has failed.
     func save(_ token: SignedToken, of userID: String, from origin: LogOut.TokenOrigin) async -> Bool {
         await tokens.perform("token could not be stored") { [users] store, storage in
             try Self.store(token, of: userID, from: origin, in: store, storage, users)

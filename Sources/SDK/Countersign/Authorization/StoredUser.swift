@@ -3,23 +3,20 @@ internal import Foundation
 
 /// Stores the current user and the log-outs (see `LogOut`), in two files in the queue's directory.
 ///
-/// The first file holds the current user, one file for each write key. `Recorder` writes the file before the
-/// events of that user. It is read on the caller's thread before the first event is recorded. The second
-/// file, `user.json`, holds the log-outs by write key. Processes that share the queue share both
-/// files. The user set last by any process is the initial user of the next start.
+/// The first file has the current user of a write key. `Recorder` writes it before the events of that user, and it is
+/// read before the first event is recorded. The second file, `user.json`, has the log-outs by write key. Processes
+/// that share the queue share both files. The user set last by any process is the initial user of the next start.
 struct StoredUser: Sendable {
-    /// The content of the first file.
     struct Identity: Codable, Sendable {
         struct UnwrittenLogOut: Codable, Sendable {
             let user: String
             let isSigned: Bool
         }
 
-        /// The current user's ID, or nil without a user.
         var user: String?
-        /// Whether the app has set a token for this user. If so, events wait while no token is stored.
+        /// Whether the app has set a token for this user. Events then wait while no token is stored.
         var isSigned = false
-        /// The log-outs not yet written to `user.json`.
+        /// Not yet written to `user.json`.
         var logOuts: [UnwrittenLogOut] = []
 
         enum CodingKeys: String, CodingKey {
@@ -28,18 +25,18 @@ struct StoredUser: Sendable {
             case logOuts
         }
 
-        /// The encoded identity, or nil if there is neither a user nor a log-out.
+        /// Nil if there is neither a user nor a log-out.
         var bytes: [UInt8]? {
             guard user != nil || !logOuts.isEmpty else { return nil }
             return (try? JSONEncoder().encode(self)).map { Array($0) }
         }
 
-        /// The users whose events wait while the token store has no token for the user.
+        /// Users whose events wait while the token store has no token for them.
         var signedUsers: Set<UserKey> {
             Set(logOuts.filter(\.isSigned).map { UserKey($0.user) } + (isSigned ? [UserKey(user)] : []))
         }
 
-        /// Sets the user. A user with a token is no longer logging out.
+        /// A user with a token is no longer logging out.
         mutating func set(_ userID: String, isSigned: Bool) {
             user = userID
             self.isSigned = isSigned
@@ -87,7 +84,7 @@ struct StoredUser: Sendable {
                 } ?? Content()
         }
 
-        /// Whether an earlier version has stored the current user in this file.
+        /// An earlier version has stored the current user in this file.
         var hasFormerUser: Bool { content.users?[writeKey] != nil }
 
         fileprivate var formerUser: String? {
@@ -100,10 +97,9 @@ struct StoredUser: Sendable {
             isChanged = true
         }
 
-        /// All log-outs.
         var logOuts: [LogOut] { content.logOuts?[writeKey] ?? [] }
 
-        /// The user's log-out, or nil if the user is signed in or was never set.
+        /// Nil if the user is signed in or was never set.
         func logOut(of userID: String) -> LogOut? {
             logOuts.first { $0.user.utf8.elementsEqual(userID.utf8) }
         }
@@ -117,10 +113,8 @@ struct StoredUser: Sendable {
             isChanged = true
         }
 
-        /// The users whose log-out has not ended.
         var loggingOut: [String] { logOuts.filter { $0.state == .loggingOut }.map(\.user) }
 
-        /// The logged-out users with waiting events.
         var loggedOut: [String] { logOuts.filter { $0.state == .loggedOut }.map(\.user) }
 
         func isLoggedOut(_ userID: String) -> Bool { logOut(of: userID)?.state == .loggedOut }
@@ -129,23 +123,20 @@ struct StoredUser: Sendable {
             set(LogOut.begin(userID, in: client, from: logOut(of: userID)), of: userID)
         }
 
-        /// Marks the user as logged out, and makes that durable.
+        /// Makes the log-out durable.
         mutating func writeLoggedOut(_ userID: String) throws {
             set(LogOut(user: userID, state: .loggedOut), of: userID)
             try write()
         }
 
-        /// Throws if another process has taken over the lock. Call before changing anything other than this
-        /// file.
+        /// Throws if another process has taken over the lock. Call before changing anything other than this file.
         func checkLock() throws { try check() }
 
-        /// Makes the changes so far durable.
         mutating func write() throws {
             guard isChanged else { return }
             try DurableFile.writeOrOverwrite(try JSONEncoder().encode(content), to: path, check: check)
             #if os(iOS)
-                // Readable before the first unlock, so that events recorded then have a user. The queue has
-                // user IDs too.
+                // Readable before the first unlock, so that events then have a user. The queue has user IDs too.
                 try FileManager.default.setAttributes(
                     [.protectionKey: FileProtectionType.none], ofItemAtPath: path)
             #endif
@@ -153,10 +144,9 @@ struct StoredUser: Sendable {
         }
     }
 
-    /// The prefix of the file names of current users.
     static let prefix = "user-"
 
-    /// The file with the current user. `Recorder` writes it.
+    /// Written by `Recorder`.
     let file: SlotFile
     private let directory: URL
     private let path: String
@@ -173,8 +163,7 @@ struct StoredUser: Sendable {
             path: directory.appendingPathComponent(Self.prefix + hash).path, isProtected: false)
     }
 
-    /// Reads the initial user. A damaged or unreadable file counts as no user. `isFormer` is true if an
-    /// earlier version stored the user.
+    /// A damaged or unreadable file counts as no user. `isFormer` is true if an earlier version stored the user.
     func loadIdentity() -> (identity: Identity, isFormer: Bool) {
         switch file.content {
         case .missing:
@@ -186,10 +175,10 @@ struct StoredUser: Sendable {
         }
     }
 
-    /// Reads the log-outs. A damaged file counts as empty.
+    /// A damaged file counts as empty.
     func load() -> Draft { Draft(path: path, writeKey: writeKey, check: {}) }
 
-    /// The version of `user.json`, different after each change by any process.
+    /// Different after each change of `user.json` by any process.
     var version: [Int] {
         var status = stat()
         guard stat(path, &status) == 0 else { return [] }
@@ -201,8 +190,7 @@ struct StoredUser: Sendable {
         return [Int(status.st_ino), Int(status.st_size), Int(time.tv_sec), Int(time.tv_nsec)]
     }
 
-    /// Changes `user.json` under the lock. Call on the thread for credentials. `body` may run again if the
-    /// process was suspended meanwhile.
+    /// Locks `user.json`. On the thread for credentials. `body` may run again if the process was suspended meanwhile.
     func change<Result>(_ body: (inout Draft) throws -> Result) throws -> Result {
         try FileLock.withLock(at: lockPath) { lock in
             var draft = Draft(path: path, writeKey: writeKey, check: lock.check)
@@ -213,7 +201,7 @@ struct StoredUser: Sendable {
         }
     }
 
-    /// Removes the users of all write keys.
+    /// For all write keys.
     func removeAll() throws {
         try FileLock.withLock(at: lockPath) { lock in
             try lock.check()

@@ -30,15 +30,14 @@ public struct TokenRequest: Sendable, Hashable {
 
 /// Gets a token for a user from the app's backend.
 ///
-/// Called off the main thread, with a time limit (`CountersignConfiguration.tokenProviderTimeout`). Calls for
-/// one user never overlap. Up to four calls for different users may overlap, since events of an earlier user
-/// may still wait. A provider with mutable state must synchronize access. The provider may block: it runs on
-/// its own thread. Before iOS 18 and macOS 15, code that it awaits runs on a shared thread.
+/// Called off the main thread, with a time limit (`CountersignConfiguration.tokenProviderTimeout`). Calls for one
+/// user never overlap, but up to four calls for different users may, because events of an earlier user may still
+/// wait. A provider with mutable state must synchronize access. It may block, because it runs on its own thread.
+/// Before iOS 18 and macOS 15, code that it awaits runs on a shared thread.
 ///
-/// Returning nil or throwing means that no token is available. The events are then sent with the last known
-/// token, or without a token if the server does not require one. Events of a signed-out user are never sent
-/// without a token. Rejected events stay in the queue. The SDK then asks the provider and the server again,
-/// without limit, after delays that grow up to `RetryPolicy.maximumDelay` of
-/// `CountersignConfiguration.networkRetry`. A returned token is sent even if it has expired by the device
-/// clock. `flush()` called from inside the provider returns at once.
+/// Returning nil or throwing means that no token is available. The events are then sent with the last known token, or
+/// without one if the server does not require it. Events of a signed-out user are never sent without a token.
+/// Rejected events stay in the queue. The SDK then asks the provider and the server again, without limit, after
+/// delays that grow up to `RetryPolicy.maximumDelay` of `CountersignConfiguration.networkRetry`. A returned token is
+/// sent even if it has expired by the device clock. `flush()` called from inside the provider returns at once.
 public typealias TokenProvider = @Sendable (TokenRequest) async throws -> String?

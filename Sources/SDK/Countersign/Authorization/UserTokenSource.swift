@@ -2,28 +2,26 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// The credentials of signed users. Each user's events are sent with the last known token, the stored token,
-/// or a new token from the app's provider.
+/// The credentials of signed users: the last known token, the stored token, or a new one from the app's provider.
 ///
-/// Calls of the provider run concurrently with other work: one at a time for each user, and a limited number
-/// in total. After a failure the provider is called again after a delay that grows with each further failure.
+/// Calls of the provider run concurrently with other work: one at a time for each user, and a limited number in
+/// total. After a failure the provider is called again after a delay that grows with each further failure.
 actor UserTokenSource: CredentialSource {
     struct Settings: Sendable {
         var scheme = Credential.Scheme.bearer
         var provider: TokenProvider?
-        /// Time limit for a provider call, in seconds.
+        /// In seconds.
         var timeout: TimeInterval
         var retry: RetryPolicy
-        /// Maximum number of concurrent provider calls, all for different users.
+        /// Concurrent provider calls, all for different users.
         var maximumCalls = ProviderThread.isApart ? 4 : 1
     }
 
-    /// The state of a user's token when a provider call began. If the state has changed, the result is
-    /// outdated: the app has set a newer token or removed the user's token.
+    /// The state of a user's token when a provider call began. If it has changed, the result is outdated: the app has
+    /// set a newer token or removed the token.
     struct Baseline: Sendable, Equatable {
-        /// Generation of the newest token; 0 without a token.
+        /// 0 without a token.
         let generation: Int
-        /// Number of times the user's token had been removed.
         let removals: Int
     }
 
@@ -36,11 +34,10 @@ actor UserTokenSource: CredentialSource {
         var hasTimedOut = false
     }
 
-    /// The provider's failures for a user, with the back-off of the provider. The back-off in `Sender`
-    /// protects the server, which is meanwhile retried with the last token. The two delays run in parallel.
+    /// The back-off of the provider. The back-off in `Sender` protects the server, which is meanwhile retried with
+    /// the last token. The two delays run in parallel.
     private struct ProviderBackoff {
         var failures = 0
-        /// Uptime before which the provider is not called.
         var retryAt: TimeInterval
         var problem: ServerAnswer.Explanation
         var code: AuthErrorCode
@@ -63,24 +60,21 @@ actor UserTokenSource: CredentialSource {
     let stored: SignedUserTokens
     private let clock: any ClientClock
     private let random: @Sendable () -> Double
-    /// Users who are logging out and have not received a token since.
+    /// Users who have not received a token since.
     var loggingOut: Set<UserKey> = []
-    /// The revision (`Recorder.userRevision`) of the last app call for each user. Calls with an earlier
-    /// revision that arrive late are ignored.
+    /// `Recorder.userRevision` of the last app call for each user. Late calls with an earlier revision are ignored.
     private var revisions: [UserKey: Int] = [:]
     /// Tokens of app calls up to this revision are removed together with all other data.
     private var wipeRevision = Int.max
     /// Users with a log-out that could not be written, or with a token that could not be removed.
     var pendingRemoval: Set<UserKey> = []
-    /// Whether each user's newest token is stored. False if storing it failed.
     private var isStored: [UserKey: Bool] = [:]
     /// Users with a token in an earlier run. Their events wait while no token is stored.
     var signed: Set<UserKey>
-    /// The version of `user.json` at the last check for a log-out, for each user with a token in memory.
+    /// Of `user.json` at the last check for a log-out, for each user with a token in memory.
     private var seenVersions: [UserKey: [Int]] = [:]
-    /// Whether removing all tokens from the store has failed. Stored tokens are ignored then.
+    /// Set if removing all tokens from the store has failed. Stored tokens are then ignored.
     private var distrustsStore = false
-    /// Number of token removals for each user, and for all users together.
     private var removals: (of: [UserKey: Int], ofAll: Int) = ([:], 0)
     private var fetches: [UserKey: Fetch] = [:]
     private var providerBackoffs: [UserKey: ProviderBackoff] = [:]
@@ -90,11 +84,9 @@ actor UserTokenSource: CredentialSource {
     private var doubtful: [UserKey: Int] = [:]
 
     private(set) var cache = TokenCache()
-    /// The last rejection of each user's token.
     private var verdicts: [UserKey: ServerAnswer.TokenVerdict] = [:]
     private var serverClock = ServerClock()
 
-    // `signed`: the users with a token in an earlier run.
     init(
         settings: Settings, stored: SignedUserTokens, signed: Set<UserKey> = [], clock: any ClientClock,
         random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
@@ -109,7 +101,7 @@ actor UserTokenSource: CredentialSource {
 
     func token(of user: UserKey) -> SignedToken? { cache[user]?.token }
 
-    /// The generation of the newest token; 0 without a token.
+    /// 0 without a token.
     func generation(of user: UserKey) -> Int { cache[user]?.generation ?? 0 }
 
     func baseline(of user: UserKey) -> Baseline {
@@ -136,12 +128,12 @@ actor UserTokenSource: CredentialSource {
         serverClock.learn(date, now: clock.now, uptime: clock.uptime)
     }
 
-    /// Seconds by which the server's clock is ahead of the device clock; 0 if unknown.
+    /// Seconds by which the server's clock is ahead; 0 if unknown.
     var clockOffset: TimeInterval { serverClock.offset(now: clock.now, uptime: clock.uptime) }
 
     // MARK: Calls from the app
 
-    /// Accepts a token from the app and cancels a log-out. `revision` is that of the call.
+    /// Cancels a log-out. `revision` is that of the app's call.
     func take(_ token: SignedToken, for user: UserKey, at revision: Int) async -> [CredentialUpdate] {
         guard isNewest(revision, of: user) else { return [] }
         let wasLoggingOut = loggingOut.remove(user) != nil
@@ -171,19 +163,17 @@ actor UserTokenSource: CredentialSource {
         return news
     }
 
-    /// Reports a malformed token from the app.
     func rejectMalformed(for user: UserKey) -> [CredentialUpdate] {
         [.failed(failure(.decodingError, "token_malformed", of: user, token: nil, origin: .app))]
     }
 
-    /// Accepts a token from a provider call that exceeded its time limit.
     func takeLate(_ token: SignedToken, for user: UserKey, since baseline: Baseline) async
         -> [CredentialUpdate]
     {
         self.baseline(of: user) == baseline ? await take(token, for: user, from: .provider) : []
     }
 
-    /// Removes a user's token from memory.
+    /// From memory only.
     func removeToken(of user: UserKey) {
         cache.remove(user)
         isStored[user] = nil
@@ -192,7 +182,6 @@ actor UserTokenSource: CredentialSource {
         removals.of[user, default: 0] += 1
     }
 
-    /// Retries failed writes of tokens and log-outs.
     private func retrySaving() async {
         await retryRemovals()
         for (user, isStored) in isStored where !isStored {
@@ -212,7 +201,7 @@ actor UserTokenSource: CredentialSource {
 
     // MARK: Keeping
 
-    /// Sets and stores a token. Returns its generation, or nil if it equals the current token.
+    /// Also stores the token. Returns its generation, or nil if it equals the current token.
     private func set(
         _ token: SignedToken, for user: UserKey, from origin: LogOut.TokenOrigin
     ) async -> Int? {
@@ -228,7 +217,7 @@ actor UserTokenSource: CredentialSource {
         return generation
     }
 
-    /// Makes the next `removeAll` keep the tokens of app calls after this revision.
+    /// The next `removeAll` keeps the tokens of app calls after this revision.
     func willRemoveAll(upTo revision: Int) -> [CredentialUpdate] {
         wipeRevision = revision
         return []
@@ -251,8 +240,7 @@ actor UserTokenSource: CredentialSource {
         for (user, token) in kept { _ = await set(token, for: user, from: .app) }
     }
 
-    /// Reads a user's token from the store if unknown or the server rejected it. Another process may
-    /// have stored a newer token.
+    /// Reads the store if the token is unknown or was rejected: another process may have stored a newer one.
     private func load(_ user: UserKey, _ userID: String, replacing rejected: Int?) async
         -> SignedUserTokens.Found
     {
@@ -272,7 +260,7 @@ actor UserTokenSource: CredentialSource {
         }
     }
 
-    /// Deletes a token from memory if it is no longer stored because another process has signed the user out.
+    /// Removes a token from memory if another process has signed the user out.
     private func removeIfLoggedOutElsewhere(_ user: UserKey, _ userID: String) async {
         let version = stored.users.version
         guard isStored[user] == true, !loggingOut.contains(user), seenVersions[user] != version else {
@@ -288,7 +276,7 @@ actor UserTokenSource: CredentialSource {
         }
     }
 
-    /// The reason why events must wait without a token; nil if the server decides.
+    /// Nil if the server decides.
     private static func obstacle(_ found: SignedUserTokens.Found) -> ServerAnswer.Explanation? {
         switch found {
         case .loggedOut:
@@ -374,7 +362,7 @@ actor UserTokenSource: CredentialSource {
         return news
     }
 
-    /// Returns the failure to report to the app; nil if there is a token.
+    /// Nil if there is a token.
     private func apply(
         _ call: TokenProviderCall, _ outcome: TokenProviderCall.Outcome, for user: UserKey
     ) async -> AuthenticationFailure? {
@@ -393,8 +381,7 @@ actor UserTokenSource: CredentialSource {
                 break
             }
             let generation = await set(token, for: user, from: .provider) ?? self.generation(of: user)
-            // Send the token even if it seems expired: the device clock may be wrong, and only the server can
-            // tell.
+            // Send the token even if it seems expired: the device clock may be wrong, and only the server can tell.
             doubtful[user] = isExpired(token, margin: Self.expiryMargin) ? generation : nil
             providerBackoffs[user] = nil
             return nil
@@ -432,7 +419,7 @@ actor UserTokenSource: CredentialSource {
 
     // MARK: Time
 
-    /// Whether a token has expired in the server's time, since the device clock may be wrong.
+    /// In the server's time, because the device clock may be wrong.
     func isExpired(_ token: SignedToken, margin: TimeInterval = 0) -> Bool {
         guard let expiresAt = token.expiresAt else { return false }
         return expiresAt <= clock.now.timeIntervalSince1970 + clockOffset + margin
