@@ -1,7 +1,7 @@
 /// Why a signed-user token was not accepted.
 ///
-/// Codes 10 to 28 are the same as in Braze's SDK Authentication. Codes from 30 are specific to Countersign.
-/// A newer gateway may send codes that this version does not know; they are preserved.
+/// Codes 10 to 28 are the same as in Braze's SDK Authentication. Codes from 30 are specific to Countersign. Unknown
+/// codes of a newer gateway are preserved.
 public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
     /// The number on the wire.
     public let rawValue: Int
@@ -46,18 +46,17 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
     /// 36: an operator has revoked the tokens that the user had.
     public static let userRevoked = AuthErrorCode(rawValue: 36)
 
-    /// Every code of this version, in ascending order.
+    /// In ascending order.
     package static let all: [AuthErrorCode] = entries.map(\.code)
 
     /// The word on the wire, such as `EXPIRED`; `UNKNOWN` for a code of a newer version.
     public var reason: String { entry?.reason ?? "UNKNOWN" }
 
-    /// One sentence about the error.
     package var summary: String {
         entry?.summary ?? "The gateway sent a code that this version does not know."
     }
 
-    /// Common causes, the most likely first.
+    /// The most likely first.
     package var likelyCauses: [String] { entry?.causes ?? [] }
 
     /// How to fix it.

@@ -1,7 +1,7 @@
 /// A day of the Gregorian calendar, in UTC.
 ///
-/// Counts eras of 400 years, which have 146,097 days, and years from March, so that a leap day ends its
-/// year. Day 0 is 1970-01-01, which is 719,468 days after 0000-03-01.
+/// Counts eras of 400 years, which have 146,097 days, and years from March, so that a leap day ends its year. Day 0
+/// is 1970-01-01, which is 719,468 days after 0000-03-01.
 struct CalendarDay {
     let year: Int64
     let month: Int64
@@ -11,7 +11,6 @@ struct CalendarDay {
         (self.year, self.month, self.day) = (year, month, day)
     }
 
-    /// The day so many days after 1970-01-01.
     init(number: Int64) {
         let (era, ofEra) = Self.floorDivide(number + 719_468, 146_097)
         let yearOfEra = (ofEra - ofEra / 1_460 + ofEra / 36_524 - ofEra / 146_096) / 365

@@ -21,7 +21,7 @@ final class EncodedPart {
         content = .object([])
     }
 
-    /// The elements of an array; nil if this is not an array.
+    /// Nil if this is not an array.
     private var elements: [EncodedPart]? {
         if case .array(let elements) = content { elements } else { nil }
     }

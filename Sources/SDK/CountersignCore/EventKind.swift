@@ -30,6 +30,5 @@ public struct EventKind: RawRepresentable, Hashable, Sendable, Codable {
     /// Where a device was; only the geolocation dialect makes it.
     public static let location = EventKind(rawValue: "location")
 
-    /// Every kind that the native dialect takes.
     package static let all: [EventKind] = [.track, .identify, .page, .screen, .group, .alias]
 }

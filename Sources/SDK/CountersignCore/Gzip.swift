@@ -1,9 +1,7 @@
 internal import CZlib
 
-/// Compression with gzip (RFC 1952).
 package enum Gzip {
-    /// Compresses the bytes to one gzip member. Returns nil if there is not enough memory. `level` is zlib's:
-    /// 1 is the fastest, 9 compresses best and suits data that is compressed once.
+    /// Returns one gzip member (RFC 1952), or nil without enough memory. `level` is from 1 (fastest) to 9 (smallest).
     package static func compress(_ bytes: [UInt8], level: Int32 = 1) -> [UInt8]? {
         var stream = z_stream()
         // 16 + 15: a gzip header, with the largest window.

@@ -1,6 +1,6 @@
 /// Points in time as HTTP writes them, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
 package enum HTTPDate {
-    /// Seconds since 1970. Returns nil for anything else; the two obsolete forms are not read.
+    /// Nil for anything else, including the two obsolete forms.
     package static func seconds(_ text: String) -> Int64? {
         let parts = text.split(separator: " ")
         guard parts.count == 6, parts[0].hasSuffix(","), parts[5] == "GMT",

@@ -1,19 +1,18 @@
 internal import Foundation
 
-/// The conversion of one value of any type.
-///
-/// The number of levels and values is bounded: an object graph may have circles, and parts of it may occur many times.
+/// Converts one value of any type. The number of levels and values is bounded: an object graph may have circles, and
+/// parts of it may occur many times.
 final class JSONConversion {
     private let onUnsupported: (Any.Type) -> Void
     private var room = JSONValue.maximumValues
-    /// The objects around the value. Null replaces an object that is inside itself.
+    /// Null replaces an object that is inside itself.
     private var path: [ObjectIdentifier] = []
 
     init(onUnsupported: @escaping (Any.Type) -> Void) {
         self.onUnsupported = onUnsupported
     }
 
-    /// Converts a value. Null replaces arrays and objects that are nested more than `levels` deep.
+    /// Null replaces arrays and objects that are nested more than `levels` deep.
     func json(_ value: Any, levels: Int) -> JSONValue? {
         room -= 1
         guard room >= 0 else { return .null }
@@ -100,7 +99,6 @@ final class JSONConversion {
         return .object(object)
     }
 
-    /// A key of a dictionary as the name of a member.
     private func name(_ key: Any) -> String {
         switch leaf(key) {
         case .string(let text): text
@@ -110,12 +108,11 @@ final class JSONConversion {
     }
 }
 
-/// Encodes the members of `Encodable` types by the rules of `JSONConversion`.
-///
-/// `JSONEncoder` fails for a NaN, writes dates and decimals differently, and recurses without a bound.
+/// Encodes the members of `Encodable` types. `JSONEncoder` fails for a NaN, writes dates and decimals differently,
+/// and recurses without a bound.
 struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     let conversion: JSONConversion
-    /// How many levels of arrays and objects the members of this value may have.
+    /// Levels of arrays and objects that the members of this value may have.
     let levels: Int
     let part: EncodedPart
 
@@ -148,7 +145,6 @@ struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
         conversion.json(value, levels: levels) ?? .null
     }
 
-    /// The encoder of a container in this one.
     private func nested(_ part: EncodedPart) -> JSONValueEncoder {
         guard levels > 0 else {
             part.set(.null)

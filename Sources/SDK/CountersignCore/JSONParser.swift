@@ -1,16 +1,15 @@
 /// A parser of JSON text (RFC 8259).
 ///
-/// Integers of up to 64 bits with sign become numbers; longer ones become text, so that no digit is lost. A number beyond
-/// the range of `Double` becomes null, and half of a surrogate pair becomes U+FFFD. Of several members with one name, the last
-/// one counts.
+/// Integers beyond 64 bits become text, so that no digit is lost. A number beyond the range of `Double` becomes null,
+/// and half of a surrogate pair becomes U+FFFD. Of several members with one name, the last one counts.
 package struct JSONParser {
-    /// The most levels of arrays and objects. Deeper ones become null and are not validated.
+    /// Deeper arrays and objects become null and are not validated.
     private static let maximumLevels = 128
 
     private let bytes: UnsafeBufferPointer<UInt8>
     private var position = 0
 
-    /// Returns nil if the text is not JSON in UTF-8. A byte order mark is ignored.
+    /// Nil if the text is not JSON in UTF-8. A byte order mark is ignored.
     package static func value(_ bytes: [UInt8]) -> JSONValue? {
         // Decoding repairs invalid UTF-8, which changes the bytes.
         guard String(decoding: bytes, as: UTF8.self).utf8.elementsEqual(bytes) else { return nil }
@@ -35,7 +34,7 @@ package struct JSONParser {
         while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { position += 1 }
     }
 
-    /// Skips a byte. Returns false if the next byte is another one.
+    /// Returns false if the next byte is another one.
     private mutating func take(_ byte: Unicode.Scalar) -> Bool {
         guard next == UInt8(ascii: byte) else { return false }
         position += 1
@@ -91,7 +90,7 @@ package struct JSONParser {
         return take("]") ? .array(elements) : nil
     }
 
-    /// Skips an array or object without recursion. Returns nil if the text ends in it.
+    /// Skips an array or object without recursion. Nil if the text ends in it.
     private mutating func skipBrackets() -> JSONValue? {
         var open = 0
         while let byte = next {
@@ -109,7 +108,7 @@ package struct JSONParser {
         return nil
     }
 
-    /// Skips a string. Returns its content without the quotes, and whether there are escapes in it.
+    /// Returns the content without the quotes, and whether it has escapes.
     private mutating func skipString() -> (content: Range<Int>, hasEscapes: Bool)? {
         guard take("\"") else { return nil }
         let start = position
@@ -173,7 +172,6 @@ package struct JSONParser {
         return String(decoding: output, as: UTF8.self)
     }
 
-    /// The four hexadecimal digits at `index` as a code unit of UTF-16.
     private static func codeUnit(_ text: UnsafeBufferPointer<UInt8>, at index: Int) -> UInt16? {
         guard index + 4 <= text.count else { return nil }
         var unit: UInt16 = 0

@@ -1,10 +1,8 @@
 internal import Foundation
 
 extension JSONValue {
-    /// A value of any type, by the rules of docs/reference/event-format.md. Nil if its type is not supported.
-    ///
-    /// In an array, null replaces an element whose type is not supported; in an object, such a member is left out.
-    /// `onUnsupported` is called for each of them.
+    /// Nil if the type is not supported (see docs/reference/event-format.md). In an array, null replaces such an
+    /// element; in an object, such a member is left out. `onUnsupported` is called for each of them.
     package init?(any value: Any, onUnsupported: @escaping (Any.Type) -> Void = { _ in }) {
         let conversion = JSONConversion(onUnsupported: onUnsupported)
         guard let json = conversion.json(value, levels: Self.maximumLevels) else { return nil }

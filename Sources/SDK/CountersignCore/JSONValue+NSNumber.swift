@@ -1,7 +1,7 @@
 internal import Foundation
 
 extension JSONValue {
-    /// A number of Objective-C. An integer keeps all its digits.
+    /// An integer keeps all its digits.
     init(number: NSNumber) {
         if let decimal = number as? NSDecimalNumber {
             self.init(decimal: decimal.decimalValue)
@@ -27,19 +27,19 @@ extension JSONValue {
         }
     }
 
-    /// A number if it fits 64 bits with sign, otherwise text with all digits.
+    /// Text with all digits if it does not fit 64 bits with sign.
     init(integer: some BinaryInteger) {
         self = Int64(exactly: integer).map { .integer($0) } ?? .string("\(integer)")
     }
 
-    /// The shortest digits that give the same number; null if the number is not finite.
+    /// The shortest digits that give the same number; null if it is not finite.
     init(float: some BinaryFloatingPoint) {
         // Converts through text, because the `Float` 0.1 has other digits as a `Double`.
         let number = (float as? Double) ?? Double("\(float)")
         self = number.flatMap { $0.isFinite ? .number($0) : nil } ?? .null
     }
 
-    /// A number if a number of 64 bits has the same digits, otherwise text with all digits; null if it is not a number.
+    /// Text with all digits if a number of 64 bits has other digits; null if it is not a number.
     init(decimal: Decimal) {
         let text = decimal.description
         if decimal.isNaN {

@@ -3,8 +3,8 @@ public typealias JSONObject = BytewiseDictionary<JSONValue>
 
 /// A JSON value (RFC 8259), as apps pass it in event properties.
 ///
-/// An event carries 60 levels of arrays and objects; deeper ones are sent as `null`. Do not nest values thousands of levels
-/// deep: Swift releases a value recursively, which overflows the stack of a thread.
+/// An event has at most 60 levels of arrays and objects; deeper ones are sent as `null`. Do not nest values thousands
+/// of levels deep: Swift releases a value recursively, which overflows the stack of a thread.
 public enum JSONValue: Sendable {
     /// `null`.
     case null
@@ -110,17 +110,13 @@ extension JSONValue: CustomStringConvertible {
 }
 
 extension JSONValue {
-    /// Levels of arrays and objects in the properties of an event. The gateway reads 64 levels of a request; the properties
-    /// are on the fifth at most.
+    /// The gateway reads 64 levels of a request; the properties of an event are on the fifth at most.
     package static let maximumLevels = 60
-    /// Values in the properties of an event. An event with more of them is too large for a gateway.
+    /// An event with more values is too large for a gateway.
     static let maximumValues = 100_000
-    /// Levels of arrays and objects that are written.
     private static let maximumWrittenLevels = 1_100
 
-    /// The value with `levels` levels of arrays and objects at most: null replaces deeper ones.
-    ///
-    /// The number of values is limited too, since one value may occur many times.
+    /// Null replaces deeper arrays and objects. Also limits the number of values, because one may occur many times.
     package func limited(toLevels levels: Int = maximumLevels) -> JSONValue {
         var room = Self.maximumValues
         if fits(levels: levels, &room) { return self }
@@ -157,9 +153,7 @@ extension JSONValue {
         }
     }
 
-    /// The value as compact UTF-8 JSON with sorted keys, appended to `output`.
-    ///
-    /// A number that is not finite is written as `null`, as JavaScript does.
+    /// Appends compact UTF-8 JSON with sorted keys. A number that is not finite becomes `null`, as in JavaScript.
     package func write(to output: inout [UInt8]) { write(to: &output, levels: Self.maximumWrittenLevels) }
 
     private func write(to output: inout [UInt8], levels: Int) {
@@ -192,19 +186,19 @@ extension JSONValue {
         }
     }
 
-    /// The value as compact UTF-8 JSON with sorted keys.
+    /// Compact UTF-8 JSON with sorted keys.
     package var bytes: [UInt8] {
         var output: [UInt8] = []
         write(to: &output)
         return output
     }
 
-    /// `string` as a quoted JSON string, appended to `output` (RFC 8259, section 7).
+    /// Appends a quoted JSON string (RFC 8259, section 7).
     package static func write(_ string: String, to output: inout [UInt8]) {
         output.append(UInt8(ascii: "\""))
         var string = string
         string.withUTF8 { bytes in
-            // Most text needs no escapes: it is copied in runs.
+            // Most text needs no escapes, so it is copied in runs.
             var (start, index) = (0, 0)
             while index < bytes.count {
                 let byte = bytes[index]
@@ -241,7 +235,6 @@ extension JSONValue {
 }
 
 extension BytewiseDictionary<JSONValue> {
-    /// As `JSONValue.limited(toLevels:)` of the object.
     package func limited(toLevels levels: Int = JSONValue.maximumLevels) -> Self {
         guard case .object(let members) = JSONValue.object(self).limited(toLevels: levels) else { return [:] }
         return members

@@ -4,18 +4,17 @@
     public import Synchronization
 #endif
 
-/// A value that only one thread at a time can see.
+/// A value that only one thread at a time can see. Never call out or resume a continuation while the lock is held.
 ///
 /// The standard library's `Mutex` needs iOS 18 and macOS 15; this works from iOS 15 and macOS 13 on.
-/// Never call out or resume a continuation while the lock is held.
 ///
-/// Store a closure in a struct, never as the `Value` itself: each access would wrap a generic function
-/// value once more and permanently, so calls become slower and slower. `make lint` rejects it.
+/// Store a closure in a struct, never as the `Value` itself: each access would wrap a generic function value once
+/// more and permanently, so calls become slower and slower. `make lint` rejects it.
 package typealias Lock = _Lock
 
-/// The implementation of ``Lock``. Not for apps. It is public so that other modules can specialize it: a
-/// `package` generic is called unspecialized across modules despite `@inlinable`, and each access is
-/// several times as expensive.
+/// The implementation of ``Lock``. Not for apps. It is public so that other modules can specialize it: a `package`
+/// generic is called unspecialized across modules despite `@inlinable`, and each access is several times as
+/// expensive.
 public final class _Lock<Value>: @unchecked Sendable {
     // `lock` guards `value`; nothing else touches it.
     #if canImport(Darwin)
@@ -39,7 +38,7 @@ public final class _Lock<Value>: @unchecked Sendable {
             lock.lock()
             defer { lock.unlock() }
         #else
-            // Its own `withLock` takes only what may be sent to another thread and back.
+            // Its own `withLock` takes only values that may be sent to another thread and back.
             lock._unsafeLock()
             defer { lock._unsafeUnlock() }
         #endif

@@ -1,8 +1,7 @@
 package import Foundation
 
-/// A number of milliseconds: since 1970 for an instant, or how long something takes.
-///
-/// Clamps values to the range of dates, so that a number from a server or a file cannot trap.
+/// A number of milliseconds, since 1970 or of a duration. Clamps values to the range of dates, so that a number from
+/// a server or a file cannot trap.
 package struct Milliseconds: Hashable, Comparable, Sendable {
     package let count: Int64
 
@@ -10,13 +9,13 @@ package struct Milliseconds: Hashable, Comparable, Sendable {
         self.count = count
     }
 
-    /// To the nearest one.
+    /// Rounds to the nearest.
     package init(_ count: Double) {
         let rounded = count.rounded()
         self.count = Int64(exactly: rounded) ?? (rounded > 0 ? .max : rounded < 0 ? .min : 0)
     }
 
-    /// Rounded down, so that nothing lasts longer than it should.
+    /// Rounds down, so that nothing lasts longer than it should.
     package init(seconds: TimeInterval) {
         self.init((seconds * 1_000).rounded(.down))
     }
@@ -26,7 +25,7 @@ package struct Milliseconds: Hashable, Comparable, Sendable {
         self.count = overflows ? (seconds < 0 ? .min : .max) : count
     }
 
-    /// The nearest one.
+    /// Rounds to the nearest.
     package init(_ instant: Date) {
         self.init(instant.timeIntervalSince1970 * 1_000)
     }

@@ -1,18 +1,15 @@
 /// Points in time as text (RFC 3339, section 5.6), to the millisecond.
 package enum RFC3339 {
-    /// The instants that can be written: the years 0000 to 9999, in milliseconds since 1970.
+    /// The years 0000 to 9999, in milliseconds since 1970.
     package static let instants: Range<Int64> = -62_167_219_200_000..<253_402_300_800_000
 
-    /// Milliseconds since 1970, or nil when `text` is not a date, `T`, a time and `Z` or an offset.
-    ///
-    /// Years 0000 to 9999. Digits after the milliseconds are cut off. A leap second counts as the second after it.
+    /// Nil when `text` is not a date, `T`, a time and `Z` or an offset, in the years 0000 to 9999. Digits after the
+    /// milliseconds are cut off. A leap second counts as the second after it.
     package static func milliseconds(_ text: String, isLenient: Bool = false) -> Int64? {
         var text = text
         return text.withUTF8 { milliseconds($0, isLenient: isLenient) }
     }
 
-    /// Parses a time in UTF-8.
-    ///
     /// `isLenient` also accepts unambiguous forms of ISO 8601: an offset without a colon or minutes, a time without
     /// seconds, and a comma before the fraction.
     package static func milliseconds(
@@ -59,9 +56,7 @@ package enum RFC3339 {
         return seconds * 1_000 + fraction - offset
     }
 
-    /// The point in time in UTC with three digits for milliseconds, such as `2026-11-21T08:30:00.000Z`.
-    ///
-    /// The years are 0000 to 9999.
+    /// UTC with three digits for milliseconds, such as `2026-11-21T08:30:00.000Z`. The years are 0000 to 9999.
     package static func text(milliseconds: Int64) -> String {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(24)
@@ -69,7 +64,6 @@ package enum RFC3339 {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The same, appended to `output`.
     package static func write(milliseconds: Int64, to output: inout [UInt8]) {
         let (days, ofDay) = CalendarDay.floorDivide(milliseconds, 86_400_000)
         let date = CalendarDay(number: days)

@@ -1,9 +1,8 @@
 public import Foundation
 
-/// Exponential back-off with full jitter.
+/// Exponential back-off with full jitter, which spreads the retries of an app's devices after an outage.
 ///
 /// The delay after failure number n is a random fraction of `baseDelay` × 2ⁿ⁻¹, or of `maximumDelay` if that is less.
-/// Full jitter spreads the retries of an app's devices after an outage.
 public struct RetryPolicy: Sendable, Hashable {
     /// The longest delay after the first failure, in seconds.
     public var baseDelay: TimeInterval
@@ -11,8 +10,8 @@ public struct RetryPolicy: Sendable, Hashable {
     public var maximumDelay: TimeInterval
     /// The longest `Retry-After` of a server that is respected, in seconds. No response can stop an app forever.
     public var maximumServerDelay: TimeInterval
-    /// Consecutive failures after which retries pause. A new token, a new session or a call of `flush()` resumes
-    /// them. Failures of a token provider never pause retries.
+    /// Consecutive failures after which retries pause, until a new token, a new session or a call of `flush()`.
+    /// Failures of a token provider never pause retries.
     public var maximumFailures: Int
 
     /// Makes a policy.
@@ -36,13 +35,8 @@ public struct RetryPolicy: Sendable, Hashable {
     /// there is one attempt every `maximumServerDelay`.
     package static let authentication = RetryPolicy(baseDelay: 2, maximumDelay: 300, maximumFailures: 50)
 
-    /// The delay after failure number `failure`.
-    ///
-    /// - Parameters:
-    ///   - failure: Consecutive failures, this one included: 1 or more.
-    ///   - serverDelay: The server's `Retry-After` in seconds. The delay is not shorter.
-    ///   - fraction: A random number from 0 to 1.
-    /// - Returns: Seconds.
+    /// Returns seconds. `failure` counts from 1, and the delay is not shorter than `serverDelay`, up to
+    /// `maximumServerDelay`. `fraction` is a random number from 0 to 1.
     package func delay(
         afterFailure failure: Int, serverDelay: TimeInterval? = nil, fraction: Double
     ) -> TimeInterval {

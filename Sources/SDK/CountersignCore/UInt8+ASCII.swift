@@ -3,12 +3,12 @@ extension UInt8 {
 
     @inlinable package var isASCIILetter: Bool { 0x61...0x7A ~= self | 0x20 }
 
-    /// Whether the byte is an ASCII letter, a digit or in `others`, which must be ASCII.
+    /// `others` must be ASCII.
     @inlinable package func isASCIIAlphanumeric(or others: StaticString = "") -> Bool {
         isASCIIDigit || isASCIILetter || others.withUTF8Buffer { $0.contains(self) }
     }
 
-    /// The value of a hexadecimal digit; nil for anything else.
+    /// Nil for anything else.
     @inlinable package var hexadecimalValue: UInt8? {
         if isASCIIDigit { return self - 0x30 }
         let lower = self | 0x20

@@ -2,13 +2,12 @@
 package enum UUIDText {
     private static let count = 36
 
-    /// The 16 bytes of a UUID. Nil unless the text has the form that ``append(_:to:)`` writes; upper case
-    /// is rejected.
+    /// Nil unless the text has the form that ``append(_:to:)`` writes; upper case is rejected.
     package static func bytes(of text: String) -> [UInt8]? {
         words(of: text).map { words in withUnsafeBytes(of: words) { Array($0) } }
     }
 
-    /// The same bytes as two words in memory order.
+    /// In memory order.
     package static func words(of text: String) -> (UInt64, UInt64)? {
         text.withBytes { text in
             guard text.count == count else { return nil }
@@ -28,7 +27,6 @@ package enum UUIDText {
         }
     }
 
-    /// Writes the text of 16 bytes.
     package static func append(_ bytes: UnsafeRawBufferPointer, to output: inout [UInt8]) {
         for (index, byte) in bytes.enumerated() {
             if index == 4 || index == 6 || index == 8 || index == 10 { output.append(UInt8(ascii: "-")) }

@@ -1,16 +1,15 @@
 package import Foundation
 
-/// Time-ordered identifiers (RFC 9562, section 5.7).
+/// Time-ordered identifiers (RFC 9562, section 5.7), which ascend in one process, also within one millisecond and
+/// when the clock is set back.
 ///
-/// Ids of one process ascend, also within one millisecond and when the clock is set back. The 12 bits after
-/// the time are a counter, and the time never goes backwards (RFC 9562, section 6.2, method 1). Ids are not
+/// The 12 bits after the time are a counter, and the time never goes backwards (section 6.2, method 1). Ids are not
 /// secrets, because they can be guessed with effort.
 package enum UUIDv7 {
     private struct Last {
         var milliseconds: UInt64 = 0
         var counter: UInt16 = 0
-        /// SplitMix64, seeded by the system for every 64 ids, because each random number of the system costs
-        /// a system call.
+        /// SplitMix64, seeded by the system for every 64 ids, because each seed costs a system call.
         var state: UInt64 = 0
         var left = 0
 
@@ -29,7 +28,7 @@ package enum UUIDv7 {
 
     private static let last = Lock(Last())
 
-    /// A new id in the usual form: 36 lower-case characters.
+    /// 36 lower-case characters.
     package static func make(at date: Date = Date()) -> String {
         let now = UInt64(max(0, Milliseconds(date).count))
         let (milliseconds, counter, random) = last.withLock { last -> (UInt64, UInt16, UInt64) in

@@ -31,7 +31,7 @@ public struct BytewiseDictionary<Value>: Collection, ExpressibleByDictionaryLite
         self.init(dictionary.lazy.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
     }
 
-    /// Creates a dictionary from keys and values. `combine` chooses the value of a key that occurs twice.
+    /// `combine` chooses the value of a key that occurs twice.
     package init(
         _ elements: some Sequence<(String, Value)>, uniquingKeysWith combine: (Value, Value) throws -> Value
     ) rethrows {
@@ -52,45 +52,41 @@ public struct BytewiseDictionary<Value>: Collection, ExpressibleByDictionaryLite
         _modify { yield &entries[BytewiseText(key)] }
     }
 
-    /// The value of a key, or `value` if the key is missing.
     package subscript(key: String, default value: @autoclosure () -> Value) -> Value {
         get { entries[BytewiseText(key)] ?? value() }
         _modify { yield &entries[BytewiseText(key), default: value()] }
     }
 
-    /// Removes a key and returns its value.
     @discardableResult
     package mutating func removeValue(forKey key: String) -> Value? {
         entries.removeValue(forKey: BytewiseText(key))
     }
 
-    /// Adds the keys of `other`. `combine` chooses the value of a key that both have.
+    /// `combine` chooses the value of a key that both have.
     package mutating func merge(_ other: Self, uniquingKeysWith combine: (Value, Value) throws -> Value)
         rethrows
     {
         try entries.merge(other.entries, uniquingKeysWith: combine)
     }
 
-    /// Returns a dictionary with the keys of both. `combine` chooses the value of a key that both have.
+    /// `combine` chooses the value of a key that both have.
     package func merging(
         _ other: Self, uniquingKeysWith combine: (Value, Value) throws -> Value
     ) rethrows -> Self {
         Self(entries: try entries.merging(other.entries, uniquingKeysWith: combine))
     }
 
-    /// Returns a dictionary with the same keys and transformed values.
     package func mapValues<New>(_ transform: (Value) throws -> New) rethrows -> BytewiseDictionary<New> {
         BytewiseDictionary<New>(entries: try entries.mapValues(transform))
     }
 
-    /// Returns a dictionary with transformed values, without the keys for which `transform` returns nil.
+    /// Leaves out the keys for which `transform` returns nil.
     package func compactMapValues<New>(_ transform: (Value) throws -> New?) rethrows -> BytewiseDictionary<
         New
     > {
         BytewiseDictionary<New>(entries: try entries.compactMapValues(transform))
     }
 
-    /// Returns the keys and values for which `isIncluded` returns true.
     package func filter(_ isIncluded: (Element) throws -> Bool) rethrows -> Self {
         Self(entries: try entries.filter { try isIncluded(($0.key.text, $0.value)) })
     }
@@ -121,7 +117,6 @@ extension BytewiseDictionary {
         self.init(entries: try Dictionary(grouping: members) { BytewiseText(try key($0)) })
     }
 
-    /// Sets the value of a key and returns the previous value.
     @discardableResult
     package mutating func updateValue(_ value: Value, forKey key: String) -> Value? {
         entries.updateValue(value, forKey: BytewiseText(key))
@@ -140,7 +135,7 @@ extension BytewiseDictionary {
 }
 
 extension Dictionary where Key == String {
-    /// Converts to a `Dictionary`. Of several keys with the same canonical form, only one is used.
+    /// Of several keys with the same canonical form, only one is used.
     package init(_ dictionary: BytewiseDictionary<Value>) {
         self.init(dictionary.lazy.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 })
     }

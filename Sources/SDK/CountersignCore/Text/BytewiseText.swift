@@ -10,7 +10,6 @@ internal import Foundation
 // `TextEnum` instead. `scripts/text-lint.py` fails if the standard library's comparison is used.
 
 extension String {
-    /// Whether both texts have the same UTF-8 bytes.
     package func hasSameBytes(as other: String) -> Bool {
         let count = utf8.count
         guard count == other.utf8.count else { return false }
@@ -23,7 +22,7 @@ extension String {
         }
     }
 
-    /// Calls `body` with the UTF-8 bytes. `withUTF8` needs a copy of the text, so a reference more and less.
+    /// `withUTF8` needs a copy of the text, which costs a retain and a release.
     @inline(__always)
     func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         if let result = utf8.withContiguousStorageIfAvailable(body) { return result }
@@ -40,7 +39,7 @@ extension String {
     }
     package static func ~= (pattern: String, text: String) -> Bool { pattern.hasSameBytes(as: text) }
 
-    /// Orders by UTF-8 bytes, as both databases do.
+    /// As both databases do.
     package static func < (left: String, right: String) -> Bool {
         left.utf8.lexicographicallyPrecedes(right.utf8)
     }
@@ -136,7 +135,6 @@ extension Substring {
 
     package func lastIndex(of character: Unicode.Scalar) -> Index? { unicodeScalars.lastIndex(of: character) }
 
-    /// The first range with the bytes of `text`.
     package func range(of text: String) -> Range<Index>? {
         var (own, text) = (self, text)
         let count = text.utf8.count
@@ -271,13 +269,13 @@ extension TextEnum {
 }
 
 extension CaseIterable where Self: RawRepresentable, RawValue == String {
-    /// The case with this raw value. For public enumerations, which cannot conform to `TextEnum`.
+    /// For public enumerations, which cannot conform to `TextEnum`.
     package static func named(_ text: String) -> Self? {
         allCases.first { $0.rawValue.hasSameBytes(as: text) }
     }
 }
 
-/// Text as a dictionary key, equal if the UTF-8 bytes are equal.
+/// Text as a dictionary key that compares by UTF-8 bytes.
 package struct BytewiseText: Hashable, Comparable, Sendable {
     package let text: String
 

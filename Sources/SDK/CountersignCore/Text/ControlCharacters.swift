@@ -1,5 +1,5 @@
 extension UnsafeBufferPointer<UInt8> {
-    /// Whether UTF-8 text has a control character: U+0000 to U+001F, or U+007F to U+009F.
+    /// For UTF-8: U+0000 to U+001F, or U+007F to U+009F.
     package var hasControlCharacter: Bool {
         var last: UInt8 = 0
         for byte in self {
@@ -13,7 +13,7 @@ extension UnsafeBufferPointer<UInt8> {
 }
 
 extension String {
-    /// Whether the text has a control character: U+0000 to U+001F, or U+007F to U+009F.
+    /// U+0000 to U+001F, or U+007F to U+009F.
     package var hasControlCharacter: Bool {
         var text = self
         return text.withUTF8 { $0.hasControlCharacter }
