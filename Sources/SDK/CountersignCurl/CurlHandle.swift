@@ -2,7 +2,6 @@ package import CCurl
 
 /// An easy handle of libcurl. It sends one request at a time and keeps the connection for the next.
 package final class CurlHandle {
-    /// Whether libcurl has started.
     package static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     /// For libcurl's multi interface.
@@ -11,7 +10,7 @@ package final class CurlHandle {
     private var fields: UnsafeMutablePointer<curl_slist>?
     private var body = UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
 
-    /// Returns nil if libcurl cannot start.
+    /// Nil if libcurl cannot start.
     package init?() {
         guard Self.isReady, let handle = curl_easy_init() else { return nil }
         self.handle = handle
@@ -25,8 +24,8 @@ package final class CurlHandle {
         callbacks.deallocate()
     }
 
-    /// Starts a request with default options. `schemes` are the allowed URL schemes, separated by commas.
-    /// Redirects are not followed. `certificateAuthorityFile` replaces the system's certificates.
+    /// `schemes` are the allowed URL schemes, separated by commas. Redirects are not followed.
+    /// `certificateAuthorityFile` replaces the system's certificates.
     package func reset(
         url: String, schemes: String, timeoutMilliseconds: Int, certificateAuthorityFile: String?
     ) {
@@ -51,11 +50,9 @@ package final class CurlHandle {
         _ = countersign_curl_set_long(handle, option, value)
     }
 
-    /// Sets the fields, the body, and the callbacks of the request, which is a POST if there is a body.
-    ///
-    /// `isCancelled` is called about once a second. `mayConnect` decides about the address of each connection.
-    /// `onHeader` receives status lines and fields, and `onBody` the body in parts. Both end the request by
-    /// returning false.
+    /// Sends a POST if there is a body. `isCancelled` is called about once a second. `mayConnect` decides about the
+    /// address of each connection. `onHeader` receives status lines and fields, and `onBody` the body in parts. Both
+    /// end the request by returning false.
     package func prepare(
         headers: [String], body: [UInt8]?, isCancelled: @escaping () -> Bool,
         mayConnect: @escaping (UnsafePointer<sockaddr>, _ length: Int) -> Bool = { _, _ in true },
@@ -84,7 +81,6 @@ package final class CurlHandle {
         }
     }
 
-    /// Sends the prepared request and waits for the response.
     package func perform() -> CURLcode {
         defer { release() }
         return curl_easy_perform(handle)
@@ -104,7 +100,7 @@ package final class CurlHandle {
         return status
     }
 
-    /// The `Retry-After` delay of the response (RFC 9110, section 10.2.3); 0 without it.
+    /// 0 without `Retry-After` (RFC 9110, section 10.2.3).
     package var retryAfterSeconds: Int {
         var seconds: curl_off_t = 0
         _ = countersign_curl_get_offset(handle, CURLINFO_RETRY_AFTER, &seconds)

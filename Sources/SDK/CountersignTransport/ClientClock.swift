@@ -1,8 +1,6 @@
 public import Foundation
 
-/// The clock of the SDK, replaceable in tests.
-///
-/// Back-off and time-outs use `uptime`, so changes of the device clock do not affect them.
+/// The clock of the SDK, replaceable in tests. Changes of the device clock do not affect back-off and time-outs.
 public protocol ClientClock: Sendable {
     /// The device's clock, which the user can change.
     var now: Date { get }
@@ -10,9 +8,9 @@ public protocol ClientClock: Sendable {
     /// Seconds since some fixed moment; never goes backwards.
     var uptime: TimeInterval { get }
 
-    /// Waits.
+    /// Waits until an uptime.
     ///
-    /// - Parameter uptime: Until when, in seconds of `uptime`.
+    /// - Parameter uptime: The end of the wait, in seconds of `uptime`.
     /// - Throws: `CancellationError` as soon as the task is cancelled.
     func sleep(until uptime: TimeInterval) async throws
 }

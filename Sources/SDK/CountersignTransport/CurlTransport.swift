@@ -4,9 +4,8 @@
     internal import CountersignCurl
     internal import Foundation
 
-    /// HTTP through libcurl.
-    ///
-    /// Uses one connection for consecutive requests. Calls wait on a separate thread and not on Swift's pool.
+    /// HTTP through libcurl, over one connection for consecutive requests. Calls wait on a thread outside Swift's
+    /// pool.
     public final class CurlTransport: HTTPTransport {
         private let queue = DispatchQueue(label: "countersign.transport")
         private let session: CurlSession
@@ -14,8 +13,7 @@
 
         /// Makes a transport.
         ///
-        /// - Parameter certificateAuthorityFile: Path of a PEM file with the certificates to trust instead of the
-        ///   system's; nil for the system's.
+        /// - Parameter certificateAuthorityFile: Path of a PEM file with trusted certificates; nil for the system's.
         public init(certificateAuthorityFile: String? = nil) {
             session = CurlSession(certificateAuthorityFile: certificateAuthorityFile)
         }
@@ -27,11 +25,9 @@
             }
         }
 
-        /// Sends `request`. Passes the body of a 200 response on while it arrives. Other bodies are read
-        /// completely.
-        ///
-        /// Ends after a minute without a byte, or after `timeout`. Returns the response without the parts
-        /// that were passed on. Throws if the response was incomplete.
+        /// Passes the body of a 200 response on while it arrives. Reads other bodies completely. Ends after a minute
+        /// without a byte, or after `timeout`. Returns the response without the parts that were passed on. Throws if
+        /// the response was incomplete.
         package func stream(
             _ request: TransportRequest, _ take: @escaping @Sendable ([UInt8]) -> Bool
         ) async throws(HTTPTransportError) -> TransportResponse {
@@ -103,7 +99,6 @@
         let request: TransportRequest
         /// Receives the body of a 200 response while it arrives; nil collects the body.
         let take: (@Sendable ([UInt8]) -> Bool)?
-        /// Whether libcurl was told to stop reading the body.
         private(set) var hasEnough = false
         private var isStreamed = false
         /// Header fields beyond this are ignored.

@@ -1,23 +1,19 @@
 /// Sends one HTTP request and returns the response. The SDK has no other access to the network.
 ///
-/// A transport does not retry, does not store cookies and does not cache. It returns a redirect (301 to 308)
-/// without following it, so that a credential never reaches another origin.
+/// A transport does not retry, store cookies or cache. It returns a redirect (301 to 308) without following it, so
+/// that a credential never reaches another origin.
 ///
 /// The default is `URLSession` on Apple platforms and libcurl on Linux. Pass your own transport to
-/// `CountersignClient` to use an app's network layer, or the transport of `CountersignTesting` to test
-/// without a network.
+/// `CountersignClient` to use an app's network layer, or the transport of `CountersignTesting` to test without a
+/// network.
 public protocol HTTPTransport: Sendable {
-    /// Sends `request` and reads the response, with up to `TransportRequest.maximumResponseBytes` of its
-    /// body.
+    /// Sends `request` and reads the response, with up to `TransportRequest.maximumResponseBytes` of its body.
     ///
-    /// Cancelling the task ends the exchange soon. It is then unknown whether the server has accepted the
-    /// request.
+    /// Cancelling the task ends the exchange soon. It is then unknown whether the server has accepted the request.
     ///
-    /// - Parameter request: What to send.
+    /// - Parameter request: The request.
     /// - Returns: The response, with any status.
-    ///
-    /// - Throws: When there was no complete response. Each failure except `notPermitted` may be retried
-    /// later.
+    /// - Throws: When there was no complete response. Each failure except `notPermitted` may be retried later.
     func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse
 }
 

@@ -20,14 +20,13 @@ public struct HTTPTransportError: Error, Sendable, CustomStringConvertible {
         public static let timedOut = Code(rawValue: "timed_out")
         /// The server's certificate is not trusted, or the TLS handshake failed.
         public static let tls = Code(rawValue: "tls")
-        /// The response is too long. The SDK's own transports truncate it instead
-        /// (`TransportResponse.isTruncated`).
+        /// The response is too long. The SDK's own transports truncate it instead (`TransportResponse.isTruncated`).
         public static let responseTooLarge = Code(rawValue: "response_too_large")
         /// The task was cancelled.
         public static let cancelled = Code(rawValue: "cancelled")
-        /// The system never permits this request: plain HTTP under App Transport Security, or a URL that the
-        /// network library does not support. Change the URL or the `Info.plist`. The SDK treats it as a
-        /// configuration problem.
+        /// The system never permits this request: plain HTTP under App Transport Security, or a URL that the network
+        /// library does not support. Change the URL or the `Info.plist`. The SDK treats it as a configuration
+        /// problem.
         public static let notPermitted = Code(rawValue: "not_permitted")
         /// Another failure.
         public static let other = Code(rawValue: "other")

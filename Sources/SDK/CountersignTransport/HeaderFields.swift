@@ -1,6 +1,5 @@
-/// Header fields whose names are compared case-insensitively (RFC 9110, section 5.1).
-///
-/// Omits fields with invalid characters, so that a value cannot inject another field.
+/// Header fields with case-insensitive names (RFC 9110, section 5.1). Omits fields with invalid characters, so that a
+/// value cannot inject another field.
 package struct HeaderFields {
     package private(set) var fields: [(name: String, value: String)] = []
 

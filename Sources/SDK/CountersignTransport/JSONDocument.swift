@@ -1,12 +1,11 @@
 package import CountersignCore
 
-/// JSON text as values.
 package enum JSONDocument {
-    /// Returns nil if the text is not JSON.
+    /// Nil if the text is not JSON.
     package static func value(_ bytes: [UInt8]) -> JSONValue? { JSONParser.value(bytes) }
 
-    /// Returns the object at the beginning of a truncated text, closed after its last complete member.
-    /// Returns the text unchanged if it does not begin with an object.
+    /// Closes an object at the start of a truncated text after its last complete member. Returns other text
+    /// unchanged.
     static func closingTruncatedObject(_ text: [UInt8]) -> [UInt8] {
         var depth = 0
         var isInString = false
@@ -36,7 +35,7 @@ package enum JSONDocument {
         return end.map { text[..<$0] + [UInt8(ascii: "}")] } ?? text
     }
 
-    /// Returns nil if the text is not a JSON object.
+    /// Nil if the text is not a JSON object.
     package static func object(_ bytes: [UInt8]) -> JSONObject? {
         guard case .object(let members) = value(bytes) else { return nil }
         return members

@@ -9,8 +9,7 @@ final class RequestCompression: Sendable {
     /// The servers that answered 415 (RFC 9110, section 15.5.16) to a compressed body.
     private let rejecting = Lock(BytewiseSet())
 
-    /// Sends `request` with `transmit`, compressed if it is compressible. Sends it once more as it is if the
-    /// server rejects the encoding.
+    /// Sends a compressible `request` compressed, and once more uncompressed if the server rejects the encoding.
     func send(
         _ request: TransportRequest,
         _ transmit: (TransportRequest) async throws(HTTPTransportError) -> TransportResponse

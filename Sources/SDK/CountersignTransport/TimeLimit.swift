@@ -1,8 +1,6 @@
 internal import Foundation
 
-/// Runs `body`, and cancels it with `timed_out` after some seconds.
-///
-/// For network libraries whose own limit restarts with each byte.
+/// Cancels `body` with `timed_out` after some seconds, for network libraries whose own limit restarts with each byte.
 func withTimeLimit<Value: Sendable>(
     _ seconds: TimeInterval, clock: any ClientClock = SystemClock(),
     _ body: @escaping @Sendable () async throws(HTTPTransportError) -> Value

@@ -1,9 +1,6 @@
 public import Foundation
 
-/// A request of the SDK to an `HTTPTransport`.
-///
-/// The description shows origin, path and the size of the body, but no header values, because headers contain
-/// tokens.
+/// A request of the SDK to an `HTTPTransport`. The description omits header values, because headers contain tokens.
 public struct TransportRequest: Sendable, CustomStringConvertible {
     /// The method (RFC 9110, section 9), such as `POST`; always with a body.
     public let method: String
@@ -17,18 +14,18 @@ public struct TransportRequest: Sendable, CustomStringConvertible {
     public let timeout: TimeInterval
     /// The maximum bytes of a response's body. A longer body is truncated (`TransportResponse.isTruncated`).
     public let maximumResponseBytes: Int
-    /// Whether the SDK's own transports may compress the body with gzip.
+    /// With gzip, by the SDK's own transports.
     package var isCompressible = false
 
     /// Makes a request.
     ///
     /// - Parameters:
     ///   - method: The method.
-    ///   - url: Where to.
+    ///   - url: The URL.
     ///   - headers: Header fields in order.
     ///   - body: The body.
     ///   - timeout: Seconds for the whole exchange.
-    ///   - maximumResponseBytes: Bytes of the answer's body to read.
+    ///   - maximumResponseBytes: The maximum bytes of the response's body.
     public init(
         method: String = "POST", url: URL, headers: [(name: String, value: String)], body: [UInt8],
         timeout: TimeInterval = 30, maximumResponseBytes: Int = 1_048_576
@@ -46,7 +43,7 @@ public struct TransportRequest: Sendable, CustomStringConvertible {
         headers.first { $0.name.caseInsensitiveCompare(name) == .orderedSame }?.value
     }
 
-    /// Returns the request with this header field instead of others of its name, and with `newBody` if given.
+    /// Replaces other header fields of this name, and the body if `newBody` is given.
     package func setting(_ name: String, to value: String, body newBody: [UInt8]? = nil) -> TransportRequest {
         let others = headers.filter { $0.name.caseInsensitiveCompare(name) != .orderedSame }
         var request = TransportRequest(

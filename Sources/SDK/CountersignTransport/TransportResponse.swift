@@ -8,11 +8,11 @@ public struct TransportResponse: Sendable {
     public let headers: [(name: String, value: String)]
     /// The body; empty if the response has none.
     public let body: [UInt8]
-    /// Whether the body is incomplete: longer than `TransportRequest.maximumResponseBytes`, or in a content
-    /// encoding that could not be decoded.
+    /// Whether the body exceeds `TransportRequest.maximumResponseBytes`, or has an encoding that could not be
+    /// decoded.
     public let isTruncated: Bool
 
-    /// Makes an answer.
+    /// Makes a response.
     public init(
         status: Int, headers: [(name: String, value: String)] = [], body: [UInt8] = [],
         isTruncated: Bool = false
@@ -28,8 +28,7 @@ public struct TransportResponse: Sendable {
         headers.first { $0.name.caseInsensitiveCompare(name) == .orderedSame }?.value
     }
 
-    /// Returns the response with a readable body: closes a truncated JSON object after its last complete
-    /// member.
+    /// Closes a truncated JSON object after its last complete member, so that it can be read.
     package func closingTruncatedObject() -> TransportResponse {
         guard isTruncated else { return self }
         return TransportResponse(

@@ -9,8 +9,8 @@
 
         /// Makes a transport.
         ///
-        /// - Parameter allowsConstrainedNetworkAccess: False to send nothing while the person has turned Low Data Mode on for
-        ///   the network: requests fail as `cannot_connect` and are tried again.
+        /// - Parameter allowsConstrainedNetworkAccess: False to send nothing in Low Data Mode: requests fail as
+        ///   `cannot_connect` and are retried.
         public init(allowsConstrainedNetworkAccess: Bool = true) {
             let configuration = URLSessionConfiguration.ephemeral
             configuration.httpShouldSetCookies = false
@@ -32,9 +32,8 @@
             }
         }
 
-        /// Sends `request`. Passes the body of a 200 response on while it arrives. Other bodies are read
-        /// completely. Returns the response without the parts that were passed on. Throws if the response was
-        /// incomplete.
+        /// Passes the body of a 200 response on while it arrives. Reads other bodies completely. Returns the response
+        /// without the parts that were passed on. Throws if the response was incomplete.
         package func stream(
             _ request: TransportRequest, _ take: @escaping @Sendable ([UInt8]) -> Bool
         ) async throws(HTTPTransportError) -> TransportResponse {
@@ -102,8 +101,7 @@
                 status: answer.statusCode, headers: headers, body: body, isTruncated: isTruncated)
         }
 
-        /// True for `cannotDecodeRawData` and `cannotDecodeContentData`: the body does not have the content
-        /// encoding that its header names.
+        /// The body does not have the content encoding that its header names.
         private static func isUndecodable(_ error: URLError) -> Bool {
             [-1015, -1016].contains(error.code.rawValue)
         }
@@ -117,7 +115,6 @@
         }
     }
 
-    /// Stops every redirect.
     private final class RedirectBlocker: NSObject, URLSessionTaskDelegate {
         func urlSession(
             _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
