@@ -1,10 +1,10 @@
 internal import CountersignCore
 
-/// Events leased to this worker. Until they are acknowledged or released, or the lease expires, no other
-/// worker receives them.
+/// Events leased to this worker. Until they are acknowledged or released, or the lease expires, no other worker
+/// receives them.
 ///
-/// A batch deallocated without acknowledgement is released. After a `break`, an error or a cancellation
-/// another worker receives the events at once.
+/// A batch deallocated without acknowledgement is released, so after a `break`, an error or a cancellation another
+/// worker receives the events at once.
 public struct EventBatch: Sendable {
     /// The events in storage order: at least one, unless `eventsMissed`.
     public let events: [ConsumedEvent]
@@ -24,15 +24,14 @@ public struct EventBatch: Sendable {
         self.lease = lease
     }
 
-    /// Acknowledges the batch. Call it after your own transaction is committed, never before: acknowledged
-    /// events are not read again.
+    /// Acknowledges the batch. Call it after your own transaction is committed, never before: acknowledged events are
+    /// not read again.
     ///
     /// Retries until the gateway responds. After cancellation of the task it tries once.
     ///
-    /// - Returns: False if the lease had expired. Another worker then reads the events again, and can skip
-    ///   them if the position is stored with the work.
-    /// - Throws: A permanent error, or `cancelled` if it is unknown whether the gateway has received the
-    ///   request.
+    /// - Returns: False if the lease had expired. Another worker then reads the events again, and can skip them if
+    ///   the position is stored with the work.
+    /// - Throws: A permanent error, or `cancelled` if it is unknown whether the gateway has received the request.
     @discardableResult
     public func acknowledge() async throws(ConsumerError) -> Bool {
         try await lease.acknowledge(through: nil)
@@ -51,18 +50,15 @@ public struct EventBatch: Sendable {
         return try await lease.acknowledge(through: position)
     }
 
-    /// Releases the events that are not acknowledged. If the gateway cannot be reached, the lease expires
-    /// later.
+    /// Releases the events that are not acknowledged. If the gateway cannot be reached, the lease expires later.
     public func release() async {
         await lease.release()
     }
 }
 
-/// A lease on events, which gives one worker exclusive access.
 final class EventLease: Sendable {
     private enum State {
         case untouched
-        /// Some events were acknowledged.
         case begun
         case finished
     }
@@ -131,8 +127,7 @@ final class LeaseReturns: Sendable {
         }
     }
 
-    /// Waits until the releases are sent. Returns the number of leases without acknowledgement since the last
-    /// call.
+    /// Waits until the releases are sent. Returns the number of unacknowledged leases since the last call.
     func finish() async -> Int {
         let found = state.withLock { state in
             defer { state = State() }

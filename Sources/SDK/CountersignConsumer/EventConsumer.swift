@@ -11,15 +11,14 @@ public import Foundation
 /// }
 /// ```
 ///
-/// The elements are batches, so that one transaction can hold the work and the position of a whole batch.
-/// Each event then takes effect once, and a thousand events need one commit and one acknowledgement.
+/// The elements are batches, so that one transaction can hold the work and the position of a whole batch. Each event
+/// then takes effect once, and a thousand events need one commit and one acknowledgement.
 ///
-/// The sequence waits while there are no events. It retries without limit when the gateway cannot be reached
-/// or answers 429 or 5xx. It ends when its task is cancelled, and throws permanent errors such as
-/// `forbidden`. Events leased at the moment of a cancellation are available again when the lease expires.
+/// The sequence waits while there are no events. It retries without limit when the gateway cannot be reached or
+/// replies with 429 or 5xx. It ends when its task is cancelled, and throws permanent errors such as `forbidden`.
+/// Events leased at the moment of a cancellation are available again when the lease expires.
 ///
-/// Each loop over a consumer is a worker. The maximum number of concurrent workers is the number of
-/// partitions.
+/// Each loop over a consumer is a worker. There are at most as many concurrent workers as partitions.
 public struct EventConsumer: AsyncSequence, Sendable {
     /// Events leased to this worker.
     public typealias Element = EventBatch
@@ -38,12 +37,10 @@ public struct EventConsumer: AsyncSequence, Sendable {
     ///   - app: The app's ID.
     ///   - token: An API token with the scope `reader` for this app.
     ///   - name: The name of an existing consumer: `countersign consumer create APP NAME`.
-    ///   - limit: Maximum number of events in a batch, 1 to 1,000. A batch also ends with the event that
-    ///     reaches 1 MiB.
-    ///   - leaseSeconds: Duration of the lease, 5 to 600 seconds. Another worker receives the batch
-    ///     afterwards.
-    ///   - transport: The HTTP transport, used for two requests at a time; nil for the SDK's, one for each
-    ///     loop.
+    ///   - limit: Maximum number of events in a batch, 1 to 1,000. A batch also ends with the event that reaches 1
+    ///     MiB.
+    ///   - leaseSeconds: Duration of the lease, 5 to 600 seconds. Another worker receives the batch afterwards.
+    ///   - transport: The HTTP transport, used for two requests at a time; nil for the SDK's, one for each loop.
     ///   - clock: The clock.
     /// - Throws: `invalid_configuration`.
     public init(
@@ -86,8 +83,7 @@ public struct EventConsumer: AsyncSequence, Sendable {
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
         public typealias Failure = ConsumerError
 
-        /// Minimum seconds between two empty polls, since a gateway that is shutting down answers polls at
-        /// once.
+        /// Seconds between two empty polls: a gateway that is shutting down replies to polls at once.
         private static let leastWait: TimeInterval = 1
 
         private let request: GatewayRequest
@@ -118,7 +114,7 @@ public struct EventConsumer: AsyncSequence, Sendable {
 
         private mutating func lease() async throws(ConsumerError) -> EventBatch? {
             let (polls, leases) = try connections.get()
-            // Back off after an unacknowledged batch, since the gateway would return the same batch at once.
+            // Back off after an unacknowledged batch, because the gateway would return the same batch at once.
             unworked = await returns.finish() > 0 ? unworked + 1 : 0
             if unworked > 0 { try await polls.pause(afterFailure: unworked) }
             while !Task.isCancelled {

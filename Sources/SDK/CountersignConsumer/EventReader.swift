@@ -40,8 +40,7 @@ public struct EventReader: AsyncSequence, Sendable {
     ///   - token: An API token with the scope `reader` for this app.
     ///   - position: The position of the last event already read; nil to start with the oldest stored event.
     ///   - filter: The events to read.
-    ///   - limit: Maximum number of events in a page, 1 to 1,000. A page also ends with the event that
-    ///     reaches 1 MiB.
+    ///   - limit: Maximum number of events in a page, 1 to 1,000. A page also ends with the event that reaches 1 MiB.
     ///   - transport: The HTTP transport; nil for the SDK's.
     ///   - clock: The clock.
     /// - Throws: `invalid_configuration`.

@@ -31,8 +31,7 @@ public struct ConsumedEvent: Sendable {
     public let position: String?
     /// The event's sequence number, increasing within the app.
     public let sequence: Int64
-    /// The client's ID of the event. A gateway stores each ID once for a user, or for a device without a
-    /// user.
+    /// The client's ID of the event. A gateway stores each ID once for a user, or for a device without a user.
     public let messageID: String
     /// The kind of event, such as `track`.
     public let type: String
@@ -54,8 +53,8 @@ public struct ConsumedEvent: Sendable {
     public let keyID: String?
     /// The `jti` of the user's token.
     public let tokenID: String?
-    /// The claims of the user's token that the app keeps: strings, numbers and booleans. Empty unless `verdict`
-    /// is `verified`.
+    /// The claims of the user's token that the app keeps: strings, numbers and booleans. Empty unless `verdict` is
+    /// `verified`.
     public let claims: JSONObject
     /// The app's enforcement at the time of receipt.
     public let enforcement: String?
@@ -63,8 +62,7 @@ public struct ConsumedEvent: Sendable {
     public let dialect: String?
     /// The ID of the event's request.
     public let requestID: String?
-    /// The event's bytes as the client sent them: one JSON object, or `null` if the stored event is
-    /// unreadable.
+    /// The event's bytes as the client sent them: one JSON object, or `null` if the stored event is unreadable.
     public let body: Data
 }
 

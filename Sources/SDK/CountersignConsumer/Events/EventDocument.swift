@@ -22,10 +22,8 @@ struct EventDocument {
     let members: Members
     let events: [ConsumedEvent]
 
-    /// Returns nil for another kind of object.
-    ///
-    /// Cuts the bodies out before decoding the rest, so that they keep their bytes and may have any depth and
-    /// length.
+    /// Nil for another kind of object. Cuts the bodies out before decoding the rest, so that they keep their bytes
+    /// and may have any depth and length.
     init?(_ bytes: [UInt8]) {
         guard let bodies = Self.bodies(in: bytes) else { return nil }
         var rest: [UInt8] = []
@@ -43,7 +41,7 @@ struct EventDocument {
         events = zip(members.events ?? [], bodies).map { $0.event(body: Data(bytes[$1])) }
     }
 
-    /// Finds the byte ranges of the `body` members in the array `events`.
+    /// The `body` members in the array `events`.
     private static func bodies(in bytes: [UInt8]) -> [Range<Int>]? {
         var found: [Range<Int>] = []
         var cursor = JSONCursor(bytes)

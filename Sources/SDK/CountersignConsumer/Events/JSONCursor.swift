@@ -1,6 +1,4 @@
-/// Scans JSON text for the byte ranges of values.
-///
-/// Does not validate skipped values. Never reads beyond the end, and does not recurse.
+/// Scans JSON text for the byte ranges of values. Does not validate skipped values, read beyond the end, or recurse.
 struct JSONCursor {
     private let bytes: [UInt8]
     private(set) var index = 0
@@ -9,8 +7,8 @@ struct JSONCursor {
         self.bytes = bytes
     }
 
-    /// Calls `visit` for each member of the next object, with the encoded name. `visit` must skip the value
-    /// and return whether it could. Returns false if the next value is not an object.
+    /// Calls `visit` with each encoded name. `visit` must skip the value and return whether it could. Returns false
+    /// if the next value is not an object.
     mutating func members(_ visit: (_ name: ArraySlice<UInt8>, inout JSONCursor) -> Bool) -> Bool {
         guard take(UInt8(ascii: "{")) else { return false }
         if take(UInt8(ascii: "}")) { return true }
@@ -23,7 +21,7 @@ struct JSONCursor {
         return take(UInt8(ascii: "}"))
     }
 
-    /// Calls `visit` for each element of the next array; otherwise as `members`.
+    /// As `members`, for the next array.
     mutating func elements(_ visit: (inout JSONCursor) -> Bool) -> Bool {
         guard take(UInt8(ascii: "[")) else { return false }
         if take(UInt8(ascii: "]")) { return true }
@@ -33,7 +31,7 @@ struct JSONCursor {
         return take(UInt8(ascii: "]"))
     }
 
-    /// Skips the next value. Returns its range; nil if it is incomplete.
+    /// Skips the next value. Nil if it is incomplete.
     mutating func value() -> Range<Int>? {
         skipSpace()
         let start = index

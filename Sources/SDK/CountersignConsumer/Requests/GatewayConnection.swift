@@ -5,10 +5,9 @@ internal import Foundation
 
 /// Sends requests for one app's events to the gateway.
 struct GatewayConnection: Sendable {
-    /// The outcome of a request.
     enum Outcome: Sendable {
         case answer([UInt8])
-        /// A temporary failure, with the gateway's minimum delay in seconds if given.
+        /// Temporary, with the gateway's minimum delay in seconds if given.
         case passing(retryAfter: TimeInterval?)
         case failure(ConsumerError)
     }
@@ -43,7 +42,7 @@ struct GatewayConnection: Sendable {
         self.fraction = fraction
     }
 
-    /// Whether the text is valid in a path without escaping.
+    /// Valid in a path without escaping.
     static func isName(_ text: String) -> Bool {
         1...64 ~= text.utf8.count && text != "." && text != ".."
             && text.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "._-") } && text != "." && text != ".."
@@ -57,7 +56,7 @@ struct GatewayConnection: Sendable {
         .unexpectedAnswer, "the answer cannot be read; is this the address of a gateway, and of one that new?"
     )
 
-    /// Sends a request until the outcome is not a temporary failure, with increasing delays.
+    /// Retries temporary failures with increasing delays.
     ///
     /// - Throws: A permanent error, or `cancelled`.
     func answer(to request: GatewayRequest) async throws(ConsumerError) -> [UInt8] {
@@ -73,13 +72,11 @@ struct GatewayConnection: Sendable {
         }
     }
 
-    /// - Throws: `cancelled`.
     func pause(afterFailure failures: Int, atLeast seconds: TimeInterval? = nil) async throws(ConsumerError) {
         try await sleep(
             Self.retries.delay(afterFailure: failures, serverDelay: seconds, fraction: fraction()))
     }
 
-    /// - Throws: `cancelled`.
     func sleep(_ seconds: TimeInterval) async throws(ConsumerError) {
         do {
             try await clock.sleep(until: clock.uptime + seconds)
@@ -88,7 +85,6 @@ struct GatewayConnection: Sendable {
         }
     }
 
-    /// Sends a request once.
     func outcome(of request: GatewayRequest) async -> Outcome {
         let response: TransportResponse
         do throws(HTTPTransportError) {

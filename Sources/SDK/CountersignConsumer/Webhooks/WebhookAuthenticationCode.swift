@@ -7,7 +7,7 @@
 
 /// HMAC with SHA-256 (RFC 2104): the system's on Apple platforms, the gateway's elsewhere.
 enum WebhookAuthenticationCode {
-    /// Whether `code` is the authentication code of `bytes`, compared in constant time.
+    /// Compares in constant time.
     static func isValid(_ code: [UInt8], of bytes: [UInt8], key: [UInt8]) -> Bool {
         #if canImport(CryptoKit)
             HMAC<SHA256>.isValidAuthenticationCode(

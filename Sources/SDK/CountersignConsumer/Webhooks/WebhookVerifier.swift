@@ -7,7 +7,7 @@ public import Foundation
 /// let delivery = try verifier.verify(body) { request.headers[$0] }
 /// ```
 public struct WebhookVerifier: Sendable {
-    /// Maximum number of signatures checked for a delivery. A gateway sends two at most.
+    /// A gateway sends two at most.
     private static let mostSignatures = 8
     private static let longestField = 4_096
 
@@ -17,8 +17,8 @@ public struct WebhookVerifier: Sendable {
     /// Creates a verifier.
     ///
     /// - Parameters:
-    ///   - secrets: 1 to 8 secrets as the gateway shows them, `whsec_` and base64 of 24 to 64 bytes. Pass the
-    ///     old and the new one during rotation.
+    ///   - secrets: 1 to 8 secrets as the gateway shows them, `whsec_` and base64 of 24 to 64 bytes. Pass the old and
+    ///     the new one during rotation.
     ///   - tolerance: Maximum difference between the time of signing and `now`, in seconds.
     /// - Throws: `invalid_configuration`.
     public init(secrets: [String], tolerance: TimeInterval = 300) throws(ConsumerError) {
@@ -46,11 +46,10 @@ public struct WebhookVerifier: Sendable {
     /// - Parameters:
     ///   - body: The request's body as received. Re-encoded text has a different signature.
     ///   - now: The current time.
-    ///   - header: Returns the value of a header field by its lower-case name, such as `webhook-id`; nil if
-    ///     missing.
+    ///   - header: Returns the value of a header field by its lower-case name, such as `webhook-id`; nil if missing.
     /// - Returns: The delivery. It may be delivered again, see ``WebhookDelivery/id``.
-    /// - Throws: `signature_missing`, `timestamp_out_of_tolerance`, `signature_invalid`, or
-    ///   `unexpected_answer` for a signed body that is not a gateway's.
+    /// - Throws: `signature_missing`, `timestamp_out_of_tolerance`, `signature_invalid`, or `unexpected_answer` for a
+    ///   signed body that is not a gateway's.
     public func verify(
         _ body: Data, at now: Date = Date(), header: (_ name: String) -> String?
     ) throws(ConsumerError) -> WebhookDelivery {
