@@ -1,6 +1,4 @@
-/// The authorization of a project.
-///
-/// The description omits the key.
+/// The authorization of a project. The description omits the key.
 public enum Authorization: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible,
     CustomReflectable
 {

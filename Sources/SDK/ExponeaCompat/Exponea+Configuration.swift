@@ -6,22 +6,20 @@ internal import Foundation
 extension Exponea {
     /// Starts the SDK.
     ///
-    /// If the configuration cannot work the reason is logged and the SDK stays as it was, so that `configure`
-    /// may be called again. With `advancedAuthEnabled` there must be a provider: see `authorizationProvider`.
+    /// If the configuration cannot work, the reason is logged and nothing changes, so `configure` may be called
+    /// again. With `advancedAuthEnabled` there must be a provider: see `authorizationProvider`.
     ///
     /// - Parameters:
-    ///   - projectToken: Names the project: letters, digits and `-`.
+    ///   - projectToken: The project's token: letters, digits and `-`.
     ///   - projectMapping: Further projects that receive copies of tracked data.
     ///   - authorization: The project's API key.
     ///   - baseUrl: The server; nil for the vendor's.
     ///   - appGroup: Has no effect, which is logged: each extension has its own queue.
-    ///   - defaultProperties: Properties that every event gets.
+    ///   - defaultProperties: Properties added to every event.
     ///   - inAppContentBlocksPlaceholders: Has no effect, which is logged: the SDK shows nothing.
-    ///   - allowDefaultCustomerProperties: Whether customer updates get the default properties too; nil for
-    ///     yes.
-    ///   - advancedAuthEnabled: Whether the App Inbox is opened by customer tokens; nil for no.
-    ///   - manualSessionAutoClose: Whether `trackSessionStart()` also ends an earlier session that has timed
-    ///     out.
+    ///   - allowDefaultCustomerProperties: Whether customer updates get the default properties too; nil for yes.
+    ///   - advancedAuthEnabled: Whether App Inbox requests carry customer tokens; nil for no.
+    ///   - manualSessionAutoClose: Whether `trackSessionStart()` also ends an earlier session that has timed out.
     ///   - applicationID: The app among those of the project.
     ///   - flushingMode: When events are sent; nil for the value of `flushingMode`.
     public func configure(
@@ -64,9 +62,8 @@ extension Exponea {
         }
     }
 
-    /// Starts the SDK with the keys of a property list: `projectToken` and `authorization` (`Token` and the
-    /// API key), and if need be those of `BloomreachConfiguration.init(map:)`. Keys without effect are
-    /// logged with the reason.
+    /// Starts the SDK with the keys of a property list: `projectToken` and `authorization` (`Token` and the API key),
+    /// and those of `BloomreachConfiguration.init(map:)`. Keys without effect are logged with the reason.
     ///
     /// - Parameter plistName: The file's name in the app's bundle, with or without `.plist`.
     public func configure(plistName: String) {
@@ -109,14 +106,11 @@ extension Exponea {
             })
     }
 
-    /// Starts the SDK with a map of the vendor's Flutter SDK: `BloomreachConfiguration.init(map:)` has its
-    /// keys.
+    /// Starts the SDK with a map of the vendor's Flutter SDK (for the keys see `BloomreachConfiguration.init(map:)`).
     ///
     /// - Parameter map: Strings, numbers, booleans, and lists and maps of those.
-    /// - Returns: False if the SDK is configured already. True also if it has to wait for the device's first
-    ///   unlock.
-    /// - Throws: `CountersignError` with `invalidConfiguration` if the map cannot work; the reason is logged
-    ///   too.
+    /// - Returns: False if the SDK is configured already. True also if it has to wait for the device's first unlock.
+    /// - Throws: `CountersignError` with `invalidConfiguration` if the map cannot work; the reason is logged too.
     @discardableResult
     public func configure(map: [String: Any]) throws(CountersignError) -> Bool {
         if isConfigured { return start(nil) }
@@ -143,7 +137,7 @@ extension Exponea {
         }
     }
 
-    /// Starts now, or when the customer can be read after the device's first unlock. Calls wait until then.
+    /// If the customer cannot be read before the device's first unlock, starts then. Calls wait until then.
     private func begin(_ configuration: BloomreachConfiguration) throws(CountersignError) -> Bool {
         do throws(CountersignError) {
             return start(try makeClient(configuration))

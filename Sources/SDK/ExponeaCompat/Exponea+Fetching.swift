@@ -56,18 +56,17 @@ public struct MessageItemAction: Sendable, Equatable {
     }
 }
 
-/// Options of a recommendation. Recommendations are not supported; see
-/// ``Exponea/fetchRecommendation(with:completion:)``.
+/// Options of a recommendation. Not supported; see ``Exponea/fetchRecommendation(with:completion:)``.
 public struct RecommendationOptions: Sendable, Hashable {
-    /// The engine.
+    /// The engine's ID.
     public var id: String
-    /// Whether other items fill up a short list.
+    /// Whether other items are added to a short list.
     public var fillWithRandom: Bool
-    /// How many items. Default: 10.
+    /// The number of items. Default: 10.
     public var size: Int
-    /// Items and their weights, instead of the customer's history; nil for the history.
+    /// Items and their weights instead of the customer's history; nil for the history.
     public var items: [String: String]?
-    /// Whether the customer's history leaves this request out.
+    /// Whether the request is left out of the customer's history.
     public var noTrack: Bool
     /// The wanted members of an item; nil for all.
     public var catalogAttributesWhitelist: [String]?
@@ -91,11 +90,11 @@ public protocol RecommendationUserData: Codable, Equatable {}
 
 /// The system members of every recommended item.
 public struct RecommendationSystemData: Sendable, Equatable {
-    /// Names the engine.
+    /// The engine's name.
     public let engineName: String
-    /// Names the item.
+    /// The item's ID.
     public let itemId: String
-    /// Names the recommendation.
+    /// The recommendation's ID.
     public let recommendationId: String
     /// The variant; nil if missing.
     public let recommendationVariantId: String?
@@ -120,7 +119,7 @@ public struct RecommendationResponse<UserData: RecommendationUserData> {
 }
 
 extension CountersignError.Code {
-    /// The call exists so that apps compile; it always fails.
+    /// The code of calls that exist only so that apps compile.
     public static let notSupported = CountersignError.Code(rawValue: "not_supported")
 }
 
@@ -145,8 +144,8 @@ extension Exponea {
     ///
     /// - Parameters:
     ///   - message: A fetched message.
-    ///   - completition: Receives true when the server has confirmed; otherwise the reason is logged. Spelled
-    ///     as in the vendor's SDK.
+    ///   - completition: Receives true when the server has confirmed; otherwise the reason is logged. Spelled as in
+    ///     the vendor's SDK.
     public func markAppInboxAsRead(
         _ message: MessageItem, completition: (@Sendable (Bool) -> Void)? = nil
     ) {
@@ -225,7 +224,6 @@ extension Exponea {
         }
     }
 
-    /// Records an event of the message's campaign.
     private func trackAppInbox(_ message: MessageItem, _ given: JSONObject) {
         var properties = given
         for member in ["attributes", "url_params"] {

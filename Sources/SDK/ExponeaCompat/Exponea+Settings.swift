@@ -6,7 +6,7 @@ public typealias TokenTrackFrequency = PushTokenFrequency
 extension Exponea {
     /// The project of the app, as version 4 of ExponeaSDK has it.
     public struct ProjectSettings: Sendable, Equatable {
-        /// Names the project.
+        /// The project's token.
         public let projectToken: String
         /// The project's API key.
         public let authorization: Authorization
@@ -18,7 +18,7 @@ extension Exponea {
         /// Makes settings.
         ///
         /// - Parameters:
-        ///   - projectToken: Names the project.
+        ///   - projectToken: The project's token.
         ///   - authorization: The project's API key.
         ///   - baseUrl: The server; nil for the vendor's.
         ///   - projectMapping: Further projects that receive copies of tracked data.
@@ -99,11 +99,9 @@ extension Exponea {
     ///   - defaultProperties: Properties added to every event.
     ///   - inAppContentBlocksPlaceholders: Has no effect, which is logged: the SDK shows nothing.
     ///   - flushingSetup: When events are sent.
-    ///   - allowDefaultCustomerProperties: Whether customer updates get the default properties too; nil for
-    ///     yes.
-    ///   - advancedAuthEnabled: Whether the App Inbox is opened by customer tokens; nil for no.
-    ///   - manualSessionAutoClose: Whether `trackSessionStart()` also ends an earlier session that has timed
-    ///     out.
+    ///   - allowDefaultCustomerProperties: Whether customer updates get the default properties too; nil for yes.
+    ///   - advancedAuthEnabled: Whether App Inbox requests carry customer tokens; nil for no.
+    ///   - manualSessionAutoClose: Whether `trackSessionStart()` also ends an earlier session that has timed out.
     ///   - applicationID: The app among those of the project.
     public func configure(
         _ settings: ProjectSettings, pushNotificationTracking: PushNotificationTracking,
@@ -127,7 +125,6 @@ extension Exponea {
             advancedAuthEnabled: advancedAuthEnabled, flushingMode: flushingSetup.mode)
     }
 
-    /// Further arguments of the `configure` methods.
     struct ConfigureArguments {
         var appGroup: String?
         var inAppContentBlocksPlaceholders: [String]?

@@ -5,8 +5,8 @@ internal import Foundation
 
 /// The tracking, fetching and authorization API of ExponeaSDK, implemented with a `BloomreachClient`.
 ///
-/// Code written for ExponeaSDK needs only a changed import. Calls made before `configure` run after it
-/// succeeds. Completion handlers are called on a thread of the SDK.
+/// Code written for ExponeaSDK needs only a changed import. Calls made before `configure` run after it succeeds.
+/// Completion handlers are called on a thread of the SDK.
 public final class Exponea: Sendable {
     /// The one instance of an app.
     public static let shared = Exponea()
@@ -19,13 +19,12 @@ public final class Exponea: Sendable {
         set { currentLogger.withLock { $0 = newValue } }
     }
 
-    /// Calls that wait for the configuration; the oldest are kept.
+    /// Waiting calls; the oldest are kept.
     private static let maximumWaiting = 1_000
 
     struct Settings: Sendable {
         var flushingMode = FlushingMode.immediate
         var provider: CustomerTokenProvider?
-        /// For tests.
         var dataDirectory: URL?
         var transport: (any HTTPTransport)?
         var clock: any ClientClock = SystemClock()
@@ -46,7 +45,7 @@ public final class Exponea: Sendable {
 
     var client: BloomreachClient? { state.withLock { $0.client } }
 
-    /// The ids' cookie; nil before `configure`.
+    /// The cookie of the customer; nil before `configure`.
     public var customerCookie: String? { client?.customerIDs["cookie"] }
 
     /// When events are sent. Default: at once.
@@ -56,10 +55,7 @@ public final class Exponea: Sendable {
     }
 
     /// The source of customer tokens; set it before `configure`. Nil, the default, looks for the class
-    /// `ExponeaAuthProvider`.
-    ///
-    /// Without Objective-C, `@objc` cannot name a class: set an instance or a class name
-    /// of the form `Module.Class`.
+    /// `ExponeaAuthProvider`. Without Objective-C, set an instance or a class name of the form `Module.Class`.
     public var authorizationProvider: CustomerTokenProvider? {
         get { settings.provider }
         set { _ = change { $0.provider = newValue } }
@@ -84,7 +80,7 @@ public final class Exponea: Sendable {
         }
     }
 
-    /// Sets the client and runs the waiting calls. Returns false if there is a client already.
+    /// Runs the waiting calls. Returns false if there is a client already.
     func start(_ client: BloomreachClient) -> Bool {
         let waiting = state.withLock { state -> [@Sendable (BloomreachClient) -> Void]? in
             guard state.client == nil else { return nil }
@@ -97,7 +93,7 @@ public final class Exponea: Sendable {
         return true
     }
 
-    /// Runs the call with the client, now or when the client is available.
+    /// Runs the call now or when the client is available.
     func perform(_ call: @escaping @Sendable (BloomreachClient) -> Void) {
         let client = state.withLock { state -> BloomreachClient? in
             if state.client == nil, state.waiting.count < Self.maximumWaiting { state.waiting.append(call) }
@@ -106,7 +102,7 @@ public final class Exponea: Sendable {
         if let client { call(client) }
     }
 
-    /// Runs `finish` and permits another `configure`. Returns the previous client.
+    /// Permits another `configure`. Returns the previous client.
     func stop(_ finish: (BloomreachClient) -> Void) -> BloomreachClient? {
         guard let client = state.withLock({ $0.client }) else { return nil }
         finish(client)

@@ -6,7 +6,7 @@ internal import Foundation
 public struct ExponeaProject: Sendable, Equatable {
     /// The server; nil for the one of the main project.
     public let baseUrl: String?
-    /// Names the project.
+    /// The project's token.
     public let projectToken: String
     /// The project's authorization.
     public let authorization: Authorization
@@ -15,7 +15,7 @@ public struct ExponeaProject: Sendable, Equatable {
     ///
     /// - Parameters:
     ///   - baseUrl: The server; nil for the one of the main project, or the vendor's.
-    ///   - projectToken: Names the project.
+    ///   - projectToken: The project's token.
     ///   - authorization: The project's authorization.
     public init(baseUrl: String? = nil, projectToken: String, authorization: Authorization) {
         self.baseUrl = baseUrl
@@ -45,7 +45,7 @@ public enum EventType: String, Sendable, CaseIterable {
     case payment = "PAYMENT"
     /// A token for push notifications.
     case registerPushToken = "PUSH_TOKEN"
-    /// A push notification came.
+    /// A push notification was received.
     case pushDelivered = "PUSH_DELIVERED"
     /// A push notification was opened.
     case pushOpened = "PUSH_OPENED"
@@ -70,7 +70,7 @@ public enum FlushingMode: Sendable, Equatable {
     case manual
     /// When the app goes to the background.
     case automatic
-    /// Every so many seconds while events wait, and when the app goes to the background.
+    /// At this interval in seconds while events wait, and when the app goes to the background.
     case periodic(Int)
     /// At once.
     case immediate

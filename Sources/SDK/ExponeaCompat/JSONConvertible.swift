@@ -56,7 +56,7 @@ extension Dictionary: JSONConvertible where Key == String {
     public var jsonValue: JSONValue { convert(self, levels: JSONValue.maximumLevels) ?? .null }
 }
 
-/// Converts a Swift or Objective-C value to JSON. Values below `levels` levels become null.
+/// Values below `levels` levels become null.
 private func convert(_ value: Any, levels: Int) -> JSONValue? {
     switch value {
     case let elements as [Any]:

@@ -18,31 +18,31 @@ public enum LogLevel: Int, Sendable, Comparable {
 
 /// Writes the SDK's log to the standard error stream. Subclass it to write elsewhere.
 open class Logger: @unchecked Sendable {
-    // `@unchecked Sendable`: the only state has a lock; a subclass answers for its own.
+    // `@unchecked Sendable`: the only state has a lock; a subclass is responsible for its own.
     private let level = Lock(LogLevel.warning)
 
     /// Makes a logger.
     public init() {}
 
-    /// How much is logged. Default: warnings and errors.
+    /// The level of the log. Default: warnings and errors.
     open var logLevel: LogLevel {
         get { level.withLock { $0 } }
         set { level.withLock { $0 = newValue } }
     }
 
-    /// Takes a line of the SDK.
+    /// Receives a message of the SDK.
     ///
     /// - Parameters:
-    ///   - level: How much it matters.
+    ///   - level: The severity.
     ///   - message: The text, without keys and tokens.
     open func log(_ level: LogLevel, message: String) {
         guard level <= logLevel, level != .none else { return }
         logMessage("[Exponea] [\(level)] \(message)")
     }
 
-    /// Writes a whole line.
+    /// Writes a formatted line.
     ///
-    /// - Parameter message: Level and words.
+    /// - Parameter message: The level and the text.
     open func logMessage(_ message: String) {
         FileHandle.standardError.write(Data((message + "\n").utf8))
     }
