@@ -45,7 +45,6 @@ extension Braze {
 
         /// As `CountersignConfiguration.dataDirectory`.
         package var dataDirectory: URL?
-        /// For tests: changes the client's configuration.
         package var adjust: (inout CountersignConfiguration) -> Void = { _ in }
         package var transport: (any HTTPTransport)?
         package var clock: any ClientClock = SystemClock()
@@ -59,7 +58,6 @@ extension Braze {
             api = Api(key: apiKey, endpoint: endpoint)
         }
 
-        /// The form of the current user's signature in a request.
         var scheme: Credential.Scheme {
             api.sdkAuthentication ? .field("X-Braze-Auth-Signature") : .withheld
         }
@@ -116,8 +114,8 @@ extension Braze.Configuration {
 
         /// The log level.
         public var level = Level.error
-        /// Receives log lines. Return true to also write the line to the system's log or the standard error
-        /// stream. Called on threads of the SDK.
+        /// Receives log lines. Return true to also write the line to the system's log or the standard error stream.
+        /// Called on threads of the SDK.
         public var print: (@Sendable (_ message: String, _ level: Level) -> Bool)?
 
         init() {}

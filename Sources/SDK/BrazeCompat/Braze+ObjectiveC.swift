@@ -7,7 +7,7 @@
     public final class BRZConfiguration: NSObject {
         let configuration: Braze.Configuration
 
-        /// Where and how requests go.
+        /// The server and the authentication of requests.
         @objc public let api: BRZConfigurationApi
 
         /// As `Braze.Configuration.init(apiKey:endpoint:)`.
@@ -140,7 +140,6 @@
         /// As `Braze.wipeData()`.
         @objc public func wipeData() { braze.wipeData() }
 
-        /// Forwards failures to an Objective-C delegate.
         @MainActor private final class Listener: BrazeSDKAuthDelegate {
             weak var owner: BRZBraze?
             weak var delegate: (any BRZSDKAuthDelegate)?
@@ -156,9 +155,8 @@
         }
     }
 
-    /// `BRZSDKAuthenticationError`, for Objective-C; in Swift use `Braze.SDKAuthenticationError`.
-    ///
-    /// Its description omits the signature, a credential that must not be logged.
+    /// `BRZSDKAuthenticationError`, for Objective-C; in Swift use `Braze.SDKAuthenticationError`. Its description
+    /// omits the signature, a credential that must not be logged.
     @objc(BRZSDKAuthenticationError)
     public final class BRZSDKAuthenticationError: NSObject, Sendable {
         private let error: Braze.SDKAuthenticationError
@@ -183,8 +181,7 @@
     /// `BrazeSDKAuthDelegate`, for Objective-C; in Swift use `BrazeSDKAuthDelegate` itself.
     @objc(BrazeSDKAuthDelegate)
     public protocol BRZSDKAuthDelegate: AnyObject {
-        /// Called when the server rejects a signature, or (`optional`) would reject it if the app required
-        /// one.
+        /// Called when the server rejects a signature, or (`optional`) would reject it if the app required one.
         ///
         /// - Parameters:
         ///   - braze: The instance that sent the request.

@@ -1,9 +1,7 @@
 internal import CountersignDelivery
 
 extension Braze {
-    /// A signature that the server rejected.
-    ///
-    /// Its description omits the signature, a credential that must not be logged.
+    /// A signature that the server rejected. The description omits this credential: never log it.
     public struct SDKAuthenticationError: Error, Sendable, CustomStringConvertible, CustomReflectable {
         /// The error code: 10 to 28 as in Braze's documentation; 30 and above are Countersign's.
         public let code: Int

@@ -3,9 +3,7 @@ internal import CountersignCore
 public import Foundation
 
 extension Braze {
-    /// The attributes of the current user.
-    ///
-    /// Each call is stored and sent like an event of the user who is current at the time of the call.
+    /// The attributes of the current user. Each call is stored and sent like an event of that user.
     public final class User: Sendable {
         /// The user's gender, as one letter on the wire.
         public enum Gender: String, Sendable, CaseIterable {
@@ -131,43 +129,43 @@ extension Braze {
         /// Sets a custom attribute.
         ///
         /// - Parameters:
-        ///   - key: Its name.
-        ///   - value: Its value.
+        ///   - key: The attribute's name.
+        ///   - value: The value.
         public func setCustomAttribute(key: String, value: Bool) { custom(key, .bool(value)) }
 
         /// Sets a custom attribute.
         ///
         /// - Parameters:
-        ///   - key: Its name.
-        ///   - value: Its value.
+        ///   - key: The attribute's name.
+        ///   - value: The value.
         public func setCustomAttribute(key: String, value: Int) { custom(key, .integer(Int64(value))) }
 
         /// Sets a custom attribute.
         ///
         /// - Parameters:
-        ///   - key: Its name.
-        ///   - value: Its value.
+        ///   - key: The attribute's name.
+        ///   - value: The value.
         public func setCustomAttribute(key: String, value: Double) { custom(key, .number(value)) }
 
         /// Sets a custom attribute.
         ///
         /// - Parameters:
-        ///   - key: Its name.
-        ///   - value: Its value.
+        ///   - key: The attribute's name.
+        ///   - value: The value.
         public func setCustomAttribute(key: String, value: String) { custom(key, .string(value)) }
 
         /// Sets a custom attribute.
         ///
         /// - Parameters:
-        ///   - key: Its name.
-        ///   - value: Its value, sent as RFC 3339 text.
+        ///   - key: The attribute's name.
+        ///   - value: The value, sent as RFC 3339 text.
         public func setCustomAttribute(key: String, value: Date) { custom(key, JSONValue(any: value)) }
 
         /// Sets a custom attribute; nil removes it.
         ///
         /// - Parameters:
-        ///   - key: Its name.
-        ///   - array: Its value.
+        ///   - key: The attribute's name.
+        ///   - array: The value.
         public func setCustomAttribute(key: String, array: [String]?) {
             custom(key, array.map { .array($0.map { .string($0) }) })
         }
@@ -175,8 +173,8 @@ extension Braze {
         /// Sets a custom attribute.
         ///
         /// - Parameters:
-        ///   - key: Its name.
-        ///   - array: Its value: strings, numbers, booleans, dates, and arrays and dictionaries of these.
+        ///   - key: The attribute's name.
+        ///   - array: The value: strings, numbers, booleans, dates, and arrays and dictionaries of these.
         public func setCustomAttribute(key: String, array: [[String: Any?]]) {
             custom(key, .array(array.map(Self.object)))
         }
@@ -184,16 +182,15 @@ extension Braze {
         /// Sets a custom attribute.
         ///
         /// - Parameters:
-        ///   - key: Its name.
-        ///   - dictionary: Its value: strings, numbers, booleans, dates, and arrays and dictionaries of
-        ///     these.
+        ///   - key: The attribute's name.
+        ///   - dictionary: The value: strings, numbers, booleans, dates, and arrays and dictionaries of these.
         public func setCustomAttribute(key: String, dictionary: [String: Any?]) {
             custom(key, Self.object(dictionary))
         }
 
         /// Removes a custom attribute.
         ///
-        /// - Parameter key: Its name.
+        /// - Parameter key: The attribute's name.
         public func unsetCustomAttribute(key: String) { custom(key, nil) }
 
         private static func object(_ values: [String: Any?]) -> JSONValue {

@@ -3,8 +3,8 @@ internal import CountersignCore
 
 /// The part of BrazeKit's public API that SDK Authentication needs, over a `CountersignClient`.
 ///
-/// Code written for BrazeKit needs only another import. Events go to `/api/v3/data` of the endpoint,
-/// with the current user's last known signature in `X-Braze-Auth-Signature`.
+/// Code written for BrazeKit needs only another import. Events go to `/api/v3/data` of the endpoint, with the current
+/// user's last known signature in `X-Braze-Auth-Signature`.
 public final class Braze: Sendable {
     private struct Delegate {
         weak var value: (any BrazeSDKAuthDelegate)?
@@ -45,8 +45,7 @@ public final class Braze: Sendable {
 
     /// Begins a session. Sending that paused after 50 rejected signatures is tried again.
     ///
-    /// An addition to BrazeKit's API. On iOS, sessions follow the app's life cycle; elsewhere the app calls
-    /// this method.
+    /// An addition to BrazeKit's API. On iOS, sessions follow the app's life cycle. Elsewhere the app calls it.
     public func startSession() { client?.startSession() }
 
     /// Ends the session. An addition to BrazeKit's API, see `startSession()`.
@@ -58,15 +57,14 @@ public final class Braze: Sendable {
         set { client?.setEnabled(newValue) }
     }
 
-    /// Deletes all data on this device, including the user and the signature, and stops recording until
-    /// `enabled` is set to true. Waits for the disk; a stored signature is deleted shortly afterwards. Data
-    /// on the server is not deleted.
+    /// Deletes all data on this device, including the user and the signature, and stops recording until `enabled` is
+    /// set to true. Waits for the disk; a stored signature is deleted shortly afterwards. Does not affect the server.
     public func wipeData() {
         client?.optOutNow()
     }
 
-    /// The delegate that is notified of rejected signatures. Held weakly and called on the main actor.
-    /// Notified at once of an unresolved failure.
+    /// The delegate that is notified of rejected signatures, and at once of an unresolved failure. Held weakly and
+    /// called on the main actor.
     public var sdkAuthDelegate: (any BrazeSDKAuthDelegate)? {
         get { delegate.withLock { $0.value } }
         set {
@@ -106,8 +104,8 @@ public final class Braze: Sendable {
     ///
     /// - Parameters:
     ///   - name: The event's name.
-    ///   - properties: Strings, numbers, booleans, dates, and arrays and dictionaries of these. Other values
-    ///     are omitted.
+    ///   - properties: Strings, numbers, booleans, dates, and arrays and dictionaries of these. Other values are
+    ///     omitted.
     public func logCustomEvent(name: String, properties: [String: Any]? = nil) {
         client?.track(name, properties: (properties ?? [:]).compactMapValues { JSONValue(any: $0) })
     }
@@ -138,7 +136,7 @@ public final class Braze: Sendable {
         Task { [client] in await client?.flush() }
     }
 
-    /// Sends all waiting events and waits for the result. Returns true if the queue is empty.
+    /// Returns true if the queue is empty.
     package func flush() async -> Bool {
         await client?.flush().isComplete ?? false
     }
@@ -148,14 +146,14 @@ public final class Braze: Sendable {
     }
 }
 
-/// Is notified of rejected signatures.
+/// A delegate that is notified of rejected signatures.
 public protocol BrazeSDKAuthDelegate: AnyObject {
     /// Called when the server rejects a signature, or (`optional`) would reject it if the app required one.
     ///
     /// - Parameters:
     ///   - braze: The instance that sent the request.
-    ///   - error: The error. If its user is still current, get a new signature from the backend and pass it
-    ///     to `set(sdkAuthenticationSignature:)`.
+    ///   - error: The error. If its user is still current, pass a new signature to
+    ///     `set(sdkAuthenticationSignature:)`.
     @MainActor
     func braze(_ braze: Braze, sdkAuthenticationFailedWithError error: Braze.SDKAuthenticationError)
 }

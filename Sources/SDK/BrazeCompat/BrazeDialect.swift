@@ -43,15 +43,15 @@ struct BrazeDialect: EventDialect {
         return JSONValue.object(object).bytes
     }
 
-    /// The possible first bytes of an event's JSON. Its members are sorted by name. Events of earlier
-    /// versions have no `context`. User attributes start with other members.
+    /// The possible first bytes of an event, whose members are sorted by name. Earlier versions have no `context`.
+    /// User attributes start with other members.
     private static let eventHeads = [Array(#"{"context":"#.utf8), Array(#"{"data":"#.utf8)]
 
     private static func isEvent(_ row: QueuedEvent) -> Bool {
         eventHeads.contains { row.body.starts(with: $0) }
     }
 
-    /// The positions of rows in their request, where attributes follow events.
+    /// Indices in the request, where attributes follow events.
     private static func places(of rows: [QueuedEvent]) -> (events: [Int], attributes: [Int]) {
         (
             rows.indices.filter { isEvent(rows[$0]) }, rows.indices.filter { !isEvent(rows[$0]) }
@@ -120,6 +120,6 @@ extension EventKind {
     static let sessionStart = EventKind(rawValue: "ss")
     static let sessionEnd = EventKind(rawValue: "se")
     static let purchase = EventKind(rawValue: "p")
-    /// User attributes, sent in a separate list of the request.
+    /// Sent in a separate list of the request.
     static let userAttributes = EventKind(rawValue: "attributes")
 }
