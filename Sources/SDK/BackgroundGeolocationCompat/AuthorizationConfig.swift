@@ -56,15 +56,15 @@ public final class AuthorizationConfig {
         set { value.refreshPayload = newValue.map(json) }
     }
 
-    /// The header fields of that request, with the same replacements. Nil for `Authorization` with the
-    /// current access token. With the content type `application/json` the payload is sent as JSON.
+    /// The header fields of that request, with the same replacements. Nil for `Authorization` with the current access
+    /// token. With the content type `application/json` the payload is sent as JSON.
     public var refreshHeaders: [String: String]? {
         get { value.refreshHeaders }
         set { value.refreshHeaders = newValue }
     }
 
-    /// The expiry of the token in seconds since 1970. Below 1,000,000,000 in seconds from now, from
-    /// 100,000,000,000 on in milliseconds. -1 if unknown: only a 401 leads to a refresh.
+    /// The expiry of the token in seconds since 1970; below 1,000,000,000 in seconds from now; from 100,000,000,000
+    /// on in milliseconds. -1 if unknown: only a 401 leads to a refresh.
     public var expires: Double {
         get { value.expires }
         set { value.expires = newValue }
@@ -76,8 +76,8 @@ public final class AuthorizationConfig {
         set { value.refreshStatuses = newValue }
     }
 
-    /// The paths of `accessToken`, `refreshToken` and `expires` in a response, such as `$.data.token`. Other
-    /// values are found by name. An addition to Transistorsoft's API.
+    /// The paths of `accessToken`, `refreshToken` and `expires` in a response, such as `$.data.token`. Others are
+    /// found by name. An addition to Transistorsoft's API.
     public var responseMapping: [String: String] {
         get { value.responseMapping }
         set { value.responseMapping = newValue }

@@ -80,9 +80,7 @@ extension BGGeo {
         }
     }
 
-    /// A pair of tokens and the URLs of its server.
-    ///
-    /// Its description omits the tokens.
+    /// A pair of tokens and the URLs of its server. Its description omits the tokens.
     public struct TransistorToken: Sendable, CustomStringConvertible, CustomReflectable {
         /// The token for uploads.
         public let accessToken: String

@@ -6,8 +6,8 @@ package import Foundation
 
 /// The part of Transistorsoft's background geolocation API that uploads locations, over a `LocationClient`.
 ///
-/// Code written for it needs only another import. Listeners are called on the main thread, in order, until
-/// they are cancelled or `removeListeners()` is called. Releasing a subscription does not end it.
+/// Code written for it needs only another import. Listeners are called on the main thread, in order, until they are
+/// cancelled or `removeListeners()` is called. Releasing a subscription does not end it.
 public final class BGGeo: MutableSettings, Sendable {
     /// The shared instance.
     public static let shared = BGGeo()
@@ -16,7 +16,7 @@ public final class BGGeo: MutableSettings, Sendable {
         var client: LocationClient?
         var configurationProblem: String?
         var overrides = Overrides()
-        /// The settings before `ready`.
+        /// Used before `ready`.
         var draft = LocationConfiguration()
     }
 
@@ -48,12 +48,12 @@ public final class BGGeo: MutableSettings, Sendable {
 
     /// Starts the SDK. Returns at once; storage opens in the background.
     ///
-    /// Never replaces a refreshed pair of tokens by the older pair that it was refreshed from, regardless of
-    /// `reset`. A pair that is new to the SDK is used at once.
+    /// Never replaces a refreshed pair of tokens by the older pair that it was refreshed from, regardless of `reset`.
+    /// A pair that is new to the SDK is used at once.
     ///
     /// - Parameters:
-    ///   - reset: True to start from the default settings. False to keep the settings and tokens of the last
-    ///     run; `configure` then only applies in full at the first start, later only its new pair of tokens.
+    ///   - reset: True to start from the default settings. False to keep the settings and tokens of the last run;
+    ///     `configure` then only applies in full at the first start, later only its new pair of tokens.
     ///   - token: A pair of tokens with the URLs of its server. Applies regardless of `reset`.
     ///   - configure: Changes the default settings.
     public func ready(
@@ -101,9 +101,8 @@ public final class BGGeo: MutableSettings, Sendable {
         }
     }
 
-    /// The current settings. An assignment takes effect at once, and an assigned token is durable. Before
-    /// `ready`, changes the initial settings of `ready`. An invalid value changes nothing and sets
-    /// `configurationProblem`.
+    /// The current settings. An assignment takes effect at once, and an assigned token is durable. Before `ready`,
+    /// changes the initial settings of `ready`. An invalid value changes nothing and sets `configurationProblem`.
     ///
     /// ```swift
     /// BGGeo.shared.config.authorization.accessToken = token
@@ -240,7 +239,6 @@ public final class BGGeo: MutableSettings, Sendable {
         throw CountersignError(.invalidConfiguration, configurationProblem ?? "ready() was not called")
     }
 
-    /// For tests: the end of the process.
     package func close() async {
         let client = state.withLock { state in
             defer { state = State(overrides: state.overrides) }

@@ -2,8 +2,8 @@ internal import CountersignLocations
 
 /// The settings of `BGGeo`.
 ///
-/// Changes in the closure of `ready` or `setConfig` take effect together when it returns. Changes of
-/// `BGGeo.config` take effect one by one, at once.
+/// Changes in the closure of `ready` or `setConfig` take effect together when it returns. Changes of `BGGeo.config`
+/// take effect one by one, at once.
 public final class Config {
     private let settings: Settings
 

@@ -34,8 +34,8 @@ public final class EventSubscription: Sendable, Hashable {
 
 /// The listeners of one kind of event.
 ///
-/// `@unchecked Sendable`: `callbacks` is accessed only under `lock`, and the closures are called only on the
-/// main thread.
+/// `@unchecked Sendable`: `callbacks` is accessed only under `lock`, and the closures are called only on the main
+/// thread.
 final class Listeners<Event>: @unchecked Sendable {
     private let lock = NSLock()
     private var callbacks: [(id: Int, call: (Event) -> Void)] = []
@@ -62,7 +62,7 @@ final class Listeners<Event>: @unchecked Sendable {
         callbacks = []
     }
 
-    /// Calls all listeners on the main thread, in the order of `send` calls.
+    /// On the main thread, in the order of `send` calls.
     func send(_ event: sending Event) {
         let sendable = SendableEvent(event)
         DispatchQueue.main.async { [self] in

@@ -2,9 +2,8 @@ internal import CountersignCore
 internal import CountersignLocations
 public import Foundation
 
-/// The result of one request to `refreshUrl`.
-///
-/// Its description omits the values of the response. Never log `response`, which holds tokens.
+/// The result of one request to `refreshUrl`. Its description omits the response. Never log `response`, which has
+/// tokens.
 public struct AuthorizationEvent: CustomStringConvertible, CustomReflectable {
     /// The domain of `error`. Its code is the status.
     public static let errorDomain = "BGGeo.Authorization"

@@ -56,14 +56,14 @@ public final class HttpConfig {
         set { value.method = newValue.rawValue }
     }
 
-    /// The member that holds the records; `"."` sends a record as the whole body.
+    /// The member with the records; `"."` sends a record as the whole body.
     public var rootProperty: String {
         get { value.rootProperty }
         set { value.rootProperty = newValue }
     }
 
-    /// Header fields of each request. Numbers and booleans become text; nil is omitted. With an access token
-    /// the SDK sets `Authorization`.
+    /// Header fields of each request. Numbers and booleans become text; nil is omitted. With an access token the SDK
+    /// sets `Authorization`.
     public var headers: [String: Any] {
         get { value.headers }
         set { value.headers = newValue.compactMapValues(headerText) }
@@ -93,7 +93,7 @@ public final class HttpConfig {
         set { value.autoSyncThreshold = newValue }
     }
 
-    /// Whether a request carries many records, as an array.
+    /// Whether a request has many records, as an array.
     public var batchSync: Bool {
         get { value.batchSync }
         set { value.batchSync = newValue }

@@ -20,8 +20,8 @@ public final class PersistenceConfig {
         self.value = value
     }
 
-    /// Maximum age of a waiting record, in days. -1, the default, for 30. With Transistorsoft's default of
-    /// one day, a token rejected over a weekend would lose data.
+    /// Maximum age of a waiting record, in days. -1, the default, for 30. With Transistorsoft's default of one day, a
+    /// token rejected over a weekend would lose data.
     public var maxDaysToPersist: Int {
         get { value.maxDaysToPersist }
         set { value.maxDaysToPersist = newValue }

@@ -6,7 +6,7 @@ func json(_ values: [String: Any]) -> JSONObject {
 
 func plain(_ values: JSONObject) -> [String: Any] { Dictionary(values.mapValues(\.any)) }
 
-/// Returns a value as the text of a header field. Nil for a nil or unsupported value.
+/// Nil for a nil or unsupported value.
 func headerText(_ value: Any) -> String? {
     switch JSONValue(any: value) {
     case .string(let text): text

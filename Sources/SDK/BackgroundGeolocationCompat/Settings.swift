@@ -1,6 +1,5 @@
 internal import CountersignLocations
 
-/// An object with settings that can be changed.
 protocol MutableSettings: AnyObject {
     var configuration: LocationConfiguration { get }
 
