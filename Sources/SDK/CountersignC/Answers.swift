@@ -4,7 +4,6 @@ internal import CountersignDelivery
 internal import CountersignTransport
 internal import Foundation
 
-/// Errors as JSON.
 enum ErrorJSON {
     static func members(_ error: CountersignError) -> JSONValue {
         var members: JSONObject = [

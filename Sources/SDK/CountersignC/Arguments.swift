@@ -2,9 +2,7 @@ internal import CountersignCore
 internal import CountersignDelivery
 internal import Foundation
 
-/// Reads the members of a JSON object with type checks. Null counts as missing.
-///
-/// Errors have the member's path.
+/// Reads the members of a JSON object with type checks. Null counts as missing. Errors have the member's path.
 struct Arguments: Sendable {
     let members: JSONObject
     private let path: String
@@ -16,7 +14,6 @@ struct Arguments: Sendable {
         self.code = code
     }
 
-    /// The same members, as a configuration.
     var configuration: Arguments { Arguments(members, path: path, code: .invalidConfiguration) }
 
     func wrong(_ name: String, _ expected: String) -> CountersignError {
@@ -65,12 +62,12 @@ struct Arguments: Sendable {
         }
     }
 
-    /// Reads a nested object; empty if missing.
+    /// Empty if missing.
     func group(_ name: String) throws(CountersignError) -> Arguments {
         Arguments(try object(name) ?? [:], path: "\(path)\(name).", code: code)
     }
 
-    /// Reads a required, non-empty string.
+    /// Not empty.
     func required(_ name: String) throws(CountersignError) -> String {
         guard let text = try string(name), !text.isEmpty else {
             throw wrong(name, "a text that is not empty")
@@ -86,7 +83,7 @@ struct Arguments: Sendable {
 
     func context() throws(CountersignError) -> EventContext { try EventContext(object("context") ?? [:]) }
 
-    /// The log: sent to the event callback if there is one, otherwise to the standard error stream.
+    /// Sent to the event callback if there is one, otherwise to the standard error stream.
     func log(_ callbacks: Callbacks) throws(CountersignError) -> CountersignLog? {
         let least: CountersignLog.Level
         switch try string("logLevel") {

@@ -30,12 +30,11 @@ final class CallbackProvider: Sendable {
         self.clock = clock
     }
 
-    /// Calls `ask` with a new number and suspends until `answer` is called with it. Returns nil when the task
-    /// is cancelled. Returns nil without calling `ask` after `end`.
+    /// Calls `ask` with a new number and suspends until `answer` is called with it. Returns nil when the task is
+    /// cancelled, and after `end`.
     ///
-    /// Throws after the given seconds without an answer. The caller has its own time limit, but requests no
-    /// other token of this user while the call is pending. Without this limit, an unanswered request would
-    /// block the user forever.
+    /// Throws after the given seconds. The caller has its own time limit, but requests no other token of this user
+    /// while the call is pending, so an unanswered request would block the user forever.
     func token(
         within seconds: TimeInterval, _ ask: @Sendable (UInt64) -> Void
     ) async throws(TokenProviderTimeout) -> String? {

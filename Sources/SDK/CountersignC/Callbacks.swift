@@ -5,13 +5,11 @@ internal import Foundation
 
 /// An opaque pointer of the caller.
 ///
-/// `@unchecked Sendable`: callbacks run on any thread, as the header says, so the caller synchronizes its
-/// data.
+/// `@unchecked Sendable`: callbacks run on any thread, as the header says, so the caller synchronizes its data.
 struct Context: @unchecked Sendable {
     let pointer: UnsafeMutableRawPointer?
 }
 
-/// A callback that takes JSON, and its context.
 struct ResultCallback: Sendable {
     private typealias Function =
         @convention(c) @Sendable (
@@ -34,7 +32,7 @@ struct ResultCallback: Sendable {
     }
 }
 
-/// Calls `body` with the NUL-terminated JSON and its length. With `isKept`, the receiver frees the copy.
+/// Passes NUL-terminated JSON and its length. With `isKept`, the receiver frees the copy.
 func withText(_ json: JSONValue, isKept: Bool, _ body: (UnsafePointer<CChar>?, Int) -> Void) {
     var bytes = json.bytes
     bytes.append(0)
@@ -76,9 +74,9 @@ final class Callbacks: Sendable {
     private let ask: Ask?
     private let context: Context
     private let isClosed = Lock(false)
-    /// Whether the receiver owns and frees strings.
+    /// The receiver owns and frees strings.
     let keepsTexts: Bool
-    /// Requests tokens; nil without a provider callback.
+    /// Nil without a provider callback.
     let provider: CallbackProvider?
 
     init(
@@ -92,18 +90,18 @@ final class Callbacks: Sendable {
         self.provider = provider == nil ? nil : CallbackProvider()
     }
 
-    /// Whether there is an event callback, which then also receives the log.
+    /// The event callback then also receives the log.
     var hasListener: Bool { event != nil }
 
     func post(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
 
-    /// Enqueues an event. Dropped if the client is closed before its turn.
+    /// Dropped if the client is closed before the event's turn.
     func tell(_ json: JSONValue) {
         guard let event else { return }
         queue.async { [self] in if !isClosed.withLock({ $0 }) { event(json, isKept: keepsTexts) } }
     }
 
-    /// Requests a token and suspends until it arrives or the task is cancelled. Throws after the time limit.
+    /// Suspends until the token arrives or the task is cancelled.
     func token(_ request: JSONValue, within seconds: TimeInterval) async throws(TokenProviderTimeout)
         -> String?
     {
@@ -115,7 +113,6 @@ final class Callbacks: Sendable {
         }
     }
 
-    /// Waits until all enqueued callbacks have run.
     func drain() { queue.sync {} }
 
     /// Calls `last` after all enqueued callbacks, and no callback of the client afterwards.

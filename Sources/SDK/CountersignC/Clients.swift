@@ -4,19 +4,18 @@ internal import CountersignDelivery
 internal import CountersignTransport
 internal import Foundation
 
-/// The open clients, by the numbers used as handles. Numbers are never reused, so that a closed client's
-/// handle stays invalid.
+/// The open clients, by handle. Numbers are never reused, so that a closed client's handle stays invalid.
 enum Clients {
     private struct State {
         var last: UInt = 0
         var open: [UInt: Session] = [:]
-        /// The process that opened the first client. A forked child has none of its threads.
+        /// The process of the first client. A forked child has none of its threads.
         var process: pid_t?
     }
 
     private static let state = Lock(State())
 
-    /// Opens a client. Returns nil and an error, freed by the caller, on failure.
+    /// On failure returns nil and an error, freed by the caller.
     static func open(
         _ configuration: Text, _ makeCallbacks: (_ keepsTexts: Bool) -> Callbacks,
         _ error: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?,

@@ -12,7 +12,7 @@ protocol Mode: Sendable {
         _ method: String, _ arguments: Arguments, _ completion: @escaping Completion
     ) throws(CountersignError) -> Bool
 
-    /// Performs a suspending call. Returns nil for an unknown method.
+    /// Nil for an unknown method.
     func perform(_ method: String, _ arguments: Arguments) async throws(CountersignError) -> JSONValue?
 
     /// Stores the events in memory and stops all work.
@@ -22,7 +22,7 @@ protocol Mode: Sendable {
 /// A client opened through the C API.
 final class Session: Sendable {
     private struct State {
-        /// Number of calls without a result yet.
+        /// Calls without a result yet.
         var pending = 0
         var isClosed = false
         var whenIdle: (@Sendable () -> Void)?
@@ -40,8 +40,7 @@ final class Session: Sendable {
     func answer(_ number: UInt64, _ token: String?) { callbacks.provider?.answer(number, token) }
 
     func call(_ method: String, _ arguments: Text?, _ callback: ResultCallback) -> countersign_status {
-        // A caller may have found the session just before it was closed. The close does not wait for such a
-        // call.
+        // A caller may have found the session just before it was closed. The close does not wait for such a call.
         let isOpen = state.withLock { state in
             if !state.isClosed { state.pending += 1 }
             return !state.isClosed
