@@ -1,10 +1,8 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Counts signals from any thread, for tests that wait for them.
-///
-/// A wait ends when its task is cancelled, as by a test's time limit. Where no task is cancelled, such as on a blocked
-/// thread, it ends after `limit`, which is longer than any test may take.
+/// Counts signals from any thread, for tests that wait for them. A wait ends when its task is cancelled, or after
+/// `limit`, which is longer than any test may take.
 package final class Handshake: Sendable {
     private struct Waiter {
         let count: Int
@@ -33,7 +31,7 @@ package final class Handshake: Sendable {
         for waiter in ready { waiter.resume() }
     }
 
-    /// Returns after `count` signals since the object was created.
+    /// Counts from the creation of the object.
     package func wait(count: Int = 1) async {
         let id = makeID()
         let timer = Task { [weak self] in
@@ -51,7 +49,7 @@ package final class Handshake: Sendable {
         }
     }
 
-    /// As `wait()`, but blocks the thread.
+    /// Blocks the thread.
     package func block() {
         let semaphore = DispatchSemaphore(value: 0)
         let id = makeID()
@@ -79,8 +77,7 @@ package final class Handshake: Sendable {
     }
 }
 
-/// Returns the value that `body` passes to its completion handler. Throws `CancellationError` when the task
-/// is cancelled first.
+/// The value that `body` passes to its completion handler. Throws `CancellationError` if the task is cancelled first.
 package func completion<Value: Sendable>(
     of body: (_ complete: @escaping @Sendable (Value) -> Void) -> Void
 ) async throws -> Value {

@@ -2,7 +2,7 @@ internal import CountersignCore
 public import CountersignTransport
 public import Foundation
 
-/// A clock that stands still until a test moves it.
+/// A clock that advances only when a test advances it.
 ///
 /// ```swift
 /// let deadline = await clock.waitForSleeper()
@@ -93,7 +93,7 @@ public final class ManualClock: ClientClock {
         return deadline ?? uptime
     }
 
-    /// Moves both clocks forward and wakes those whose time has come.
+    /// Moves both clocks forward and wakes tasks whose deadline has passed.
     public func advance(by seconds: TimeInterval) {
         advance(to: uptime + seconds)
     }
@@ -111,7 +111,7 @@ public final class ManualClock: ClientClock {
         for sleeper in woken { sleeper.continuation.resume() }
     }
 
-    /// Sets the device clock, as a person or the network may do at any time; `uptime` goes on as before.
+    /// Sets the device clock, as a person or the network may do. Does not change `uptime`.
     public func setNow(_ date: Date) {
         state.withLock { $0.now = date }
     }

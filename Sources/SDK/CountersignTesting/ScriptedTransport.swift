@@ -1,9 +1,8 @@
 internal import CountersignCore
 public import CountersignTransport
 
-/// A server in memory: each request is answered by a closure, and kept for a test to look at.
-///
-/// It also checks what a client must never do: two requests at the same time are recorded in `overlaps`.
+/// A server in memory: a closure answers each request, and requests are stored for a test. Two requests at the same
+/// time, which a client must never send, are counted in `overlaps`.
 public final class ScriptedTransport: HTTPTransport {
     /// Answers one request.
     public typealias Handler = @Sendable (TransportRequest) async throws -> TransportResponse
