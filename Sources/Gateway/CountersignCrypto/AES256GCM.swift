@@ -6,10 +6,8 @@ package enum AES256GCM {
     private static let nonceBytes = 12
     private static let tagBytes = 16
 
-    /// Encrypts bytes with a 32-byte key. Returns a random nonce, the ciphertext and the tag.
-    ///
-    /// `context` is additional authenticated data, which is not stored. Decryption requires the same value,
-    /// so ciphertext that was moved to another record fails to decrypt.
+    /// Returns a random nonce, the ciphertext and the tag. `context` is authenticated but not stored, so ciphertext
+    /// that was moved to another record fails to decrypt.
     package static func seal(_ bytes: [UInt8], key: [UInt8], context: [UInt8]) -> [UInt8] {
         var nonce = [UInt8](repeating: 0, count: nonceBytes)
         precondition(
@@ -31,8 +29,7 @@ package enum AES256GCM {
         return nonce + output
     }
 
-    /// Decrypts the result of ``seal(_:key:context:)``; nil with another key or context, or if the data was
-    /// changed.
+    /// Returns nil with another key or context, or if the data was changed.
     package static func open(_ sealed: [UInt8], key: [UInt8], context: [UInt8]) -> [UInt8]? {
         guard key.count == keyBytes, sealed.count >= nonceBytes + tagBytes else { return nil }
         let bytes = Array(sealed[nonceBytes..<(sealed.count - tagBytes)])

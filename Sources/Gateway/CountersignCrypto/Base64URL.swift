@@ -1,7 +1,6 @@
 /// Canonical base64url without padding, as JOSE uses it (RFC 7515, section 2).
 package enum Base64URL {
-    /// Four tables of 256 words, one for each position in a group of four characters. `invalid` marks other
-    /// characters.
+    /// 256 words for each position in a group of four characters. `invalid` marks other characters.
     private static let tables: Tables = Tables()
     private static let invalid: UInt32 = 0xFF00_0000
     private static let alphabet = Array(
@@ -23,13 +22,10 @@ package enum Base64URL {
         }
     }
 
-    /// The number of bytes that `count` characters decode to.
     package static func decodedCount(_ count: Int) -> Int { count / 4 * 3 + max(0, count % 4 - 1) }
 
-    /// Decodes `text` into `output`, which must have space for `decodedCount` bytes.
-    ///
-    /// Returns the number of bytes written. Returns nil for a character outside the alphabet, such as white
-    /// space or padding, for an impossible length, and for non-zero unused bits in the last character.
+    /// Returns the number of bytes written to `output`, which must have space for `decodedCount` bytes. Returns nil for
+    /// other characters (also white space and padding), an impossible length, and non-zero unused bits.
     package static func decode(
         _ text: UnsafeBufferPointer<UInt8>, into output: UnsafeMutablePointer<UInt8>
     ) -> Int? {
@@ -66,7 +62,6 @@ package enum Base64URL {
         return seen & invalid == 0 ? target - output : nil
     }
 
-    /// The decoded bytes; nil if ``decode(_:into:)`` returns nil.
     package static func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
         var valid = true
         let bytes = [UInt8](unsafeUninitializedCapacity: decodedCount(text.count)) { buffer, count in
@@ -79,22 +74,18 @@ package enum Base64URL {
         return valid ? bytes : nil
     }
 
-    /// The decoded bytes; nil if ``decode(_:into:)`` returns nil.
     package static func decode(_ text: String) -> [UInt8]? {
         Array(text.utf8).withUnsafeBufferPointer { decode($0) }
     }
 
-    /// Appends `bytes` in base64url to `output`.
     package static func encode(_ bytes: [UInt8], to output: inout [UInt8]) {
         bytes.withUnsafeBytes { encode($0) { output.append($0) } }
     }
 
-    /// `bytes` in base64url.
     package static func encode(_ bytes: [UInt8]) -> String {
         bytes.withUnsafeBytes { encode($0) }
     }
 
-    /// `bytes` in base64url.
     package static func encode(_ bytes: UnsafeRawBufferPointer) -> String {
         String(unsafeUninitializedCapacity: (bytes.count * 4 + 2) / 3) { output in
             var count = 0

@@ -33,7 +33,7 @@ package struct DERReader {
         return bytes[start..<position]
     }
 
-    /// A non-negative INTEGER without leading zeros.
+    /// A non-negative INTEGER; its leading zeros are dropped.
     package mutating func readUnsigned() -> [UInt8]? {
         guard let content = read(Self.integer), let first = content.first, first & 0x80 == 0 else {
             return nil

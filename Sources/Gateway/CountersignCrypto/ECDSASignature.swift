@@ -4,8 +4,7 @@ package enum ECDSASignature {
     package static let rawCount = 64
     package static let maximumDERCount = 72
 
-    /// Writes `raw` as DER to `output`, which must have space for 72 bytes. Returns the length, or nil if
-    /// `raw` does not have 64 bytes or if r or s is zero, which no valid signature has.
+    /// Returns the length, or nil unless `raw` has 64 bytes with non-zero r and s. `output` must hold 72 bytes.
     package static func writeDER(
         raw: UnsafeBufferPointer<UInt8>, to output: UnsafeMutablePointer<UInt8>
     ) -> Int? {

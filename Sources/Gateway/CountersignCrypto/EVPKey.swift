@@ -1,8 +1,6 @@
 internal import COpenSSL
 
-/// Owns an OpenSSL key.
-///
-/// `@unchecked Sendable`: OpenSSL counts references atomically, and the key is not changed after `init`.
+/// Owns an OpenSSL key. `@unchecked Sendable`: OpenSSL counts references atomically, and the key never changes.
 package final class EVPKey: @unchecked Sendable {
     package let pointer: OpaquePointer
 

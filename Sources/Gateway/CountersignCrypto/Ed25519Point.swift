@@ -1,8 +1,7 @@
 internal import COpenSSL
 
-/// Checks that 32 bytes are a point on the curve (RFC 8032, section 5.1.3) without a small order.
-///
-/// OpenSSL accepts any 32 bytes. For a public key of small order, signatures can be forged.
+/// Checks that 32 bytes are a point on the curve (RFC 8032, section 5.1.3) without a small order. OpenSSL accepts any
+/// 32 bytes, and signatures of a key with a small order can be forged.
 package enum Ed25519Point {
     package static func isUsable(_ bytes: [UInt8]) -> Bool {
         guard bytes.count == 32 else { return false }

@@ -2,7 +2,6 @@ internal import COpenSSL
 
 /// HMAC with SHA-256 (RFC 2104; RFC 7518, section 3.2).
 package enum HMACSHA256 {
-    /// The 32 bytes of the authentication code.
     package static func authenticate(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: 32) { output, count in
             let code = HMAC(
@@ -12,7 +11,7 @@ package enum HMACSHA256 {
         }
     }
 
-    /// Whether `code` is the authentication code of `bytes`. Runs in constant time.
+    /// Compares in constant time.
     package static func isValid(_ code: [UInt8], of bytes: [UInt8], key: [UInt8]) -> Bool {
         let expected = authenticate(bytes, key: key)
         return code.count == expected.count && CRYPTO_memcmp(code, expected, expected.count) == 0

@@ -28,13 +28,12 @@ package enum SHA256 {
 
     package static func digest(_ bytes: [UInt8]) -> [UInt8] { bytes.withUnsafeBytes { digest($0) } }
 
-    /// The digest of the text's UTF-8.
     package static func digest(_ text: String) -> [UInt8] {
         var text = text
         return text.withUTF8 { digest(UnsafeRawBufferPointer($0)) }
     }
 
-    /// Computes the digest of data that arrives in pieces. Not thread-safe.
+    /// Digests data that arrives in pieces. Not thread-safe.
     package final class Running {
         private let context: OpaquePointer
 
@@ -55,7 +54,7 @@ package enum SHA256 {
             precondition(done == 1, "OpenSSL cannot hash")
         }
 
-        /// The digest. Nothing may be added afterwards.
+        /// Nothing may be added afterwards.
         package func finish() -> [UInt8] {
             [UInt8](unsafeUninitializedCapacity: 32) { output, count in
                 let done = EVP_DigestFinal_ex(context, output.baseAddress, nil)

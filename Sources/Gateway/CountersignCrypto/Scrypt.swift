@@ -2,7 +2,6 @@ internal import COpenSSL
 
 /// scrypt (RFC 7914), a password hash that makes guessing cost memory and time.
 package enum Scrypt {
-    /// The cost parameters of RFC 7914.
     package struct Cost: Sendable, Equatable {
         /// N: a power of two.
         package var n: UInt64
@@ -19,7 +18,7 @@ package enum Scrypt {
         package static let password = Cost(n: 1 << 15, r: 8, p: 1)
     }
 
-    /// Derives 32 bytes. Returns nil if OpenSSL rejects the cost parameters.
+    /// Returns 32 bytes, or nil if OpenSSL rejects the cost parameters.
     package static func derive(_ password: [UInt8], salt: [UInt8], cost: Cost) -> [UInt8]? {
         var output = [UInt8](repeating: 0, count: 32)
         let done = password.withUnsafeBytes { password in

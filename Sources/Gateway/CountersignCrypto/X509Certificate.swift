@@ -2,7 +2,6 @@ internal import COpenSSL
 
 /// The key and expiry of an X.509 certificate.
 package struct X509Certificate {
-    /// The key as SubjectPublicKeyInfo.
     package let subjectPublicKeyInfo: [UInt8]
     /// The end of validity in seconds since 1970; nil if it cannot be represented.
     package let expiresAt: Double?
