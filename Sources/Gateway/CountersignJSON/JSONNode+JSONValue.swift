@@ -1,7 +1,7 @@
 package import CountersignCore
 
 extension JSONNode {
-    /// A copy of the value that is independent of the parser's memory.
+    /// A copy that is independent of the parser's memory.
     package var value: JSONValue {
         switch kind {
         case .null: .null
@@ -17,8 +17,7 @@ extension JSONNode {
         }
     }
 
-    /// The value as compact JSON with members sorted by the bytes of their names, so that equal values have
-    /// equal text. Written without a hash table of names, so that no input is slow.
+    /// Compact JSON with members sorted by the bytes of their names. Uses no hash table, so that no input is slow.
     package var canonicalBytes: [UInt8] {
         var output: [UInt8] = []
         writeCanonically(to: &output)

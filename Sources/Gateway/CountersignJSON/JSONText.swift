@@ -1,20 +1,15 @@
 internal import Foundation
 
-/// Operations on JSON text that a parser has rejected as a whole.
-///
-/// They find the bounds of values and validate nothing, so that a parser can then read each value separately.
+/// Operations on JSON text that a parser has rejected as a whole. They find the bounds of values and validate nothing.
 package enum JSONText {
-    /// The bounds of a member or an element.
     package struct Part {
         /// The bytes between the quotes of a member's name; nil for an element of an array.
         package let name: Range<Int>?
         package fileprivate(set) var value: Range<Int>
     }
 
-    /// Splits the object or array at `offset` into its members or elements, in linear time.
-    ///
-    /// Beyond `most` parts, one last part holds the rest. Returns nil if the text at `offset` is not an
-    /// object or array, or if its brackets, quotes or separators do not match.
+    /// Splits the object or array at `offset`, in linear time. Beyond `most` parts, one last part holds the rest.
+    /// Returns nil if there is no object or array, or its brackets, quotes or separators do not match.
     package static func parts(
         of text: UnsafeRawBufferPointer, at offset: Int, most: Int
     ) -> [Part]? {
@@ -110,7 +105,7 @@ package enum JSONText {
             while at < text.count, text[at].isJSONSpace { at += 1 }
         }
 
-        /// Skips a string with both quotes. Returns false if the string does not end.
+        /// Returns false if the string does not end.
         mutating func skipString() -> Bool {
             at += 1
             while at < text.count {
@@ -125,7 +120,7 @@ package enum JSONText {
             return false
         }
 
-        /// Skips a value. Returns false if there is no value or its brackets do not match.
+        /// Returns false if there is no value or its brackets do not match.
         mutating func skipValue() -> Bool {
             switch next {
             case nil: return false

@@ -1,7 +1,6 @@
 internal import CStrictJSON
 internal import Foundation
 
-/// Why the parser rejects a text.
 package enum StrictJSONError: Error {
     case empty
     case syntax
@@ -21,11 +20,7 @@ package enum StrictJSONError: Error {
 package final class StrictJSONParser {
     private let parser: OpaquePointer
 
-    /// Creates a parser for texts of up to `maximumBytes` with arrays and objects nested up to `maximumDepth`
-    /// deep.
-    ///
-    /// `maximumNameBytes` limits member names. Set a limit for untrusted texts if ``JSONNode/value`` is used,
-    /// which hashes the names.
+    /// Limit `maximumNameBytes` for untrusted texts if ``JSONNode/value`` is used, which hashes the names.
     package init(maximumBytes: Int, maximumDepth: Int = 64, maximumNameBytes: Int = .max) {
         guard let parser = strict_json_parser_create(maximumBytes, maximumDepth + 1, maximumNameBytes)
         else {
@@ -38,7 +33,7 @@ package final class StrictJSONParser {
         strict_json_parser_destroy(parser)
     }
 
-    /// Parses `bytes` and passes the root to `body`. Nodes are invalid after that.
+    /// The nodes are invalid after `body` returns.
     package func parse<Result>(
         _ bytes: UnsafeRawBufferPointer, _ body: (JSONNode) throws -> Result
     ) throws -> Result {
@@ -60,7 +55,6 @@ package final class StrictJSONParser {
         }
     }
 
-    /// Parses `bytes` and passes the root to `body`. Nodes are invalid after that.
     package func parse<Result>(bytes: [UInt8], _ body: (JSONNode) throws -> Result) throws -> Result {
         try bytes.withUnsafeBytes { try parse($0, body) }
     }
@@ -76,13 +70,11 @@ package final class StrictJSONParser {
         }
     }
 
-    /// The offset of the value with this index, from 0, in the object or array at `offset` of a parsed text.
     package static func childStart(of text: UnsafeRawBufferPointer, at offset: Int, index: Int) -> Int {
         guard let base = text.bindMemory(to: UInt8.self).baseAddress else { return text.count }
         return strict_json_child_start(base, text.count, offset, index)
     }
 
-    /// The offset of the first byte that is not white space.
     package static func rootOffset(of text: UnsafeRawBufferPointer) -> Int {
         text.firstIndex { $0 != 0x20 && $0 != 0x0A && $0 != 0x0D && $0 != 0x09 } ?? text.count
     }
@@ -113,25 +105,20 @@ package struct JSONNode {
 
     package var isNull: Bool { tag == UInt8(ascii: "n") }
 
-    /// The string's UTF-8; nil if this is not a string.
     package var utf8: UnsafeBufferPointer<UInt8>? {
         guard tag == UInt8(ascii: "\"") else { return nil }
         return text(at: words[index])
     }
 
-    /// The string; nil if this is not a string.
     package var string: String? { utf8.map { String(decoding: $0, as: UTF8.self) } }
 
-    /// The string if it is ASCII and at most 64 bytes long, like all identifiers of protocols; otherwise nil.
-    ///
-    /// Comparing or hashing a string takes time that grows with the square of a run of combining marks:
-    /// minutes for a mebibyte. Compare untrusted strings with this property or by their bytes.
+    /// The string if it is ASCII and at most 64 bytes long. Compare untrusted strings with this property or by bytes:
+    /// comparing or hashing takes quadratic time for a run of combining marks, minutes for a mebibyte.
     package var word: String? {
         guard let utf8, utf8.count <= 64, utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
         return String(decoding: utf8, as: UTF8.self)
     }
 
-    /// The boolean; nil if this is not a boolean.
     package var bool: Bool? {
         switch tag {
         case UInt8(ascii: "t"): true
@@ -155,8 +142,7 @@ package struct JSONNode {
         tag == UInt8(ascii: "l") ? Int64(bitPattern: words[index + 1]) : nil
     }
 
-    /// The digits of a number without fraction and exponent, with its sign; nil for other values. For `-0`
-    /// this is `0`.
+    /// The digits of a number without fraction and exponent, with its sign; `0` for `-0`.
     package var integer: String? {
         switch tag {
         case UInt8(ascii: "l"): return String(Int64(bitPattern: words[index + 1]))
@@ -183,7 +169,6 @@ package struct JSONNode {
         JSONMembers(node: self, position: tag == UInt8(ascii: "{") ? index + 1 : index)
     }
 
-    /// The member with exactly this name; nil if it is missing or this is not an object.
     package subscript(name: StaticString) -> JSONNode? {
         guard tag == UInt8(ascii: "{") else { return nil }
         var at = index + 1
@@ -199,7 +184,6 @@ package struct JSONNode {
         return nil
     }
 
-    /// The member with a name that is known only at run time.
     package subscript(named name: String) -> JSONNode? {
         members.first { $0.name.elementsEqual(name.utf8) }?.value
     }
