@@ -14,9 +14,8 @@ package func synchronizeFile(_ path: String) -> Int32 {
     return fsync(file) == 0 ? 0 : errno
 }
 
-/// Rewrites the content of a file in place and flushes it. Returns 0 or the `errno` of the failure.
-///
-/// A failed flush marks the file's pages as clean, so another flush alone would not write them.
+/// Rewrites a file in place and flushes it. Returns 0 or the `errno` of the failure. A failed flush marks the file's
+/// pages as clean, so another flush alone would not write them.
 func rewriteFile(_ path: String) -> Int32 {
     let file = open(path, O_RDWR | O_CLOEXEC)
     guard file >= 0 else { return errno }

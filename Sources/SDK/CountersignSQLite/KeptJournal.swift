@@ -10,12 +10,9 @@
 
     /// SQLite's default VFS, except that it flushes the directory of a truncated journal only once.
     ///
-    /// SQLite closes a truncated journal after each transaction and opens it again with `SQLITE_OPEN_CREATE`.
-    /// It then treats the journal as new and flushes its directory. This VFS omits the flag once the
-    /// directory entry is durable, which saves a third of a transaction's flushes. docs/adr/0014 has the
-    /// measurement and the risk.
+    /// SQLite opens a truncated journal with `SQLITE_OPEN_CREATE` in each transaction, and then flushes its directory
+    /// as for a new file. This VFS omits the flag once the directory entry is durable (see docs/adr/0014).
     enum KeptJournal {
-        /// Opens the directory of a file in order to flush it.
         private typealias OpenDirectory =
             @convention(c) (
                 _ path: UnsafePointer<CChar>?, _ descriptor: UnsafeMutablePointer<Int32>?

@@ -1,32 +1,24 @@
 internal import CSQLite
 
-/// A connection to a SQLite database file.
-///
-/// Must be used by one thread or actor at a time, because it has no lock (`SQLITE_OPEN_NOMUTEX`).
+/// A connection to a SQLite file. Only one thread or actor may use it at a time, because it has no lock.
 package final class SQLiteConnection {
     package enum Mode {
-        /// Creates the file if it does not exist.
         case readWriteCreate
-        /// Fails if the file does not exist; never writes.
         case readOnly
     }
 
     private let handle: OpaquePointer
     private let busyTimeoutMilliseconds: Int32
     private let waitsOnceForLock: Bool
-    /// Whether the last transaction timed out while another connection held the lock.
+    /// Whether the last transaction timed out waiting for another connection's lock; set only with `waitsOnceForLock`.
     package private(set) var isLockHeld = false
     private static let heldLockMilliseconds: Int32 = 20
     private var cache: [String: SQLiteStatement] = [:]
-    /// The file's path, or `:memory:`.
     package let path: String
 
-    /// Opens the database at `path`. Throws `SQLiteError` when the file cannot be opened. A file that is not
-    /// a database fails at the first statement instead.
-    ///
+    /// Throws `SQLiteError` if the file cannot be opened. If it is not a database, the first statement fails.
     /// `keepsJournal` saves a flush of the directory for each transaction, on Linux only (`KeptJournal`). With
-    /// `waitsOnceForLock`, only the first transaction waits for a lock that another process does not release. The
-    /// following ones wait 20 ms until one succeeds.
+    /// `waitsOnceForLock`, transactions after one that timed out wait only 20 ms for the lock, until one succeeds.
     package init(
         path: String, mode: Mode = .readWriteCreate, keepsJournal: Bool = false,
         busyTimeoutMilliseconds: Int32 = 5_000, waitsOnceForLock: Bool = false
@@ -65,13 +57,11 @@ package final class SQLiteConnection {
         sqlite3_close_v2(handle)
     }
 
-    /// Runs one or more statements that return no rows.
     package func execute(_ sql: String) throws(SQLiteError) {
         let code = sqlite3_exec(handle, sql, nil, nil, nil)
         guard code == SQLITE_OK else { throw lastError(sql: sql) }
     }
 
-    /// Prepares a statement that is not cached.
     package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
         var statement: OpaquePointer?
         let code = sqlite3_prepare_v3(handle, sql, -1, 0, &statement, nil)
@@ -79,7 +69,7 @@ package final class SQLiteConnection {
         return SQLiteStatement(handle: statement, connection: handle, sql: sql)
     }
 
-    /// Returns a cached statement, reset and with its bindings cleared.
+    /// Returns a statement that is reset and has no bindings.
     package func cached(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
         if let statement = cache[sql] {
             statement.reset()
@@ -93,7 +83,6 @@ package final class SQLiteConnection {
         return made
     }
 
-    /// Runs a statement with these values and discards its rows.
     package func run(_ sql: String, _ values: SQLValue...) throws(SQLiteError) {
         let statement = try cached(sql)
         defer { statement.reset() }
@@ -101,7 +90,6 @@ package final class SQLiteConnection {
         while try statement.step() {}
     }
 
-    /// The first row, or nil.
     package func first<Row>(
         _ sql: String, _ values: SQLValue..., row: (SQLiteStatement) throws(SQLiteError) -> Row
     ) throws(SQLiteError) -> Row? {
@@ -112,7 +100,6 @@ package final class SQLiteConnection {
         return try row(statement)
     }
 
-    /// All rows.
     package func all<Row>(
         _ sql: String, _ values: SQLValue..., row: (SQLiteStatement) throws(SQLiteError) -> Row
     ) throws(SQLiteError) -> [Row] {
@@ -130,8 +117,7 @@ package final class SQLiteConnection {
         return rows
     }
 
-    /// Runs `body` in a `BEGIN IMMEDIATE` transaction. Rethrows errors of `body`, and throws `SQLiteError`
-    /// when the commit fails. The transaction is rolled back in both cases.
+    /// Runs `body` in a `BEGIN IMMEDIATE` transaction, and rolls back when `body` or the commit fails.
     package func transaction<Result>(
         _ body: () throws -> Result
     ) throws -> Result {
@@ -161,9 +147,8 @@ package final class SQLiteConnection {
 
     private static let copiedPages: Int32 = 256
 
-    /// Copies a snapshot of the database into a new file (SQLite's online backup). Other connections may
-    /// write meanwhile; the write-ahead log grows until the copy ends. `step` is called between steps and may
-    /// abort the copy by throwing. After an error, the new file is unusable.
+    /// Copies a snapshot into a new file, which is unusable after an error. Other connections may write meanwhile, but
+    /// the write-ahead log grows until the end. `step` may abort the copy by throwing.
     package func copy(to path: String, step: () throws -> Void = {}) throws {
         let target = try SQLiteConnection(path: path)
         // Holds one snapshot. Otherwise SQLite restarts the copy after each commit of another connection.
@@ -189,8 +174,7 @@ package final class SQLiteConnection {
         try target.execute("PRAGMA journal_mode = DELETE")
     }
 
-    /// Rewrites and flushes the write-ahead log in a write transaction. This makes commits durable that were
-    /// recovered after a failed flush. Throws `SQLiteError`.
+    /// Rewrites and flushes the write-ahead log, so that commits recovered after a failed flush are durable.
     package func rewriteLog() throws {
         try transaction {
             let failure = rewriteFile(path + "-wal")
@@ -201,17 +185,14 @@ package final class SQLiteConnection {
         }
     }
 
-    /// Whether a transaction is open.
     package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
 
     /// Rows changed by the last `INSERT`, `UPDATE` or `DELETE`.
     package var changes: Int { Int(sqlite3_changes(handle)) }
 
-    /// The row id of the last successful `INSERT`.
     package var lastInsertRowID: Int64 { sqlite3_last_insert_rowid(handle) }
 
-    /// The operations of SQLite's virtual machine so far, for ``run(_:_:)``, ``first(_:_:row:)``,
-    /// ``all(_:_:row:)`` and ``cached(_:)``. Unlike time, the number is the same on every machine.
+    /// The operations of SQLite's virtual machine by cached statements so far. Unlike time, equal on every machine.
     package var virtualMachineSteps: Int { cache.values.reduce(0) { $0 + $1.virtualMachineSteps } }
 
     /// A number that changes when another connection has committed (`PRAGMA data_version`).

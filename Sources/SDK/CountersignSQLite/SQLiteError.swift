@@ -1,14 +1,9 @@
 internal import CSQLite
 
-/// An error reported by SQLite.
-///
-/// Does not contain bound values.
+/// An error reported by SQLite, without bound values.
 package struct SQLiteError: Error, CustomStringConvertible {
-    /// The extended result code, such as `SQLITE_IOERR_FSYNC`.
     package let extendedCode: Int32
-    /// SQLite's message.
     package let message: String
-    /// The failed statement with its placeholders, if any.
     package let sql: String?
 
     package init(extendedCode: Int32, message: String, sql: String? = nil) {
@@ -17,11 +12,9 @@ package struct SQLiteError: Error, CustomStringConvertible {
         self.sql = sql
     }
 
-    /// The primary result code, such as `SQLITE_BUSY`.
     package var code: Int32 { extendedCode & 0xFF }
 
-    /// Whether the disk or its quota is full. Includes failures to create the shared memory of a write-ahead
-    /// log.
+    /// Whether the disk or its quota is full, also for the shared memory of a write-ahead log.
     package var isFull: Bool { code == SQLITE_FULL || extendedCode == Self.sharedMemorySize }
 
     /// `SQLITE_IOERR_SHMSIZE`, a macro that Swift does not import.
@@ -30,8 +23,7 @@ package struct SQLiteError: Error, CustomStringConvertible {
     /// Whether another connection holds the lock; retry.
     package var isBusy: Bool { code == SQLITE_BUSY || code == SQLITE_LOCKED }
 
-    /// Whether the disk failed. The outcome of the last transaction is unknown until the file is opened
-    /// again.
+    /// Whether the disk failed. The outcome of the last transaction is unknown until the file is opened again.
     package var isInputOutput: Bool { code == SQLITE_IOERR }
 
     /// Whether the file cannot be opened or written: it is missing, moved or read-only.
@@ -44,10 +36,8 @@ package struct SQLiteError: Error, CustomStringConvertible {
         SQLiteError(extendedCode: SQLITE_CORRUPT, message: message)
     }
 
-    /// Whether a row violates a constraint of the schema.
     package var isConstraint: Bool { code == SQLITE_CONSTRAINT || code == SQLITE_MISMATCH }
 
-    /// Whether the file is damaged or not a database.
     package var isCorrupt: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
 
     package var description: String {

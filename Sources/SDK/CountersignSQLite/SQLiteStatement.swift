@@ -1,6 +1,5 @@
 internal import CSQLite
 
-/// A value to bind to a placeholder.
 package enum SQLValue: Hashable, Sendable {
     case null
     case integer(Int64)
@@ -14,7 +13,7 @@ package enum SQLValue: Hashable, Sendable {
     }
 }
 
-/// A prepared statement. Columns are numbered from 0 and placeholders from 1, as in SQLite.
+/// A prepared statement. Columns are numbered from 0 and placeholders from 1. `NULL` is read as 0 or as empty.
 package final class SQLiteStatement {
     private static let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
@@ -39,7 +38,6 @@ package final class SQLiteStatement {
         texts?.deallocate()
     }
 
-    /// Resets the statement and clears its bindings.
     package func reset() {
         sqlite3_reset(handle)
         sqlite3_clear_bindings(handle)
@@ -47,8 +45,7 @@ package final class SQLiteStatement {
         textsKept = 0
     }
 
-    /// Preserves the texts bound so far across ``rewind()``. Texts bound later must be bound again after each
-    /// rewind.
+    /// Preserves the texts bound so far across ``rewind()``. Texts bound later must be bound again after each.
     package func keepTexts() { textsKept = textsEnd }
 
     /// Resets the statement without clearing its bindings.
@@ -57,7 +54,7 @@ package final class SQLiteStatement {
         textsEnd = textsKept
     }
 
-    /// Advances to the next row. Returns false at the end.
+    /// Returns false at the end.
     package func step() throws(SQLiteError) -> Bool {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true
@@ -70,7 +67,7 @@ package final class SQLiteStatement {
         for (index, value) in values.enumerated() { try bind(value, at: Int32(index + 1)) }
     }
 
-    /// Binds a value; SQLite copies it.
+    /// SQLite copies the value.
     package func bind(_ value: SQLValue, at index: Int32) throws(SQLiteError) {
         let code: Int32
         switch value {
@@ -98,9 +95,8 @@ package final class SQLiteStatement {
         guard code == SQLITE_OK else { throw error() }
     }
 
-    /// Binds a text, or `NULL` for nil, that stays valid until ``rewind()`` or ``reset()``.
-    ///
-    /// For statements that run for many rows: ``bind(_:at:)`` makes SQLite allocate a copy of each text.
+    /// Binds a text that stays valid until ``rewind()`` or ``reset()``. For statements that run for many rows:
+    /// ``bind(_:at:)`` makes SQLite allocate a copy of each text.
     package func bind(text: String?, at index: Int32) throws(SQLiteError) {
         guard let text else { return try bind(.null, at: index) }
         let kept: UnsafeMutableRawBufferPointer?? = text.utf8.withContiguousStorageIfAvailable {
@@ -112,7 +108,7 @@ package final class SQLiteStatement {
         guard code == SQLITE_OK else { throw error() }
     }
 
-    /// Binds a blob that stays valid until ``rewind()`` or ``reset()``. SQLite copies it if the buffer is full.
+    /// Stays valid until ``rewind()`` or ``reset()``. SQLite copies the blob if the buffer is full.
     package func bind(blob: UnsafeRawBufferPointer, at index: Int32) throws(SQLiteError) {
         guard let place = keep(blob) else { return try bind(.blob(Array(blob)), at: index) }
         guard sqlite3_bind_blob(handle, index, place.baseAddress, Int32(place.count), nil) == SQLITE_OK else {
@@ -145,30 +141,25 @@ package final class SQLiteStatement {
 
     package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
-    /// Whether the column is an integer or a floating-point number.
     package func isNumber(_ column: Int32) -> Bool {
         [SQLITE_INTEGER, SQLITE_FLOAT].contains(sqlite3_column_type(handle, column))
     }
 
-    /// The column as an integer; 0 for `NULL`.
     package func int64(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
     package func int(_ column: Int32) -> Int { Int(sqlite3_column_int64(handle, column)) }
 
-    /// The column as an integer, or nil for `NULL`.
     package func optionalInt64(_ column: Int32) -> Int64? { isNull(column) ? nil : int64(column) }
 
-    /// The column as a floating-point number; 0 for `NULL`.
     package func double(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
 
-    /// The column as text; empty for `NULL`.
     package func text(_ column: Int32) -> String {
         guard let text = sqlite3_column_text(handle, column) else { return "" }
         let count = Int(sqlite3_column_bytes(handle, column))
         return String(decoding: UnsafeBufferPointer(start: text, count: count), as: UTF8.self)
     }
 
-    /// The column as text, or nil if it is of another type or is not valid UTF-8, as in a damaged file.
+    /// Nil if the column is of another type or is not valid UTF-8, as in a damaged file.
     package func validText(_ column: Int32) -> String? {
         guard sqlite3_column_type(handle, column) == SQLITE_TEXT,
             let text = sqlite3_column_text(handle, column)
@@ -178,11 +169,9 @@ package final class SQLiteStatement {
         return decoded.utf8.elementsEqual(bytes) ? decoded : nil
     }
 
-    /// The column as text, or nil for `NULL`.
     package func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
 
-    /// Appends the bytes of the column's text; false for `NULL`. In a damaged file, the bytes may not be
-    /// valid UTF-8.
+    /// Returns false for `NULL`. In a damaged file, the bytes may not be valid UTF-8.
     package func append(_ column: Int32, to output: inout [UInt8]) -> Bool {
         guard let text = sqlite3_column_text(handle, column) else { return false }
         let count = Int(sqlite3_column_bytes(handle, column))
@@ -190,20 +179,17 @@ package final class SQLiteStatement {
         return true
     }
 
-    /// The column's bytes; empty for `NULL`.
     package func blob(_ column: Int32) -> [UInt8] {
         guard let bytes = sqlite3_column_blob(handle, column) else { return [] }
         return [UInt8](UnsafeRawBufferPointer(start: bytes, count: Int(sqlite3_column_bytes(handle, column))))
     }
 
-    /// Calls `body` with the column's bytes, which are valid only during the call. The buffer is empty for
-    /// `NULL`.
+    /// The bytes are valid only during the call.
     package func withBlob<Value>(_ column: Int32, _ body: (UnsafeRawBufferPointer) -> Value) -> Value {
         let start = sqlite3_column_blob(handle, column)
         return body(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))
     }
 
-    /// The operations of SQLite's virtual machine for this statement so far.
     var virtualMachineSteps: Int { Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_VM_STEP, 0)) }
 
     private func error() -> SQLiteError {
