@@ -3,8 +3,7 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Template files of a data directory, created once for each process, because running all migrations takes
-/// longer than most tests.
+/// Template files of a data directory, created once in a process, because migrations take longer than most tests.
 package enum FolderTemplate {
     private struct Files {
         var contents: [String: Data] = [:]
@@ -55,8 +54,7 @@ package enum FolderTemplate {
         return try content.fill(storage)
     }
 
-    /// Creates the folder with its files. Returns the write key of the app, if the content has one. Throws
-    /// `GatewayError`, or Foundation's errors.
+    /// Returns the write key of the app, if the content has one.
     @discardableResult
     package static func copy(_ content: TestContent = .nothing, to folder: String) throws -> String? {
         try FileManager.default.createDirectory(

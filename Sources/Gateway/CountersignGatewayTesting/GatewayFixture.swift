@@ -5,10 +5,9 @@ package import Foundation
 public import GatewayModel
 public import GatewayStorage
 
-/// A real gateway on a free local port, with one app and its own data directory, which are deleted with this
-/// object. All fixtures of a process share the RSA keys of the app and the token service, and on SQLite the
-/// app's write key. With `COUNTERSIGN_TEST_STORAGE=postgresql`, the fixture also has its own database in the
-/// server of `scripts/postgresql.sh run`.
+/// A real gateway on a free local port, with one app and its own data directory, which are deleted with this object.
+/// All fixtures of a process share the RSA keys and, on SQLite, the write key. `COUNTERSIGN_TEST_STORAGE=postgresql`
+/// adds a database in the server of `scripts/postgresql.sh run`.
 ///
 /// ```swift
 /// let fixture = try GatewayFixture(enforcement: .required)
@@ -29,7 +28,6 @@ public final class GatewayFixture: Sendable {
     public let dataDirectory: String
 
     package let place: TestStorage
-    /// The connection to the gateway.
     private let transport: TestTransport
 
     /// Starts the gateway.
@@ -46,7 +44,6 @@ public final class GatewayFixture: Sendable {
         try self.init(.live, enforcement: enforcement, limits: limits, configure: configure)
     }
 
-    /// The same with an explicit transport and clock.
     package init(
         _ transport: TestTransport, enforcement: Enforcement = .required,
         limits: GatewayLimits = GatewayLimits(), configure: (inout GatewayConfiguration) -> Void = { _ in },

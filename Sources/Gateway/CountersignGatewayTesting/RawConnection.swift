@@ -56,7 +56,6 @@ package final class RawConnection: TestClient {
         Foundation.close(descriptor)
     }
 
-    /// Whether the connection has been open for longer than any test takes.
     package var isOverdue: Bool { DispatchTime.now() > end }
 
     /// Closes the connection. Unread data is lost.
@@ -76,7 +75,6 @@ package final class RawConnection: TestClient {
         return true
     }
 
-    /// Closes the sending half. Reading remains possible.
     package func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
     package func send(_ text: String) { send(Array(text.utf8)) }

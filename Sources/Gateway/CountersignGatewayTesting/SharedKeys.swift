@@ -6,12 +6,9 @@ package enum SharedKeys {
     private static let ofStranger = Result { try SigningKey.generate(.rs256) }
     private static let ofTokenService = Result { try SigningKey.generate(.rs256) }
 
-    /// The private key of the fixture's app.
     package static func app() throws -> SigningKey { try ofApp.get() }
 
-    /// A private key that belongs to no app.
     package static func stranger() throws -> SigningKey { try ofStranger.get() }
 
-    /// The token service's key for access tokens.
     package static func tokenService() throws -> SigningKey { try ofTokenService.get() }
 }

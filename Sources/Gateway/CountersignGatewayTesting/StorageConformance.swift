@@ -17,17 +17,13 @@ package import GatewayStorage
 ///
 /// Each check needs an empty storage. Engines with external backup tools skip the checks with ``needsCopy``.
 package struct StorageConformance: Sendable, CustomStringConvertible {
-    /// The requirement that was violated.
     package struct Violation: Error, CustomStringConvertible {
         package let description: String
     }
 
-    /// Opens another storage from a copy.
     package typealias Restore = (Backup) throws -> any Storage
 
-    /// The name of the check.
     package let description: String
-    /// Whether the storage must support copies.
     package let needsCopy: Bool
     private let body: @Sendable (any Storage, Restore) throws -> Void
 

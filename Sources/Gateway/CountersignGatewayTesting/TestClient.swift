@@ -2,7 +2,7 @@ internal import Foundation
 
 /// Sends requests to a gateway, with or without a connection.
 package protocol TestClient {
-    /// Sends a request. Returns nil if the response is incomplete.
+    /// Returns nil if the response is incomplete.
     func send(
         _ method: String, _ target: String, _ headers: [String: String], _ body: [UInt8]?
     ) -> TestAnswer?
@@ -14,7 +14,7 @@ package struct TestAnswer {
     package var headers: [String: String]
     package var body: String
 
-    /// The body as a JSON object; empty if it is not an object.
+    /// The body as a JSON object; empty for other bodies.
     package var json: [String: Any] {
         (try? JSONSerialization.jsonObject(with: Data(body.utf8))) as? [String: Any] ?? [:]
     }

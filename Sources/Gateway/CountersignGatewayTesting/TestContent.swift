@@ -6,14 +6,13 @@ internal import GatewayStorage
 
 /// The initial content of a test's storage.
 package enum TestContent: Sendable {
-    /// Tables without rows.
     case nothing
     /// The signing key for access tokens.
     case issuingKey
     /// The signing key, and the app `shop` with the key of `SharedKeys`, which requires tokens.
     case app
 
-    /// Fills the storage. Returns the app's write key, if it has an app.
+    /// Returns the app's write key, if the content has an app.
     func fill(_ storage: any Storage) throws -> String? {
         guard self != .nothing else { return nil }
         _ = try storage.openSecrets().rotate {

@@ -6,7 +6,6 @@
 
     /// A separate database in the server that `scripts/postgresql.sh run` has started, until ``drop()``.
     package final class TestDatabase: Sendable {
-        /// No server is configured.
         package struct NoServer: Error, CustomStringConvertible {
             package let description = "no server to test with: run this by scripts/postgresql.sh run"
         }
@@ -49,7 +48,6 @@
             }
         }
 
-        /// Runs `body` with a database that is dropped afterwards.
         package static func use(migrated: Bool = true, _ body: (TestDatabase) throws -> Void) throws {
             let database = try TestDatabase(migrated: migrated)
             defer { database.drop() }
@@ -65,7 +63,6 @@
             try await onOwnThreads { try await body(database) }
         }
 
-        /// Drops the database, closing its connections.
         package func drop() {
             try? Self.administer("DROP DATABASE \(name) WITH (FORCE)")
         }
@@ -94,8 +91,7 @@
 
         package func connect() throws -> PostgreSQLConnection { try PostgreSQLConnection(settings) }
 
-        /// Waits until stored events are readable. Every open transaction in the server delays that,
-        /// including transactions of other tests.
+        /// Waits until stored events are readable. Every open transaction in the server, of any test, delays that.
         package func waitForTransactions() throws {
             let haveEnded = try Self.administrators.get().use {
                 try EventHorizon.waitForTransactions($0, seconds: 20)

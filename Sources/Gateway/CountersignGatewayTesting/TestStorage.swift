@@ -13,8 +13,7 @@ package enum TestEngine: String, Sendable {
     case sqlite
     case postgresql
 
-    /// The engine for tests that do not choose one. `COUNTERSIGN_TEST_STORAGE=postgresql` selects the server
-    /// started by `scripts/postgresql.sh run`.
+    /// The engine for tests that do not choose one. `COUNTERSIGN_TEST_STORAGE=postgresql` selects PostgreSQL.
     package static let standard: TestEngine = {
         guard let name = ProcessInfo.processInfo.environment["COUNTERSIGN_TEST_STORAGE"] else {
             return .sqlite
@@ -27,8 +26,7 @@ package enum TestEngine: String, Sendable {
     }()
 }
 
-/// The location of a test gateway's data: a folder, and with PostgreSQL also a database. Both are deleted
-/// with this object.
+/// The location of a test gateway's data: a folder, and with PostgreSQL a database. Both are deleted with this object.
 package final class TestStorage: Sendable {
     /// Holds SQLite's files, or the token key with PostgreSQL.
     package let folder: String
@@ -38,7 +36,6 @@ package final class TestStorage: Sendable {
         private let storage: (any Storage)?
     #endif
 
-    /// The write key of the app; nil without an app.
     package let writeKey: String?
 
     package init(_ content: TestContent = .nothing) throws {
@@ -73,7 +70,6 @@ package final class TestStorage: Sendable {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// The configuration of a gateway with this storage and a free port.
     package var configuration: GatewayConfiguration { Self.configuration(of: folder, address: address) }
 
     private static func configuration(of folder: String, address: DatabaseAddress?) -> GatewayConfiguration {
@@ -84,7 +80,6 @@ package final class TestStorage: Sendable {
         return configuration
     }
 
-    /// The database's address; nil with SQLite.
     package var address: DatabaseAddress? {
         #if POSTGRESQL
             return database.flatMap { Self.address(of: $0, folder) }
@@ -107,7 +102,6 @@ package final class TestStorage: Sendable {
         return try StorageLocation(configuration).open()
     }
 
-    /// The apps, with changes audited under `actor`.
     package func openControl(as actor: Operator = .account) throws(GatewayError) -> AppDirectory {
         try open().openControl(as: actor)
     }
@@ -119,8 +113,8 @@ package final class TestStorage: Sendable {
         #endif
     }
 
-    /// A connection for tests of table contents. Both engines have the same tables and columns, except for an
-    /// event's number. `file` is the name of SQLite's file, such as `events`.
+    /// A connection for tests of table contents. The engines differ only in an event's number. `file` is the name of
+    /// SQLite's file, such as `events`.
     package func connection(to file: String) throws -> any SQLConnection {
         #if POSTGRESQL
             if let database { return try database.connect() }
@@ -128,7 +122,6 @@ package final class TestStorage: Sendable {
         return try SQLiteConnection(path: "\(folder)/\(file).sqlite")
     }
 
-    /// All stored events in order, as text, with the given columns.
     package func events(_ columns: [String], where condition: String? = nil) throws -> [[String?]] {
         let (table, order) =
             TestEngine.standard == .sqlite ? ("stored_event", "seq") : ("event", "position")

@@ -5,7 +5,6 @@ internal import Foundation
 package enum TestTransport: String, CaseIterable, Sendable {
     /// Calls in the same process. The gateway has no port; everything behind the connection is the same.
     case router
-    /// Connections to a local port.
     case live
 
     /// The transport for tests that do not choose one. `COUNTERSIGN_TEST_TRANSPORT=live` uses connections.
