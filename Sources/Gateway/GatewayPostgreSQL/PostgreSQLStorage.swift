@@ -9,16 +9,14 @@ package struct PostgreSQLStorage: Storage {
     private static let connections = 16
 
     private let settings: PostgreSQLSettings
-    /// Reads the key that encrypts secrets in the database.
     private let tokenKey: @Sendable () throws -> TokenKeySeal
     private let pool: PostgreSQLPool
     private let gateways: PostgreSQLCluster
     private let takesGivenTime: Bool
     private let now: @Sendable () -> Date
 
-    /// Connects and migrates the database to this version's schema. Creates the token key file if the
-    /// database has no keys yet; all gateways need the same file. Throws `storage`, and `conflict` for the
-    /// target of an unfinished copy.
+    /// Migrates the database. Creates the token key file if the database has no keys yet; all gateways need the same
+    /// file. Throws `storage`, and `conflict` for the target of an unfinished copy.
     package init(
         _ address: DatabaseAddress, now: @escaping @Sendable () -> Date = { Date() }
     ) throws(GatewayError) {
@@ -55,7 +53,7 @@ package struct PostgreSQLStorage: Storage {
         TokenSecrets(database(.secrets), seal: try GatewayError.storing { try tokenKey() }.seal)
     }
 
-    /// Returns a function that reads the key file once, on first use.
+    /// Reads the key file once, on first use.
     private static func tokenKey(
         _ file: String, _ settings: PostgreSQLSettings
     ) -> @Sendable () throws -> TokenKeySeal {
@@ -85,8 +83,7 @@ package struct PostgreSQLStorage: Storage {
             } == true
         }
         guard !isKept else {
-            // Another gateway on this machine may have created both since the first read, beginning with the
-            // file.
+            // Another gateway on this machine may have created both since the first read, the file first.
             if let seal = try TokenKeySeal(file: tokenKeyFile) { return seal }
             throw GatewayError(
                 .conflict,

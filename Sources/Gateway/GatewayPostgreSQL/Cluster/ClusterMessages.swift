@@ -3,12 +3,10 @@ internal import CountersignJSON
 internal import CountersignSQLite
 internal import GatewayStorage
 
-/// The table of transient messages between gateways. It is unlogged, so it is not replicated and is empty
-/// after a crash of the server.
+/// Transient messages between gateways. Their table is unlogged: not replicated, and empty after a server crash.
 enum ClusterMessages {
     /// How long messages are stored. Gateways poll at least once a second.
     static let keptMilliseconds: Int64 = 10_000
-    /// The channel that announces new messages.
     static let channel = "countersign_message"
 
     static func send(

@@ -3,8 +3,7 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// A gateway's end of the message channel, with its own thread and connection. It polls the table after
-/// notifications and periodically.
+/// A gateway's end of the message channel, with its own thread. Polls the table after notifications and periodically.
 final class PostgreSQLChannel: ClusterChannel {
     private static let busyMilliseconds: Int32 = 200
     private static let rememberedMilliseconds: Int64 = 600_000
@@ -63,8 +62,7 @@ final class PostgreSQLChannel: ClusterChannel {
         isStopping.withLock { $0 = true }
         guard wasStarted.withLock({ $0 }) else { return }
         bell.ring()
-        // Does not wait long for a server that does not respond. The server detects the closed connection
-        // itself.
+        // Waits only briefly for an unresponsive server, which detects the closed connection itself.
         _ = ended.wait(until: .now() + 3)
     }
 

@@ -18,8 +18,7 @@ final class PostgreSQLCluster: Cluster {
         var opened: PostgreSQLConnection?
     }
 
-    /// `tokenKey` reads the key that encrypts secrets in the database. `takesGivenTime`, for tests, replaces
-    /// the database's clock by the gateways' clocks.
+    /// `takesGivenTime`, for tests, replaces the database's clock by the gateways' clocks.
     init(
         _ settings: PostgreSQLSettings, takesGivenTime: Bool = false,
         tokenKey: @escaping @Sendable () throws -> TokenKeySeal? = { nil }
@@ -40,9 +39,8 @@ final class PostgreSQLCluster: Cluster {
 
     func makeChannel(id: String) -> any ClusterChannel { PostgreSQLChannel(id, settings) }
 
-    /// Waits until the rows of all live gateways contain the change. A gateway with an old row does not
-    /// accept requests. After ``ClusterRules/deadMilliseconds`` this applies to every gateway that has not
-    /// read the change, even if the database is unreachable.
+    /// Waits until the rows of all live gateways contain the change, at most ``ClusterRules/deadMilliseconds``. After
+    /// that, a gateway that has not read the change accepts no requests, even if the database is unreachable.
     func waitForGateways() {
         let start = Uptime.milliseconds
         var generation: Int64?
@@ -59,7 +57,7 @@ final class PostgreSQLCluster: Cluster {
         }
     }
 
-    /// Makes all gateways read changes now. Returns the generation that they must reach.
+    /// Returns the generation that all gateways must reach.
     private func tell() throws -> Int64 {
         try use { connection in
             try connection.execute(

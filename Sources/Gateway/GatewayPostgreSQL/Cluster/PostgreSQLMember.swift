@@ -4,11 +4,10 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// A gateway's row in the table `gateway`, updated by a thread with its own connection.
+/// A gateway's row in the table `gateway`, updated by a thread each second and after notifications.
 ///
-/// Each second and after notifications, the thread first updates the row's time and then reads the changes of
-/// other gateways. So a row that is current but lacks a change tells other gateways to wait. A gateway with
-/// an expired row stops accepting requests, and updates its row before it accepts them again.
+/// The thread first updates the row's time and then reads the changes of others, so a current row that lacks a change
+/// tells other gateways to wait. With an expired row, a gateway accepts no requests until it has updated the row.
 final class PostgreSQLMember: ClusterMember {
     private struct State {
         /// The uptime until which the last read of changes is valid.
@@ -98,8 +97,7 @@ final class PostgreSQLMember: ClusterMember {
         }
         guard wasStarted else { return }
         bell.ring()
-        // Does not wait long for a server that does not respond. The server detects the closed connection
-        // itself.
+        // Waits only briefly for an unresponsive server, which detects the closed connection itself.
         _ = ended.wait(until: .now() + 3)
     }
 
@@ -119,8 +117,7 @@ final class PostgreSQLMember: ClusterMember {
                 try show(&beat, work)
                 noteBack(work)
             } catch {
-                // The server releases the connection's locks, and thereby its duties, once it detects the
-                // loss.
+                // Once the server detects the loss, it releases the connection's locks and thereby its duties.
                 if let error = error as? PostgreSQLError, error.isConnectionLost { beat.connection = nil }
                 if beat.connection?.isSound != true {
                     beat.connection = nil
@@ -231,7 +228,6 @@ final class PostgreSQLMember: ClusterMember {
         try? connection?.run("DELETE FROM gateway WHERE id = ?1", .text(identity.id))
     }
 
-    /// Waits until the next heartbeat is due, a notification arrives or the bell rings.
     private func wait(_ connection: PostgreSQLConnection?) {
         if let connection, !connection.notifications().isEmpty { return }
         bell.wait(besides: connection?.socket, milliseconds: Int32(Self.pauseMilliseconds))

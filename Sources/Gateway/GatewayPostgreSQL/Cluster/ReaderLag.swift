@@ -1,14 +1,12 @@
-/// Measures how long readers of events wait for an open transaction.
+/// Measures how long readers of events wait for an open transaction, because they stop before the oldest.
 ///
-/// Readers stop before the oldest open transaction. Its age follows from earlier samples of the next
-/// transaction id. This requires no permission to see other sessions.
+/// A transaction's age follows from samples of the next transaction id, which need no permission to see sessions.
 struct ReaderLag {
     private static let mostLooks = 3_600
 
     private var looks: [(milliseconds: Int64, next: Int64)] = []
 
-    /// Records a sample of the oldest open transaction and the next transaction id. Returns the minimum age
-    /// of the oldest in milliseconds; 0 when it began after the previous sample.
+    /// Returns the minimum age of the oldest transaction in milliseconds; 0 if it began after the previous sample.
     mutating func note(oldest: Int64, next: Int64, at milliseconds: Int64) -> Int64 {
         // The oldest transaction began after the last sample in which its id was not yet assigned.
         let began = looks.first { $0.next > oldest }?.milliseconds

@@ -2,7 +2,6 @@ internal import Foundation
 
 /// A one-dimensional array in PostgreSQL's binary format.
 struct BinaryArray {
-    /// The element type, by its OID.
     enum Element: UInt32 {
         case int8 = 20
         case int4 = 23

@@ -7,7 +7,6 @@ package enum DataKind: String, TextEnum, Sendable {
     /// Whether each writing transaction is exclusive, and increments the generation.
     var isWrittenAlone: Bool { self == .control || self == .secrets }
 
-    /// The channel for notifications of changes (`LISTEN`).
     package var channel: String { "countersign_\(rawValue)" }
 
     /// The kind of a table with rows of apps. All other tables belong to `control`.

@@ -1,7 +1,6 @@
 internal import CPostgreSQL
 internal import CountersignSQLite
 
-/// OIDs of the types that values are declared as.
 enum ServerType {
     static let unknown: Oid = 0
     static let bytea: Oid = 17
@@ -16,13 +15,10 @@ enum ServerType {
 
 /// The values of a statement in PostgreSQL's binary format.
 ///
-/// PostgreSQL cannot store U+0000 in texts, so it is replaced by U+FFFD in stored and compared values.
-/// Otherwise, one such name would fail the whole transaction. A ``BinaryArray`` does the same for the columns
-/// of events.
+/// U+FFFD replaces U+0000, which PostgreSQL cannot store. One such name would fail the whole transaction.
 struct Parameters {
     private(set) var types: [Oid] = []
     private var bytes: [UInt8] = []
-    /// The offset of each value; nil for NULL.
     private var starts: [Int?] = []
     private var lengths: [Int32] = []
 
@@ -74,7 +70,6 @@ struct Parameters {
         array.bytes.withUnsafeBytes { add(ServerType.int8Array, $0) }
     }
 
-    /// Calls `body` with the values, lengths and formats for libpq.
     func withPointers<Value>(
         _ body: (
             _ values: UnsafePointer<UnsafePointer<CChar>?>?, _ lengths: UnsafePointer<Int32>?,

@@ -1,6 +1,5 @@
-/// Converts SQLite's placeholders to PostgreSQL's: `?` and `?3` become `$1` and `$3`.
+/// Converts SQLite's placeholders outside quotes to PostgreSQL's: `?` and `?3` become `$1` and `$3`.
 enum Placeholders {
-    /// Quoted text is left unchanged.
     static func numbered(_ sql: String) -> String {
         guard sql.utf8.contains(UInt8(ascii: "?")) else { return sql }
         var output: [UInt8] = []

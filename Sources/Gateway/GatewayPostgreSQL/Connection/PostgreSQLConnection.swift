@@ -4,9 +4,7 @@ package import CountersignSQLite
 internal import Foundation
 package import GatewayStorage
 
-/// A connection to the server. Must be used by one thread at a time.
-///
-/// Connecting and every statement have a deadline, after which the connection is lost.
+/// A connection for one thread at a time. Connecting and statements have a deadline, after which it is lost.
 package final class PostgreSQLConnection: SQLConnection {
     private struct Statement: Hashable {
         let sql: String
@@ -19,7 +17,6 @@ package final class PostgreSQLConnection: SQLConnection {
     let handle: OpaquePointer
     private let deadlineMilliseconds: Int
     private var prepared: [Statement: String] = [:]
-    /// Rows changed by the last statement.
     package private(set) var changes = 0
     /// Set when a statement changes a row; reset by the caller.
     var hasChanged = false
@@ -28,7 +25,6 @@ package final class PostgreSQLConnection: SQLConnection {
     var tokenKey: (@Sendable () throws -> TokenKeySeal)?
     var kind: DataKind?
 
-    /// Connects. Throws `PostgreSQLError`.
     package init(_ settings: PostgreSQLSettings) throws {
         let words = settings.words
         let names = words.map { strdup($0.0) } + [nil]
@@ -48,7 +44,7 @@ package final class PostgreSQLConnection: SQLConnection {
         }
         handle = made
         deadlineMilliseconds = settings.statementMilliseconds + 5_000
-        // Discards notices.
+        // Discards notices, which libpq would print.
         PQsetNoticeProcessor(made, { _, _ in }, nil)
         // If this throws, `deinit` closes the connection, because all properties are set.
         try execute(settings.sessionScript)
@@ -56,7 +52,6 @@ package final class PostgreSQLConnection: SQLConnection {
 
     deinit { PQfinish(handle) }
 
-    /// The database's text encoding, by the server's name.
     var serverEncoding: String {
         PQparameterStatus(handle, "server_encoding").map { String(cString: $0) } ?? "unknown"
     }
@@ -74,14 +69,12 @@ package final class PostgreSQLConnection: SQLConnection {
         return true
     }
 
-    /// Runs one or more statements without values or rows.
     package func execute(_ sql: String) throws {
         guard PQsendQuery(handle, sql) == 1 else { throw PostgreSQLError(nil, of: handle) }
         try finish { note($0) }
     }
 
-    /// Runs a statement, with SQLite's or PostgreSQL's placeholders, and calls `body` with each row until it
-    /// returns false.
+    /// Accepts the placeholders of SQLite and PostgreSQL. Stops when `body` returns false.
     package func each(
         _ sql: String, _ values: [SQLValue], _ body: (any SQLRow) throws -> Bool
     ) throws {
@@ -126,8 +119,7 @@ package final class PostgreSQLConnection: SQLConnection {
         }
     }
 
-    /// Runs `body` in one transaction. Rethrows errors of `body`, and throws `PostgreSQLError`. The outcome
-    /// is unknown if the connection is lost during the commit.
+    /// The outcome is unknown if the connection is lost during the commit.
     package func transaction<Value>(_ begin: String = "BEGIN", _ body: () throws -> Value) throws -> Value {
         try execute(begin)
         do {
@@ -140,7 +132,6 @@ package final class PostgreSQLConnection: SQLConnection {
         }
     }
 
-    /// Runs `body` in a transaction, and again from its start after conflicts: at most 5 times.
     func committing<Value>(_ body: () throws -> Value) throws -> Value {
         try retrying { try transaction { try body() } }
     }

@@ -2,9 +2,7 @@ internal import CPostgreSQL
 internal import CountersignCore
 internal import GatewayStorage
 
-/// An error of PostgreSQL or of the connection.
-///
-/// Omits PostgreSQL's detail, hint and context, because they may quote bound values.
+/// An error of PostgreSQL or of the connection. Omits detail, hint and context, which may quote bound values.
 package struct PostgreSQLError: StorageError, CustomStringConvertible {
     /// The SQLSTATE of five characters; `08006` for errors of the connection.
     package let sqlState: String
@@ -18,7 +16,6 @@ package struct PostgreSQLError: StorageError, CustomStringConvertible {
         self.isConnectionLost = isConnectionLost
     }
 
-    /// Reads an error from a result, or from the connection without a result.
     init(_ result: OpaquePointer?, of connection: OpaquePointer) {
         let isLost = PQstatus(connection) != CONNECTION_OK
         let state = result.flatMap { PQresultErrorField($0, Self.sqlStateField) }.map { String(cString: $0) }
@@ -42,11 +39,9 @@ package struct PostgreSQLError: StorageError, CustomStringConvertible {
     /// Whether the server's disk or its quota is full.
     package var isFull: Bool { sqlState == "53100" }
 
-    /// Whether the transaction can be retried.
     package var isRetryable: Bool { sqlState == "40001" || sqlState == "40P01" }
 
-    /// Whether a value can never be stored: an invalid text, a number that is too large, or a violated
-    /// constraint.
+    /// Whether the value can never be stored: an invalid text, too large a number, or a violated constraint.
     package var isConstraint: Bool {
         sqlState.hasPrefix("22") || sqlState.hasPrefix("23") || sqlState == "54000"
     }

@@ -5,7 +5,6 @@ package import GatewayStorage
 
 /// A pool of connections. Each is used by one thread at a time.
 package final class PostgreSQLPool: Sendable {
-    // A connection taken out of the pool belongs to one thread.
     private struct State: @unchecked Sendable {
         var idle: [PostgreSQLConnection] = []
         var load = DatabaseLoad()
@@ -23,8 +22,7 @@ package final class PostgreSQLPool: Sendable {
     private let places: CountingSemaphore
     private let limit: Int
 
-    /// `connections` is the maximum number of connections in use; further callers wait. `first` is an open
-    /// connection to reuse.
+    /// `connections` limits the connections in use; further callers wait. `first` is an open connection to reuse.
     package init(
         _ settings: PostgreSQLSettings, connections: Int,
         tokenKey: (@Sendable () throws -> TokenKeySeal)? = nil, first: PostgreSQLConnection? = nil
@@ -38,8 +36,7 @@ package final class PostgreSQLPool: Sendable {
         state.withLock { $0.idle = [first] }
     }
 
-    /// Runs `body` with a connection. Throws `PostgreSQLError` when no connection becomes available, and
-    /// rethrows errors of `body`.
+    /// Throws `PostgreSQLError` when no connection becomes available.
     package func use<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws -> Value {
         guard places.wait(until: .now() + .milliseconds(settings.statementMilliseconds)) else {
             let error = PostgreSQLError(
@@ -57,7 +54,6 @@ package final class PostgreSQLPool: Sendable {
         return try noting { try body(connection) }
     }
 
-    /// Runs `body` and counts errors of the server.
     func noting<Value>(_ body: () throws -> Value) throws -> Value {
         do {
             return try body()
@@ -71,7 +67,6 @@ package final class PostgreSQLPool: Sendable {
         state.withLock { $0.load.errors[String(error.sqlState.prefix(2)), default: 0] += 1 }
     }
 
-    /// Counts the retries of a write.
     func noteWrite(attempts: Int) {
         guard attempts > 1 else { return }
         state.withLock { $0.load.writeRetries += attempts - 1 }
@@ -87,8 +82,7 @@ package final class PostgreSQLPool: Sendable {
         return load
     }
 
-    /// Opens a connection that does not count towards the limit, such as for a writer.
-    /// `statementMilliseconds` is its statement timeout, or nil for the default. Throws `PostgreSQLError`.
+    /// Opens a connection that does not count towards the limit. Nil selects the default statement timeout.
     func connect(statementMilliseconds: Int? = nil) throws -> PostgreSQLConnection {
         let pause = state.withLock { $0.pausedUntil > .now() ? $0.lastError : nil }
         if let pause { throw pause }

@@ -44,7 +44,6 @@ struct PostgreSQLRow: SQLRow {
 
     func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
 
-    /// The bytes of a `bytea` or a text.
     func blob(_ column: Int32) -> [UInt8] {
         let bytes = bytes(column)
         guard PQftype(result, column) == ServerType.bytea else { return Array(bytes) }

@@ -3,7 +3,6 @@ internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// Connection settings and timeouts.
 package struct PostgreSQLSettings: Sendable {
     let connection: String
     let password: String?
@@ -17,9 +16,8 @@ package struct PostgreSQLSettings: Sendable {
         return settings
     }
 
-    /// `connection` is a libpq connection string. libpq itself reads its password and service files.
-    /// `passwordFile` contains only the password; a final line break is ignored. Throws `invalid` when libpq
-    /// cannot parse the string, and `dataDirectory` when the file cannot be read.
+    /// `connection` is a libpq connection string; libpq reads its own password and service files. `passwordFile`
+    /// contains only the password; a final line break is ignored.
     package init(_ connection: String, passwordFile: String? = nil) throws(GatewayError) {
         self.connection = connection
         guard Self.isReadable(connection) else {
@@ -53,8 +51,7 @@ package struct PostgreSQLSettings: Sendable {
         return true
     }
 
-    /// Keywords and values for libpq. The connection string overrides the defaults before it, but not the
-    /// required settings after it.
+    /// The connection string overrides the defaults before it, but not the required settings after it.
     var words: [(String, String)] {
         [
             ("connect_timeout", String(connectSeconds)),

@@ -2,8 +2,7 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayStorage
 
-/// Encrypts and decrypts the secrets of copied rows. They are encrypted in a database and in plain text in a
-/// data directory.
+/// Converts the secrets of copied rows: encrypted in a database, plain text in a data directory.
 struct CopySecrets {
     private static let tokenKeys: BytewiseDictionary = ["refresh_key": "key", "signing_key": "pem"]
 

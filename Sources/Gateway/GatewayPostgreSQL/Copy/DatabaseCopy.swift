@@ -4,7 +4,6 @@ internal import Foundation
 package import GatewayModel
 package import GatewayStorage
 
-/// A database as the source or target of a copy.
 package final class DatabaseCopy: CopyEndpoint {
     /// The number of past days with a partition each; older events are in the default partition.
     private static let mostDays: Int64 = 400
@@ -14,8 +13,7 @@ package final class DatabaseCopy: CopyEndpoint {
     private let tokenKey: TokenKeySeal
     private var days: Set<Int64> = []
 
-    /// Connects and migrates the schema to this version. Throws `storage`, and `conflict` when the database's
-    /// token keys were encrypted with another file or the source is itself an unfinished copy.
+    /// Migrates the schema. Throws `conflict` for token keys of another file, or an unfinished copy as the source.
     package init(
         _ settings: PostgreSQLSettings, tokenKeyFile: String, isSource: Bool
     ) throws(GatewayError) {
@@ -24,8 +22,8 @@ package final class DatabaseCopy: CopyEndpoint {
             try PostgreSQLSchema.migrate(settings)
             let connection = try PostgreSQLConnection(settings.patient)
             if isSource { try CopyMarker.check(connection) }
-            // Makes the planner use the index of the key. It underestimates the rows after a composite key,
-            // and would otherwise read and sort the rest of the table for each page.
+            // Makes the planner use the key's index. It underestimates the rows after a composite key, and would read
+            // and sort the rest of the table for each page.
             try connection.execute("SET enable_sort = off")
             let pool = PostgreSQLPool(settings, connections: 1)
             return (
@@ -250,7 +248,6 @@ package final class DatabaseCopy: CopyEndpoint {
         ) { _ in true }
     }
 
-    /// Inserts events together with their ids for duplicate detection.
     private func insertEvents(_ rows: [[SQLValue]], _ table: CopyTable) throws {
         func text(_ name: String, _ row: [SQLValue]) -> String? {
             if case .text(let text) = row[table.place(of: name)] { text } else { nil }

@@ -1,10 +1,9 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// Creates, changes and merges the customers of batches, within the transaction that stores the events.
+/// Creates, changes and merges the customers of batches, within the transaction that stores their events.
 ///
-/// Call it once in a transaction, after the events, so that all transactions lock shared rows in the same order. Roll the
-/// transaction back when it throws.
+/// Call it once, after the events: all transactions lock shared rows in the same order. Roll back when it throws.
 enum CustomerWriter {
     static func store(_ batches: [EventBatch], _ connection: PostgreSQLConnection) throws {
         let changes = batches.flatMap { batch in batch.customers.map { (batch, $0) } }

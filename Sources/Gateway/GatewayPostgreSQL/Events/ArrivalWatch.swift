@@ -3,8 +3,7 @@ internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
 
-/// Notifies waiters of an app's events stored by other gateways, and of this gateway's events that became
-/// readable only after an earlier transaction ended.
+/// Wakes waiters for events that other gateways stored, or that became readable when an earlier transaction ended.
 final class ArrivalWatch: @unchecked Sendable {
     private static let seconds = 0.25
 

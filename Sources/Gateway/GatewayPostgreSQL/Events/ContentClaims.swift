@@ -3,10 +3,8 @@ internal import CountersignSQLite
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Claims of users on events that are identified by their content.
-///
-/// An anonymous event from before the sign-in is assigned to the user. Events of other users are different
-/// events, because an attacker may know the content and send it first.
+/// Assigns anonymous events that are identified by content to the user who signs in. Events of other users are
+/// different events, because an attacker may know the content and send it first.
 struct ContentClaims {
     let isEmpty: Bool
 

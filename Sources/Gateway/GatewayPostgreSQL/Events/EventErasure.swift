@@ -3,9 +3,8 @@ internal import CountersignSQLite
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Deletes events and their ids.
 enum EventErasure {
-    /// The maximum number of rows deleted in a transaction, so that other transactions do not wait for long.
+    /// A limit for one transaction, so that other transactions do not wait for long.
     static let rowsPerStep = 500
 
     struct Row {
@@ -13,7 +12,7 @@ enum EventErasure {
         let day: Int64
     }
 
-    /// Deletes these events of an app and their ids, within a transaction. Returns their number.
+    /// Must run within a transaction. Returns the number of deleted events.
     static func delete(_ rows: [Row], of appID: String, _ connection: PostgreSQLConnection) throws -> Int {
         guard !rows.isEmpty else { return 0 }
         var parameters = Parameters()

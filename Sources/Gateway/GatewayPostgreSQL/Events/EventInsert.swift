@@ -3,9 +3,8 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// The statement that stores the events of batches: first their ids, then the events with new ids.
-///
-/// A single statement is its own transaction, which saves the round trips of `BEGIN` and `COMMIT`.
+/// The statement that stores the ids of batches, and then the events with new ids. A single statement is its own
+/// transaction, which saves the round trips of `BEGIN` and `COMMIT`.
 enum EventInsert {
     /// Also counts the events in the row of the lane. Returns the ordinals of duplicates.
     static func sql(base: Int64) -> String {
@@ -41,7 +40,6 @@ enum EventInsert {
     ]
     private static let kept = columns.dropFirst(3).map(\.name).joined(separator: ", ")
 
-    /// An event and its sort key.
     struct Row {
         let batch: Int
         let event: Int
@@ -50,7 +48,7 @@ enum EventInsert {
         let key: MessageKey
     }
 
-    /// The statement's values. Rows must be sorted by their keys.
+    /// Rows must be sorted by their keys.
     static func parameters(_ rows: [Row], of batches: [EventBatch], lane: Int32) -> Parameters {
         var arrays = columns.map { BinaryArray($0.element, count: rows.count) }
         arrays[columns.count - 1].reserve(
@@ -96,8 +94,7 @@ enum EventInsert {
         return parameters
     }
 
-    /// The rows of batches in the order in which all writers insert ids. Another order could cause a
-    /// deadlock.
+    /// The rows in the order in which all writers insert ids. Another order could cause a deadlock.
     static func rows(of batches: [EventBatch]) -> [Row] {
         var rows: [Row] = []
         var ordinal: Int32 = 0

@@ -6,13 +6,11 @@ internal import GatewayStorage
 
 /// A connection that stores events. Belongs to one thread.
 final class EventLogWriter {
-    /// The class of advisory locks on writer numbers (column `lane`). Each writer takes the first free
-    /// number, and adds its counts to the rows of that number.
+    /// The class of advisory locks on writer numbers. A writer takes the first free number and counts in its rows.
     private static let lockClass = 0x4C41
     /// The writer number of rows that count deletions.
     static let ofDeletions: Int32 = -1
-    /// The statement timeout, limited because devices wait for the response. On a network that drops packets,
-    /// the connection is closed 5 s later.
+    /// Limited because devices wait. On a network that drops packets, the connection is closed 5 s later.
     private static let statementMilliseconds = 8_000
 
     private let pool: PostgreSQLPool
@@ -37,8 +35,7 @@ final class EventLogWriter {
                 }
                 return try connection.transaction {
                     let rows = EventInsert.rows(of: batches)
-                    // Inserts events without a user first, because later events of the same group may claim
-                    // them.
+                    // Events without a user come first, because later events of the same group may claim them.
                     let (claiming, others) = claims.split(rows, batches)
                     var outcomes = try insert(others, of: batches, connection)
                     let left = try claims.claim(claiming, of: batches, &outcomes, connection)
@@ -75,7 +72,6 @@ final class EventLogWriter {
         return outcomes
     }
 
-    /// Adds up uses of keys.
     func note(_ uses: KeyUseTally) throws {
         try using { connection in
             let sorted = uses.sorted

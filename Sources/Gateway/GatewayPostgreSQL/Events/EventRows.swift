@@ -14,7 +14,6 @@ struct EventRows {
     static let userID: Int32 = 3
     static let anonymousID: Int32 = 4
     static let sender: Int32 = 16
-    /// The number of rows read by one query.
     static let rowsPerStep = 128
 
     enum Range {
@@ -162,8 +161,7 @@ private struct EventConditions {
         values = [.text(appID)]
     }
 
-    /// Adds a condition for the rows to examine, unless the value is nil. The value replaces the first
-    /// question mark.
+    /// Adds a condition for the rows to examine. The value replaces the first question mark; nil adds nothing.
     mutating func look(_ condition: String, _ value: SQLValue?) {
         guard let value else { return }
         looking.append(numbered(condition, value))
@@ -181,8 +179,7 @@ private struct EventConditions {
         return condition[..<mark.lowerBound] + "?\(values.count)" + condition[mark.upperBound...]
     }
 
-    /// Finds events by the table of ids. Ids of past days are already deleted there, so their events are
-    /// searched in the possible days.
+    /// Ids of past days are deleted from the table of ids, so their events are searched in the possible days.
     mutating func add(messageID id: String, at now: Date) {
         let bucket = Int64(MessageKey.bucket(of: id))
         let today = Milliseconds(now).count / 86_400_000

@@ -4,8 +4,7 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Maintains the event tables: creates partitions, deletes expired data and encrypts remaining plain secrets.
-/// Only the gateway with the advisory lock does this.
+/// Creates partitions, deletes expired data and encrypts plain secrets, in the gateway with the advisory lock only.
 final class EventUpkeep: @unchecked Sendable {
     /// The time limit of deletions before the store acknowledges its first batch, in seconds.
     private static let secondsAtStart = 2.0
@@ -38,13 +37,11 @@ final class EventUpkeep: @unchecked Sendable {
         self.everySeconds = everySeconds
     }
 
-    /// The size of the database at the last round, in bytes.
     var databaseBytes: Int { size.withLock { $0.bytes } }
 
-    /// The number of event partitions at the last round.
     var partitions: Int { size.withLock { $0.partitions } }
 
-    /// Performs a first round and starts the thread. Rethrows errors of the database.
+    /// Performs a first round and starts the thread.
     func begin() throws {
         let isDone = try round(until: .now() + Self.secondsAtStart)
         let thread = Thread { [self] in run(atOnce: !isDone) }
@@ -76,7 +73,7 @@ final class EventUpkeep: @unchecked Sendable {
         condition.unlock()
     }
 
-    /// Performs a round. Returns false when more work remains.
+    /// Returns false when more work remains.
     private func round(until end: DispatchTime) throws -> Bool {
         try pool.use { connection in
             let looked = try connection.first(
@@ -142,7 +139,7 @@ final class EventUpkeep: @unchecked Sendable {
         }
     }
 
-    /// Waits until a time, or until stopped. Returns true if stopped.
+    /// Returns true if stopped before that time.
     private func isEnding(after pause: DispatchTime) -> Bool {
         condition.lock()
         defer { condition.unlock() }

@@ -4,7 +4,7 @@ internal import GatewayModel
 /// The ``EventIdentity`` of an event as a row of `message_id`. All writers lock these rows in the same order.
 struct MessageKey: Comparable {
     let bucket: Int32
-    /// The first 16 bytes of the id: mostly two differ there.
+    /// The first 16 bytes of the id, in which most ids differ.
     private let start: (UInt64, UInt64)
     let id: String
     let app: String
@@ -19,7 +19,7 @@ struct MessageKey: Comparable {
         whose = event.sender.text
     }
 
-    /// Texts by their bytes: Swift takes some for equal that are written otherwise.
+    /// Compares bytes, because Swift treats canonically equivalent texts as equal.
     static func < (one: MessageKey, other: MessageKey) -> Bool {
         if one.bucket != other.bucket { return one.bucket < other.bucket }
         if one.start != other.start { return one.start < other.start }

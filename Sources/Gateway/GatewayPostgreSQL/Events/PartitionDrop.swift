@@ -7,7 +7,6 @@ extension EventPartitions {
     /// Limits the wait for a table lock, because other transactions queue for it meanwhile.
     private static let lock = "BEGIN; SET LOCAL lock_timeout = 2000"
 
-    /// The days of a table that have a partition.
     private static func days(of table: String, _ connection: PostgreSQLConnection) throws -> [Int] {
         try connection.all(
             """
@@ -26,9 +25,8 @@ extension EventPartitions {
         }
     }
 
-    /// Drops the partitions of days that no app retains. Returns consumers whose hold expired, so that unread
-    /// events were deleted. `keepers` caches an app that retains each other day; a day is not read while the
-    /// app's rules retain it.
+    /// Drops the partitions of days that no app retains. Returns consumers whose hold expired, so that unread events
+    /// were deleted. `keepers` caches an app for each retained day; such days are not read.
     static func dropEvents(
         _ rules: BytewiseDictionary<AppRules>, nowMilliseconds: Int64, keepers: inout [Int: String],
         _ connection: PostgreSQLConnection

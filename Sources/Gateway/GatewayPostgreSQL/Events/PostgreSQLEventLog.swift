@@ -18,8 +18,7 @@ package struct PostgreSQLEventLog: EventLog {
     package func newest(
         _ query: EventQuery, before sequence: Int64?, limit: Int
     ) throws(GatewayError) -> EventPage {
-        // Pages in descending order are not continued later, so committed events are shown even if an earlier
-        // transaction is open.
+        // Unlike pages in ascending order, these may have events committed after an open transaction.
         try read { connection in
             let found = try EventRows.scan(
                 query, .before(sequence ?? .max), limit: limit, at: now(), connection)
@@ -41,8 +40,7 @@ package struct PostgreSQLEventLog: EventLog {
                 }
             }
             let range = try page()
-            // An export must contain all events acknowledged before it began, so open transactions are
-            // awaited.
+            // An export must contain all events acknowledged before it began, so it waits for open transactions.
             guard !range.hasMore, try EventHorizon.waitForTransactions(connection, seconds: patience) else {
                 return range
             }
@@ -112,7 +110,7 @@ extension PostgreSQLEventLog {
             range = try EventRows.scan(
                 query, .after(sequence, through: head), limit: limit, at: now, connection)
         }
-        // Read after the events, so that events deleted while they are read are not missed without a report.
+        // Read after the events, so that a deletion during the read is reported.
         range.gap = EventGap(after: sequence, floor: try EventFloor.read(of: query.appID, connection))
         return range
     }

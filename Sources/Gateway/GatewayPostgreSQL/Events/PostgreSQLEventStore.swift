@@ -3,12 +3,11 @@ internal import Foundation
 package import GatewayModel
 internal import GatewayStorage
 
-/// Events in PostgreSQL, with two threads that have a connection each. All waiting batches share a
+/// Stores events with two threads that have a connection each. ``CommitQueue`` decides which batches share a
 /// transaction.
 ///
-/// ``CommitQueue`` decides which batches share a transaction. `completion` reports success after the commit. If the response
-/// to a commit is lost, its outcome is unknown and reported as a failure; the client sends the events again, and
-/// deduplication stores them once.
+/// `completion` reports success after the commit. If the response to a commit is lost, its outcome is unknown and
+/// reported as a failure. The client sends the events again, and deduplication stores them once.
 package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
     private typealias Job = CommitQueue.Job
 
@@ -25,7 +24,6 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
 
     private static let writers = 2
 
-    /// Connects, deletes expired data, and starts. Throws `PostgreSQLError` or `storage`.
     init(
         _ pool: PostgreSQLPool, _ options: EventStoreOptions, retentionSeconds: Double = 60,
         countSeconds: Double = 1

@@ -4,8 +4,7 @@ internal import GatewayStorage
 
 /// Deletes events and customers beyond one app's retention, a few at a time.
 ///
-/// It remembers the last deleted event and the oldest event's time of receipt. No event is read until the oldest is
-/// due. Message ids of a day stay for as long as devices may send them again; all others are deleted with their events.
+/// No event is read until the oldest is due. Message ids of a day stay for as long as devices may send them again.
 struct RetentionSweeper {
     static let rowsPerStep = 500
     static let bytesPerStep: Int64 = 4 << 20
@@ -127,8 +126,7 @@ struct RetentionSweeper {
         cutoff > .min ? try forgetOne(seenUntil: cutoff - 1, connection) : false
     }
 
-    /// Deletes the customer with the oldest activity, or a part of a large customer. Returns false when none
-    /// is found.
+    /// Deletes the customer with the oldest activity, or a part of a large one. Returns false without a customer.
     private mutating func forgetOne(
         seenUntil milliseconds: Int64, _ connection: PostgreSQLConnection
     ) throws -> Bool {

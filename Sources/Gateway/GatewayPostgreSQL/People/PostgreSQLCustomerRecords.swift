@@ -4,7 +4,6 @@ internal import CountersignSQLite
 package import GatewayModel
 package import GatewayStorage
 
-/// The stored data of a customer, in all tables.
 package struct PostgreSQLCustomerRecords: CustomerRecordStore {
     private static let mostProperties = 1_000
     private static let propertyBytes = 1 << 20
@@ -67,8 +66,7 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
                         reached = piece.reached
                     }
                 }
-                // The profile is deleted last, because it lists the person's devices if the deletion must be
-                // repeated.
+                // The profile is deleted last: a repeated deletion needs its list of the person's devices.
                 if let profile {
                     while try !connection.committing({ try Self.forgetPiece(profile, connection) }) {}
                     deletion.hasProfile = true
@@ -85,11 +83,9 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
 
     // MARK: Reading
 
-    /// A condition for events with a person's id. The parameters are the app, the id's value and the id's
-    /// name.
+    /// A condition for events of a person. Its parameters are the app, the id's value and the id's name.
     ///
-    /// A cookie identifies a device. Another soft id may have the same value as a cookie, so the event must
-    /// also contain the id's name.
+    /// Another soft id may have the same value as a cookie, so the event must also contain the id's name.
     private static func condition(_ identifier: CustomerIdentifier) -> String {
         if identifier.isHard { return "app_id = ?1 AND user_id = ?2 AND ?3::text IS NOT NULL" }
         let device = "app_id = ?1 AND anonymous_id = ?2 AND user_id IS NULL AND "
@@ -146,8 +142,7 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
 
     // MARK: Deleting
 
-    /// Deletes a person's events after `sequence`, limited to one commit. Returns their number, and the last
-    /// event reached or nil at the end.
+    /// Limited to one commit. Returns the number of deleted events, and the last event reached or nil at the end.
     private static func deletePiece(
         of identifier: CustomerIdentifier, in appID: String, after sequence: Int64,
         _ connection: PostgreSQLConnection
@@ -162,7 +157,7 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
         return (count, rows.count == rowsPerCommit ? rows.last?.position : nil)
     }
 
-    /// Deletes a profile, limited to one commit. Returns whether it is completely deleted.
+    /// Limited to one commit. Returns whether the profile is completely deleted.
     private static func forgetPiece(_ profile: String, _ connection: PostgreSQLConnection) throws -> Bool {
         try connection.run("SELECT 1 FROM customer WHERE id = ?1 FOR UPDATE", .text(profile))
         return try connection.first(

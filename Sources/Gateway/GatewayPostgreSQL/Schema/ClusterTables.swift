@@ -7,7 +7,6 @@ enum ClusterTables {
     /// An SQL expression for a number that increases with each change that gateways must read.
     static let generation =
         "(SELECT sum(number)::bigint FROM generation WHERE kind IN ('control', 'secrets', '\(kind)'))"
-    /// The channels for notifications of these changes.
     static let channels = [DataKind.control.channel, DataKind.secrets.channel, "countersign_cluster"]
 
     static let script = """
@@ -55,8 +54,7 @@ enum ClusterTables {
     /// Whether a gateway can decrypt secrets.
     static let seals = "ALTER TABLE gateway ADD COLUMN opens_seals BIGINT NOT NULL DEFAULT 0"
 
-    /// Replaces the table of session history, which is now in the log, by a view that discards writes.
-    /// Earlier versions still write to it.
+    /// Replaces the table of session history by a view that discards the writes of earlier versions.
     static let sessionHistory = """
         DROP TABLE session_audit;
         CREATE VIEW session_audit AS

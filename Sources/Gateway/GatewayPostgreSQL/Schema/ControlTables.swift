@@ -183,7 +183,6 @@ enum ControlTables {
             DROP CONSTRAINT published_key_set_pkey, ADD PRIMARY KEY (app_id, url);
         """
 
-    /// The measures against users and devices.
     static let restrictions = """
         CREATE TABLE user_restriction (
             key TEXT PRIMARY KEY,
@@ -199,11 +198,9 @@ enum ControlTables {
         );
         """
 
-    /// When the setup of a second factor was started.
     static let begunSecondFactor =
         "ALTER TABLE admin_second_factor ADD COLUMN begun_ms BIGINT NOT NULL DEFAULT 0"
 
-    /// For deleting expired rows.
     static let expiries = """
         CREATE INDEX revoked_access_token_expires ON revoked_access_token (expires_ms);
         CREATE INDEX used_assertion_expires ON used_assertion (expires_ms);

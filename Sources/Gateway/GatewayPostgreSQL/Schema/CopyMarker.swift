@@ -8,7 +8,6 @@ enum CopyMarker {
         } == true
     }
 
-    /// Throws `conflict` for the target of an unfinished copy.
     static func check(_ connection: PostgreSQLConnection) throws {
         if try isThere(connection) { throw UnfinishedCopy.rejection }
     }

@@ -1,7 +1,5 @@
-/// The tables of customers, and the functions that change them.
-///
-/// Functions in the database change a request's customers. Each change reads the result of the previous one,
-/// so separate statements would wait for the network as often.
+/// The tables of customers, and the functions that change them. Each change reads the result of the previous one, so
+/// separate statements would wait for the network each time.
 enum CustomerSchema {
     static let script = tables + lock + change + forget + member
 

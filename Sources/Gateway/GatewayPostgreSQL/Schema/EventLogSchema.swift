@@ -1,7 +1,7 @@
 /// The tables of events and of their consumers.
 ///
-/// An event's position is `base + (transaction id << 12 | ordinal)`: no sequence, so no row and no lock that all
-/// writers share. Readers stop before the oldest open transaction, so that they miss no event.
+/// An event's position is `base + (transaction id << 12 | ordinal)`, so writers share no row and no lock. Readers stop
+/// before the oldest open transaction, so that they miss no event.
 enum EventLogSchema {
     static let script = """
         -- What positions begin at, for each cluster and each of its timelines: transaction ids may run backwards when a

@@ -2,12 +2,9 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayStorage
 
-/// The daily partitions of `event` and `message_id`.
-///
-/// A partition is created before its day. Rows without a partition go to the default partition, and move when
-/// their partition is created.
+/// The daily partitions of `event` and `message_id`, created before their day. Rows without a partition go to the
+/// default partition, and move when their partition is created.
 enum EventPartitions {
-    /// The number of future days with partitions.
     static let daysAhead = 3
     /// The maximum age of a UUIDv7 in days for which its id is still in the bucket of its day.
     static let idDays = 45

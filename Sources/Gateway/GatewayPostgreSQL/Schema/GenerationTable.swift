@@ -1,5 +1,4 @@
-/// A generation number for each kind of data, which counts the transactions that have changed it. Exclusive
-/// transactions lock its row.
+/// Counts the transactions that have changed each kind of data. Exclusive transactions lock its row.
 enum GenerationTable {
     static let script = """
         CREATE TABLE generation (kind TEXT PRIMARY KEY, number BIGINT NOT NULL) WITH (fillfactor = 50);

@@ -15,9 +15,8 @@ package enum PostgreSQLSchema {
         static let upkeep: Int64 = 4
     }
 
-    /// Each migration runs once in its own transaction, and must never be changed. A program must work with
-    /// the schema of the next version, so a migration removes something only when no older program can be
-    /// running.
+    /// Never change a migration. A program must work with the schema of the next version, so a migration removes
+    /// something only when no older program can be running.
     static let migrations = [
         texts(
             ControlTables.script + CountTables.script + EventLogSchema.script + EventConsumerSchema.script
@@ -39,8 +38,7 @@ package enum PostgreSQLSchema {
 
     package static var newest: Int { migrations.count }
 
-    /// The schema version of the database; 0 for an empty one. Throws `storage`, also for a database of a
-    /// newer version.
+    /// Returns 0 for an empty database. Throws `storage`, also for a database of a newer version.
     package static func version(_ settings: PostgreSQLSettings) throws(GatewayError) -> Int {
         try GatewayError.storing { try version(PostgreSQLConnection(settings)) }
     }
@@ -50,8 +48,7 @@ package enum PostgreSQLSchema {
         script.replacing(" TEXT", with: " TEXT COLLATE \"C\"")
     }
 
-    /// Migrates the database to this version's schema. Concurrent calls are serialized. Returns a connection
-    /// with these settings. Throws `PostgreSQLError`, and `conflict` for a database of a newer version.
+    /// Concurrent calls are serialized. Throws `PostgreSQLError`, and `conflict` for a database of a newer version.
     @discardableResult
     package static func migrate(_ settings: PostgreSQLSettings) throws -> PostgreSQLConnection {
         // Checks without the lock first, because usually no migration is needed.
@@ -82,8 +79,7 @@ package enum PostgreSQLSchema {
 
         """
 
-    /// The schema version; 0 in an empty database. Throws `conflict` for a database that is not encoded in
-    /// UTF-8.
+    /// Returns 0 for an empty database. Throws `conflict` for a database that is not encoded in UTF-8.
     private static func version(_ connection: PostgreSQLConnection) throws -> Int {
         let encoding = connection.serverEncoding
         guard encoding == "UTF8" else {

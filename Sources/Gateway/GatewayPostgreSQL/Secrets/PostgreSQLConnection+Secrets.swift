@@ -3,7 +3,6 @@ package import GatewayStorage
 
 /// Encrypts secrets with the token key, which is never in the database.
 extension PostgreSQLConnection {
-    /// Rows encrypted in one transaction.
     private static let rowsPerStep = 100
 
     /// Returns the secret unchanged without a key, or while a gateway runs that cannot decrypt secrets.
@@ -27,7 +26,7 @@ extension PostgreSQLConnection {
         }
     }
 
-    /// Encrypts some secrets. Returns true when more may remain.
+    /// Returns true when more secrets may remain.
     private func sealSome(of column: SecretColumn) throws -> Bool {
         let isDone = try first("SELECT 1 FROM \(column.table) WHERE \(column.isOpen)") { _ in false } ?? true
         guard !isDone, let tokenKey, try everyGatewayOpensSeals() else { return false }
