@@ -2,50 +2,40 @@ package import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// The storage of a gateway: SQLite files or a PostgreSQL database.
+/// The storage of a gateway: SQLite files or a PostgreSQL database. Code above it knows no files, tables or SQL.
 ///
-/// Code above this layer has no knowledge of files, tables and SQL. The protocols define the requirements for
-/// an engine, and the conformance suite in `CountersignGatewayTesting` tests them.
-///
-/// The properties read data whether or not a gateway runs. Opened stores see changes of other stores and
-/// processes within a second.
+/// Opened stores see changes of other stores and processes within a second. The conformance suite in
+/// `CountersignGatewayTesting` tests the engines.
 package protocol Storage: Sendable {
-    /// Reads stored events.
     var log: any EventLog { get }
-    /// Reads verdict counts.
     var analytics: any AnalyticsLog { get }
-    /// Reads webhook delivery attempts.
     var deliveries: any DeliveryLog { get }
-    /// Exports and deletes the data of one person across all stores.
     var people: any CustomerRecordStore { get }
 
-    /// The apps, operators and audit log. Changes are attributed to `actor`.
+    /// Changes are attributed to `actor`.
     func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory
 
-    /// The keys of the token service.
     func openSecrets() throws(GatewayError) -> TokenSecrets
 
-    /// The sessions of the token service. `refreshKey` is the key from which refresh tokens derive.
+    /// Refresh tokens derive from `refreshKey`.
     func openSessions(refreshKey: [UInt8]) throws(GatewayError) -> SessionStore
 
-    /// The event store of the running gateway. Only one may be open at a time.
+    /// Only one may be open at a time, in the running gateway.
     func openEvents(_ options: EventStoreOptions) throws(GatewayError) -> any EventStore
 
-    /// The consumers of events. `events` is the store of the running gateway, or nil without one. `now` is in
-    /// milliseconds since 1970.
+    /// `events` is the store of the running gateway, or nil without one. `now` is in milliseconds since 1970.
     func openConsumers(
         with events: (any EventStore)?, now: @escaping @Sendable () -> Int64
     ) -> any EventConsumers
 
     func openCustomers() throws(GatewayError) -> any CustomerStore
 
-    /// Stores the counts of the running gateway. `now` also determines their retention.
+    /// `now` also determines the retention of counts.
     func openAnalytics(
         from source: any AnalyticsSource, now: @escaping @Sendable () -> Date,
         report: @escaping @Sendable (String) -> Void
     ) throws(GatewayError) -> AnalyticsStore
 
-    /// Stores the deliveries of the running gateway.
     func openDeliveries() throws(GatewayError) -> DeliveryStore
 
     /// The progress of streams that an earlier version stored.
@@ -54,12 +44,10 @@ package protocol Storage: Sendable {
     /// The cluster of gateways that share the storage; nil for storage of a single gateway.
     var cluster: (any Cluster)? { get }
 
-    /// Waits until all running gateways have loaded everything committed before this call. Returns false if a
-    /// gateway has not done so within some seconds.
+    /// Waits until all running gateways have loaded everything committed before; returns false after some seconds.
     func waitForGateways() -> Bool
 
-    /// Backs up all data into a new folder in `folder`, unless that would leave less than `floorBytes` free.
-    /// Throws `invalid` for PostgreSQL, which has its own backup tools.
+    /// Fails if less than `floorBytes` would stay free. PostgreSQL throws `invalid`, because it has its own tools.
     func backUp(in folder: String, floorBytes: Int) throws(GatewayError) -> Backup
 }
 

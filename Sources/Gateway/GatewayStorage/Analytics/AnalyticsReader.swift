@@ -53,36 +53,32 @@ package struct EnforcementPreview: Sendable {
 
 /// Reads counts and samples, also while a gateway writes.
 package protocol AnalyticsLog: Sendable {
-    /// All buckets of a range in order, including empty ones. The first begins at or before the range. At
-    /// most 5,000.
+    /// All buckets of a range in order, including empty ones; at most 5,000. The first begins at or before the range.
     func buckets(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> [VerdictBucket]
 
-    /// The sum over a range. The range is extended to whole buckets.
+    /// Extends the range to whole buckets.
     func total(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> VerdictBucket
 
-    /// The activity of one app or of all apps in a range, with a resolution of one minute. Apps without
-    /// requests are missing.
+    /// The activity in a range, to the minute. Nil selects all apps; apps without requests are missing.
     func activity(of appID: String?, from: Int64, to: Int64) throws(GatewayError) -> BytewiseDictionary<
         AppActivity
     >
 
-    /// The values of a property with the most failures. The empty string is the unknown value.
+    /// The values with the most failures. The empty string is the unknown value.
     func top(
         _ query: AnalyticsQuery, by property: AnalyticsProperty, _ length: BucketLength, limit: Int
     ) throws(GatewayError) -> [(value: String, requests: Int, failures: Int)]
 
-    /// The effect that requiring tokens would have had in the last 1 to 168 hours. Users are counted by full
-    /// hours.
+    /// The effect that requiring tokens would have had in the last 1 to 168 hours. Counts users by full hours.
     func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError) -> EnforcementPreview
 
-    /// Samples of failed requests, newest first, after the last sample of the previous page. Nil filters
-    /// match everything.
+    /// Newest first, after the last sample of the previous page. Nil filters match everything.
     func samples(
         of appID: String, requestID: String?, code: AuthErrorCode?, from: Int64, to: Int64,
         before: (atMilliseconds: Int64, id: String)?, limit: Int
     ) throws(GatewayError) -> [FailureSample]
 
-    /// A sample of an app. Throws `notFound` when it was deleted.
+    /// Throws `notFound` when the sample was deleted.
     func sample(id: String, of appID: String) throws(GatewayError) -> FailureSample
 }
 
@@ -187,8 +183,7 @@ package struct AnalyticsReader: AnalyticsLog {
     package func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError)
         -> EnforcementPreview
     {
-        // Counts requests from the same full hour as users. Otherwise there could be more users than
-        // requests.
+        // From the same full hour as users. Otherwise there could be more users than requests.
         let from = (now / 3_600_000 - Int64(hours)) * 3_600_000
         let query = AnalyticsQuery(appID: appID, fromMilliseconds: from, toMilliseconds: now + 60_000)
         let length = hours <= 47 ? BucketLength.minute : .hour
@@ -262,8 +257,7 @@ package struct AnalyticsReader: AnalyticsLog {
         return found
     }
 
-    /// Reads the counts of a range, grouped by these columns. Uses the sums unless a filter or a property
-    /// needs more columns.
+    /// Uses the sums unless a filter or a property needs more columns.
     private func each(
         _ query: AnalyticsQuery, from first: Int64, _ length: BucketLength, columns: String,
         property: AnalyticsProperty? = nil, _ body: (any SQLRow) -> Void

@@ -3,8 +3,7 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// Stores verdict counts by minute, hour and day, and samples. Writes once a second to `analytics.sqlite` or
-/// another database.
+/// Stores verdict counts by minute, hour and day, and samples. Writes once a second.
 ///
 /// SQLite uses `synchronous=NORMAL`: a power failure may lose the last seconds of counts, but no event
 /// (`docs/adr/0013-analytics.md`).
@@ -52,7 +51,6 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
         }.joined(),
     ]
 
-    /// Rows deleted in one step of an erasure.
     private static let rowsPerStep = 1_000
     private static let sweepMilliseconds: Int64 = 600_000
 
@@ -67,12 +65,10 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
     private let droppedRequests = Lock(0)
     // Accessed on `queue` only, after `init`.
     private var database: any SQLDatabase
-    /// Counts taken from the source but not yet written.
     private var pending = GatheredAnalytics()
     private var nextSweep: Int64 = 0
     private var retention: RetentionClock
 
-    /// Opens or creates the file. Throws `storage`.
     package convenience init(
         path: String, source: any AnalyticsSource, now: @escaping @Sendable () -> Date,
         report: @escaping @Sendable (String) -> Void
@@ -91,8 +87,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
             migrations, at: now)
     }
 
-    /// Stores counts in the database returned by `open`, which is called again after a failure. Throws
-    /// `storage`.
+    /// `open` is called again after a failure.
     package init(
         open: @escaping @Sendable () throws(GatewayError) -> any SQLDatabase, source: any AnalyticsSource,
         now: @escaping @Sendable () -> Date, report: @escaping @Sendable (String) -> Void
@@ -111,18 +106,17 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
         ticker.start { [weak self] in self?.write() }
     }
 
-    /// Stores the gathered counts and stops.
+    /// Stores the gathered counts first.
     package func stop() {
         ticker.stop()
         flush()
     }
 
-    /// Stores the counts gathered so far.
     package func flush() {
         queue.sync { write() }
     }
 
-    /// Writes the counts gathered so far before a report is read. Returns early if that takes too long.
+    /// Returns early if writing takes too long.
     package func flushForReport() {
         _ = reports.result { [self] in write() }
     }
@@ -130,7 +124,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
     /// Requests missing from the counts, because memory was full while the file could not be written.
     package var dropped: Int { droppedRequests.withLock { $0 } }
 
-    /// Deletes the counts and samples of an app in small steps, including those not yet stored.
+    /// Deletes in small steps, including data not yet stored.
     package func erase(appID: String) throws(GatewayError) {
         flush()
         var isDone = false

@@ -5,22 +5,20 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// A backup of a data directory: a folder with a copy of each SQLite file, and `manifest.json` with their
-/// digests and row counts.
+/// A backup of a data directory: a folder with a copy of each SQLite file, and `manifest.json` with their digests and
+/// row counts. A folder without a manifest is an unfinished backup.
 ///
-/// A backup can be made while the gateway runs. Each file is a snapshot. The files are copied one after
-/// another, beginning with apps and keys. A folder without a manifest is an unfinished backup.
+/// A backup can be made while the gateway runs. Each file is a snapshot of its own, first those of apps and keys.
 package struct Backup: Sendable, Equatable {
     package struct File: Sendable, Equatable {
         package var name: String
         package var bytes: Int
-        /// SHA-256 of the file, in hexadecimal.
+        /// In hexadecimal.
         package var sha256: String
         /// Rows by table.
         package var rows: BytewiseDictionary<Int>
     }
 
-    /// The progress of a backup.
     package enum Step: Sendable, Equatable {
         /// Copying of a file begins; `bytes` is its size.
         case copying(String, bytes: Int)
@@ -40,17 +38,15 @@ package struct Backup: Sendable, Equatable {
     static let manifestName = "manifest.json"
     static let prefix = "countersign-"
     private static let partialSuffix = ".partial"
-    /// In the order of copying. Files of an earlier version with progress precede the events, so that progress
-    /// is not ahead of them.
+    /// In the order of copying. Progress of an earlier version precedes the events, so that it is not ahead of them.
     static let databases = [
         "control.sqlite", "token-keys.sqlite", "tokens.sqlite", DeliveryStore.fileName,
         EarlierStreams.fileName, "events.sqlite",
         "analytics.sqlite",
     ]
 
-    /// Backs up a data directory, also while a gateway runs on it. `report` receives the progress. Throws
-    /// `notFound` if there is nothing to back up. Throws `storage` also if less than `floorBytes` would stay
-    /// free on either disk. An incomplete backup is deleted.
+    /// Backs up a data directory, also while a gateway runs on it. Throws `notFound` if there is nothing to back up,
+    /// and `storage` also if less than `floorBytes` would stay free on either disk. An incomplete backup is deleted.
     package static func create(
         of dataDirectory: String, in folder: String, floorBytes: Int = 0, now: Date = Date(),
         report: (Step) -> Void = { _ in }
@@ -122,8 +118,7 @@ package struct Backup: Sendable, Equatable {
                 : "the copy was ended: \(folder) has \(free >> 20) MiB left\(floor)")
     }
 
-    /// Throws `storage` if a database's write-ahead log has grown too much. It cannot be truncated before the
-    /// copy ends.
+    /// Throws `storage` if a write-ahead log has grown too much. It cannot be truncated before the copy ends.
     private static func checkLog(of database: String) throws(GatewayError) {
         let log = DiskSpace.size(of: database + "-wal")
         guard log > max(logBytes, DiskSpace.size(of: database) / 2) else { return }
@@ -147,23 +142,22 @@ package struct Backup: Sendable, Equatable {
         }
     }
 
-    /// The finished backups in a folder, newest first; empty when the folder does not exist.
+    /// The finished backups, newest first; empty when the folder does not exist.
     package static func all(in folder: String) -> [Backup] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         return names.filter { $0.hasPrefix(prefix) && !$0.hasSuffix(partialSuffix) }.sorted().reversed()
             .compactMap { try? Backup(readingManifestOf: folder + "/" + $0) }
     }
 
-    /// The same, but backups dated in the future come last.
+    /// The finished backups, newest first, but backups dated in the future come last.
     static func all(in folder: String, at milliseconds: Int64) -> [Backup] {
         let backups = all(in: folder)
         return backups.filter { $0.createdMilliseconds <= milliseconds }
             + backups.filter { $0.createdMilliseconds > milliseconds }
     }
 
-    /// Verifies the digests and row counts of a backup and runs SQLite's integrity check. Throws `notFound`
-    /// for a folder that is not a finished backup, and `invalid` for a damaged one, with the file's name in
-    /// the reason.
+    /// Verifies digests and row counts, and runs SQLite's integrity check. Throws `notFound` without a finished backup,
+    /// and `invalid` with the file's name for a damaged one.
     package static func verify(
         _ path: String, report: (Step) -> Void = { _ in }
     ) throws(GatewayError) -> Backup {
@@ -192,9 +186,8 @@ package struct Backup: Sendable, Equatable {
         return backup
     }
 
-    /// Verifies a backup and restores it into a new data directory. Also repeats an interrupted restore.
-    /// Throws `conflict` when the folder holds anything else, the errors of ``verify(_:report:)``, and
-    /// `storage`, in which case the restored files are deleted.
+    /// Verifies a backup and restores it into a new data directory. Also repeats an interrupted restore. Throws
+    /// `conflict` when the folder holds anything else. After `storage`, the restored files are deleted.
     package static func restore(
         _ path: String, to dataDirectory: String, report: (Step) -> Void = { _ in }
     ) throws(GatewayError) -> Backup {
@@ -240,7 +233,6 @@ package struct Backup: Sendable, Equatable {
         return backup
     }
 
-    /// Deletes all but the newest backups of a folder. Throws `storage`.
     static func prune(
         _ folder: String, keeping count: Int, at milliseconds: Int64
     ) throws(GatewayError) {
@@ -312,7 +304,6 @@ package struct Backup: Sendable, Equatable {
         ]
     }
 
-    /// Reads the digest and row counts of a database file after SQLite's integrity check.
     private static func inspect(_ path: String, _ report: (Step) -> Void) throws -> File {
         let name = URL(fileURLWithPath: path).lastPathComponent
         let digest = SHA256.Running()

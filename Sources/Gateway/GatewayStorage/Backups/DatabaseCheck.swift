@@ -5,10 +5,8 @@ internal import Foundation
 /// SQLite's integrity check of the databases in a data directory. A gateway may be running.
 package struct DatabaseCheck: Sendable {
     package let name: String
-    /// The first problem found, if any.
     package let problem: String?
 
-    /// Checks all existing databases.
     package static func all(in dataDirectory: String) -> [DatabaseCheck] {
         Backup.databases.filter { FileManager.default.fileExists(atPath: dataDirectory + "/" + $0) }.map {
             name in

@@ -3,37 +3,31 @@ package import GatewayModel
 
 /// The gateways that share a database, and the state they agree on.
 ///
-/// A gateway accepts requests only if it has read the changes of the other gateways within the last
-/// ``ClusterRules/freshMilliseconds``. So a change is effective everywhere once each gateway has read it or
-/// that time has passed.
+/// A gateway accepts requests only if it has read the changes of others within ``ClusterRules/freshMilliseconds``. So a
+/// change is effective everywhere once each gateway has read it or that time has passed.
 package protocol Cluster: Sendable {
-    /// The state of the shared database and of all gateways, including gateways that ended unexpectedly.
+    /// Includes gateways that ended unexpectedly.
     func status() throws(GatewayError) -> ClusterStatus
 
-    /// Returns once every gateway has either read all changes committed before this call or stopped accepting
-    /// requests.
+    /// Returns once each gateway has read all changes committed before this call, or stopped accepting requests.
     func waitForGateways()
 
-    /// Changes shared notes in an exclusive transaction. `body` receives the notes with these names. Its
-    /// changes are stored until they expire (``ClusterNote/Kind/keptMilliseconds``). Throws `storage`.
+    /// Changes these notes in an exclusive transaction. They expire after ``ClusterNote/Kind/keptMilliseconds``.
     func change<Value>(
         _ names: [ClusterNote.Name], _ body: (inout [ClusterNote.Name: JSONValue]) -> Value
     ) throws(GatewayError) -> Value
 
-    /// A membership for a gateway that is about to start. `now` is the gateway's own clock, in milliseconds
-    /// since 1970, for comparison with the database's.
+    /// `now` is the gateway's own clock, in milliseconds since 1970, for comparison with the database's.
     func makeMember(
         _ identity: GatewayIdentity, now: @escaping @Sendable () -> Int64
     ) -> any ClusterMember
 
-    /// A channel for transient messages between gateways. `id` is the gateway's.
     func makeChannel(id: String) -> any ClusterChannel
 }
 
 /// A gateway's membership in its cluster, from ``start(_:)`` to ``stop()``.
 package protocol ClusterMember: AnyObject, Sendable {
-    /// Joins the cluster and starts a heartbeat every second. Throws `storage` when the first heartbeat
-    /// fails.
+    /// Starts a heartbeat every second. Throws `storage` when the first one fails.
     func start(_ work: ClusterMemberWork) throws(GatewayError)
 
     /// Publishes the gateway's URLs, once it listens.
@@ -48,8 +42,7 @@ package protocol ClusterMember: AnyObject, Sendable {
     /// The last heartbeat; nil before the first.
     var lastBeat: ClusterBeat? { get }
 
-    /// Whether this gateway holds a duty now. One gateway at a time holds it. A gateway without a database
-    /// connection holds none.
+    /// Whether this gateway holds a duty now. A gateway without a database connection does not hold any.
     func has(_ duty: ClusterDuty) -> Bool
 
     func stop()
@@ -60,8 +53,7 @@ package struct ClusterBeat: Sendable {
     package let ageMilliseconds: Int64
     /// The gateway's clock minus the database's, in milliseconds.
     package let clockOffsetMilliseconds: Int64
-    /// The age of the oldest transaction that readers of events wait for, in milliseconds; 0 when no
-    /// transaction is open.
+    /// The age of the oldest transaction that readers of events wait for, in milliseconds; 0 without one.
     package let readerLagMilliseconds: Int64
 
     package init(ageMilliseconds: Int64, clockOffsetMilliseconds: Int64, readerLagMilliseconds: Int64) {
@@ -73,7 +65,6 @@ package struct ClusterBeat: Sendable {
 
 /// The callbacks of a member.
 package struct ClusterMemberWork: Sendable {
-    /// A change of a member's state.
     package enum Report: Sendable, Equatable {
         /// The gateway has not read the changes of others for too long, and rejects requests.
         case cutOff(String)
@@ -83,7 +74,6 @@ package struct ClusterMemberWork: Sendable {
         case clockDiffers(Int64)
     }
 
-    /// The duties that this gateway may hold.
     package let duties: Set<ClusterDuty>
     /// Reads the changes of other gateways. If it throws, the heartbeat has failed.
     package let refresh: @Sendable () throws -> Void

@@ -22,16 +22,14 @@ package struct ClusterMessage: Sendable, Equatable {
     }
 }
 
-/// Sends messages among the gateways of a cluster. Verdicts are sent at the next poll, other messages
-/// immediately.
+/// Sends messages among the gateways of a cluster: verdicts at the next poll, other messages immediately.
 package protocol ClusterChannel: AnyObject, Sendable {
-    /// Starts polling. At each poll, `take` returns the messages to send, and `hear` receives the messages of
-    /// other gateways. While `isBusy` returns true, polls are more frequent. All callbacks run on one thread.
+    /// At each poll, `take` returns the messages to send, and `hear` receives those of other gateways. Polls are more
+    /// frequent while `isBusy`. All callbacks run on one thread.
     func start(
         take: @escaping @Sendable () -> [ClusterMessage], hear: @escaping @Sendable (ClusterMessage) -> Void,
         isBusy: @escaping @Sendable () -> Bool)
 
-    /// Polls immediately.
     func wake()
 
     /// Stops polling. Waits up to three seconds for a database that does not respond.

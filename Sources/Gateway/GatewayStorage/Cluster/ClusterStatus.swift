@@ -5,8 +5,7 @@ package import GatewayModel
 package enum ClusterRules {
     /// How long a gateway accepts requests after it began to read the changes of others.
     package static let freshMilliseconds: Int64 = 5_000
-    /// When other gateways may assume that a gateway no longer accepts requests and has answered its last
-    /// ones.
+    /// When other gateways may assume that a gateway accepts no requests and has answered its last ones.
     package static let deadMilliseconds: Int64 = 6_000
     /// The maximum difference between the clocks of a gateway and the database without a warning.
     package static let clockMilliseconds: Int64 = 1_000
@@ -16,15 +15,10 @@ package enum ClusterRules {
 
 /// Work that only one gateway of a cluster does at a time.
 package enum ClusterDuty: Int64, CaseIterable, Sendable {
-    /// Alerts about many rejected requests.
     case enforcementAlerts = 1
-    /// Deliveries to webhooks.
     case webhooks
-    /// Deleting the data of deleted apps.
     case deletedApps
-    /// Writing event files.
     case eventFiles
-    /// Publishing to streams.
     case streams
 }
 
@@ -50,20 +44,15 @@ package struct ClusterStatus: Sendable {
         package let identity: GatewayIdentity
         /// The URL for clients; nil before the gateway listens.
         package let url: String?
-        /// The URL of the admin page; nil before the gateway listens.
         package let adminURL: String?
         /// Time of the last heartbeat by the database's clock, in milliseconds since 1970.
         package let seenMilliseconds: Int64
         /// Whether other gateways wait for this one.
         package let isLive: Bool
-        /// The gateway's clock minus the database's, in milliseconds.
         package let clockOffsetMilliseconds: Int64
         /// The number of the last change that the gateway has read.
         package let generation: Int64
-        /// The age of the oldest transaction that readers of events wait for, in milliseconds; 0 when no
-        /// transaction is open.
         package let readerLagMilliseconds: Int64
-        /// The duties that the gateway holds.
         package let duties: [ClusterDuty]
         /// The traffic of the minute before the last heartbeat.
         package let lastMinute: GatewayTraffic
@@ -86,9 +75,8 @@ package struct ClusterStatus: Sendable {
         }
     }
 
-    /// A partition with the events of a day.
     package struct Partition: Sendable {
-        /// The name of the table, such as `event_20780`, with the days since 1970.
+        /// Such as `event_20780`, with the days since 1970.
         package let name: String
         /// The start of the day, in milliseconds since 1970; nil for the default partition.
         package let dayMilliseconds: Int64?
@@ -112,7 +100,6 @@ package struct ClusterStatus: Sendable {
     /// The time of the database's clock, in milliseconds since 1970.
     package let nowMilliseconds: Int64
     package let schemaVersion: Int
-    /// The server's version, such as `15.14`.
     package let serverVersion: String
     /// The number of secrets that are not sealed in the database.
     package let openSecrets: Int
@@ -132,7 +119,6 @@ package struct ClusterStatus: Sendable {
         self.partitions = partitions
     }
 
-    /// The age of the oldest transaction that readers of events wait for; 0 when no transaction is open.
     package var readerLagMilliseconds: Int64 {
         gateways.filter(\.isLive).map(\.readerLagMilliseconds).max() ?? 0
     }

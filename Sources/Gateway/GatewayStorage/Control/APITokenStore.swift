@@ -42,15 +42,14 @@ package struct APITokenStore: ControlStore {
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// All tokens, oldest first. Throws `storage`.
+    /// Oldest first.
     package func all() throws(GatewayError) -> [AdminToken] {
         try read {
             try $0.all("SELECT \(Self.columns) FROM admin_token ORDER BY created_ms, id", row: Self.token)
         }
     }
 
-    /// Creates a token. The scope `reader` excludes other scopes and requires an app. Returns the entry and
-    /// the token's text, which is not stored. Throws `invalid`, `notFound` for an unknown app, `storage`.
+    /// The scope `reader` excludes other scopes and requires an app. The returned text is not stored.
     package func create(
         name: String, scopes: [String], appID: String? = nil, expiresMilliseconds: Int64? = nil
     ) throws(GatewayError) -> (entry: AdminToken, text: String) {
@@ -94,7 +93,6 @@ package struct APITokenStore: ControlStore {
         return (entry, text)
     }
 
-    /// Deletes a token. Throws `notFound`, `storage`.
     package func delete(id: String) throws(GatewayError) {
         try write { connection in
             let token = try connection.first(
@@ -105,7 +103,7 @@ package struct APITokenStore: ControlStore {
         }
     }
 
-    /// The token with this text; nil when it does not exist or has expired. Records its use once an hour.
+    /// Nil when the token does not exist or has expired. Records its use once an hour.
     package func token(_ text: String, at milliseconds: Int64) throws(GatewayError) -> AdminToken? {
         let hash = SHA256.digest(text)
         let found = try read { connection in

@@ -58,7 +58,6 @@ enum AdminSchema {
         ALTER TABLE write_key ADD COLUMN description TEXT NOT NULL DEFAULT '';
         """
 
-    /// Undelivered alerts.
     static let alerts = """
         CREATE TABLE alert (
             id TEXT PRIMARY KEY,
@@ -86,8 +85,7 @@ enum AdminSchema {
         ) STRICT;
         """
 
-    /// When the setup of a second factor was started, in milliseconds since 1970; 0 if an older version
-    /// started it.
+    /// In milliseconds since 1970; 0 if an older version started the setup.
     static let begunSecondFactor =
         "ALTER TABLE admin_second_factor ADD COLUMN begun_ms INTEGER NOT NULL DEFAULT 0"
 

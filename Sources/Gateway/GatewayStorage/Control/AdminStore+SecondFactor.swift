@@ -3,9 +3,7 @@ internal import CountersignCrypto
 internal import CountersignSQLite
 package import GatewayModel
 
-/// Second factors of admin users.
 extension AdminStore {
-    /// Whether all admin users need a second factor. Throws `storage`.
     package func requiresSecondFactor() throws(GatewayError) -> Bool {
         try read { try Self.requiresSecondFactor($0) }
     }
@@ -14,7 +12,7 @@ extension AdminStore {
         try connection.first("SELECT second_factor_required FROM sign_in_rules") { $0.int64(0) != 0 } ?? false
     }
 
-    /// Sets whether all admin users need a second factor, including signed-in users. Throws `storage`.
+    /// Also applies to signed-in users.
     package func setRequiresSecondFactor(_ isRequired: Bool) throws(GatewayError) {
         try write { connection in
             let before = try Self.requiresSecondFactor(connection)
@@ -34,8 +32,8 @@ extension AdminStore {
     /// The time limit for confirming a new secret with its first code.
     package static let begunMilliseconds: Int64 = 10 * 60_000
 
-    /// Stores a secret for ``begunMilliseconds``, until the first code confirms it. Replaces an unconfirmed
-    /// secret. Throws `conflict` if the user already has a second factor, `notFound`, `storage`.
+    /// Stores a secret for ``begunMilliseconds``, until the first code confirms it. Replaces an unconfirmed secret.
+    /// Throws `conflict` if the user already has a second factor.
     package func beginSecondFactor(
         _ password: OneTimePassword, of name: String, at milliseconds: Int64
     ) throws(GatewayError) {
@@ -53,9 +51,8 @@ extension AdminStore {
         }
     }
 
-    /// Enables the second factor if the code matches the stored secret, and ends the user's other sessions.
-    /// Returns the recovery codes, which are shown only once; nil when the code is wrong. Throws `conflict`
-    /// without an unconfirmed secret, `storage`.
+    /// Enables the second factor if the code matches, and ends the user's other sessions. Returns the recovery codes,
+    /// which are shown only once; nil for a wrong code. Throws `conflict` without an unconfirmed secret.
     package func confirmSecondFactor(
         _ code: String, of name: String, at milliseconds: Int64, keeping session: String
     ) throws(GatewayError) -> [String]? {
@@ -86,8 +83,7 @@ extension AdminStore {
         }
     }
 
-    /// Uses a code of the authenticator app or a recovery code, each valid once. Returns false when the code
-    /// is wrong or already used. Throws `storage`.
+    /// Uses a code of the app or a recovery code, each valid once. Returns false when it is wrong or already used.
     package func useSecondFactor(_ code: String, of name: String, at milliseconds: Int64) throws(GatewayError)
         -> Bool
     {
@@ -122,8 +118,7 @@ extension AdminStore {
         }
     }
 
-    /// Replaces the recovery codes. Returns the new codes, which are shown only once. Throws `conflict` when
-    /// the user has no second factor, `notFound`, `storage`.
+    /// The new codes are shown only once. Throws `conflict` when the user has no second factor.
     package func renewRecoveryCodes(of name: String) throws(GatewayError) -> [String] {
         try write { connection in
             guard try Self.user(name, connection).hasSecondFactor else { throw Self.noSecondFactor }
@@ -133,8 +128,7 @@ extension AdminStore {
         }
     }
 
-    /// Disables a user's second factor. Throws `conflict` when the user has no second factor or it is
-    /// required, `notFound`, `storage`.
+    /// Throws `conflict` when the user has no second factor or it is required.
     package func disableSecondFactor(of name: String) throws(GatewayError) {
         try write { connection in
             guard try Self.user(name, connection).hasSecondFactor else { throw Self.noSecondFactor }
@@ -146,8 +140,7 @@ extension AdminStore {
         }
     }
 
-    /// Removes a lost second factor and ends the user's sessions. Does nothing without a second factor.
-    /// Throws `notFound`, `storage`.
+    /// For a lost second factor: also ends the user's sessions. Does nothing without a second factor.
     package func resetSecondFactor(of name: String) throws(GatewayError) {
         try write { connection in
             guard try Self.user(name, connection).hasSecondFactor else { return }

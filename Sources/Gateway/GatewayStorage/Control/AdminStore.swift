@@ -26,13 +26,12 @@ package struct AdminStore: ControlStore {
     package static let setupMilliseconds: Int64 = 30 * 60_000
     package static let sessionMilliseconds: Int64 = 12 * 3_600_000
 
-    /// All users, by name. Throws `storage`.
+    /// Sorted by name.
     package func users() throws(GatewayError) -> [AdminUser] {
         try read { try Self.users($0) }
     }
 
-    /// Creates the token of a one-time setup link, which sets an owner's password within 30 minutes. Replaces
-    /// the previous token. Throws `storage`.
+    /// The token of a one-time setup link, which is valid for 30 minutes. Replaces the previous token.
     package func makeSetupToken(at milliseconds: Int64) throws(GatewayError) -> String {
         let token = Base64URL.encode(.random(count: 24))
         try write { connection in
@@ -45,7 +44,7 @@ package struct AdminStore: ControlStore {
         return token
     }
 
-    /// Whether a token of ``makeSetupToken(at:)`` is valid. Does not use up the token.
+    /// Does not use up the token.
     package func isSetupToken(_ token: String, at milliseconds: Int64) throws(GatewayError) -> Bool {
         try read { connection in
             try connection.first(
@@ -55,8 +54,8 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// Uses a setup link: creates an owner, or makes an existing user an owner with a new password and
-    /// without a second factor. Throws `notFound` when the token is not valid, `invalid`, `storage`.
+    /// Uses a setup link: creates an owner, or makes a user an owner with a new password and no second factor. Throws
+    /// `notFound` when the token is not valid.
     package func setUp(
         token: String, name: String, password: PasswordHash, at milliseconds: Int64
     ) throws(GatewayError) {
@@ -80,7 +79,6 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// Creates a user. Throws `invalid`, `conflict`, `storage`.
     package func createUser(name: String, role: AdminRole, password: PasswordHash) throws(GatewayError) {
         try Self.check(name: name)
         try write { connection in
@@ -97,8 +95,7 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// Changes a user's role, password or both, and ends the user's sessions except `session`. Throws
-    /// `conflict` when no owner would remain, `notFound`, `storage`.
+    /// Ends the user's sessions except `session`. Throws `conflict` when no owner would remain.
     package func changeUser(
         _ name: String, role: AdminRole?, password: PasswordHash?, keeping session: String? = nil
     ) throws(GatewayError) {
@@ -126,8 +123,7 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// Deletes a user and the user's sessions. Throws `conflict` when no owner would remain, `notFound`,
-    /// `storage`.
+    /// Also ends the user's sessions. Throws `conflict` when no owner would remain.
     package func deleteUser(_ name: String) throws(GatewayError) {
         try write { connection in
             let user = try Self.user(name, connection)
@@ -139,7 +135,7 @@ package struct AdminStore: ControlStore {
 
     // MARK: Sessions
 
-    /// Opens a session for an authenticated user. Returns the value of the cookie.
+    /// The user must be authenticated. Returns the value of the cookie.
     package func openSession(for name: String, at milliseconds: Int64) throws(GatewayError) -> String {
         let token = Base64URL.encode(.random(count: 32))
         try write { connection in
@@ -155,7 +151,6 @@ package struct AdminStore: ControlStore {
         return token
     }
 
-    /// Records in the audit log that sign-ins with this name from this address are blocked for a while.
     package func noteBlockedSignIn(_ name: String, from address: String) throws(GatewayError) {
         try write { connection in
             try audit(
@@ -163,8 +158,7 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// The user and expiry of a session, and whether the user must first set up a second factor; nil when the
-    /// session does not exist or has expired.
+    /// Nil when the session does not exist or has expired. `mustEnrol` requires a second factor to be set up first.
     package func session(_ token: String, at milliseconds: Int64) throws(GatewayError) -> (
         user: AdminUser, expires: Int64, mustEnrol: Bool
     )? {

@@ -19,14 +19,12 @@ package struct Alert: Sendable {
     package var isLastAttempt: Bool { attempt > Self.pauses.count }
 }
 
-/// Stores undelivered alerts.
 package struct AlertStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// Queues an alert within the transaction of its cause. Returns the `webhook-id`; nil when the app has no
-    /// webhook.
+    /// Must run in the transaction of its cause. Returns the `webhook-id`; nil when the app has no webhook.
     @discardableResult
     func add(
         _ body: JSONValue, of appID: String, at milliseconds: Int64, _ connection: any SQLConnection
@@ -41,7 +39,7 @@ package struct AlertStore: ControlStore {
         return id
     }
 
-    /// Queues an alert. Returns the `webhook-id`; nil when the app has no webhook. Throws `storage`.
+    /// Returns the `webhook-id`; nil when the app has no webhook.
     @discardableResult
     package func tell(
         _ body: JSONValue, of appID: String, at milliseconds: Int64
@@ -51,7 +49,7 @@ package struct AlertStore: ControlStore {
 
     private static let isDue = "(next_ms <= ?1 OR next_ms > ?2)"
 
-    /// Returns the alerts that are due, and schedules the next attempt of each. Throws `storage`.
+    /// Schedules the next attempt of each returned alert.
     package func takeDue(at milliseconds: Int64) throws(GatewayError) -> [Alert] {
         let times: [SQLValue] = [
             .integer(milliseconds),
@@ -83,7 +81,6 @@ package struct AlertStore: ControlStore {
         }
     }
 
-    /// Deletes a delivered or abandoned alert. Throws `storage`.
     package func remove(_ id: String) throws(GatewayError) {
         try write { try $0.run("DELETE FROM alert WHERE id = ?1", .text(id)) }
     }

@@ -7,21 +7,19 @@ package struct AppDeletion: Sendable, Equatable {
     package let appID: String
     /// Time of the deletion, in milliseconds since 1970. Later requests for the app are rejected.
     package let requestedMilliseconds: Int64
-    /// The time, in milliseconds since 1970, from which the id may be used again; nil until it is known
-    /// whether tokens were issued for the app.
+    /// The time from which the id may be used again; nil until it is known whether tokens were issued for the app.
     package let freeMilliseconds: Int64?
     /// When the last of its data was deleted; nil while data may remain.
     package let erasedMilliseconds: Int64?
 }
 
-/// Deletes apps. One transaction deletes everything needed to accept requests, and records that the remaining
-/// data must be deleted. The deletion is therefore atomic, even if the process is terminated.
+/// Deletes apps. One transaction deletes everything needed to accept requests and records that the other data must be
+/// deleted, so a deletion is atomic even if the process is terminated.
 extension AppDirectory {
     /// Tables with rows that outlive their app: the audit log and the pending deletions.
     private static let lasting: BytewiseSet = ["audit", "app_deletion"]
 
-    /// Deletes an app with its keys, settings, clients and all other rows in this database. A running gateway
-    /// deletes its events and counts in the background. Throws `notFound`, `storage`.
+    /// Deletes an app's rows in this database. A running gateway deletes its events and counts in the background.
     package func deleteApp(id: String) throws(GatewayError) -> AppDeletion {
         let now = nowMilliseconds
         try write { connection in
@@ -40,7 +38,7 @@ extension AppDirectory {
             appID: id, requestedMilliseconds: now, freeMilliseconds: nil, erasedMilliseconds: nil)
     }
 
-    /// The deleted apps with unavailable ids, in the order of deletion. Throws `storage`.
+    /// The deleted apps with unavailable ids, in the order of deletion.
     package func deletions() throws(GatewayError) -> [AppDeletion] {
         try read { try Self.deletions($0) }
     }
@@ -55,7 +53,6 @@ extension AppDirectory {
         }
     }
 
-    /// Sets when the id of a deleted app becomes available. Throws `storage`.
     package func reserve(deletedApp id: String, until milliseconds: Int64) throws(GatewayError) {
         try write {
             try $0.run(
@@ -63,7 +60,6 @@ extension AppDirectory {
         }
     }
 
-    /// Records that all data of a deleted app is gone. Throws `storage`.
     package func noteErased(_ id: String, at milliseconds: Int64) throws(GatewayError) {
         try write {
             try $0.run(
@@ -71,14 +67,13 @@ extension AppDirectory {
         }
     }
 
-    /// Makes the id of a deleted app available. Throws `storage`.
     package func free(deletedApp id: String) throws(GatewayError) {
         try write { try $0.run("DELETE FROM app_deletion WHERE app_id = ?1", .text(id)) }
     }
 }
 
 extension AppDeletion {
-    /// The error for creating an app with the id of a deleted app.
+    /// The error for creating an app with this id.
     var conflict: GatewayError {
         let free = freeMilliseconds.map { ", not before " + RFC3339.text(milliseconds: $0) } ?? ""
         return GatewayError(

@@ -2,7 +2,6 @@ package import CountersignCore
 internal import CountersignSQLite
 public import GatewayModel
 
-/// Automatic changes of enforcement. A running gateway loads a change within a second.
 extension AppDirectory {
     /// Sets an app's enforcement for all users, and cancels a scheduled switch.
     ///
@@ -19,13 +18,11 @@ extension AppDirectory {
         }
     }
 
-    /// The app's enforcement plan. Throws `notFound`, `storage`.
     package func enforcementPlan(of appID: String) throws(GatewayError) -> EnforcementPlan {
         try setting(of: appID)
     }
 
-    /// Sets the app's enforcement plan and clears the record of an automatic return. Throws `invalid` for a
-    /// number out of its range, `notFound`, `storage`.
+    /// Clears the record of an automatic return. Throws `invalid` for a number out of its range.
     package func setEnforcementPlan(
         _ plan: EnforcementPlan, for appID: String, at milliseconds: Int64? = nil
     ) throws(GatewayError) {
@@ -41,7 +38,7 @@ extension AppDirectory {
         }
     }
 
-    /// Applies the scheduled switches that are due. Returns the apps that were switched.
+    /// Returns the apps that were switched.
     package func switchScheduled(at milliseconds: Int64) throws(GatewayError) -> [String] {
         let due = try settings(EnforcementPlan.self).filter { $0.value.isDue(at: milliseconds) }
         if due.isEmpty { return [] }
@@ -62,8 +59,7 @@ extension AppDirectory {
         }
     }
 
-    /// Returns an app from `required` to `optional` and queues an alert. Returns false when its enforcement
-    /// is no longer `required`. Throws `storage`.
+    /// Also queues an alert. Returns false when the app's enforcement is no longer `required`.
     package func returnToOptional(
         _ appID: String, rejectedPercent: Double, alert: JSONValue, at milliseconds: Int64
     ) throws(GatewayError) -> Bool {

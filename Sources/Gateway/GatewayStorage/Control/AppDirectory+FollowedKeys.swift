@@ -14,10 +14,9 @@ package struct PublishedKeySet: Sendable, Equatable {
     }
 }
 
-/// Stores the last good set of each key source, so that it survives a restart and is shared by all gateways
-/// of a database. A set is deleted with its source or its app.
+/// Keeps the last good set of each key source across restarts and gateways, until its source or app is deleted.
 extension AppDirectory {
-    /// The stored set of an app's source; nil without a set for the source's URL. Throws `storage`.
+    /// Nil without a set for the source's URL.
     package func publishedKeySet(of source: KeySource, for appID: String) throws(GatewayError)
         -> PublishedKeySet?
     {
@@ -30,8 +29,7 @@ extension AppDirectory {
     }
 
     /// Stores a set, unless a newer set of the same URL is stored. A stored set dated more than `tolerance`
-    /// milliseconds later was fetched with a wrong clock and is replaced. Throws `storage`, also for an
-    /// unknown app.
+    /// milliseconds later was fetched with a wrong clock and is replaced.
     package func keepPublishedKeySet(
         _ set: PublishedKeySet, of source: KeySource, for appID: String, tolerance: Int64
     ) throws(GatewayError) {

@@ -1,13 +1,12 @@
 internal import CountersignSQLite
 package import GatewayModel
 
-/// The key for pseudonyms of users.
 extension AppDirectory {
-    /// A random key of 32 bytes, created on the first call and then unchanged. Throws `storage`.
+    /// 32 random bytes, created on the first call and then unchanged.
     package func pseudonymKey() throws(GatewayError) -> [UInt8] {
         if let kept = try read({ try Self.pseudonymKey($0) }) { return kept }
         return try write { connection in
-            // Another process may have created the key since the read. The existing key has precedence.
+            // Another process may have created the key since the read.
             let made = try connection.sealed(.random(count: 32), .pseudonymKey, "1")
             try connection.run(
                 "INSERT INTO pseudonym_key (id, key) VALUES (1, ?) ON CONFLICT DO NOTHING", .blob(made))

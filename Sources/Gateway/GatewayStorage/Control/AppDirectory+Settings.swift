@@ -3,16 +3,14 @@ public import CountersignJOSE
 internal import CountersignSQLite
 public import GatewayModel
 
-/// Settings of apps. A running gateway loads a change within a second.
 extension AppDirectory {
-    /// The setting of an app, or its default. Throws `notFound`, `storage`.
+    /// Returns the default if the setting is not set.
     package func setting<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self, of appID: String
     ) throws(GatewayError) -> Setting {
         try settingIfSet(of: appID) ?? .standard(for: appID)
     }
 
-    /// The setting of an app; nil when it is not set.
     package func settingIfSet<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self, of appID: String
     ) throws(GatewayError) -> Setting? {
@@ -22,15 +20,13 @@ extension AppDirectory {
         }
     }
 
-    /// A setting of all apps that have it, by the app's id.
     package func settings<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self
     ) throws(GatewayError) -> BytewiseDictionary<Setting> {
         try read { try SettingTable(connection: $0).all() }
     }
 
-    /// Sets a setting of an app; nil deletes it. Adds no audit entry if nothing changes. `check` runs within
-    /// the transaction. Throws `invalid`, `notFound`, `storage`, and rethrows errors of `check`.
+    /// Nil deletes the setting. Adds no audit entry if nothing changes. `check` runs within the transaction.
     package func set<Setting: AppSetting>(
         _ setting: Setting?, for appID: String, check: (any SQLConnection) throws -> Void = { _ in }
     ) throws(GatewayError) {
@@ -124,8 +120,7 @@ extension AppDirectory {
         try setKeySources(KeySources(source.map { [$0] } ?? []), of: appID)
     }
 
-    /// Sets the sources of an app's published keys, and deletes the key sets of other sources. Throws
-    /// `invalid`, `notFound`, `storage`.
+    /// Deletes the key sets of other sources.
     package func setKeySources(_ sources: KeySources, of appID: String) throws(GatewayError) {
         try set(sources.all.isEmpty ? nil : sources, for: appID) { connection in
             let before = try SettingTable(connection: connection).one(KeySources.self, of: appID)
@@ -137,8 +132,7 @@ extension AppDirectory {
         }
     }
 
-    /// Sets an app's webhook for alerts. Nil removes it and deletes queued alerts. Returns a generated
-    /// secret, which is shown only once. Throws `invalid`, `notFound`, `storage`.
+    /// Nil removes the webhook and deletes queued alerts. Returns a generated secret, which is shown only once.
     package func setAlertWebhook(
         url: String?, secret: String?, allowsPrivateAddresses: Bool = false, for appID: String
     ) throws(GatewayError) -> String? {
@@ -162,8 +156,7 @@ extension AppDirectory {
         return made
     }
 
-    /// Sets how clients of the Bloomreach dialect reach an app. Throws `invalid`, `conflict` when another app
-    /// has the project token, `notFound`, `storage`.
+    /// Sets how clients of the Bloomreach dialect reach an app. Throws `conflict` when another app has the token.
     package func setProject(_ settings: ProjectSettings, for appID: String) throws(GatewayError) {
         try set(settings, for: appID) { connection in
             try Self.check(settings.token, of: appID, connection)
@@ -187,7 +180,6 @@ extension AppDirectory {
         }
     }
 
-    /// Whether the text is 1 to 64 letters, digits, `-` and `_`.
     static func isWord(_ text: String) -> Bool {
         (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "-_") }
     }

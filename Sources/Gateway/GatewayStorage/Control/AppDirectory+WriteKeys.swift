@@ -13,7 +13,7 @@ package struct WriteKey: Sendable {
     package let text: String?
     package let description: String
     package let createdMilliseconds: Int64
-    /// The last recorded use, in milliseconds since 1970; nil when never used.
+    /// In milliseconds since 1970; nil when never used.
     package var usedMilliseconds: Int64?
 
     package var json: JSONValue { ["id": .string(id), "description": .string(description)] }
@@ -24,17 +24,15 @@ package struct WriteKey: Sendable {
 
 /// An app's write keys. An app may have several, so that a key can be replaced without losing requests.
 extension AppDirectory {
-    /// The maximum number of write keys of an app.
     package static let maximumWriteKeys = 20
 
-    /// An app's write keys, oldest first. Throws `notFound`, `storage`.
+    /// Oldest first.
     package func writeKeys(of appID: String) throws(GatewayError) -> [WriteKey] {
         let app = try app(id: appID)
         return try read { try Self.writeKeys(of: app.id, $0) }
     }
 
-    /// Creates a write key. Returns the key's entry and its text. Throws `conflict` if the app has the
-    /// maximum number of keys, `notFound`, `storage`.
+    /// Throws `conflict` if the app has the maximum number of keys.
     package func createWriteKey(
         for appID: String, description: String
     ) throws(GatewayError) -> (entry: WriteKey, text: String) {
@@ -63,7 +61,6 @@ extension AppDirectory {
         return (entry, text)
     }
 
-    /// Deletes a write key; later requests with it are rejected. Throws `notFound`, `storage`.
     package func deleteWriteKey(id: String, of appID: String) throws(GatewayError) {
         try write { connection in
             let key = try Self.writeKeys(of: appID, connection).first { $0.id == id }
@@ -78,8 +75,7 @@ extension AppDirectory {
         }
     }
 
-    /// Records the last use of write keys, by hash, in milliseconds since 1970. Adds no audit entry, because
-    /// it is not a change by an operator. Throws `storage`.
+    /// Uses are by hash, in milliseconds since 1970. Adds no audit entry, because no operator changed anything.
     package func noteWriteKeyUses(_ uses: [[UInt8]: Int64]) throws(GatewayError) {
         try write { connection in
             for (hash, milliseconds) in uses {

@@ -13,7 +13,6 @@ public final class AppDirectory: ControlStore {
     public static let maximumKeys = 3
 
     package let database: any SQLDatabase
-    /// The author of changes, for the audit log.
     package let actor: Operator
     package let now: @Sendable () -> Date
 
@@ -31,33 +30,27 @@ public final class AppDirectory: ControlStore {
         self.init(try ControlDatabase.open(path, at: now()), actor: actor, now: now)
     }
 
-    /// Opens a directory in a database with the tables of `control.sqlite`.
     package init(_ database: any SQLDatabase, actor: Operator, now: @escaping @Sendable () -> Date) {
         self.database = database
         self.actor = actor
         self.now = now
     }
 
-    /// The same directory with another author of changes.
     package func acting(as actor: Operator) -> AppDirectory {
         AppDirectory(database, actor: actor, now: now)
     }
 
-    /// Runs `body` in one transaction, with a directory that uses it. No other change occurs between the
-    /// reads and the writes of `body`. `body` may run again from its start. Throws `storage`, and rethrows
-    /// errors of `body`.
+    /// No other change occurs between the reads and the writes of `body`, which may run again from its start.
     package func transaction<Result>(_ body: (AppDirectory) throws -> Result) throws -> Result {
         try database.alone { try body(AppDirectory($0, actor: actor, now: now)) }
     }
 
-    /// Whether the directory belongs to a ``transaction(_:)``.
     package var isInTransaction: Bool { database is OpenTransaction }
 
     // MARK: Other stores
 
     /// The clients of the token service.
     public var clients: ClientStore { ClientStore(database: database, actor: actor, now: now) }
-    /// Projects of the Bloomreach dialect.
     package var projects: ProjectStore { ProjectStore(database: database, actor: actor, now: now) }
     package var admins: AdminStore { AdminStore(database: database, actor: actor, now: now) }
     package var apiTokens: APITokenStore { APITokenStore(database: database, actor: actor, now: now) }
@@ -241,7 +234,6 @@ public final class AppDirectory: ControlStore {
         }
     }
 
-    /// Sets the note of a key. Throws `notFound`, `storage`.
     package func describeKey(keyID: String, of appID: String, as description: String) throws(GatewayError) {
         try write { connection in
             let keys = try Self.keys(of: appID, connection).map(\.key)
@@ -255,7 +247,6 @@ public final class AppDirectory: ControlStore {
         }
     }
 
-    /// Sets the display name of an app. Throws `invalid`, `notFound`, `storage`.
     package func renameApp(_ appID: String, to name: String) throws(GatewayError) {
         try Self.check(appName: name)
         try write { connection in
@@ -275,10 +266,8 @@ public final class AppDirectory: ControlStore {
 
     // MARK: For the gateway
 
-    /// A number that changes when another connection has committed.
     package func version() throws(GatewayError) -> Int64 { try database.version() }
 
-    /// The hashes of all write keys, each with its app's id.
     package func writeKeys() throws(GatewayError) -> [(hash: [UInt8], appID: String)] {
         try read { connection in
             try connection.all("SELECT hash, app_id FROM write_key") { row in (row.blob(0), row.text(1)) }

@@ -71,7 +71,6 @@ enum AppSettingSchema {
         ALTER TABLE app DROP COLUMN requires_type;
         """
 
-    /// The last good set of each key source.
     static let publishedKeySets = """
         CREATE TABLE published_key_set (
             app_id TEXT PRIMARY KEY REFERENCES app (id) ON DELETE CASCADE,
@@ -81,7 +80,6 @@ enum AppSettingSchema {
         ) STRICT;
         """
 
-    /// The measures against users and devices.
     static let restrictions = """
         CREATE TABLE user_restriction (
             key TEXT PRIMARY KEY,
@@ -97,7 +95,6 @@ enum AppSettingSchema {
         ) STRICT;
         """
 
-    /// Several key sources for each app.
     static let keySources = """
         ALTER TABLE published_key_set RENAME TO published_key_set_of_app;
         CREATE TABLE published_key_set (

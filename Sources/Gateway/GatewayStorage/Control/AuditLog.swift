@@ -3,14 +3,13 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// The audit log. Each entry contains the hash of the previous entry, so that changes and removals are
-/// detectable.
+/// The audit log. Each entry contains the hash of the previous one, so that changes and removals are detectable.
 package struct AuditLog: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// Adds an entry for an action outside of this database, such as viewing a secret. Throws `storage`.
+    /// For an action outside of this database, such as viewing a secret.
     package func note(
         _ action: String, _ target: String, app appID: String? = nil, before: JSONValue? = nil,
         after: JSONValue? = nil
@@ -18,15 +17,14 @@ package struct AuditLog: ControlStore {
         try write { try audit($0, action, target, app: appID, before: before, after: after) }
     }
 
-    /// The hash of the newest entry. Every change by an operator adds an entry, so the hash changes. Throws
-    /// `storage`.
+    /// The hash of the newest entry, which changes with every change by an operator.
     package func head() throws(GatewayError) -> [UInt8]? {
         try read { connection in
             try connection.first("SELECT hash FROM audit_head") { $0.blob(0) }
         }
     }
 
-    /// Entries before a sequence number, newest first. Throws `storage`.
+    /// Newest first.
     package func entries(
         app appID: String? = nil, actor: String? = nil, before: Int64 = .max, limit: Int
     ) throws(GatewayError) -> [AuditEntry] {
@@ -41,7 +39,7 @@ package struct AuditLog: ControlStore {
         }
     }
 
-    /// The changes to an app in a range of time, oldest first; at most 500.
+    /// Oldest first; at most 500.
     package func entries(
         app appID: String, actions: [String], from: Int64, to: Int64
     ) throws(GatewayError) -> [AuditEntry] {
@@ -53,15 +51,14 @@ package struct AuditLog: ControlStore {
         }
     }
 
-    /// Verifies the hash chain and the recorded end of the log. Returns the number of entries, and the
-    /// sequence number of the first invalid entry, if any. Throws `storage`.
+    /// Verifies the hash chain and the recorded end. `brokenAt` is the sequence number of the first invalid entry.
     package func verify() throws(GatewayError) -> (entries: Int, brokenAt: Int64?) {
         try read { connection in
             var previous = AuditEntry.root
             var (entries, expected) = (0, Int64(1))
             var head: (seq: Int64, hash: [UInt8])?
             var brokenAt: Int64?
-            // Reads the head and the entries in one statement, so that both are from the same snapshot.
+            // One statement, so that the head and the entries are from the same snapshot.
             try connection.each(
                 """
                 SELECT \(AuditEntry.columns), head_seq, head_hash

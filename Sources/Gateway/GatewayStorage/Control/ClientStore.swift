@@ -80,7 +80,6 @@ public struct ClientStore: ControlStore {
         }
     }
 
-    /// The clients of all apps.
     package func all() throws(GatewayError) -> [OAuthClient] { try read { try Self.clients($0) } }
 
     private static func clients(_ connection: any SQLConnection) throws -> [OAuthClient] {

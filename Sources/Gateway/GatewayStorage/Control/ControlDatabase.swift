@@ -3,8 +3,8 @@ internal import GatewayModel
 
 /// The database `control.sqlite`, shared by several stores.
 ///
-/// Any process may write. A running gateway loads a change within a second. The file uses a rollback journal
-/// with `synchronous=EXTRA`, because several connections may write it (see `docs/adr/0002-two-databases.md`).
+/// It uses a rollback journal with `synchronous=EXTRA`, because several connections may write (see
+/// `docs/adr/0002-two-databases.md`).
 enum ControlDatabase {
     static let migrations = [
         """
@@ -71,7 +71,6 @@ enum ControlDatabase {
         AppSettingSchema.restrictions,
     ]
 
-    /// Opens or creates the file. Throws `storage`.
     static func open(_ path: String, at now: Date) throws(GatewayError) -> any SQLDatabase {
         try SQLiteWriter(
             path: path,

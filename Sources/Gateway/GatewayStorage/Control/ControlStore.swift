@@ -3,7 +3,9 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// A store in the control database. Changes have an author.
+/// A store in the control database. A running gateway loads a change within a second.
+///
+/// Methods may throw `storage`, `notFound` for an unknown app or object, and `invalid` for an unusable value.
 package protocol ControlStore: Sendable {
     var database: any SQLDatabase { get }
     var actor: Operator { get }
@@ -19,7 +21,7 @@ extension ControlStore {
         try database.write(body)
     }
 
-    /// Adds an audit entry within the transaction of the change.
+    /// Must run in the transaction of the change.
     func audit(
         _ connection: any SQLConnection, _ action: String, _ target: String, app appID: String? = nil,
         before: JSONValue? = nil, after: JSONValue? = nil, at milliseconds: Int64? = nil
@@ -54,7 +56,6 @@ extension ControlStore {
         try connection.all("SELECT id FROM app ORDER BY id") { $0.text(0) }
     }
 
-    /// Throws `notFound` for an unknown app.
     static func checkApp(_ id: String, _ connection: any SQLConnection) throws {
         let isThere = try connection.first("SELECT 1 FROM app WHERE id = ?", .text(id)) { _ in true }
         if isThere == nil { throw noApp(id) }

@@ -4,18 +4,15 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// Stores the content for clients of the Bloomreach dialect. A running gateway loads a change within a
-/// second.
+/// Stores the content for clients of the Bloomreach dialect.
 package struct ProjectStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// The maximum number of App Inbox messages of a project.
     package static let maximumInboxMessages = 10_000
 
-    /// Adds a key for signing customer tokens with HS256. Returns the secret, which is shown only once.
-    /// Throws `invalid`, `conflict` when the app has a key with this id, `notFound`, `storage`.
+    /// Adds a key that signs customer tokens with HS256. Returns the secret, which is shown only once.
     package func addCustomerTokenKey(
         id: String, secret: String? = nil, to appID: String
     ) throws(GatewayError) -> String {
@@ -45,15 +42,13 @@ package struct ProjectStore: ControlStore {
         return secret
     }
 
-    /// Deletes a private key; tokens signed with it are rejected from then on. Throws `notFound`, `storage`.
     package func deleteCustomerTokenKey(id: String, of appID: String) throws(GatewayError) {
         try delete(
             "DELETE FROM customer_token_key WHERE app_id = ?1 AND id = ?2", id: id,
             "project.private_key.delete", "private key", of: appID, before: { _ in ["id": .string(id)] })
     }
 
-    /// Adds or replaces an in-app message or a consent category. Returns its id.
-    /// Throws `invalid`, which names the member and the expected type; `notFound`, `storage`.
+    /// Returns the item's id. The reason of `invalid` names the member and the expected type.
     @discardableResult
     package func put(_ kind: ProjectItem.Kind, json: String, in appID: String) throws(GatewayError) -> String
     {
@@ -76,7 +71,6 @@ package struct ProjectStore: ControlStore {
         return item.id
     }
 
-    /// Deletes an in-app message or a consent category. Throws `notFound`, `storage`.
     package func remove(_ kind: ProjectItem.Kind, id: String, from appID: String) throws(GatewayError) {
         try delete(
             "DELETE FROM project_item WHERE app_id = ?1 AND id = ?2 AND kind = '\(kind.rawValue)'", id: id,
@@ -84,8 +78,7 @@ package struct ProjectStore: ControlStore {
             before: { $0.items(kind).first { $0.id == id }?.json })
     }
 
-    /// Adds or replaces an App Inbox message. Clients receive a replaced message again. Throws `invalid`,
-    /// `conflict` when the inbox is full, `notFound`, `storage`.
+    /// Clients receive a replaced message again. Throws `conflict` when the inbox is full.
     package func putInboxMessage(
         id: String, type: String, content: String, recipient: CustomerIdentifier? = nil,
         expiresMilliseconds: Int64? = nil, in appID: String
@@ -140,9 +133,8 @@ package struct ProjectStore: ControlStore {
         }
     }
 
-    /// Adds or replaces an App Inbox message given as JSON with `id`, `type`, `content` and optionally
-    /// `recipient` (an object with one id and its value) and `expires` (RFC 3339). Returns its id. Throws
-    /// `invalid`, which names the member and the expected type; `conflict`, `notFound`, `storage`.
+    /// The JSON has `id`, `type`, `content` and optionally `recipient` (an object with one id and its value) and
+    /// `expires` (RFC 3339). Returns the id. The reason of `invalid` names the member and the expected type.
     package func putInboxMessage(json: String, in appID: String) throws(GatewayError) -> String {
         guard case .object(let members) = try Self.value(of: json) else {
             throw GatewayError(.invalid, "a message must be a JSON object")
@@ -190,16 +182,14 @@ package struct ProjectStore: ControlStore {
         guard GivenName.isUsable(id) else { throw GatewayError(.invalid, "an id \(GivenName.rule)") }
     }
 
-    /// Deletes an App Inbox message. Clients that have the message drop it only when they fetch the inbox
-    /// from the start; see ``endSyncTokens(of:)``. Throws `notFound`, `storage`.
+    /// Clients that have the message drop it only when they fetch the inbox from the start (``endSyncTokens(of:)``).
     package func removeInboxMessage(id: String, from appID: String) throws(GatewayError) {
         try delete(
             "DELETE FROM inbox_message WHERE app_id = ?1 AND id = ?2", id: id, "project.item.delete",
             "inbox_message", of: appID, before: { $0.inbox.all.first { $0.id == id }?.json })
     }
 
-    /// Deletes the App Inbox messages to a customer whose data is being erased. The audit log records only
-    /// their number. Returns that number. Throws `storage`.
+    /// For the erasure of a customer. Returns the number of messages, which is all that the audit log records.
     package func removeInboxMessages(to recipients: [CustomerIdentifier], of appID: String)
         throws(GatewayError)
         -> Int
@@ -222,9 +212,7 @@ package struct ProjectStore: ControlStore {
         }
     }
 
-    /// Invalidates all sync tokens, so that clients fetch their App Inbox from the start.
-    ///
-    /// Clients before iOS SDK 4.0 do so only after the next identification. Throws `notFound`, `storage`.
+    /// Makes clients fetch their App Inbox from the start; those before iOS SDK 4.0 only after an identification.
     package func endSyncTokens(of appID: String) throws(GatewayError) {
         try writeProject(of: appID) { connection in
             let table = SettingTable(connection: connection)
@@ -235,7 +223,6 @@ package struct ProjectStore: ControlStore {
         }
     }
 
-    /// The Bloomreach project of an app. Throws `notFound`, `storage`.
     package func project(of appID: String) throws(GatewayError) -> Project {
         try read { connection in
             guard let project = try ProjectReader(connection: connection).projects(of: appID)[appID] else {
@@ -245,7 +232,6 @@ package struct ProjectStore: ControlStore {
         }
     }
 
-    /// The Bloomreach projects of all apps, by the app's id.
     package func all() throws(GatewayError) -> BytewiseDictionary<Project> {
         try read { try ProjectReader(connection: $0).projects() }
     }

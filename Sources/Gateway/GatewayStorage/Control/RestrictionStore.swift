@@ -4,7 +4,7 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// Stores the measures against users and devices. A running gateway loads a change within a second.
+/// Stores the measures against users and devices.
 package struct RestrictionStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
@@ -17,8 +17,7 @@ package struct RestrictionStore: ControlStore {
     /// apply after the correction.
     private static let storedMilliseconds: Int64 = 30 * 86_400_000
 
-    /// Adds a restriction. Replaces one of the same kind for the same user or device. Throws `conflict` if
-    /// the app has too many, `notFound`, `storage`.
+    /// Replaces a restriction of the same kind for the same user or device. Throws `conflict` if there are too many.
     package func put(_ restriction: UserRestriction, in appID: String) throws(GatewayError) {
         try write { connection in
             try Self.checkApp(appID, connection)
@@ -59,7 +58,6 @@ package struct RestrictionStore: ControlStore {
         }
     }
 
-    /// Ends a measure. Throws `notFound`, `storage`.
     package func remove(_ key: String, from appID: String) throws(GatewayError) {
         try write { connection in
             try Self.checkApp(appID, connection)
@@ -73,7 +71,7 @@ package struct RestrictionStore: ControlStore {
         }
     }
 
-    /// The measures of an app that have not ended, in the order of their start. Throws `notFound`, `storage`.
+    /// The measures that have not ended, in the order of their start.
     package func all(of appID: String) throws(GatewayError) -> [UserRestriction] {
         try read { connection in
             try Self.checkApp(appID, connection)
@@ -81,7 +79,6 @@ package struct RestrictionStore: ControlStore {
         }.filter { $0.untilMilliseconds ?? .max > nowMilliseconds }
     }
 
-    /// The measures of all apps, by app.
     package func all() throws(GatewayError) -> BytewiseDictionary<[UserRestriction]> {
         try read { try Self.rows(nil, $0) }
     }

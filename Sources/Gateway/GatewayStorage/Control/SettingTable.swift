@@ -29,14 +29,13 @@ struct SettingTable {
         try all(type, of: appID)[appID]
     }
 
-    /// The stored setting or its default.
     func effective<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self, of appID: String
     ) throws -> Setting {
         try one(of: appID) ?? .standard(for: appID)
     }
 
-    /// Stores a setting; nil deletes it.
+    /// Nil deletes the setting.
     func put<Setting: AppSetting>(_ setting: Setting?, of appID: String) throws {
         guard let setting else {
             try connection.run(

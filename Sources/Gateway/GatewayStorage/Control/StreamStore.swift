@@ -4,7 +4,6 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// Stores event streams. A running gateway loads a change within a second.
 package struct StreamStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
@@ -13,7 +12,7 @@ package struct StreamStore: ControlStore {
     /// The maximum number of streams of all apps. Each stream has a connection and may block a thread.
     package static let most = 16
 
-    /// An app's streams, in the order of creation. Throws `notFound`, `storage`.
+    /// In the order of creation.
     package func all(of appID: String) throws(GatewayError) -> [StreamSettings] {
         try read { connection in
             try Self.checkApp(appID, connection)
@@ -21,18 +20,15 @@ package struct StreamStore: ControlStore {
         }
     }
 
-    /// The streams of all apps. Throws `storage`.
     package func all() throws(GatewayError) -> [StreamSettings] {
         try read { try Self.streams($0) }
     }
 
-    /// Throws `notFound`, `storage`.
     package func stream(_ name: String, of appID: String) throws(GatewayError) -> StreamSettings {
         try read { try Self.stream(name, of: appID, $0) }
     }
 
-    /// Creates a stream that starts after `startSequence`. Throws `invalid`, `conflict` for a duplicate name, a
-    /// stream in use or too many streams, `notFound`, `storage`.
+    /// Starts after `startSequence`. Throws `conflict` for a duplicate name, a stream in use or too many streams.
     package func create(
         _ name: String, of appID: String, _ members: JSONObject, after startSequence: Int64,
         at milliseconds: Int64
@@ -70,7 +66,7 @@ package struct StreamStore: ControlStore {
         return made
     }
 
-    /// Pauses publishing, or resumes it when `pause` is nil. Throws `notFound`, `storage`.
+    /// Nil resumes publishing.
     package func setPause(
         _ pause: WayPause?, of name: String, of appID: String, at milliseconds: Int64
     ) throws(GatewayError) {
@@ -83,7 +79,7 @@ package struct StreamStore: ControlStore {
         }
     }
 
-    /// Moves the start position, regardless of the stream's content. Throws `notFound`, `storage`.
+    /// Moves the start position, regardless of the stream's content.
     package func seek(
         _ name: String, of appID: String, after sequence: Int64, at milliseconds: Int64
     ) throws(GatewayError) {
@@ -94,7 +90,7 @@ package struct StreamStore: ControlStore {
         }
     }
 
-    /// Deletes a stream. The JetStream stream keeps its messages. Throws `notFound`, `storage`.
+    /// The JetStream stream keeps its messages.
     package func delete(_ name: String, of appID: String) throws(GatewayError) {
         try write { connection in
             let settings = try Self.stream(name, of: appID, connection)
@@ -105,7 +101,7 @@ package struct StreamStore: ControlStore {
 
     // MARK: Rows
 
-    /// Changes a stream. Without `isNoted`, does nothing if the stream stays the same.
+    /// Without `isNoted`, does nothing if the stream stays the same.
     private func update(
         _ name: String, of appID: String, _ action: String, isNoted: Bool = false, at milliseconds: Int64,
         _ edit: (inout StreamSettings) -> Void

@@ -4,7 +4,6 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// Stores webhook endpoints. A running gateway loads a change within a second.
 package struct WebhookStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
@@ -12,12 +11,11 @@ package struct WebhookStore: ControlStore {
 
     /// The maximum number of endpoints of all apps. Each reads the log itself.
     package static let most = 1_024
-    /// The maximum number of endpoints of one app.
     package static let mostOfApp = 128
     /// The maximum number of pending tests and replays of an endpoint.
     package static let mostRequests = 16
 
-    /// An app's endpoints, in the order of creation. Throws `notFound`, `storage`.
+    /// In the order of creation.
     package func all(of appID: String) throws(GatewayError) -> [WebhookEndpoint] {
         try read { connection in
             try Self.checkApp(appID, connection)
@@ -25,19 +23,15 @@ package struct WebhookStore: ControlStore {
         }
     }
 
-    /// The endpoints of all apps. Throws `storage`.
     package func all() throws(GatewayError) -> [WebhookEndpoint] {
         try read { try Self.endpoints($0) }
     }
 
-    /// Throws `notFound`, `storage`.
     package func endpoint(_ id: String, of appID: String) throws(GatewayError) -> WebhookEndpoint {
         try read { try Self.endpoint(id, of: appID, $0) }
     }
 
-    /// Creates an endpoint that starts after `startSequence`. Returns the endpoint and its secret, which is
-    /// shown only once. Throws `invalid`, `conflict` when there are too many endpoints, `notFound`,
-    /// `storage`.
+    /// Starts after `startSequence`. Returns the secret, shown only once. Throws `conflict` for too many endpoints.
     package func create(
         of appID: String, _ members: JSONObject, secret: String?, after startSequence: Int64,
         at milliseconds: Int64
@@ -68,7 +62,6 @@ package struct WebhookStore: ControlStore {
         return (made, secret)
     }
 
-    /// Changes the given members of an endpoint. Throws `invalid`, `notFound`, `storage`.
     package func change(
         _ id: String, of appID: String, _ members: JSONObject, at milliseconds: Int64
     ) throws(GatewayError) {
@@ -78,9 +71,8 @@ package struct WebhookStore: ControlStore {
         }
     }
 
-    /// Pauses deliveries. If `pause` is nil, resumes deliveries and makes the next one due immediately, even
-    /// if the endpoint is not paused. Sends `alert`, if given, to the app's alert webhook. Throws `notFound`,
-    /// `storage`.
+    /// Nil resumes deliveries and makes the next one due immediately, even if the endpoint is not paused. `alert`, if
+    /// given, goes to the app's alert webhook.
     package func setPause(
         _ pause: WayPause?, of id: String, of appID: String, alert: JSONValue? = nil,
         at milliseconds: Int64
@@ -94,8 +86,7 @@ package struct WebhookStore: ControlStore {
         }
     }
 
-    /// Replaces an endpoint's secret. The previous secret also signs for `hours`. Returns the new secret,
-    /// which is shown only once. Throws `invalid`, `notFound`, `storage`.
+    /// The previous secret also signs for `hours`. Returns the new secret, which is shown only once.
     package func rotateSecret(
         of id: String, of appID: String, to secret: String?, keepingOldFor hours: Int,
         at milliseconds: Int64
@@ -114,7 +105,7 @@ package struct WebhookStore: ControlStore {
         return secret
     }
 
-    /// Deletes an endpoint with its tests and replays. Throws `notFound`, `storage`.
+    /// Also deletes its tests and replays.
     package func delete(_ id: String, of appID: String) throws(GatewayError) {
         try write { connection in
             let endpoint = try Self.endpoint(id, of: appID, connection)
@@ -125,8 +116,7 @@ package struct WebhookStore: ControlStore {
 
     // MARK: Tests and replays
 
-    /// Requests a test or a replay. Returns the `webhook-id`. Throws `conflict` when too many requests are
-    /// pending, `notFound`, `storage`.
+    /// Returns the `webhook-id`. Throws `conflict` when too many requests are pending.
     package func request(
         _ kind: DeliveryRequest.Kind, of id: String, of appID: String, after: Int64 = 0, through: Int64 = 0,
         at milliseconds: Int64
@@ -155,7 +145,7 @@ package struct WebhookStore: ControlStore {
         return messageID
     }
 
-    /// The pending tests and replays, oldest first. Throws `storage`.
+    /// Oldest first.
     package func requests() throws(GatewayError) -> [DeliveryRequest] {
         try read { connection in
             try connection.all("SELECT \(Self.requestColumns) FROM webhook_request ORDER BY id") { row in
@@ -168,7 +158,6 @@ package struct WebhookStore: ControlStore {
         }
     }
 
-    /// Stores the progress of a request. Throws `storage`.
     package func keep(_ request: DeliveryRequest) throws(GatewayError) {
         try write { connection in
             try connection.run(
@@ -182,7 +171,6 @@ package struct WebhookStore: ControlStore {
         }
     }
 
-    /// Deletes a completed or abandoned request. Throws `storage`.
     package func remove(_ request: DeliveryRequest) throws(GatewayError) {
         try write { try $0.run("DELETE FROM webhook_request WHERE id = ?1", .text(request.id)) }
     }
@@ -192,7 +180,7 @@ package struct WebhookStore: ControlStore {
     private static let requestColumns =
         "id, endpoint_id, kind, message_id, after_seq, through_seq, failures, next_ms, digest"
 
-    /// Changes an endpoint. Without `isNoted`, does nothing if the endpoint stays the same.
+    /// Without `isNoted`, does nothing if the endpoint stays the same.
     private func update(
         _ id: String, of appID: String, _ action: String, isNoted: Bool = false, alert: JSONValue? = nil,
         at milliseconds: Int64, _ edit: (inout WebhookEndpoint) throws -> Void

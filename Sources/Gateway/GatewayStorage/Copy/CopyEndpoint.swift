@@ -6,7 +6,6 @@ package protocol CopyEndpoint: AnyObject {
     /// Throws `conflict` or `alreadyRunning` when a gateway uses it.
     func checkStopped() throws
 
-    /// The identity of the event log and its highest sequence number.
     func log() throws -> CopiedLog
 
     /// The highest number ever assigned in tables with automatic row numbers.
@@ -15,19 +14,18 @@ package protocol CopyEndpoint: AnyObject {
     /// The columns by which rows of a table are ordered when read.
     func key(of table: CopyTable) -> [String]
 
-    /// Reads the next group of rows, with secrets decrypted. Empty after the last row.
+    /// The next rows, with secrets decrypted. Empty after the last row.
     func rows(of table: CopyTable, after reached: [SQLValue], most: CopyGroup) throws -> [[SQLValue]]
 
     // MARK: Use as the target
 
-    /// Marks the target as an unfinished copy of a log, or resumes such a copy. Throws `conflict` when the
-    /// target has other data.
+    /// Marks the target as an unfinished copy, or resumes it. Throws `conflict` when the target has other data.
     func begin(_ log: CopiedLog, _ tables: [CopyTable]) throws
 
     /// The key of the last copied row, in these columns; empty before the first.
     func reached(in table: CopyTable, by key: [String]) throws -> [SQLValue]
 
-    /// Inserts rows in one transaction.
+    /// Must use one transaction.
     func write(_ rows: [[SQLValue]], to table: CopyTable) throws
 
     /// Completes the copy once all rows are written: row numbers, counters and indexes.
@@ -37,8 +35,7 @@ package protocol CopyEndpoint: AnyObject {
     func finish() throws
 }
 
-/// The maximum size of a group of rows that is read at once and written in one transaction. The row that
-/// reaches the limit is included, so a large row always fits.
+/// Limits for rows that are read at once and written in one transaction. The row that reaches a limit is included.
 package struct CopyGroup: Sendable {
     package let rows: Int
     /// Bytes of texts and blobs.

@@ -1,9 +1,7 @@
 internal import CountersignCore
 package import CountersignSQLite
 
-/// A table that is copied between storage engines.
-///
-/// The tables and columns are read from the SQLite schema, so new tables are copied without changes here.
+/// A table that is copied between storage engines. Read from the SQLite schema, so that new tables are copied too.
 package struct CopyTable: Sendable {
     package enum Kind: Sendable { case integer, text, blob }
 
@@ -25,7 +23,6 @@ package struct CopyTable: Sendable {
     package static let customers = "customer"
 
     package let name: String
-    /// The file of the data directory.
     package let file: String
     package let columns: [Column]
     /// The key columns, which also determine the order of copying.
@@ -93,8 +90,7 @@ package struct CopyTable: Sendable {
 }
 
 extension CopyTable {
-    /// SQL for the next rows in the order of `key`, after the bound key `reached`, or from the start when it
-    /// is empty. `source` is a table or a subquery with an alias. `more` are additional columns.
+    /// The next rows after the key `reached`, or from the start when it is empty. `source` may be an aliased subquery.
     package func page(
         from source: String, by key: [String], after reached: [SQLValue], most: Int, more: String = ""
     ) -> String {
@@ -111,8 +107,7 @@ extension CopyTable {
 }
 
 extension SQLConnection {
-    /// The key of the last row in the order of `key`, or of the last copied event. Empty before the first
-    /// row.
+    /// The key of the last row, or of the last copied event. Empty before the first row.
     package func lastKey(of table: CopyTable, by key: [String]) throws -> [SQLValue] {
         let isEvents = table.name == CopyTable.events
         let order = key.map { "\"\($0)\" DESC" }.joined(separator: ", ")

@@ -3,19 +3,17 @@ package import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// A data directory as the source or target of a copy. Holds the directory's lock, so that no gateway can
-/// start.
+/// A data directory as the source or target of a copy. Holds its lock, so that no gateway can start.
 package final class FolderCopy: CopyEndpoint {
     private static let events = "events.sqlite"
 
     private let folder: DataDirectory
     private let lock: DataDirectoryLock
     private var files: BytewiseDictionary<SQLiteConnection> = [:]
-    /// The tables to copy, grouped by file, with the events last.
+    /// Grouped by file, with the events last.
     package private(set) var tables: [CopyTable] = []
 
-    /// Opens the source. Throws `notFound` for a missing data directory, `alreadyRunning` while a gateway
-    /// runs.
+    /// Throws `notFound` for a missing data directory, and `alreadyRunning` while a gateway runs.
     package convenience init(from path: String) throws(GatewayError) {
         guard FileManager.default.fileExists(atPath: path + "/control.sqlite") else {
             throw GatewayError(.notFound, "\(path) is not a data directory: it has no control.sqlite")
@@ -29,8 +27,7 @@ package final class FolderCopy: CopyEndpoint {
         }
     }
 
-    /// Opens the target for a copy of this log. Throws `conflict` when the folder holds anything except an
-    /// unfinished copy of the log.
+    /// Throws `conflict` when the folder holds anything except an unfinished copy of this log.
     package convenience init(to path: String, copyOf log: CopiedLog) throws(GatewayError) {
         let mark = UnfinishedCopy.path(in: path)
         let text = log.id.hexadecimal + "\n"
@@ -225,7 +222,6 @@ package final class FolderCopy: CopyEndpoint {
                     SELECT DISTINCT app_id, user_id FROM event WHERE user_id IS NOT NULL
                 """)
         }
-        // Builds the index.
         try EventLogWriter(path: folder.path + "/" + Self.events).close()
     }
 

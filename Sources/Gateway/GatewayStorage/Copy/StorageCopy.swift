@@ -3,10 +3,8 @@ internal import CountersignCrypto
 internal import CountersignSQLite
 package import GatewayModel
 
-/// Copies all data between two storages and compares the result.
-///
-/// Rows are copied in groups ordered by key, one transaction for each group. An interrupted copy resumes
-/// after the last row in the target.
+/// Copies all data between two storages and compares the result. Rows are copied in groups ordered by key, each in a
+/// transaction. An interrupted copy resumes after the last row in the target.
 package struct StorageCopy {
     package struct Compared: Sendable, Equatable {
         package let table: String
@@ -25,8 +23,8 @@ package struct StorageCopy {
         self.tables = tables
     }
 
-    /// Starts or resumes the copy. `report` receives the table and its number of copied rows after each
-    /// group. Throws `storage`, and `conflict` when the target has other data or a gateway runs.
+    /// `report` receives the table and its number of copied rows after each group. Throws `conflict` when the target
+    /// has other data or a gateway runs.
     package func copy(_ report: (String, Int) throws -> Void = { _, _ in }) throws(GatewayError) {
         try GatewayError.storing {
             try source.checkStopped()
@@ -86,8 +84,7 @@ package struct StorageCopy {
     }
 }
 
-/// A checksum of a table, independent of the engine and the order: the number of rows and the sum of their
-/// SHA-256 digests.
+/// The number of rows and the sum of their SHA-256 digests, independent of the engine and the order.
 package struct CopyChecksum: Sendable, Equatable {
     package private(set) var rows = 0
     private var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)

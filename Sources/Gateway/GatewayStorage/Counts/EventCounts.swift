@@ -3,12 +3,10 @@ internal import CountersignSQLite
 
 /// Increments for `app_usage` and `key_use` that are not yet stored.
 ///
-/// Writing these tables and `app_user` with every commit would cost a page for each app, key and new user, so
-/// they are written once a second. The table `counted` holds the last event included in them. Later events
-/// are added from the event table when the log is opened, so that a crash loses nothing, and before other
-/// writers delete events.
+/// They are written once a second, because writing them with every commit would cost a page for each app, key and new
+/// user. The table `counted` holds the last event included. Later events are added from the event table when the log is
+/// opened, so that a crash loses nothing, and before other writers delete events.
 struct EventCounts {
-    /// A user of an app.
     struct User: Comparable {
         let appID: String
         let userID: String
@@ -41,10 +39,8 @@ struct EventCounts {
     private var counted: Int64
     private var last: Int64
 
-    /// Completes the counters of an earlier run in a transaction.
-    ///
-    /// With `uses`, also restores key uses from stored events. Requests with duplicates only cannot be
-    /// restored. Pass false if this process still has the tally.
+    /// Completes the counters of an earlier run. With `uses`, also restores key uses from stored events, except for
+    /// requests with duplicates only. Pass false if this process still has the tally.
     init(_ connection: SQLiteConnection, uses: Bool) throws {
         let reached = try Self.reached(connection)
         let newest = try connection.first("SELECT max(seq) FROM event") { $0.int64(0) } ?? 0
@@ -63,7 +59,6 @@ struct EventCounts {
     /// Bytes of an app's events that are not yet in the table.
     func bytes(of appID: String) -> Int64 { Int64(usage[BytewiseText(appID)]?.bytes ?? 0) }
 
-    /// Adds events of the current commit; `sequence` is the last of them.
     mutating func add(events: Int, bytes: Int, to appID: String, through sequence: Int64) {
         Self.note(events, bytes, in: &usage[BytewiseText(appID), default: Usage()])
         last = sequence
@@ -74,8 +69,8 @@ struct EventCounts {
         usage.bytes += bytes
     }
 
-    /// Writes the increments and the new users of their events within the transaction of a commit, and resets
-    /// the increments. The caller must restore them if the commit fails.
+    /// Writes the increments and new users within the transaction of a commit, and resets the increments. The caller
+    /// must restore them if the commit fails.
     mutating func write(
         _ uses: KeyUseTally, listing users: [User], to connection: SQLiteConnection
     ) throws {
@@ -118,8 +113,8 @@ struct EventCounts {
         ) { $0.text(0) }
     }
 
-    /// Completes `app_usage` and `app_user` from the events, within a transaction. Must run before events are
-    /// deleted, so that an uncounted event is not subtracted. Files of earlier versions are always complete.
+    /// Completes `app_usage` and `app_user` from the events. Must run in a transaction before events are deleted, so
+    /// that an uncounted event is not subtracted. Files of earlier versions are always complete.
     static func complete(_ connection: SQLiteConnection) throws {
         guard try isThere(connection) else { return }
         try connection.run(
@@ -138,7 +133,6 @@ struct EventCounts {
         try connection.run("UPDATE counted SET seq = max(seq, (SELECT coalesce(max(seq), 0) FROM event))")
     }
 
-    /// The number of events of all apps, including those not yet counted.
     static func events(_ connection: SQLiteConnection) throws -> Int64 {
         let counted = "coalesce((SELECT sum(events) FROM app_usage), 0)"
         let later = "(SELECT count(*) FROM event WHERE seq > (SELECT seq FROM counted))"

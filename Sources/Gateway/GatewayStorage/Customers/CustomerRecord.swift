@@ -17,13 +17,13 @@ package struct CustomerRecord: Sendable {
 
     package var identifiers: [CustomerIdentifier]
     package var properties: [Property] = []
-    /// True when there are properties that are not read: 1,000, or 1 MiB, are.
+    /// Whether the customer has more than the 1,000 properties, or 1 MiB, that are read.
     package var hasMoreProperties = false
-    /// When the profile began, in milliseconds since 1970; nil without a profile.
+    /// In milliseconds since 1970; nil without a profile.
     package var createdMilliseconds: Int64?
     /// When the person was seen last, to the hour; nil without a profile.
     package var seenMilliseconds: Int64?
-    /// How many events are kept; 100,000 stands for as many or more.
+    /// The number of stored events; 100,000 means as many or more.
     package var events = 0
 
     package init(identifiers: [CustomerIdentifier]) {
@@ -31,7 +31,6 @@ package struct CustomerRecord: Sendable {
     }
 }
 
-/// The deleted data of a customer.
 package struct CustomerDeletion: Sendable, Equatable {
     package var hasProfile = false
     package var events = 0
@@ -43,23 +42,23 @@ package struct CustomerDeletion: Sendable, Equatable {
     package var isEmpty: Bool { self == CustomerDeletion() }
 }
 
-/// Finds and deletes what is kept of one person, whether or not a gateway runs.
+/// Finds and deletes the stored data of one person, whether or not a gateway runs.
 ///
-/// A person is known by a `registered` id, which is the user id of events, or by another id of a profile.
+/// A `registered` id, which is the user id of events, or another id of a profile identifies the person.
 package protocol CustomerRecordStore: Sendable {
-    /// The stored data; nil without a profile and events.
+    /// Nil without a profile and events.
     func find(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerRecord?
 
     /// The ids of the apps that have a profile.
     func apps() throws(GatewayError) -> BytewiseSet
 
-    /// Deletes the profile, the events and the samples. Includes events that the profile's devices sent before the user signed
-    /// in. Repeat the call after an error, and for events that are stored during the call.
+    /// Includes events that the profile's devices sent before the user signed in. Repeat the call after an error, and
+    /// for events that are stored during the call.
     func delete(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerDeletion
 }
 
 extension CustomerRecordStore {
-    /// The ids of the apps that have a profile. Reads one index entry for each app.
+    /// Reads one index entry for each app.
     package static func apps(_ connection: any SQLConnection) throws -> BytewiseSet {
         BytewiseSet(
             try connection.all(

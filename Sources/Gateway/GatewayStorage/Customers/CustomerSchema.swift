@@ -106,8 +106,7 @@ enum CustomerSchema {
         END;
         """
 
-    /// Adds a count of each customer's properties. Only the newest properties of a customer over the limit
-    /// are retained.
+    /// Of a customer over the limit, only the newest properties are retained.
     static let propertyCount = """
         DELETE FROM customer_property WHERE (customer_id, name) IN (
             SELECT customer_id, name FROM (

@@ -18,8 +18,7 @@ struct CustomerWriter {
     /// The maximum number of properties of a customer. Further properties are not added.
     static let maximumProperties: Int64 = 1_000
 
-    /// The maximum size of a customer's ids, properties and read messages, in bytes. Above it, properties are
-    /// not added and cannot grow.
+    /// Bytes of ids, properties and read messages. Above the maximum, properties are not added and cannot grow.
     static let maximumBytes: Int64 = 1 << 20
 
     let connection: any SQLConnection
@@ -33,7 +32,6 @@ struct CustomerWriter {
     private struct Found {
         let id: String
         let createdMilliseconds: Int64
-        /// Whether the customer has a hard id.
         let isIdentified: Bool
     }
 
@@ -113,7 +111,6 @@ struct CustomerWriter {
         ) { Found(id: $0.text(0), createdMilliseconds: $0.int64(1), isIdentified: $0.int(2) != 0) }
     }
 
-    /// Assigns an unused id to a customer.
     private func assign(_ identifier: CustomerIdentifier, to customer: String) throws {
         try connection.run(
             "INSERT INTO customer_identifier (app_id, name, value, customer_id) VALUES (?1, ?2, ?3, ?4)",
@@ -212,8 +209,7 @@ struct CustomerWriter {
         try connection.run("DELETE FROM customer WHERE id = ?1", .text(source))
     }
 
-    /// Deletes at most `rows` rows of a customer from each table. Returns true when no row is left. Errors of the engine may
-    /// be retried.
+    /// Deletes at most `rows` rows from each table. Returns true when no row is left. Errors may be retried.
     static func forget(_ customer: String, rows: Int, _ connection: any SQLConnection) throws -> Bool {
         for (table, key) in [
             ("customer_property", "name"), ("inbox_read", "seq"), ("customer_identifier", "seq"),

@@ -6,12 +6,10 @@ package import GatewayModel
 
 /// The stored data of a customer in `events.sqlite` and `analytics.sqlite`.
 package struct SQLiteCustomerRecords: CustomerRecordStore {
-
     private static let mostProperties = 1_000
     private static let propertyBytes = 1 << 20
     private static let mostCounted = 100_000
-    /// The maximum number of rows and bytes deleted in one commit, so that the gateway's writer is not
-    /// blocked for long.
+    /// Limits of one commit, so that the gateway's writer is not blocked for long.
     private static let rowsPerCommit = 500
     static let bytesPerCommit: Int64 = 4 << 20
 
@@ -74,8 +72,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
                     reached = piece.reached
                 }
             }
-            // The profile is deleted last, because it lists the person's devices if the deletion must be
-            // repeated.
+            // The profile is deleted last: a repeated deletion needs its list of the person's devices.
             if let profile {
                 while try !Self.leavingTime({ try Self.forgetPiece(profile, events) }) {}
                 deletion.hasProfile = true
@@ -107,11 +104,9 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
         identifier.isHard ? .user(identifier.value) : .device(identifier.value)
     }
 
-    /// A condition for events with a person's id. The parameters are the sequence number, the app, the id's
-    /// value and the id's name.
+    /// A condition for events of a person, with the sequence number, the app, and the id's value and name.
     ///
-    /// A cookie identifies a device. Another soft id may have the same value as a cookie, so the event must
-    /// also contain the id's name.
+    /// Another soft id may have the same value as a cookie, so the event must also contain the id's name.
     private static func condition(_ identifier: CustomerIdentifier) -> String {
         if identifier.isHard { return "seq = ?1 AND app_id = ?2 AND user_id = ?3 AND ?4 = ?4" }
         let device = "seq = ?1 AND app_id = ?2 AND anonymous_id = ?3 AND user_id IS NULL AND "
@@ -190,8 +185,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
 
     // MARK: Deleting
 
-    /// Runs `work` and then pauses for twice its duration. Other connections poll for the lock, so the pause
-    /// gives them a chance to take it.
+    /// Pauses for twice the duration of `work`, so that other connections, which poll for the lock, can take it.
     private static func leavingTime<Value>(_ work: () throws -> Value) rethrows -> Value {
         let began = DispatchTime.now().uptimeNanoseconds
         let value = try work()
@@ -200,8 +194,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
         return value
     }
 
-    /// Deletes a person's events after `sequence`, limited to one commit. Returns their number, and the last
-    /// event reached or nil at the end.
+    /// Limited to one commit. Returns the number of deleted events, and the last event reached or nil at the end.
     static func deletePiece(
         of identifier: CustomerIdentifier, in appID: String, after sequence: Int64,
         _ events: SQLiteConnection,
@@ -240,7 +233,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
         }
     }
 
-    /// Deletes a profile, limited to one commit. Returns whether it is completely deleted.
+    /// Limited to one commit. Returns whether the profile is completely deleted.
     private static func forgetPiece(_ profile: String, _ events: SQLiteConnection) throws -> Bool {
         try events.transaction {
             let bytes =

@@ -2,21 +2,18 @@ internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
-/// Reads customers from a database of any engine with the customer tables.
-///
-/// Readers and the writer do not block each other, so threads of the server may read.
+/// Reads customers from a database of any engine. The server's threads may read, because the writer does not block.
 package final class StoredCustomers: CustomerStore {
     private let database: any SQLReader
     private let end: @Sendable () -> Void
 
-    /// Reads `events.sqlite` with its own connections. Their number is not limited, because each request of a
-    /// dialect may read.
+    /// The number of connections is not limited, because each request of a dialect may read.
     package convenience init(path: String) {
         let readers = SQLiteReaders(path: path, mostIdle: .max)
         self.init(readers) { readers.close() }
     }
 
-    /// Reads another engine's database. `end` closes it.
+    /// `end` closes the database.
     package init(_ database: any SQLReader, end: @escaping @Sendable () -> Void = {}) {
         self.database = database
         self.end = end

@@ -1,12 +1,10 @@
 internal import CountersignCore
 internal import CountersignSQLite
 
-/// Deletes all data of an app in `events.sqlite`, a step at a time between two commits, on the writer's
-/// thread. Overwrites the deleted data on disk.
-///
-/// It can be restarted at any time: rows that are already gone are skipped.
+/// Deletes all data of an app in `events.sqlite` and overwrites it on disk, in steps between two commits on the
+/// writer's thread. Can be restarted at any time.
 struct EventErasure {
-    /// The maximum number of rows and bytes deleted in a step, so that requests do not wait for long.
+    /// Limits of a step, so that requests do not wait for long.
     static let rowsPerStep = 200
     static let bytesPerStep: Int64 = 4 << 20
     /// Sums that change when other rows are deleted, and therefore deleted last.

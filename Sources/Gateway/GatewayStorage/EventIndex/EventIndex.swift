@@ -3,11 +3,10 @@ internal import Foundation
 
 /// An index of events by key and by subject: the newest events in memory, all others in runs on disk.
 ///
-/// The index derives from the events, so it needs no durability of its own. Events are added after their
-/// commit, and events lost in a crash are indexed again from the log. Runs are written and merged on another
-/// thread. All other methods must be called on the writer's thread. See `docs/adr/0020-event-index.md`.
+/// It derives from the events, so it needs no durability of its own: events lost in a crash are indexed again. Another
+/// thread writes and merges runs. All other methods must be called on the writer's thread. See
+/// `docs/adr/0020-event-index.md`.
 final class EventIndex {
-    /// Thresholds of the index.
     struct Sizes {
         /// Events in memory before they become a run.
         var runEvents = 32_768
@@ -33,8 +32,7 @@ final class EventIndex {
             last = first - 1
         }
 
-        /// Whether a run can hold this number, as a 32-bit offset from the first. Sequence numbers from
-        /// PostgreSQL may have large gaps.
+        /// Whether a 32-bit offset from the first number reaches this one. Numbers from PostgreSQL may have large gaps.
         func reaches(_ sequence: Int64) -> Bool { sequence - first <= Int64(UInt32.max) }
 
         mutating func add(_ event: IndexedEvent) {
@@ -51,9 +49,7 @@ final class EventIndex {
         var runs: [IndexRun] = []
         /// Tables that are waiting to become runs, the oldest first.
         var waiting: [Table] = []
-        /// Runs that cannot be merged, because they are damaged.
         var damaged: Set<IndexRunName> = []
-        /// The error of the last attempt to write or merge a run.
         var failure: IndexFileError?
     }
 
@@ -64,15 +60,12 @@ final class EventIndex {
     private let state = Lock(State())
     private let queue = DispatchQueue(label: "event index", qos: .utility)
     private var table: Table
-    /// The tables and runs to search for keys in addition to `table`, during a commit. Cleared afterwards,
-    /// because it would keep the files of merged runs open. Removed files stay readable until then.
+    /// The tables and runs that a commit searches in addition to `table`. Cleared afterwards, because they would keep
+    /// the files of merged runs open.
     private var older: (waiting: [Table], runs: [IndexRun]) = ([], [])
 
-    /// Opens the index of a log and builds the missing parts. Adds events without a run to `recent`, for
-    /// readers of this process.
-    ///
-    /// `first` is the oldest sequence number and `next` the next one. `events` enumerates the events of a
-    /// range in order.
+    /// Builds the missing parts. Adds events without a run to `recent`, for readers of this process. `first` is the
+    /// oldest sequence number and `next` the next one. `events` enumerates the events of a range in order.
     init(
         folder: String, logID: [UInt8], first: Int64, next: Int64, sizes: Sizes, recent: RecentEvents,
         events: (ClosedRange<Int64>, (IndexedEvent) throws -> Void) throws -> Void
@@ -140,8 +133,7 @@ final class EventIndex {
         queue.sync {}
     }
 
-    /// Prepares for adding events. Waits when runs are written more slowly than events arrive. Throws when
-    /// writing runs fails.
+    /// Prepares for adding events. Waits when runs are written too slowly, and throws when writing fails.
     func makeRoom() throws {
         older = state.withLock { ($0.waiting, $0.runs) }
         guard older.waiting.count >= sizes.mostWaiting else { return }
@@ -152,8 +144,7 @@ final class EventIndex {
         }
     }
 
-    /// The newest event with this key for which `isThere` returns true, if any. Must be called after
-    /// ``makeRoom()``.
+    /// The newest event with this key for which `isThere` returns true. Requires ``makeRoom()`` before.
     func sequence(of key: EventKey, where isThere: (Int64) throws -> Bool) throws -> Int64? {
         if let sequence = table.keys[key], try isThere(sequence) { return sequence }
         for index in older.waiting.indices.reversed() {
@@ -167,8 +158,7 @@ final class EventIndex {
         return nil
     }
 
-    /// Sequence numbers of up to `limit` events of an app after `sequence`, oldest first. Some of the events
-    /// may be deleted.
+    /// Up to `limit` events of an app, oldest first. Some of them may be deleted.
     func sequences(
         ofApp hash: UInt64, after sequence: Int64, limit: Int
     ) throws(IndexFileError) -> [Int64] {
@@ -184,7 +174,6 @@ final class EventIndex {
         return Array((found.prefix { $0 < newest.first } + newest.found).prefix(limit))
     }
 
-    /// Whether `isThere` returns true for an event of this subject after `sequence`.
     func contains(_ hash: UInt64, after sequence: Int64, where isThere: (Int64) throws -> Bool) throws -> Bool
     {
         let (waiting, runs) = state.withLock { ($0.waiting, $0.runs) }
@@ -219,7 +208,7 @@ final class EventIndex {
         }
     }
 
-    /// Adds committed events, in ascending order.
+    /// The events must be committed, and in ascending order.
     func add(_ events: [IndexedEvent]) {
         for event in events {
             if !table.reaches(event.sequence) { endTable(before: event.sequence) }
@@ -230,7 +219,6 @@ final class EventIndex {
         if table.keys.count >= sizes.runEvents { endTable(before: table.last + 1) }
     }
 
-    /// Starts a new table at `next`.
     private func endTable(before next: Int64) {
         let full = table
         table = Table(first: next)
@@ -239,7 +227,6 @@ final class EventIndex {
         makeRuns()
     }
 
-    /// Deletes runs without remaining events.
     func removeRuns(before first: Int64) {
         let gone = state.withLock { state in
             let gone = state.runs.filter { $0.name.last < first }
@@ -263,7 +250,6 @@ final class EventIndex {
             IndexRunName(first: first, last: table.last, level: 0), keys: keys, subjects: subjects)
     }
 
-    /// Writes the waiting runs and merges runs.
     private static func work(
         _ state: Lock<State>, _ writer: IndexRunWriter, _ sizes: Sizes, _ recent: RecentEvents
     ) {
@@ -287,8 +273,7 @@ final class EventIndex {
         } catch {
             state.withLock { state in
                 state.failure = error
-                // Excludes a damaged run from merges, and deletes its file. The run is written again at the
-                // next opening.
+                // Excludes a damaged run from merges. The run is written again at the next opening.
                 for run in state.runs where run.file.path == error.path {
                     state.damaged.insert(run.name)
                     IndexFolder.remove(run.name.file, from: writer.folder)

@@ -18,12 +18,9 @@ final class OpenIndexRuns: Sendable {
     }
 }
 
-/// Finds events by subject, for readers.
-///
-/// Events without a run are found by scanning the table, so missing runs cost only time. Results may be
-/// deleted events or hash collisions, so callers must check the events.
+/// Finds events by subject, for readers. Scans the table for events without a run, so missing runs cost only time.
+/// Results may be deleted events or hash collisions, so callers must check the events.
 struct EventIndexReader {
-    /// The start of a search and its direction.
     enum Side {
         case after(Int64)
         case before(Int64)
@@ -56,7 +53,7 @@ struct EventIndexReader {
         hasher = log.map { IndexHasher(secret: $0.secret) }
     }
 
-    /// Sequence numbers of events of a subject; fewer than `limit` at the end.
+    /// Fewer than `limit` at the end.
     func sequences(of subject: EventSubject, in appID: String, _ side: Side, limit: Int) throws -> [Int64] {
         let hash = hasher?.hash(of: subject, in: appID) ?? 0
         var found: [Int64] = []
@@ -90,8 +87,7 @@ struct EventIndexReader {
         }
     }
 
-    /// An app's events in a range without runs. Uses the events in memory of this process's writer, and scans
-    /// the table for the rest.
+    /// Uses the events in memory of this process's writer, and scans the table for the rest.
     private func newestOfApp(
         _ appID: String, _ hash: UInt64, _ range: ClosedRange<Int64>, _ side: Side, _ limit: Int
     ) throws -> [Int64] {
@@ -126,7 +122,7 @@ struct EventIndexReader {
         return found
     }
 
-    /// The number of an app's events after `sequence`, according to the index; may include deleted events.
+    /// According to the index, which may include deleted events.
     func count(of appID: String, after sequence: Int64) throws -> Int {
         let hash = hasher?.hash(of: .app, in: appID) ?? 0
         var count = 0
@@ -173,8 +169,7 @@ struct EventIndexReader {
     ) throws -> [Int64] {
         let (condition, id) =
             switch subject {
-            // The plus sign avoids indexes of earlier versions, so that rows are read in the order of
-            // storing.
+            // The plus sign avoids indexes of earlier versions, so that rows are read in the order of storing.
             case .app: ("+app_id = ?1 AND ?2 = ?2", "")
             case .user(let id): ("app_id = ?1 AND user_id = ?2", id)
             case .device(let id): ("app_id = ?1 AND user_id IS NULL AND anonymous_id = ?2", id)

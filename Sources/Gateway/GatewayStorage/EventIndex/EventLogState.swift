@@ -8,7 +8,6 @@ struct EventLogState {
 
     /// A random id. Runs of another log have a different id.
     let id: [UInt8]
-    /// The secret of the index's hashes.
     let secret: [UInt8]
     /// The next sequence number if the newest events were deleted; otherwise a lower bound of it.
     let next: Int64
@@ -32,8 +31,7 @@ struct EventLogState {
         }
     }
 
-    /// Gives a restored copy a new id, because it will diverge from the original. Positions in the original
-    /// become invalid.
+    /// Gives a restored copy a new id, because it will diverge. Positions in the original become invalid.
     static func renew(_ path: String) throws {
         let sqlite = try SQLiteConnection(path: path)
         guard try read(sqlite) != nil else { return }

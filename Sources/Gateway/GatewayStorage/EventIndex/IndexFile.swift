@@ -5,12 +5,10 @@ internal import Foundation
 struct IndexFileError: StorageError, CustomStringConvertible {
     let path: String
     let reason: String
-    /// Whether the disk or its quota is full.
     var isFull = false
 
     var description: String { "\(path): \(reason)" }
 
-    /// An error with the current `errno`.
     static func ofSystem(_ path: String) -> IndexFileError {
         let code = errno
         return IndexFileError(
@@ -21,7 +19,6 @@ struct IndexFileError: StorageError, CustomStringConvertible {
 /// Writes a file sequentially. The file appears under its name only when complete.
 final class IndexFileWriter {
     private static let bufferBytes = 1 << 18
-    /// The suffix of an incomplete file.
     static let unfinished = ".tmp"
 
     private let path: String

@@ -35,7 +35,6 @@ enum IndexFolder {
         unlink(folder + "/" + file)
     }
 
-    /// Flushes the folder's entries.
     static func synchronize(_ folder: String) throws(IndexFileError) {
         let descriptor = open(folder, O_RDONLY | O_CLOEXEC)
         defer { close(descriptor) }

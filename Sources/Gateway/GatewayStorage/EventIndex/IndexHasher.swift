@@ -18,7 +18,6 @@ struct EventKey: Hashable, Comparable {
 
 /// The criterion of an event search.
 enum EventSubject: Hashable {
-    /// All events of the app.
     case app
     case user(String)
     /// Events of a device without a user.

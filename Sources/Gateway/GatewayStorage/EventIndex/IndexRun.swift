@@ -16,7 +16,6 @@ struct IndexRunName: Hashable {
         self.level = level
     }
 
-    /// Nil when the text is not the name of a run file.
     init?(file: String) {
         guard file.hasPrefix("idx-"), file.hasSuffix(Self.suffix) else { return nil }
         let parts = file.dropFirst(4).dropLast(Self.suffix.count).split(
@@ -33,8 +32,8 @@ struct IndexRunName: Hashable {
 
 /// An immutable part of the index: the keys and subjects of a range of events.
 ///
-/// The file contains the keys, the subjects, the first entry of each block, the filter, and a trailer with
-/// the offsets. Every block and all data loaded into memory have checksums.
+/// The file has the keys, the subjects, the first entry of each block, the filter, and a trailer with the offsets.
+/// Every block and all data loaded into memory have checksums.
 final class IndexRun: Sendable {
     static let magic: UInt64 = 0x3230_4E55_5253_4345
     static let trailerBytes = 76
@@ -47,7 +46,7 @@ final class IndexRun: Sendable {
     /// Nil in a run opened without keys, which saves most of a run's memory.
     let filter: KeyFilter?
 
-    /// Opens a run of the log with this id. Throws when the run is damaged or belongs to another log.
+    /// Throws when the run is damaged or belongs to another log.
     init(
         _ name: IndexRunName, folder: String, logID: [UInt8], forKeys isForKeys: Bool = true
     ) throws(IndexFileError) {
@@ -97,10 +96,9 @@ final class IndexRun: Sendable {
         }
     }
 
-    /// False if the run has no event with this key.
     func mayContain(_ key: EventKey) -> Bool { filter?.mayContain(key) ?? true }
 
-    /// Sequence numbers of events with this key, the oldest first.
+    /// The oldest first.
     func sequences(of key: EventKey) throws(IndexFileError) -> [Int64] {
         var found: [Int64] = []
         var block = keys.block(of: KeyEntry(key: key, offset: 0))
@@ -114,7 +112,7 @@ final class IndexRun: Sendable {
         return found
     }
 
-    /// Sequence numbers of at most `limit` events of a subject after `sequence`, the oldest first.
+    /// The oldest first.
     func sequences(of hash: UInt64, after sequence: Int64, limit: Int) throws(IndexFileError) -> [Int64] {
         guard sequence < name.last else { return [] }
         let from = SubjectEntry(hash: hash, offset: UInt32(max(0, max(sequence, 0) + 1 - name.first)))
@@ -132,7 +130,7 @@ final class IndexRun: Sendable {
         return found
     }
 
-    /// The number of events of a subject after `sequence`. Reads two blocks, regardless of the number.
+    /// Reads two blocks, regardless of the number.
     func count(of hash: UInt64, after sequence: Int64) throws(IndexFileError) -> Int {
         guard sequence < name.last else { return 0 }
         let from = SubjectEntry(hash: hash, offset: UInt32(max(0, max(sequence, 0) + 1 - name.first)))
@@ -142,7 +140,7 @@ final class IndexRun: Sendable {
         return end - first
     }
 
-    /// Sequence numbers of at most `limit` events of a subject before `sequence`, the newest first.
+    /// The newest first.
     func sequences(of hash: UInt64, before sequence: Int64, limit: Int) throws(IndexFileError) -> [Int64] {
         guard sequence > name.first else { return [] }
         let end = SubjectEntry(hash: hash, offset: UInt32(min(sequence, name.last + 1) - name.first))
@@ -185,7 +183,6 @@ struct IndexRunTrailer {
         self.filterChecksum = filterChecksum
     }
 
-    /// Nil when the bytes are not a valid trailer.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count == IndexRun.trailerBytes, bytes.word64(at: 0) == IndexRun.magic,
             checksum(UnsafeRawBufferPointer(rebasing: bytes[..<72])) == bytes.word32(at: 72),

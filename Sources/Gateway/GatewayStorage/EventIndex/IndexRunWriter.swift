@@ -3,7 +3,7 @@ struct IndexRunWriter {
     let folder: String
     let logID: [UInt8]
 
-    /// Writes a run of sorted keys and subjects.
+    /// Keys and subjects must be sorted.
     func write(
         _ name: IndexRunName, keys: [KeyEntry], subjects: [SubjectEntry]
     ) throws(IndexFileError) -> IndexRun {
@@ -14,7 +14,7 @@ struct IndexRunWriter {
         }
     }
 
-    /// Merges adjacent runs into one.
+    /// The runs must be adjacent.
     func merge(_ runs: [IndexRun]) throws(IndexFileError) -> IndexRun {
         let first = runs[0].name.first
         let name = IndexRunName(

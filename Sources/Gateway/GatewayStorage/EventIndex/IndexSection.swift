@@ -10,7 +10,7 @@ struct IndexSection<Entry: IndexEntry>: Sendable {
 
     var blocks: Int { fences.count }
 
-    /// The size of a section with `count` entries, including checksums, in bytes.
+    /// In bytes, including checksums.
     static func bytes(of count: Int) -> Int {
         count * Entry.width + (count + blockEntries - 1) / blockEntries * 4
     }
@@ -39,8 +39,7 @@ struct IndexSection<Entry: IndexEntry>: Sendable {
 
     /// The block that contains the first entry not before `entry`, or the block before it.
     func block(of entry: Entry) -> Int {
-        // Finds the first fence that is not before the entry. Matching entries may start in the previous
-        // block.
+        // Matching entries may start in the block before the first fence that is not before the entry.
         var (low, high) = (0, fences.count)
         while low < high {
             let middle = (low + high) / 2
@@ -54,7 +53,6 @@ struct IndexSectionWriter<Entry: IndexEntry> {
     let start: Int
     private(set) var count = 0
     private(set) var fences: [Entry] = []
-    /// The entries of a block and its checksum.
     private var block = [UInt8](repeating: 0, count: IndexSection<Entry>.blockEntries * Entry.width + 4)
     private var filled = 0
 
@@ -91,7 +89,7 @@ struct IndexCursor<Entry: IndexEntry> {
     private var entries: [Entry] = []
     private var block = 0
     private var position = 0
-    /// The next entry; nil at the end.
+    /// Nil at the end.
     private(set) var next: Entry?
 
     init(_ section: IndexSection<Entry>, shift: UInt32) throws(IndexFileError) {

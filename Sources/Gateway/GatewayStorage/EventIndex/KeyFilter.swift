@@ -1,7 +1,4 @@
-/// A blocked Bloom filter over the keys of a run, with 16 bits for each key. The bits of a key are in one
-/// cache line.
-///
-/// The rate of false positives is about 0.1 %.
+/// A blocked Bloom filter over a run's keys, with 16 bits a key in one cache line, and 0.1 % false positives.
 struct KeyFilter {
     private static let wordsPerBlock = 8
     private static let bitsPerKey = 7
@@ -15,7 +12,6 @@ struct KeyFilter {
         words = Array(repeating: 0, count: blocks * Self.wordsPerBlock)
     }
 
-    /// Nil when the words cannot be a filter.
     init?(words: [UInt64]) {
         guard !words.isEmpty, words.count.isMultiple(of: Self.wordsPerBlock) else { return nil }
         blocks = UInt64(words.count / Self.wordsPerBlock)

@@ -1,8 +1,6 @@
 internal import CountersignCore
 
-/// The sequence numbers of events without a run, by app, for readers in the writer's process.
-///
-/// Avoids scanning all rows after the last run for the events of one app.
+/// The sequence numbers of events without a run, by app. Readers in the writer's process need not scan those rows.
 final class RecentEvents: Sendable {
     private struct State {
         /// The first known event. All later events are known up to `last`.
@@ -27,11 +25,9 @@ final class RecentEvents: Sendable {
     /// Nil without a writer in this process.
     private let state = Lock<State?>(nil)
 
-    /// The first known event; nil without a writer in this process.
     var first: Int64? { state.withLock { $0?.first } }
 
-    /// An app's events in a range, limited to the events up to `last`. Nil when the start of the range is no
-    /// longer in memory.
+    /// Limited to the events up to `last`. Nil when the start of the range is no longer in memory.
     func sequences(
         of app: UInt64, in range: ClosedRange<Int64>, newestFirst: Bool, limit: Int
     ) -> (found: [Int64], last: Int64)? {
@@ -47,8 +43,7 @@ final class RecentEvents: Sendable {
         }
     }
 
-    /// Sequence numbers of an app's events after `sequence`, among the events in memory, which begin at
-    /// `first`.
+    /// An app's events among those in memory, which begin at `first`.
     func sequences(of app: UInt64, after sequence: Int64, limit: Int) -> (found: [Int64], first: Int64) {
         state.withLock { state in
             guard let state else { return ([], .max) }
@@ -58,7 +53,6 @@ final class RecentEvents: Sendable {
         }
     }
 
-    /// Replaces the content with the events from `first` on.
     func begin(with events: [IndexedEvent], from first: Int64) {
         state.withLock { state in
             state = State(first: first, last: first - 1)
@@ -88,7 +82,6 @@ final class RecentEvents: Sendable {
 }
 
 extension [Int64] {
-    /// The index of the first number that is not less, by binary search.
     fileprivate func firstIndex(notBefore number: Int64) -> Int {
         var (low, high) = (0, count)
         while low < high {

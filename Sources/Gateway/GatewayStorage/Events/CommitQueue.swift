@@ -5,10 +5,10 @@ package import GatewayModel
 
 /// Batches that wait for a commit, and the threads that commit them.
 ///
-/// A single batch is committed at once, and batches that arrive during a commit share the next one. After a
-/// shared commit, the writer waits a moment for more batches, but never for a single sender.
+/// Batches that arrive during a commit share the next one. After a shared commit, the writer waits a moment for more
+/// batches, but never for a single sender.
 package final class CommitQueue: @unchecked Sendable {
-    /// One object, because it is handed on several times.
+    /// A class, because it is handed on several times.
     package final class Job: Sendable {
         /// Nil for a probe or a change.
         package let batch: EventBatch?
@@ -29,9 +29,9 @@ package final class CommitQueue: @unchecked Sendable {
     /// How a writer waits for more batches when several shared its last commit.
     package struct Gathering: Sendable {
         let microseconds: UInt32
-        /// How many times it waits even if as many batches are there as shared the last commit.
+        /// How many times it waits even if as many batches as shared the last commit have arrived.
         let least: Int
-        /// How many times it waits while fewer batches are there.
+        /// How many times it waits while fewer batches have arrived.
         let most: Int
 
         package init(microseconds: UInt32, least: Int, most: Int) {
@@ -43,7 +43,7 @@ package final class CommitQueue: @unchecked Sendable {
 
     private let pendingLimit: Int
     private let gathering: Gathering
-    /// The most events of a commit; a larger batch comes alone.
+    /// The maximum number of events of a commit. A larger batch is committed alone.
     private let mostEvents: Int
     /// The name of the storage in the reason of a rejection.
     private let storage: String
@@ -56,7 +56,7 @@ package final class CommitQueue: @unchecked Sendable {
     private var isClosing = false
     private var writers = 0
 
-    /// At most `pendingBytes` of bodies wait.
+    /// `pendingBytes` limits the bodies that wait.
     package init(pendingBytes: Int, waitingFor storage: String, gathering: Gathering, mostEvents: Int = .max)
     {
         pendingLimit = pendingBytes
@@ -65,7 +65,6 @@ package final class CommitQueue: @unchecked Sendable {
         self.mostEvents = mostEvents
     }
 
-    /// Starts a thread of each name that runs `write`.
     package func start(_ names: [String], _ write: @escaping @Sendable () -> Void) {
         condition.withLock { writers = names.count }
         for name in names {
@@ -122,7 +121,6 @@ extension CommitQueue {
         condition.unlock()
     }
 
-    /// The batches that wait, and the bytes of their bodies.
     package var load: (batches: Int, bytes: Int) {
         condition.lock()
         defer { condition.unlock() }
@@ -151,11 +149,8 @@ extension CommitQueue {
 // MARK: For writer threads
 
 extension CommitQueue {
-    /// Waits for jobs, until `wakeTime` at the latest. `last` is the number of jobs in this writer's last
-    /// commit.
-    ///
-    /// `wakeTime` is called under the lock, with true if uses of keys are waiting. Returns nil when the queue
-    /// is closed and empty.
+    /// Returns nil when the queue is closed and empty. `last` is the number of jobs in this writer's last commit.
+    /// `wakeTime` ends the wait; it is called under the lock, with true if uses of keys are waiting.
     package func next(after last: Int, until wakeTime: (_ hasKeyUses: Bool) -> DispatchTime) -> [Job]? {
         condition.lock()
         defer { condition.unlock() }
@@ -163,7 +158,7 @@ extension CommitQueue {
             condition.wait(until: wakeTime(!keyUses.isEmpty))
         {}
         if last > 1, !waiting.isEmpty, !isClosing {
-            // Senders that shared the last commit have their answers by now, and mostly send again.
+            // Senders that shared the last commit have their responses by now, and most send again.
             for count in 0..<gathering.most where count < gathering.least || waiting.count < last {
                 condition.unlock()
                 usleep(gathering.microseconds)
@@ -193,12 +188,11 @@ extension CommitQueue {
         return jobs
     }
 
-    /// Reports what became of the jobs of a commit.
     package func complete(_ jobs: [Job], _ results: [Result<AppendOutcome, StoreFailure>]) {
         condition.lock()
         waitingBytes -= jobs.reduce(0) { $0 + ($1.batch?.body.count ?? 0) }
         condition.unlock()
-        // All at once after the commit: the server's threads then wake once for many answers.
+        // All at once after the commit, so that the server's threads wake once for many responses.
         for (job, result) in zip(jobs, results) { job.completion(result) }
     }
 
@@ -208,7 +202,7 @@ extension CommitQueue {
         return !keyUses.isEmpty
     }
 
-    /// Takes the key uses, if there are any and `isDue` says so, which is called under the lock.
+    /// `isDue` is called under the lock, and only if there are key uses.
     package func takeKeyUses(if isDue: () -> Bool = { true }) -> KeyUseTally {
         condition.lock()
         defer { condition.unlock() }
@@ -217,7 +211,6 @@ extension CommitQueue {
         return keyUses
     }
 
-    /// Puts back key uses that a commit could not write.
     package func putBack(_ uses: KeyUseTally?) {
         guard let uses else { return }
         condition.lock()
@@ -225,11 +218,9 @@ extension CommitQueue {
         condition.unlock()
     }
 
-    /// Runs `change` under the lock.
     func withLock<Value>(_ change: () -> Value) -> Value { condition.withLock(change) }
 
-    /// Runs `change` under the lock and wakes a writer. If the queue is closed, returns false without calling
-    /// `change`.
+    /// Runs `change` under the lock and wakes a writer. Returns false without calling it if the queue is closed.
     func wakeWriter(after change: () -> Void) -> Bool {
         condition.withLock {
             guard !isClosing else { return false }

@@ -14,14 +14,13 @@ struct EventKeys {
         """
     /// An SQL expression for the key id of a row, for rows of any version.
     static let id = "coalesce(key_id, (SELECT k.key_id FROM event_key AS k WHERE k.number = key_number))"
-    /// The maximum number of cached numbers.
     private static let most = 1_000
 
     private var known: BytewiseDictionary<(name: String, number: Int64)> = [:]
     /// The key of the previous request, which is usually also the next request's.
     private var last: (appID: String, id: String, number: Int64)?
 
-    /// The number of an app's key. Assigns a number if necessary.
+    /// Assigns a number if necessary.
     mutating func number(
         of id: String, in appID: String, _ connection: SQLiteConnection
     ) throws -> Int64 {

@@ -42,11 +42,9 @@ enum EventLogSchema {
         claims,
     ]
 
-    /// Makes message ids unique for each sender instead of each app, so that clients cannot use up the ids of
-    /// others. Removing the unique constraint requires a new table.
-    ///
-    /// Ids derived from the content of a Bloomreach event also get a sender, because such an event stays the
-    /// same after its customer has signed in (`docs/adr/0008-message-ids-of-bloomreach-clients.md`).
+    /// Makes message ids unique for each sender instead of each app, so that clients cannot use up the ids of others.
+    /// Ids from the content of a Bloomreach event also get a sender, because such an event stays the same after its
+    /// customer has signed in (`docs/adr/0008-message-ids-of-bloomreach-clients.md`).
     private static let messageIDsOfSenders = """
         CREATE TABLE event_of_sender (
             seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -144,8 +142,7 @@ enum EventLogSchema {
         """
     }
 
-    /// The event table of a new log. The writer assigns the sequence numbers, and the body is the last
-    /// column.
+    /// The event table of a new log. The writer assigns the sequence numbers.
     private static let table = """
         CREATE TABLE event (
             seq INTEGER PRIMARY KEY,

@@ -3,16 +3,12 @@ internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
 
-/// The only connection that adds events, with their index. Must be used by one thread.
-///
-/// After an error other than a full disk, the owner must close it and open a new one, which reads the actual
-/// state of the disk.
+/// The only connection that adds events. Must be used by one thread. After an error other than a full disk, the owner
+/// must close it and open a new one, which reads the actual state of the disk.
 final class EventLogWriter {
-    /// The maximum number of cached users.
     private static let mostKnownUsers = 200_000
     /// The number of users to be listed at which the counts are written early, to bound memory.
     private static let mostUnlistedUsers = 20_000
-    /// The maximum number of cached app hashes.
     private static let mostKnownApps = 1_000
     /// The size to which the write-ahead log is truncated. It grows during long reads, such as a backup.
     private static let logBytes = 32 << 20
@@ -33,7 +29,6 @@ final class EventLogWriter {
     private let runs = OpenIndexRuns()
     private let hasher: IndexHasher
     private let now: @Sendable () -> Date
-    /// The next sequence number.
     private var next: Int64
     /// Users of previous commits that are not in `app_user` yet. Each has an event in `counts`.
     private var unlisted: [EventCounts.User] = []
@@ -43,17 +38,15 @@ final class EventLogWriter {
     /// Keys of the events of the current commit. Reused to avoid allocations.
     private var staged: [EventKey: Int64] = [:]
     private var dataVersion: Int64
-    /// Counts of previous commits that are not yet written.
     private var counts: EventCounts
     private var times: EventTimes
     private var keys = EventKeys()
 
-    /// Opens the file, creates or migrates its schema, and builds missing parts of the index. Throws
-    /// `SQLiteError` if the file cannot be opened or was written by a newer version.
+    /// Creates or migrates the schema, and builds missing parts of the index.
     ///
-    /// After a failed flush, SQLite may recover commits that are only in memory, because the system considers
-    /// their pages written. So the recovered rows are copied into the database and flushed before any of them
-    /// counts as stored. While a reader needs the write-ahead log, the log is rewritten and flushed instead.
+    /// After a failed flush, SQLite may recover commits that are only in memory, because the system considers their
+    /// pages written. So recovered rows are copied into the database and flushed before they count as stored. While a
+    /// reader needs the write-ahead log, the log is rewritten and flushed instead.
     init(
         path: String, recent: RecentEvents = RecentEvents(), afterFailure isAfterFailure: Bool = false,
         sizes: EventIndex.Sizes = EventIndex.Sizes(), now: @escaping @Sendable () -> Date = { Date() }
@@ -80,8 +73,7 @@ final class EventLogWriter {
         }
         let hasher = IndexHasher(secret: log.secret)
         self.hasher = hasher
-        // Uses a subquery each for `min` and `max`. Otherwise SQLite reads every event instead of using the
-        // index.
+        // A subquery each for `min` and `max`. Otherwise SQLite reads every event instead of using the index.
         let range = try connection.first("SELECT (SELECT min(seq) FROM event), (SELECT max(seq) FROM event)")
         {
             (first: $0.optionalInt64(0), last: $0.int64(1))
@@ -122,11 +114,9 @@ final class EventLogWriter {
     /// Whether counts must be written now, because the list of new users is full.
     var mustCount: Bool { unlisted.count >= Self.mostUnlistedUsers }
 
-    /// Whether counts are not yet written.
     var hasUncounted: Bool { !counts.isEmpty }
 
-    /// Stores batches in one transaction. A nil batch is a test write. With `uses`, also writes the counts of
-    /// apps and keys. `changes` run in the same transaction.
+    /// Uses one transaction. A nil batch is a test write. With `uses`, also writes the counts of apps and keys.
     func store(
         _ batches: [EventBatch?], counting uses: KeyUseTally?,
         with changes: [@Sendable (SQLiteConnection) throws -> Void] = []
@@ -163,9 +153,8 @@ final class EventLogWriter {
         return outcomes
     }
 
-    /// Performs a step of a sweep. If it deletes events, writes the counts of apps and keys and resets `uses`
-    /// first, because deleted events must have been counted. Returns the consumers whose held events were
-    /// deleted.
+    /// Before it deletes events, writes the counts and resets `uses`, because deleted events must have been counted.
+    /// Returns the consumers whose held events were deleted.
     func sweep(
         _ sweeper: inout RetentionSweeper, counting uses: inout KeyUseTally
     ) throws -> [EventConsumerID] {
@@ -197,8 +186,7 @@ final class EventLogWriter {
         return passed
     }
 
-    /// Performs a step of an app's erasure. Writes and resets `uses` first. Returns true when all data of the
-    /// app is deleted.
+    /// Writes and resets `uses` first. Returns true when all data of the app is deleted.
     func erase(_ erasure: inout EventErasure, counting uses: inout KeyUseTally) throws -> Bool {
         // Otherwise counts would be written again after the erasure.
         if !counts.isEmpty || !uses.isEmpty {
@@ -335,7 +323,6 @@ final class EventLogWriter {
         return hash
     }
 
-    /// The stored event with this key, if any.
     private func sequence(of key: EventKey) throws -> Int64? {
         if let sequence = staged[key] { return sequence }
         return try index.sequence(of: key) { sequence in
@@ -345,9 +332,8 @@ final class EventLogWriter {
         }
     }
 
-    /// Assigns an anonymous event identified by content to the user, if it is the same event from before the
-    /// sign-in. Events of other users are different events, because an attacker may know the content and send
-    /// it first. Returns whether the event is a duplicate.
+    /// Assigns an anonymous event from before the sign-in, identified by content, to the user. Events of other users
+    /// are different events, because an attacker may know the content and send it first. Returns true for a duplicate.
     private func claim(_ event: EventBatch.Event, of appID: String) throws -> Bool {
         guard event.isIdentifiedByContent, let user = event.userID else { return false }
         let key = hasher.key(
@@ -376,7 +362,6 @@ final class EventLogWriter {
 }
 
 extension String? {
-    /// Compares bytes, so canonically equivalent strings differ.
     fileprivate func hasSameBytes(as other: String?) -> Bool {
         guard let self, let other else { return self == nil && other == nil }
         return self.hasSameBytes(as: other)

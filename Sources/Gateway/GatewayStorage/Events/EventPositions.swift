@@ -3,17 +3,14 @@ internal import CountersignCrypto
 
 /// Converts sequence numbers to positions, the opaque pagination cursors of clients, and back.
 ///
-/// A position identifies a log, an app and an event, and has a checksum. So positions of another app, of a
-/// log before a restore, or truncated positions are detected.
+/// Detects truncated positions, and positions of another app or of a log before a restore.
 package struct EventPositions: Sendable {
-    /// The reason why a position is invalid.
     package enum Fault: String, Error, Sendable, TextEnum {
         case malformed = "position_malformed"
         case otherApp = "position_of_another_app"
         case otherLog = "position_of_another_log"
         case ahead = "position_ahead"
 
-        /// A description with the remedy.
         package var reason: String {
             switch self {
             case .malformed: "this is not a position; send one exactly as you received it"
@@ -50,7 +47,6 @@ package struct EventPositions: Sendable {
         AppPositions(start: [Self.version] + logID + Self.mark(of: appID))
     }
 
-    /// The sequence number of a position.
     package func sequence(of text: String, in appID: String) throws(Fault) -> Int64 {
         guard text.utf8.count <= 64, let bytes = Base64URL.decode(text), bytes.count == Self.bytes,
             bytes[0] == Self.version
@@ -70,11 +66,9 @@ package struct EventPositions: Sendable {
     }
 }
 
-/// Positions of one app's events.
 package struct AppPositions: Sendable {
     let start: [UInt8]
 
-    /// The position after an event: 34 characters of base64url. 0 is before the first event.
     package func text(after sequence: Int64) -> String {
         withUnsafeTemporaryAllocation(byteCount: start.count + 12, alignment: 1) { bytes in
             bytes.copyBytes(from: start)

@@ -7,7 +7,6 @@ package struct EventQuery: Sendable {
     /// Does not match events that were assigned to the user after they were stored, except in an export.
     package var userID: String?
     package var messageID: String?
-    /// The id of the request that sent the events.
     package var requestID: String?
     package var type: String?
     package var name: String?
@@ -20,8 +19,7 @@ package struct EventQuery: Sendable {
     package var mostLooked = EventPage.mostLooked
 
     package var partition = EventPartition.whole
-    /// An export has all events that were stored before it began, so it waits for open transactions. It also
-    /// reads data directories that an earlier version has written.
+    /// Waits for open transactions, so that no earlier event is missing. Also reads files of earlier versions.
     package var isExport = false
 
     package init(
@@ -36,9 +34,8 @@ package struct EventQuery: Sendable {
         self.partition = partition
     }
 
-    /// The query limited to five seconds around the time in the request id. Nil if the id has no time (RFC
-    /// 9562, section 5.7) or the query already has a time range. The time may be wrong in an id chosen by a
-    /// client.
+    /// The query limited to five seconds around the time in the request id, which may be wrong if a client chose it.
+    /// Nil without a time in the id (RFC 9562, section 5.7), or if the query has a time range.
     package var aroundRequest: EventQuery? {
         guard fromMilliseconds == nil, toMilliseconds == nil,
             let bytes = requestID.flatMap({ UUIDText.bytes(of: $0) }), bytes[6] >> 4 == 7
@@ -52,16 +49,13 @@ package struct EventQuery: Sendable {
         return query
     }
 
-    /// The index key of the query.
     var subject: EventSubject {
         messageID.map { .message($0) } ?? userID.map { .user($0) } ?? .app
     }
 }
 
-/// A page of events, the newest first. A short or empty page may have a next page, because the number of
-/// examined events is limited.
+/// A page of events, the newest first. It may be short or empty, because it examines a limited number of events.
 package struct EventPage: Sendable {
-    /// The maximum number of events examined for a page.
     package static let mostLooked = 10_000
     /// A page ends with the event that reaches this size in bytes.
     package static let mostBytes = 1 << 20

@@ -3,7 +3,6 @@ internal import CountersignSQLite
 
 /// Scans the events of a subject from a start in one direction, up to a maximum number.
 struct EventScan {
-    /// The number of sequence numbers requested from the index at once.
     private static let sequencesPerStep = 256
 
     private let subject: EventSubject
@@ -12,7 +11,6 @@ struct EventScan {
     private let mostLooked: Int
     /// Ranges of the log to skip.
     private let leftOut: [ClosedRange<Int64>]
-    /// The last sequence number of the scan.
     private let end: Int64
     /// The last sequence number examined, from which to continue.
     private(set) var reached: Int64
@@ -33,7 +31,6 @@ struct EventScan {
         }
     }
 
-    /// A statement for the rows of a part of the scan.
     func select(_ columns: String, _ conditions: EventConditions) -> String {
         """
         SELECT \(columns) FROM event WHERE seq BETWEEN ?1 AND ?2 AND \(conditions.text)
@@ -41,8 +38,7 @@ struct EventScan {
         """
     }
 
-    /// Passes the rows found by ``select(_:_:)`` to `take` until it returns false. Returns true when the scan
-    /// has reached the end, false when more events may follow ``reached``.
+    /// Passes rows to `take` until it returns false. Returns false when more events may follow ``reached``.
     mutating func go(
         _ index: EventIndexReader, _ statement: SQLiteStatement, take: (SQLiteStatement) throws -> Bool
     ) throws -> Bool {
@@ -96,8 +92,7 @@ struct EventConditions {
     private(set) var values: [SQLValue]
 
     init(of appID: String) {
-        // The plus sign avoids an index of earlier versions, because rows are found by their sequence
-        // numbers.
+        // The plus sign avoids an index of earlier versions, because rows are found by sequence number.
         text = "+app_id = ?3"
         values = [.null, .null, .text(appID)]
     }
@@ -109,7 +104,6 @@ struct EventConditions {
         text += " AND " + condition.replacing("?", with: "?\(values.count)")
     }
 
-    /// Adds a condition that is true if any of several conditions is true.
     mutating func add(anyOf conditions: [(String, SQLValue)]) {
         let texts = conditions.map { condition, value in
             values.append(value)

@@ -26,8 +26,8 @@ struct EventTexts: Sendable {
         }
     }
 
-    /// Reads the columns of a row: five for the first names and five for the others, which are nil without
-    /// columns. If the request id is NULL, `uuid` is its column of 16 bytes.
+    /// Reads five columns for the first names and five for the others, which are nil without columns. `uuid` is the
+    /// column of 16 bytes to use if the request id is NULL.
     init(
         _ row: SQLiteStatement, columns: ClosedRange<Int32>, _ others: ClosedRange<Int32>?, uuid: Int32
     ) {
@@ -146,7 +146,7 @@ extension EventTexts {
             }
         }
 
-        /// Writes a word that needs no escapes.
+        /// The word must not need escapes.
         mutating func word(_ start: StaticString, _ word: String) {
             put(start)
             put(UInt8(ascii: "\""))
@@ -155,7 +155,6 @@ extension EventTexts {
             put(UInt8(ascii: "\""))
         }
 
-        /// Writes complete members.
         mutating func put(_ text: StaticString) {
             put(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
         }

@@ -23,7 +23,6 @@ struct EventTimes {
         ) WHERE last_ms IS NOT NULL;
         """
 
-    /// The number of events in a range.
     private let size: Int64
     /// The incomplete range after the last complete one.
     private var stretch: (sequences: ClosedRange<Int64>, milliseconds: ClosedRange<Int64>)?
@@ -49,14 +48,12 @@ struct EventTimes {
             .integer(sequences.upperBound), .integer(times.lowerBound), .integer(times.upperBound))
     }
 
-    /// Deletes ranges without remaining events.
     static func remove(before sequence: Int64, _ connection: SQLiteConnection) throws {
         try connection.run(
             "DELETE FROM event_time WHERE first_seq < ?1 AND last_seq < ?1", .integer(sequence))
     }
 
-    /// The ranges without events received from `from` and before `to`, oldest first. Adjacent ranges are
-    /// joined.
+    /// The ranges without events received from `from` and before `to`, oldest first. Adjacent ranges are joined.
     static func without(
         from: Int64?, to: Int64?, _ connection: SQLiteConnection
     ) throws -> [ClosedRange<Int64>] {

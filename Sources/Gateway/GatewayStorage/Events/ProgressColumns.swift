@@ -1,6 +1,6 @@
-/// The columns of `event_consumer` with the progress of ways that the gateway runs.
+/// The columns of `event_consumer` with the progress of webhooks, streams and event files.
 package enum ProgressColumns {
-    /// The migration that adds them. The type of numbers is the engine's.
+    /// The type of numbers is the engine's.
     package static func script(integer: String) -> String {
         let texts = ["message_id", "digest", "error", "reason"]
         let numbers = [

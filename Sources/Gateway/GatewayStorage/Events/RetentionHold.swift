@@ -2,10 +2,8 @@ internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
-/// The consumers with a hold on retention, in one step of a sweep, in SQL for all engines.
-///
-/// An expired event stays until all of them have read it, but at most for the days of the consumer's hold
-/// beyond the app's retention.
+/// The consumers with a hold on retention, in one step of a sweep. An expired event stays until all of them have read
+/// it, but at most for the days of the consumer's hold beyond the app's retention.
 package struct RetentionHold {
     private struct Holder {
         let id: EventConsumerID
@@ -45,12 +43,11 @@ package struct RetentionHold {
         }.compactMap(\.self)
     }
 
-    /// Whether a consumer holds the event.
     package func holds(_ sequence: Int64, received: Int64) -> Bool {
         holders.contains { sequence > $0.position && received >= $0.cutoff }
     }
 
-    /// Records a deleted event. Sequence numbers must ascend.
+    /// Sequence numbers must ascend.
     package mutating func noteDeleted(_ sequence: Int64) { deleted = sequence }
 
     /// Consumers that have lost an event, and were not reported yet.
@@ -58,7 +55,7 @@ package struct RetentionHold {
         holders.filter { !$0.isTold && $0.position < deleted }.map(\.id)
     }
 
-    /// Stores the result, in the same transaction.
+    /// Must run in the same transaction.
     package func write(_ connection: any SQLConnection) throws {
         guard deleted > 0 else { return }
         try EventFloor.raise(appID, to: deleted, connection)

@@ -4,26 +4,21 @@ internal import GatewayModel
 
 /// Deletes events and customers beyond each app's retention, in small steps on the writer's thread.
 ///
-/// The index finds the oldest events of an app, so no events of other apps are read. The oldest event is
-/// cached between sweeps. An app without due events costs no query on events and no transaction. Freed pages
-/// are reused; the file itself does not shrink.
+/// The index finds an app's oldest event, which is cached, so an app without due events costs no query on events and no
+/// transaction. Freed pages are reused; the file itself does not shrink.
 struct RetentionSweeper {
     /// Queries on the index and the log.
     struct Events {
-        /// The sequence number of the newest event.
         var newest: Int64
         /// Bytes of an app's events that `app_usage` does not count yet.
         var uncountedBytes: (_ appID: String) -> Int64 = { _ in 0 }
-        /// Sequence numbers of up to `limit` events of an app after a number, oldest first. Some may be
-        /// deleted.
+        /// Up to `limit` events of an app after a number, oldest first. Some may be deleted.
         var ofApp: (_ appID: String, _ after: Int64, _ limit: Int) throws -> [Int64]
-        /// Whether a user of an app has an event after a sequence number.
         var hasAny: (_ appID: String, _ userID: String, _ after: Int64) throws -> Bool
     }
 
     /// Maximum rows per step, so that requests wait only briefly.
     static let rowsPerStep = 200
-    /// Maximum apps checked in one step.
     static let appsPerStep = 100
     /// A step stops deleting once it has reached this many bytes.
     static let bytesPerStep: Int64 = 4 << 20
@@ -43,7 +38,6 @@ struct RetentionSweeper {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// The position of an app's oldest event.
     private struct Oldest {
         /// The app has no event up to this sequence number.
         var after: Int64
@@ -56,10 +50,8 @@ struct RetentionSweeper {
     /// Retained from one sweep to the next.
     private var oldest: BytewiseDictionary<Oldest> = [:]
 
-    /// Whether the sweep is complete.
     var isDone: Bool { waiting.isEmpty }
 
-    /// Begins a sweep over the apps with limits.
     mutating func begin(_ rules: BytewiseDictionary<AppRules>, nowMilliseconds: Int64) {
         self.nowMilliseconds = nowMilliseconds
         waiting = rules.filter { $0.value.retentionDays != nil || $0.value.retentionBytes != nil }
@@ -73,10 +65,9 @@ struct RetentionSweeper {
         oldest[appID] = nil
     }
 
-    /// Performs a step of the sweep, in one transaction if there is something to delete. The apps take turns.
-    ///
-    /// `counting` completes the counts of apps first, in the same transaction. `forgotten` receives users
-    /// without remaining events. Returns consumers whose hold expired, so that unread events were deleted.
+    /// Performs a step, in one transaction if there is something to delete. The apps take turns. `counting` completes
+    /// the counts first. `forgotten` receives users without remaining events. Returns consumers whose hold expired, so
+    /// that unread events were deleted.
     @discardableResult
     mutating func step(
         _ connection: SQLiteConnection, _ events: Events, counting: () throws -> Void = {},
@@ -97,7 +88,7 @@ struct RetentionSweeper {
         rules.retentionDays.map { nowMilliseconds - Int64($0) * 86_400_000 } ?? Int64.min
     }
 
-    /// Whether there may be something to delete. Reads without a transaction.
+    /// Reads without a transaction.
     private mutating func isDue(_ app: AppSweep, _ rules: AppRules) throws -> Bool {
         if let limit = rules.retentionBytes,
             try app.bytes() + app.events.uncountedBytes(app.id) > Int64(limit)
@@ -156,7 +147,6 @@ struct RetentionSweeper {
         let connection: SQLiteConnection
         let events: Events
 
-        /// The oldest event after a sequence number.
         func oldest(after sequence: Int64) throws -> Oldest {
             let found = try events.ofApp(id, sequence, RetentionSweeper.rowsPerStep)
             for sequence in found {
@@ -215,8 +205,7 @@ struct RetentionSweeper {
             return (room.isUsedUp || !isComplete, oldest)
         }
 
-        /// The event's time of receipt; nil if the event is deleted. Does not read the body, which may fill
-        /// many pages.
+        /// Nil if the event is deleted. Does not read the body, which may fill many pages.
         private func received(_ sequence: Int64) throws -> Int64? {
             try connection.first(
                 "SELECT received_ms FROM event WHERE seq = ?1 AND app_id = ?2", .integer(sequence), .text(id)

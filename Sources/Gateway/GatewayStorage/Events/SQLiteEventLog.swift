@@ -4,16 +4,15 @@ package import GatewayModel
 
 /// Reads stored events, also while a gateway writes.
 package protocol EventLog: Sendable {
-    /// A page of events stored before `sequence`, the newest first; nil begins with the newest.
+    /// Events stored before `sequence`, the newest first; nil begins with the newest.
     func newest(_ query: EventQuery, before sequence: Int64?, limit: Int) throws(GatewayError) -> EventPage
 
-    /// The events of an app after `sequence`, in ascending order; 0 begins with the oldest.
+    /// Events after `sequence`, in ascending order; 0 begins with the oldest.
     func follow(_ query: EventQuery, after sequence: Int64, limit: Int) throws(GatewayError) -> EventRange
 
-    /// Converts between sequence numbers and positions.
     func positions() throws(GatewayError) -> EventPositions
 
-    /// Enumerates an app's users after `last`, ordered by id, until `isEnough` returns true.
+    /// Ordered by id, after `last`, until `isEnough` returns true.
     func users(of appID: String, after last: String, _ isEnough: (String) -> Bool) throws(GatewayError)
 
     /// The number of events of all apps at the last commit.
@@ -35,8 +34,8 @@ struct SQLiteEventLog: EventLog {
         return try readers.withConnection(body)
     }
 
-    /// Reads in one transaction, because a gateway may migrate the file meanwhile. It also saves locking for each
-    /// statement. The state is nil for a file of an earlier version.
+    /// One transaction, because a gateway may migrate the file meanwhile. It also saves locking for each statement. The
+    /// state is nil for a file of an earlier version.
     func snapshot<Value>(
         _ body: (SQLiteConnection, EventLogState?) throws -> Value
     ) throws(GatewayError) -> Value {
@@ -81,7 +80,7 @@ struct SQLiteEventLog: EventLog {
                     SELECT min(value) FROM customer_identifier
                     WHERE app_id = ?1 AND name = 'registered' AND value > ?2)
                 """)
-            // Read first: a user that is listed meanwhile is then found twice rather than not at all.
+            // Read first, so that a user who is listed meanwhile is found twice rather than not at all.
             var unlisted = try EventCounts.unlistedUsers(of: appID, after: last, sqlite)[...]
             var last = last
             while true {
@@ -112,7 +111,7 @@ struct SQLiteEventLog: EventLog {
         conditions.add(anyOf: claim.members.map { (ClaimFilter.sought(by: "instr"), .text($0)) })
     }
 
-    /// Reads events on one side of a sequence number. `log` is nil for a file of an earlier version.
+    /// `log` is nil for a file of an earlier version.
     func scan(
         _ query: EventQuery, _ side: EventIndexReader.Side, through head: Int64 = .max, limit: Int,
         _ sqlite: SQLiteConnection, _ log: EventLogState?
@@ -178,8 +177,7 @@ struct SQLiteEventLog: EventLog {
 struct EventPageBuilder {
     static let columns = "seq, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body"
 
-    /// The columns of the verification result; the last are the request id as bytes and the claims. Pass
-    /// nil for a file of a version without verdicts.
+    /// The last columns are the request id as bytes and the claims. Nil is for a file of a version without verdicts.
     static func proofColumns(of log: EventLogState?) -> String {
         guard let log else { return "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL" }
         let (key, uuid) = log.hasShortColumns ? (EventKeys.id, "request_uuid") : ("key_id", "NULL")

@@ -3,10 +3,8 @@ internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// Events in `events.sqlite`, with one writer thread and one connection. All waiting batches share a commit.
-///
-/// With `synchronous=FULL`, events are on disk when `completion` is called. ``CommitQueue`` decides which
-/// batches share a commit.
+/// Stores events in `events.sqlite`, with one writer thread. ``CommitQueue`` decides which batches share a commit. With
+/// `synchronous=FULL`, events are on disk when `completion` is called.
 package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private typealias Job = CommitQueue.Job
 
@@ -31,10 +29,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     /// Nil until the log is opened for the first time, and after a failure.
     private var log: EventLogWriter?
     private var hasBeenOpen = false
-    /// The last failure to open the log. The log is not opened again until the given time, because opening
-    /// may read many events.
+    /// The last failure to open the log, and when to try again, because opening may read many events.
     private var unopened: (failure: StoreFailure, until: DispatchTime)?
-    /// The files of `log`.
     private var files: DatabaseFiles
     private var hasLostFiles = false
     private var sweeper = RetentionSweeper()
@@ -47,7 +43,6 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var nextCount: DispatchTime?
     private var space: Int?
     private var spaceUntil = DispatchTime(uptimeNanoseconds: 0)
-    /// The number of requests that shared the last commit.
     private var lastBatches = 0
 
     /// The pause after a deletion step, as a multiple of the step's duration.
@@ -55,9 +50,8 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     /// How long a measurement of free disk space is valid.
     private static let spaceMilliseconds = 100
 
-    /// Opens the file, creates or migrates its schema and starts the writer. The counts of apps and keys are
-    /// written every `countSeconds`. Throws `SQLiteError` if the file cannot be opened or was written by a
-    /// newer version. Does not throw on a full disk; all batches then fail until there is space.
+    /// Writes the counts of apps and keys every `countSeconds`. Throws `SQLiteError` if the file cannot be opened or
+    /// was written by a newer version. On a full disk it does not throw, but all batches fail until there is space.
     package convenience init(
         path: String, pendingBytes: Int, diskFloorBytes: Int = 0,
         observer: (any GatewayObserver)? = nil, retentionSeconds: Double = 60,
@@ -70,7 +64,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             retention: retention)
     }
 
-    /// The same, with `recent` for readers of this process.
+    /// `recent` is for readers of this process.
     init(
         path: String, recent: RecentEvents, pendingBytes: Int, diskFloorBytes: Int,
         observer: (any GatewayObserver)?, retentionSeconds: Double = 60, countSeconds: Double = 1,
@@ -114,8 +108,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         queue.noteKeyUse(appID: appID, keyID: keyID, milliseconds: milliseconds)
     }
 
-    /// Runs `body` with the next commit and waits until it is durable. Throws `StoreFailure` if the commit
-    /// failed, and has then written nothing.
+    /// Waits until the change is durable. If this throws, the commit failed and has written nothing.
     func change<Value: Sendable>(
         _ body: @escaping @Sendable (SQLiteConnection) throws -> Value
     ) throws(StoreFailure) -> Value {
@@ -193,23 +186,21 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         for erasure in unfinished { erasure.completion(.failure(Self.closed)) }
     }
 
-    /// The time of the next periodic work. Requires the lock.
+    /// Requires the lock.
     private func wakeTime(hasKeyUses: Bool) -> DispatchTime {
         let next = erasures.isEmpty ? nextSweep : min(nextSweep, nextErasure)
         guard hasUncounted(hasKeyUses), let nextCount else { return next }
         return min(next, nextCount)
     }
 
-    /// The end of the pause after a deletion that began at `began`.
     private static func pause(after began: DispatchTime, times share: UInt64) -> DispatchTime {
         let end = DispatchTime.now().uptimeNanoseconds
         return DispatchTime(uptimeNanoseconds: end + share * (end - began.uptimeNanoseconds))
     }
 
-    /// Whether there are counts to write.
     private func hasUncounted(_ hasKeyUses: Bool) -> Bool { hasKeyUses || log?.hasUncounted == true }
 
-    /// Free bytes on the disk; nil when unknown.
+    /// Nil when unknown.
     private func freeSpace() -> Int? {
         let now = DispatchTime.now()
         if now >= spaceUntil {
@@ -272,7 +263,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         }
     }
 
-    /// Performs a step of the retention sweep. After an error, the sweep is repeated later.
+    /// After an error, the sweep is repeated later.
     private func sweep() {
         let began = DispatchTime.now()
         guard began >= nextSweep else { return }
@@ -305,7 +296,6 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         }
     }
 
-    /// Performs a step of the first erasure.
     private func erase(_ erasure: Erasure) {
         var erasure = erasure
         let result: Result<Void, GatewayError>

@@ -44,8 +44,7 @@ package struct StoredEvent: Sendable {
         self.texts = texts
     }
 
-    /// A copy without the body and other text from a client, for readers without permission. The given ids
-    /// replace the stored ones.
+    /// Omits the body and other text from a client, for readers without permission. Replaces the ids.
     package func withoutContent(userID: String?, anonymousID: String?) -> StoredEvent {
         StoredEvent(
             self,
@@ -73,7 +72,7 @@ package struct StoredEvent: Sendable {
     package var anonymousID: String? { texts[.anonymousID] }
     package var name: String? { texts[.name] }
 
-    /// The verification result; nil for events of a version without verdicts.
+    /// Nil for events of a version without verdicts.
     package var proof: EventProof? {
         knownVerdict.map { verdict in
             EventProof(
@@ -86,11 +85,9 @@ package struct StoredEvent: Sendable {
     /// `unknown` for events of a version without verdicts.
     package var verdict: String { knownVerdict?.rawValue ?? "unknown" }
 
-    /// Appends the event as a JSON object to `output`, with its position if given, with `events_missed` if it
-    /// is the first after a gap, and with `claims` if it has any.
+    /// Appends a JSON object, with the position if given, `events_missed` if first after a gap, and `claims` if any.
     ///
-    /// The body is copied byte for byte, so numbers and the order of members do not change. With `isLine`,
-    /// line breaks between tokens are replaced by spaces.
+    /// The body is copied byte for byte. With `isLine`, spaces replace line breaks between its tokens.
     package func write(
         to output: inout [UInt8], position: String? = nil, asLine isLine: Bool = false,
         afterGap isAfterGap: Bool = false

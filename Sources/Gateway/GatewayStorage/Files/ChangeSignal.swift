@@ -4,17 +4,15 @@ package import GatewayModel
 
 /// Lets a command that changed a data directory wait until the running gateway has loaded the change.
 ///
-/// The file `gateway.changes` has two counters: changes that commands have asked the gateway to load, and
-/// changes that it has loaded. The gateway creates the file. Without a running gateway, a command does not
-/// wait.
+/// The gateway creates the file `gateway.changes` with two counters: changes that commands have asked the gateway to
+/// load, and changes that it has loaded.
 package final class ChangeSignal: Sendable {
     private static let fileName = "gateway.changes"
     private static let pauseMicroseconds: UInt32 = 5_000
 
     private let descriptor: Int32
 
-    /// Opens the counters in the gateway. Must be called before the gateway loads the data directory and
-    /// serves requests. Marks earlier requests as loaded. Throws `dataDirectory`.
+    /// Marks earlier requests as loaded, so create it before the gateway loads the data directory and serves requests.
     package init(in directory: DataDirectory) throws(GatewayError) {
         descriptor = open(try directory.file(Self.fileName), O_RDWR | O_CLOEXEC)
         noteLoaded(asked)
@@ -24,17 +22,14 @@ package final class ChangeSignal: Sendable {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// The number of the last change that a command asks to load.
     package var asked: UInt64 { Self.number(descriptor, 0) }
 
-    /// The number of the last change that is loaded.
     package var loaded: UInt64 { Self.number(descriptor, 1) }
 
-    /// Records that all changes up to this one are loaded.
     package func noteLoaded(_ number: UInt64) { Self.write(number, descriptor, 1) }
 
-    /// Waits in a command. Returns true once the running gateway has loaded everything committed before the
-    /// call, or if no gateway is running. Returns false after `seconds`.
+    /// Returns true once the running gateway has loaded everything committed before the call, or without a running
+    /// gateway. Returns false after `seconds`.
     package static func waitForGateway(_ dataDirectory: String, seconds: Int64 = 5) -> Bool {
         let descriptor = open(dataDirectory + "/" + fileName, O_RDWR | O_CLOEXEC)
         // No gateway of this version has run here. An older version loads changes within a second.

@@ -8,8 +8,7 @@ package struct DataDirectory: Sendable {
 
     private static let another = "Give another folder."
 
-    /// Creates the folder with mode 0700, or checks an existing folder. Throws `dataDirectory` when it cannot
-    /// be created, is not a folder, or is accessible to other users.
+    /// Creates the folder with mode 0700. Throws `dataDirectory` also if other users can access an existing one.
     package init(path: String) throws(GatewayError) {
         let absolute = URL(fileURLWithPath: path).standardizedFileURL.path
         self.path = absolute
@@ -36,10 +35,10 @@ package struct DataDirectory: Sendable {
         }
     }
 
-    /// The path of a file in the folder. Creates an empty file with mode 0600 if necessary.
+    /// Creates an empty file with mode 0600 if necessary.
     ///
-    /// An existing file is not opened. Closing a descriptor releases all POSIX locks of the process on the
-    /// file (fcntl(2)), including SQLite's. Another process could then delete the write-ahead log in use
+    /// An existing file is not opened: closing a descriptor releases all POSIX locks of the process on the file
+    /// (fcntl(2)), including SQLite's. Another process could then delete the write-ahead log in use
     /// (https://sqlite.org/howtocorrupt.html, section 2.2).
     package func file(_ name: String) throws(GatewayError) -> String {
         let file = path + "/" + name
@@ -53,7 +52,6 @@ package struct DataDirectory: Sendable {
         return file
     }
 
-    /// Takes the exclusive lock of a gateway on the folder.
     package func lock() throws(GatewayError) -> DataDirectoryLock {
         let file = try self.file("gateway.lock")
         let descriptor = open(file, O_RDWR | O_CLOEXEC)
@@ -86,7 +84,6 @@ package final class DataDirectoryLock: Sendable {
         close(descriptor)
     }
 
-    /// Whether a gateway holds the lock of this data directory.
     static func isHeld(in dataDirectory: String) -> Bool {
         let descriptor = open(dataDirectory + "/gateway.lock", O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return false }

@@ -1,11 +1,8 @@
 internal import CountersignSQLite
 internal import Foundation
 
-/// The identity of an open database's files, to detect their replacement.
-///
-/// The files may be deleted or replaced while they are open: by hand, by a restore, or by a program that does
-/// not see the locks, as on some network file systems and across virtual machines. SQLite does not notice
-/// that it then writes to an unlinked file.
+/// The identity of an open database's files, to detect their replacement: by hand, by a restore, or by a program that
+/// does not see the locks, as on some network file systems. SQLite does not notice that it writes to an unlinked file.
 struct DatabaseFiles {
     private enum Identity: Equatable {
         case file(device: dev_t, number: ino_t)
@@ -25,11 +22,9 @@ struct DatabaseFiles {
         log = Self.identity(of: path + "-wal")
     }
 
-    /// Whether the paths still refer to the same files.
     var areInPlace: Bool { databaseIsInPlace && isInPlace(path + "-wal", log) }
 
-    /// Whether the path still refers to the same database. The write-ahead log is deleted with the last
-    /// connection.
+    /// Ignores the write-ahead log, which is deleted with the last connection.
     var databaseIsInPlace: Bool { isInPlace(path, database) }
 
     private func isInPlace(_ path: String, _ known: Identity) -> Bool {

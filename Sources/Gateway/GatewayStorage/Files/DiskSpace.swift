@@ -1,8 +1,7 @@
 internal import Foundation
 
-/// File sizes and free disk space.
 package enum DiskSpace {
-    /// The size of a file in bytes; 0 when it does not exist.
+    /// 0 when the file does not exist.
     static func size(of path: String) -> Int {
         var status = stat()
         return stat(path, &status) == 0 ? Int(status.st_size) : 0

@@ -6,7 +6,6 @@ internal import GatewayModel
 /// A pool of read-only connections to a file. Connections are opened on demand and reused.
 final class SQLiteReaders: SQLReader {
     let path: String
-    /// The maximum number of idle connections.
     private let mostIdle: Int
     private let busyTimeoutMilliseconds: Int32
     /// Nil after ``close()``.
@@ -23,14 +22,13 @@ final class SQLiteReaders: SQLReader {
         self.busyTimeoutMilliseconds = busyTimeoutMilliseconds
     }
 
-    /// Closes idle connections; later reads fail.
+    /// Later reads fail.
     func close() {
         idle.withLock { $0 = nil }
     }
 
     var isThere: Bool { FileManager.default.fileExists(atPath: path) }
 
-    /// Reads with a connection of the pool. Throws `storage`, and rethrows the gateway's errors from `body`.
     func withConnection<Value>(_ body: (SQLiteConnection) throws -> Value) throws(GatewayError) -> Value {
         try GatewayError.storing {
             let taken = try idle.withLock { idle throws(GatewayError) in

@@ -19,8 +19,7 @@ final class SQLiteWriter: SQLDatabase {
         PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304
         """
 
-    /// Opens or creates the file. On a full disk, each use tries to open it again, so that a gateway can
-    /// start and recovers when there is space. Throws `storage`.
+    /// On a full disk, each use tries to open the file again, so that a gateway can start and recovers later.
     init(
         path: String, pragmas: String, _ migrations: [String], at now: Date
     ) throws(GatewayError) {

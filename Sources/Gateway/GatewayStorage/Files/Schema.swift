@@ -5,12 +5,11 @@ internal import GatewayModel
 
 /// Migrates a database to this version's schema. A database with data is backed up first.
 enum Schema {
-    /// Applies the missing migrations and records each in the table `schema_version`.
+    /// The backup is in the folder `backups` next to the file, and durable before any change. To go back, stop the
+    /// gateway and replace the file with the backup.
     ///
-    /// The backup is in the folder `backups` next to the file, and named after the file, its schema and the
-    /// time. It is durable before any change. To go back, stop the gateway and replace the file with the
-    /// backup. Throws `conflict` when the file was written by a newer version, and `SQLiteError` when the
-    /// backup or a migration fails. The file is then unchanged.
+    /// Throws `conflict` when the file was written by a newer version, and `SQLiteError` when the backup or a migration
+    /// fails. A failed migration changes nothing; earlier ones stay.
     static func migrate(
         _ connection: SQLiteConnection, _ migrations: [String], at now: Date = Date()
     ) throws {

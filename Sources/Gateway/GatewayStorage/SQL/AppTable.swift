@@ -1,5 +1,4 @@
-/// A table with rows of apps, detected by its column `app_id`. So new tables are covered without changes
-/// here.
+/// A table with rows of apps, detected by its column `app_id`, so that new tables are covered too.
 package struct AppTable {
     package static let column = "app_id"
 

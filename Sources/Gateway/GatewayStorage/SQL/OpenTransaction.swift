@@ -1,8 +1,6 @@
 internal import GatewayModel
 
-/// A database within an open transaction, to which all reads and writes belong.
-///
-/// It must not be used after the transaction has ended, or by another thread.
+/// A database within an open transaction. Must not be used after the transaction's end, or by another thread.
 final class OpenTransaction: SQLDatabase, @unchecked Sendable {
     // Both are used only by the thread that runs the transaction.
     private let connection: any SQLConnection
@@ -35,8 +33,7 @@ final class OpenTransaction: SQLDatabase, @unchecked Sendable {
 }
 
 extension SQLDatabase {
-    /// Runs `body` in one exclusive transaction, with a database that uses it. `body` may run again from its
-    /// start, as in ``commit(alone:_:)``. Throws `storage`, and rethrows errors of `body`.
+    /// Runs `body` in one exclusive transaction. It may run again from its start, as in ``commit(alone:_:)``.
     package func alone<Result>(_ body: (any SQLDatabase) throws -> Result) throws -> Result {
         do {
             return try commit(alone: true) { connection in

@@ -5,17 +5,14 @@ package protocol SQLReader: Sendable {
     /// False when the database does not exist yet, because no gateway has run.
     var isThere: Bool { get }
 
-    /// Reads with one connection. Throws `storage`, and rethrows the gateway's errors from `body`.
+    /// Throws `storage`, and rethrows the gateway's errors from `body`.
     func read<Result>(_ body: (any SQLConnection) throws -> Result) throws(GatewayError) -> Result
 }
 
 /// A database for one kind of data, such as settings or sessions.
 package protocol SQLDatabase: SQLReader {
-    /// Runs `body` in one transaction. Rethrows errors of `body` and the engine.
-    ///
-    /// With `alone`, no other transaction writes this kind of data meanwhile, so that `body` may rely on its
-    /// reads. Otherwise, an engine may allow concurrent writes, and `body` must lock the rows it changes with
-    /// ``SQLConnection/forUpdate``. SQLite always has a single writer.
+    /// With `alone`, no other transaction writes this kind of data meanwhile, so that `body` may rely on its reads.
+    /// Otherwise, an engine may allow concurrent writes, and `body` must lock rows with ``SQLConnection/forUpdate``.
     func transaction<Result>(
         alone: Bool, _ body: (any SQLConnection) throws -> Result
     ) throws -> Result
@@ -27,8 +24,7 @@ package protocol SQLDatabase: SQLReader {
 extension SQLDatabase {
     package var isThere: Bool { true }
 
-    /// Runs `body` in a transaction, and again from its start after a conflict: at most 5 times. Side effects
-    /// of `body` must be idempotent. Rethrows errors of `body` and the engine.
+    /// Runs `body` again from its start after a conflict, at most 5 times. Its side effects must be idempotent.
     package func commit<Result>(
         alone: Bool, _ body: (any SQLConnection) throws -> Result
     ) throws -> Result {
@@ -42,8 +38,7 @@ extension SQLDatabase {
         return try transaction(alone: alone, body)
     }
 
-    /// Runs `body` in a transaction like ``commit(alone:_:)``. Throws `storage`, and rethrows the gateway's
-    /// errors from `body`.
+    /// Like ``commit(alone:_:)``, but errors of the engine become `storage`.
     package func write<Result>(
         alone: Bool = true, _ body: (any SQLConnection) throws -> Result
     ) throws(GatewayError) -> Result {

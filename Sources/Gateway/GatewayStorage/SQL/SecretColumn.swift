@@ -1,26 +1,22 @@
 internal import CountersignCore
 
-/// A column with secrets that the gateway needs in plain text. An engine may encrypt such values, so that a
-/// copy of the database alone does not reveal them.
+/// A column with secrets that the gateway needs in plain text. An engine may encrypt them, so that a copy of the
+/// database alone does not reveal them.
 package struct SecretColumn: Sendable {
     package let table: String
     package let column: String
-    /// The key columns of a row.
     package let key: [String]
 
-    /// Whether the column is text instead of a blob.
     package var isText: Bool { column == "body" }
 
     /// Keys that sign customer tokens with HS256.
     static let customerTokenKey = SecretColumn(
         table: "customer_token_key", column: "secret", key: ["app_id", "id"])
-    /// The secrets of operators' authenticator apps.
     static let secondFactor = SecretColumn(table: "admin_second_factor", column: "secret", key: ["user"])
     /// Complete webhooks, because a URL may contain a secret too.
     static let webhook = SecretColumn(table: "webhook_endpoint", column: "body", key: ["id"])
     /// The complete values of ``settings``.
     package static let setting = SecretColumn(table: "app_setting", column: "body", key: ["app_id", "name"])
-    /// The key of users' pseudonyms.
     static let pseudonymKey = SecretColumn(table: "pseudonym_key", column: "key", key: ["id"])
 
     package static let all = [customerTokenKey, secondFactor, webhook, setting, pseudonymKey]

@@ -2,7 +2,6 @@ package import GatewayModel
 
 /// An error of a database or a disk, independent of the engine.
 package protocol StorageError: Error {
-    /// Whether the disk or its quota is full.
     var isFull: Bool { get }
     /// Whether the transaction failed only because of concurrent transactions, so that it can be retried.
     var isRetryable: Bool { get }

@@ -2,10 +2,9 @@ internal import GatewayModel
 
 /// The meaning of a presented refresh token of an active session.
 ///
-/// The client may lose the response to an exchange, or two of its processes may refresh at the same time. So
-/// the parent of the active token returns the active token again, until that one is exchanged or the reuse
-/// window is over. The use of any other replaced token indicates theft (RFC 9700, section 4.14.2; see
-/// `docs/adr/0015-reuse-of-refresh-tokens.md`).
+/// A client may lose the response to an exchange, or refresh in two processes at once. So the parent of the active
+/// token returns the active token again, until that one is exchanged or the reuse window is over. Any other replaced
+/// token indicates theft (RFC 9700, section 4.14.2; see `docs/adr/0015-reuse-of-refresh-tokens.md`).
 enum RefreshTokenReuse {
     /// The active token, which is exchanged now.
     case active
@@ -16,13 +15,8 @@ enum RefreshTokenReuse {
     /// A token that the session never had.
     case unknown
 
-    /// - Parameters:
-    ///   - presented: The generation of the presented token.
-    ///   - active: The generation of the session's active token.
-    ///   - stored: The stored row of the presented token; nil without one.
-    ///   - child: The active token if it is a child of the presented one.
-    ///   - window: The reuse window in milliseconds.
-    ///   - now: Milliseconds since 1970.
+    /// `presented` and `active` are generations, `stored` the row of the presented token, and `child` the active token
+    /// if it is a child of the presented one. `window` is in milliseconds.
     init(
         presented: Int, active: Int, stored: StoredRefreshToken?, child: RefreshToken?, window: Int64,
         at now: Int64

@@ -48,15 +48,13 @@ enum SessionSchema {
         CREATE INDEX session_audit_app ON session_audit (app_id, seq);
         """,
         "CREATE INDEX session_created ON session (app_id, created_ms, id);",
-        // The absolute lifetime of existing sessions starts with the upgrade, so that they do not all end at
-        // once.
+        // The absolute lifetime of existing sessions starts with the upgrade, so that they do not all end at once.
         """
         ALTER TABLE session ADD COLUMN lifetime_from_ms INTEGER NOT NULL DEFAULT 0;
         UPDATE session SET lifetime_from_ms = 1000 * CAST(strftime('%s', 'now') AS INTEGER);
         ALTER TABLE refresh_token ADD COLUMN is_repeated INTEGER NOT NULL DEFAULT 0;
         """,
-        // `is_repeated` is unused too, but gateways of earlier versions share the table in PostgreSQL and
-        // write it.
+        // `is_repeated` is unused, but gateways of earlier versions share the table in PostgreSQL and write it.
         "DROP TABLE session_audit;",
         // For deleting expired rows.
         """

@@ -4,9 +4,8 @@ package import GatewayModel
 
 /// Stores sessions, used assertions and revoked access tokens in `tokens.sqlite` or another database.
 ///
-/// All work goes through one queue, and waiting jobs share a commit. Each completes when it is durable. The
-/// file uses a rollback journal with `synchronous=EXTRA`, because the command line may also write (see
-/// `docs/adr/0002-two-databases.md`).
+/// Waiting jobs share a commit, and each completes when it is durable. The file uses a rollback journal with
+/// `synchronous=EXTRA`, because the command line may also write (see `docs/adr/0002-two-databases.md`).
 package final class SessionStore: AppData, Sendable {
     /// The maximum number of waiting jobs.
     static let capacity = 20_000
@@ -29,8 +28,7 @@ package final class SessionStore: AppData, Sendable {
         let finish: @Sendable (StoreFailure?) -> Void
     }
 
-    /// Opens or creates the file in a data directory. `refreshKey` is the key from which refresh tokens
-    /// derive.
+    /// Refresh tokens derive from `refreshKey`.
     package convenience init(
         dataDirectory: DataDirectory, refreshKey: [UInt8], at now: Date
     ) throws(GatewayError) {
@@ -41,10 +39,8 @@ package final class SessionStore: AppData, Sendable {
         self.init(file, refreshKey: refreshKey)
     }
 
-    /// Uses a database with the tables of `tokens.sqlite`.
-    ///
-    /// `databaseTime` returns the time shared by the gateways of a database, in milliseconds since 1970.
-    /// Without it, the times passed by callers apply.
+    /// `databaseTime` returns the time shared by the gateways of a database, in milliseconds since 1970. Without it,
+    /// the times passed by callers apply.
     package init(
         _ database: any SQLDatabase, refreshKey: [UInt8],
         databaseTime: (@Sendable (any SQLConnection) throws -> Int64)? = nil
@@ -56,11 +52,10 @@ package final class SessionStore: AppData, Sendable {
     }
 
     /// A number that changes when another connection has committed. Must not be called within a transaction.
-    /// Throws `storage`.
     package func version() throws(GatewayError) -> Int64 { try database.version() }
 
-    /// Runs `work` in a transaction that other jobs may share. Calls `completion`, from any thread, when the
-    /// result is durable or has failed. `work` may run several times, so its side effects must be idempotent.
+    /// Runs `work` in a shared transaction, possibly several times, so its side effects must be idempotent. Calls
+    /// `completion`, from any thread, when the result is durable or has failed.
     package func submit<Value: Sendable>(
         _ work: @escaping @Sendable (SessionTable) throws -> Value,
         completion: @escaping @Sendable (Result<Value, StoreFailure>) -> Void
@@ -92,8 +87,7 @@ package final class SessionStore: AppData, Sendable {
         if isFirst { queue.async { [self] in drain() } }
     }
 
-    /// Runs `work` in a transaction and blocks until it is durable. Must not be called on the threads that
-    /// serve requests.
+    /// Blocks until the result is durable. Must not be called on the threads that serve requests.
     package func perform<Value: Sendable>(
         _ work: @escaping @Sendable (SessionTable) throws -> Value
     ) throws(GatewayError) -> Value {
@@ -112,7 +106,7 @@ package final class SessionStore: AppData, Sendable {
         }
     }
 
-    /// Deletes the sessions of an app in small steps.
+    /// Works in small steps.
     package func erase(appID: String) throws(GatewayError) {
         while try !perform({ try $0.erase(appID: appID) }) {}
     }

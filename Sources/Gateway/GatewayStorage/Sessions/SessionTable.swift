@@ -3,17 +3,14 @@ internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// Opens, refreshes and revokes sessions, within a transaction of ``SessionStore``.
-///
-/// A refresh token is exchanged for its child; ``RefreshTokenReuse`` has the rule for a token that was already
-/// exchanged.
+/// Opens, refreshes and revokes sessions, within a transaction of ``SessionStore``. ``RefreshTokenReuse`` has the rule
+/// for a token that was already exchanged.
 package struct SessionTable {
     let connection: any SQLConnection
     /// The key from which refresh tokens derive; see ``RefreshToken``.
     let key: [UInt8]
-    /// The database's time, which replaces the times passed by callers, because the clocks of gateways may
-    /// differ by more than the reuse window. In milliseconds since 1970; nil for a database of a single
-    /// gateway.
+    /// The database's time in milliseconds since 1970. Replaces the times passed by callers, because the clocks of
+    /// gateways may differ by more than the reuse window. Nil for a database of a single gateway.
     let databaseTime: Int64?
 
     package struct Opening: Sendable {
@@ -65,7 +62,6 @@ package struct SessionTable {
     }
 
     package enum Exchange: Sendable {
-        /// The session and its active token.
         case granted(Session, RefreshToken)
         case rejected(Rejection)
     }
@@ -75,11 +71,9 @@ package struct SessionTable {
         case unknown
         case expired
         case revoked
-        /// The session belongs to another client.
         case otherClient
         /// The token was already replaced. The session was revoked.
         case reused(sessionID: String, appID: String)
-        /// The client's assertion was used before.
         case replayed
         /// The requested scope exceeds the session's scope.
         case scope
@@ -107,7 +101,7 @@ package struct SessionTable {
         return (session, token)
     }
 
-    /// Exchanges an authentic refresh token.
+    /// The token must be authentic.
     package func exchange(_ token: RefreshToken, _ presentation: Presentation) throws -> Exchange {
         let now = time(presentation.now)
         if let assertion = presentation.assertion, try !spend(assertion) { return .rejected(.replayed) }
@@ -171,7 +165,6 @@ package struct SessionTable {
         return .granted(session, child)
     }
 
-    /// The active token if it is a child of `parent`, otherwise nil.
     private func activeChild(of parent: RefreshToken, in session: Session) throws -> RefreshToken? {
         guard let active = try record(session.id, session.generation), let nonce = active.nonce else {
             return nil
@@ -180,7 +173,7 @@ package struct SessionTable {
         return child.hash == active.hash ? child : nil
     }
 
-    /// Records the use of an assertion; false when it was used before.
+    /// Returns false when the assertion was used before.
     package func spend(_ assertion: SpentAssertion) throws -> Bool {
         try connection.run(
             "INSERT INTO used_assertion (client_id, id, expires_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -250,15 +243,13 @@ package struct SessionTable {
         return isDone
     }
 
-    /// Maximum rows of a table deleted by one call of ``prune(at:by:)``.
     static let prunedRows = 500
     /// The grace period after expiry, in case the clock is ahead.
     private static let doubtedMilliseconds: Int64 = 86_400_000
     /// How long expired sessions can be listed.
     private static let keptMilliseconds: Int64 = 30 * 86_400_000
 
-    /// Revokes a session. Returns the session before the change; nil when it does not exist or was already
-    /// revoked.
+    /// Returns the session before the change; nil when it does not exist or was already revoked.
     @discardableResult
     package func end(id: String, _ reason: Session.Revocation, at now: Int64) throws -> Session? {
         let now = time(now)
@@ -290,7 +281,7 @@ package struct SessionTable {
         }
     }
 
-    /// The session with this id, or nil. `forUpdate` locks it until the end of the transaction.
+    /// `forUpdate` locks the session until the end of the transaction.
     package func session(id: String, forUpdate: Bool = false) throws -> Session? {
         try connection.first(
             "SELECT \(Self.columns) FROM session WHERE id = ?\(forUpdate ? connection.forUpdate : "")",
@@ -298,7 +289,7 @@ package struct SessionTable {
             row: Self.session)
     }
 
-    /// An app's sessions before `last`, newest first; at most `limit`.
+    /// Newest first.
     package func sessions(
         of appID: String, subject: String?, before last: (milliseconds: Int64, id: String)? = nil, limit: Int
     ) throws -> [Session] {
@@ -311,7 +302,7 @@ package struct SessionTable {
             .integer(last?.milliseconds ?? .max), .text(last?.id ?? ""), row: Self.session)
     }
 
-    /// A page of an app's subjects with sessions, ordered by id.
+    /// Ordered by id.
     package func subjects(of appID: String, after last: String, limit: Int) throws -> [String] {
         try connection.all(
             """
@@ -326,7 +317,7 @@ package struct SessionTable {
             == true
     }
 
-    /// Deletes some of an app's data. Returns true when no data is left.
+    /// Returns true when no data is left.
     func erase(appID: String) throws -> Bool {
         var left = 200
         for table in try connection.appTables() where left > 0 {
@@ -335,8 +326,7 @@ package struct SessionTable {
         return left > 0
     }
 
-    /// Deletes all sessions of a user and revokes their access tokens. Returns the number of sessions that
-    /// were active.
+    /// Also revokes the user's access tokens. Returns the number of sessions that were active.
     package func forget(_ subject: String, in appID: String, at now: Int64) throws -> Int {
         let now = time(now)
         let (app, user): (SQLValue, SQLValue) = (.text(appID), .text(subject))

@@ -3,15 +3,12 @@ internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// Encrypts the keys of the token service in a shared database. The encryption key is in a file of each
-/// gateway, never in the database.
+/// Encrypts the keys of the token service in a shared database. The key is in a file of each gateway only.
 package struct TokenKeySeal: Sendable {
-    /// The path of the key file.
     package let path: String
     private let key: [UInt8]
 
-    /// Reads the key from a file with a line of base64url; nil when the file does not exist. Throws
-    /// `dataDirectory` when it cannot be read, and `invalid` when it does not contain a key.
+    /// Reads a line of base64url; nil when the file does not exist. Throws `invalid` if the file has no key.
     package init?(file path: String) throws(GatewayError) {
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         guard let bytes = FileManager.default.contents(atPath: path) else {
@@ -29,8 +26,7 @@ package struct TokenKeySeal: Sendable {
         self.key = key
     }
 
-    /// Creates a file with a new key and mode 0600, and its folder if necessary. Uses the file of another
-    /// gateway that was created meanwhile. Throws `dataDirectory`.
+    /// Creates a file with mode 0600, and its folder. Uses the file of another gateway that was created meanwhile.
     package init(making path: String) throws(GatewayError) {
         let key = [UInt8].random(count: AES256GCM.keyBytes)
         let url = URL(fileURLWithPath: path)
@@ -64,8 +60,7 @@ package struct TokenKeySeal: Sendable {
             "cannot create the file of the token key, \(path): \(String(cString: strerror(errno)))")
     }
 
-    /// Encrypts text and blobs as base64url. Decrypting always returns bytes. Throws `conflict` for a secret
-    /// encrypted with another key.
+    /// Encrypts text and blobs as base64url; decrypting returns bytes. Throws `conflict` for another key.
     package var seal: TokenSecrets.Seal {
         TokenSecrets.Seal(
             seal: { secret in
@@ -88,12 +83,12 @@ package struct TokenKeySeal: Sendable {
             })
     }
 
-    /// Encrypts a text. `context` must be the same for decryption.
+    /// `context` must be the same for decryption.
     package func sealed(_ text: String, as context: String) -> String {
         Base64URL.encode(AES256GCM.seal(Array(text.utf8), key: key, context: Array(context.utf8)))
     }
 
-    /// Decrypts a text; nil for another key or another context.
+    /// Nil for another key or context.
     package func opened(_ sealed: String, as context: String) -> String? {
         Base64URL.decode(sealed).flatMap { AES256GCM.open($0, key: key, context: Array(context.utf8)) }
             .map { String(decoding: $0, as: UTF8.self) }
@@ -101,18 +96,16 @@ package struct TokenKeySeal: Sendable {
 
     // MARK: Secrets in columns
 
-    /// The prefix of encrypted secrets.
     package static let mark = "sealed:"
 
-    /// Encrypts a secret for a column of a row. Decryption fails for any other row or column.
+    /// Decryption fails for any other row or column.
     package func sealed(_ secret: [UInt8], _ column: SecretColumn, _ key: [String]) -> [UInt8] {
         let context = Self.context(column, key)
         return Array(
             (Self.mark + Base64URL.encode(AES256GCM.seal(secret, key: self.key, context: context))).utf8)
     }
 
-    /// Decrypts a secret of a row; nil for another key or another row. Returns a secret that is not encrypted
-    /// unchanged.
+    /// Nil for another key or another row. Returns a secret that is not encrypted unchanged.
     package func opened(_ stored: [UInt8], _ column: SecretColumn, _ key: [String]) -> [UInt8]? {
         guard Self.isSealed(stored) else { return stored }
         return Base64URL.decode(String(decoding: stored.dropFirst(Self.mark.utf8.count), as: UTF8.self))

@@ -26,7 +26,6 @@ enum TokenSchema {
             reuse_seconds = min(reuse_seconds, 60);
         """
 
-    /// Raises shorter reuse windows, because they sign out devices that lose a response or refresh twice at
-    /// the same time.
+    /// Raises shorter windows, because they sign out devices that lose a response or refresh twice at once.
     static let usualReuseWindow = "UPDATE token_rules SET reuse_seconds = 60 WHERE reuse_seconds < 60;"
 }

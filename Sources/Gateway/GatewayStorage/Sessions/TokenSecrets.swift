@@ -4,12 +4,10 @@ package import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// The keys that sign access tokens and the key of refresh tokens, in `token-keys.sqlite` or another
-/// database.
+/// The keys that sign access tokens and the key of refresh tokens, in `token-keys.sqlite` or another database.
 ///
-/// The separate file has mode 0600, so that a copy of the sessions alone is useless. The first signing key is
-/// created with the first token. A new key is created every 90 days and published an hour before it signs.
-/// The old key stays published until the last token signed with it has expired.
+/// The separate file has mode 0600, so that a copy of the sessions alone is useless. A new signing key is created every
+/// 90 days and published an hour before it signs. The old key stays published until its last token has expired.
 package final class TokenSecrets: Sendable {
     /// How long a key signs before the next one is created.
     static let signingMilliseconds: Int64 = 90 * 86_400_000
@@ -18,11 +16,8 @@ package final class TokenSecrets: Sendable {
     /// How long a key is published after the next one has begun to sign: the maximum lifetime of a token.
     package static let overlapMilliseconds = Milliseconds(seconds: TokenRules.accessRange.upperBound).count
 
-    /// The encryption of secrets in the database.
     package struct Seal: Sendable {
-        /// Encrypts a secret, which is text or a blob.
         package var seal: @Sendable (SQLValue) throws -> SQLValue
-        /// Decrypts the bytes of a stored secret.
         package var open: @Sendable ([UInt8]) throws -> [UInt8]
 
         package init(
@@ -47,7 +42,6 @@ package final class TokenSecrets: Sendable {
         var refreshKey: [UInt8]?
     }
 
-    /// Opens or creates the file in a data directory. Throws `dataDirectory` or `storage`.
     package convenience init(dataDirectory: DataDirectory, at now: Date) throws(GatewayError) {
         let file = try SQLiteWriter(
             path: try dataDirectory.file("token-keys.sqlite"),
@@ -65,21 +59,20 @@ package final class TokenSecrets: Sendable {
         self.init(file, seal: .none)
     }
 
-    /// Uses a database with the tables of `token-keys.sqlite`. `seal` encrypts their columns.
+    /// `seal` encrypts the columns.
     package init(_ database: any SQLDatabase, seal: Seal) {
         self.database = database
         self.seal = seal
     }
 
-    /// The key of refresh tokens, which never changes.
+    /// Never changes.
     package func refreshKey() throws(GatewayError) -> [UInt8] {
         try use { state in
             if let key = state.refreshKey { return key }
             let kept =
                 try database.read { try Self.refreshKey($0) }
                 ?? database.write { connection in
-                    // Another process may have created the key since the read. The existing key has
-                    // precedence.
+                    // Another process may have created the key since the read.
                     try connection.run(
                         "INSERT INTO refresh_key (id, key) VALUES (1, ?) ON CONFLICT DO NOTHING",
                         seal.seal(.blob(.random(count: 32))))
@@ -111,13 +104,11 @@ package final class TokenSecrets: Sendable {
         }
     }
 
-    /// Creates a key that signs from `instant` on. Throws `storage`.
     package func rotate(signsFrom instant: Int64, endsOthers: Bool = false) throws(GatewayError) -> IssuingKey
     {
         try rotate(endsOthers: endsOthers) { try Self.make(signsFrom: instant) }
     }
 
-    /// The same with a given key.
     package func rotate(
         endsOthers: Bool = false, _ make: () throws -> IssuingKey
     ) throws(GatewayError) -> IssuingKey {
@@ -133,8 +124,7 @@ package final class TokenSecrets: Sendable {
         }
     }
 
-    /// Creates the next key when it is due, and deletes keys that no longer verify tokens. Returns the keys
-    /// that verify now.
+    /// Creates the next key when it is due, and deletes keys that verify no token. Returns the keys that verify now.
     package func maintain(at now: Int64) throws(GatewayError) -> [IssuingKey]? {
         try use { state in
             try load(&state)
@@ -192,7 +182,7 @@ package final class TokenSecrets: Sendable {
         try connection.first("SELECT key FROM refresh_key") { $0.blob(0) }
     }
 
-    /// Adds a key if it is still needed. Returns all stored keys.
+    /// Returns all stored keys.
     private func add(
         _ key: IssuingKey, to known: [IssuingKey], if isNeeded: ([IssuingKey]) -> Bool
     ) throws -> [IssuingKey] {

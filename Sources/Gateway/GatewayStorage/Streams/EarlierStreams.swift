@@ -9,7 +9,6 @@ package struct EarlierStreams: Sendable {
 
     private let database: (any SQLDatabase)?
 
-    /// Reads a file of an earlier version. Throws `storage`.
     package init(path: String) throws(GatewayError) {
         guard FileManager.default.fileExists(atPath: path) else {
             database = nil
@@ -18,7 +17,6 @@ package struct EarlierStreams: Sendable {
         database = try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, [Self.table], at: Date())
     }
 
-    /// Uses a database with the table of `sinks.sqlite`.
     package init(_ database: any SQLDatabase) {
         self.database = database
     }
@@ -38,7 +36,7 @@ package struct EarlierStreams: Sendable {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// The progress by the key of the stream's settings.
+    /// By the key of the stream's settings.
     package func states() throws(GatewayError) -> BytewiseDictionary<DeliveryProgress> {
         guard let database else { return [:] }
         let rows = try database.read { connection in

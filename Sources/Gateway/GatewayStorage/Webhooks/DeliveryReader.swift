@@ -4,12 +4,12 @@ package import GatewayModel
 
 /// Reads webhook deliveries, also while a gateway delivers.
 package protocol DeliveryLog: Sendable {
-    /// Attempts of an endpoint before `sequence`, newest first; nil begins with the newest.
+    /// Newest first; nil begins with the newest.
     func deliveries(
         of endpointID: String, before sequence: Int64?, limit: Int
     ) throws(GatewayError) -> [DeliveryRecord]
 
-    /// The last attempt with a `webhook-id`; nil when it is no longer stored.
+    /// Nil when the attempt is no longer stored.
     func delivery(_ messageID: String, of endpointID: String) throws(GatewayError) -> DeliveryRecord?
 }
 

@@ -8,7 +8,6 @@ package final class DeliveryStore: AppData, Sendable {
     package static let fileName = "webhooks.sqlite"
     /// The maximum number of stored attempts of an endpoint.
     package static let mostOfEndpoint = 200
-    /// How long attempts are stored, in days.
     package static let keptDays = 14
 
     private static let migrations = [
@@ -48,7 +47,6 @@ package final class DeliveryStore: AppData, Sendable {
 
     private let database: any SQLDatabase
 
-    /// Opens or creates the file. Throws `storage`.
     package convenience init(path: String, at now: Date) throws(GatewayError) {
         self.init(
             try SQLiteWriter(
@@ -56,7 +54,6 @@ package final class DeliveryStore: AppData, Sendable {
                 at: now))
     }
 
-    /// Uses a database with the tables of `webhooks.sqlite`.
     package init(_ database: any SQLDatabase) {
         self.database = database
     }
@@ -86,7 +83,6 @@ package final class DeliveryStore: AppData, Sendable {
         }
     }
 
-    /// Stores an attempt.
     package func add(_ record: DeliveryRecord) throws(GatewayError) {
         try database.write(alone: false) { try Self.add(record, $0) }
     }
@@ -126,8 +122,7 @@ package final class DeliveryStore: AppData, Sendable {
         }
     }
 
-    /// Deletes the attempts of an app's alert webhook, which are stored under the app's id. The next
-    /// ``sweep(keeping:at:)`` deletes attempts of other endpoints.
+    /// Deletes the attempts of an app's alert webhook. ``sweep(keeping:at:)`` deletes those of other endpoints.
     package func erase(appID: String) throws(GatewayError) {
         try database.write(alone: false) { connection in
             let id = DeliveryRecord.alerts(of: appID)
@@ -135,8 +130,7 @@ package final class DeliveryStore: AppData, Sendable {
         }
     }
 
-    /// Deletes expired attempts and the data of deleted endpoints. An app's alert webhook counts as an
-    /// endpoint.
+    /// Deletes expired attempts and those of deleted endpoints. An app's alert webhook counts as an endpoint.
     package func sweep(keeping endpointIDs: BytewiseSet, at milliseconds: Int64) throws(GatewayError) {
         try database.write(alone: false) { connection in
             try connection.run(
