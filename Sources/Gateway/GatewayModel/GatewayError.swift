@@ -40,7 +40,6 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
     public let reason: String
     /// The path of the setting's member at fault, with dots between the names; nil when unknown.
     package var member: String?
-    /// A sentence about the next step, if `reason` does not say it.
     package var hint: String?
 
     /// - Parameters:

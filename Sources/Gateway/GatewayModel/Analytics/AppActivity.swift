@@ -4,7 +4,6 @@ package struct AppActivity: Sendable, Equatable {
     package var lastMilliseconds: Int64?
     package var requests = 0
     package var rejected = 0
-    /// Requests that were accepted with a warning.
     package var warned = 0
 
     /// The last hours, oldest first; empty when nothing was counted.
@@ -12,7 +11,6 @@ package struct AppActivity: Sendable, Equatable {
 
     package struct Hour: Sendable, Equatable {
         package var requests = 0
-        /// Requests that were rejected or accepted with a warning.
         package var failures = 0
 
         package init() {}

@@ -1,9 +1,7 @@
 internal import Foundation
 
-/// An estimate of the number of different users, in 4 KiB whatever their number.
-///
-/// HyperLogLog with 4096 registers (Flajolet et al., 2007) has a standard error of 1.6 %. Small numbers use
-/// linear counting.
+/// Estimates the number of different users in 4 KiB (HyperLogLog, 4096 registers, standard error 1.6 %).
+/// Small numbers use linear counting.
 package struct DistinctCounter: Sendable {
     package static let registers = 4096
     package private(set) var bytes: [UInt8]

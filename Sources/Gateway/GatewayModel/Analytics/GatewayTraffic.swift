@@ -2,7 +2,6 @@
 package struct GatewayTraffic: Sendable, Equatable {
     package var accepted: Int
     package var rejected: Int
-    /// Events of the accepted requests.
     package var events: Int
 
     package init(accepted: Int = 0, rejected: Int = 0, events: Int = 0) {

@@ -63,7 +63,6 @@ package struct GatheredAnalytics: Sendable {
 
     package var isEmpty: Bool { counts.isEmpty }
 
-    /// Counts requests.
     package mutating func count(_ minute: Minute, times: Int = 1) {
         if counts.count < Self.mostCounts || counts[minute] != nil {
             counts[minute, default: 0] += times
@@ -118,7 +117,6 @@ package struct GatheredAnalytics: Sendable {
     }
 }
 
-/// Gathers analytics in memory until they are stored.
 package protocol AnalyticsSource: Sendable {
     /// Returns everything gathered since the last call and removes it from memory.
     func take() -> GatheredAnalytics

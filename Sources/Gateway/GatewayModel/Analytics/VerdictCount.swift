@@ -34,9 +34,7 @@ package struct VerdictKey: Hashable, Sendable {
     }
 }
 
-/// Counts of a period of time.
 package struct VerdictBucket: Sendable, Equatable {
-    /// Start of the period, in milliseconds since 1970.
     package var startMilliseconds: Int64
     package var accepted = 0
     package var anonymous = 0

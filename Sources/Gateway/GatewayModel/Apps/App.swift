@@ -62,7 +62,6 @@ public struct AppKey: Sendable, Identifiable {
 }
 
 extension AppKey {
-    /// The key as in the audit log.
     package var json: JSONValue {
         ["id": .string(id), "slot": .integer(Int64(slot.rawValue)), "description": .string(description)]
     }

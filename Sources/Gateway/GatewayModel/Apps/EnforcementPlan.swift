@@ -8,7 +8,6 @@ package struct EnforcementPlan: Sendable, Equatable {
     package var autoReturn: Return?
     /// The last automatic return to `optional`; nil once an operator has set the state again.
     package var returned: Returned?
-    /// Milliseconds since 1970 when the state was set.
     package var sinceMilliseconds: Int64 = 0
 
     package init(
@@ -23,16 +22,13 @@ package struct EnforcementPlan: Sendable, Equatable {
         self.sinceMilliseconds = sinceMilliseconds
     }
 
-    /// Whether the scheduled switch is due.
     package func isDue(at milliseconds: Int64) -> Bool {
         scheduled.map { $0.atMilliseconds <= milliseconds } ?? false
     }
 
-    /// A change at a set time.
     package struct Switch: Sendable, Equatable {
         package var state: Enforcement
         package var atMilliseconds: Int64
-        /// The percentage of users that the state applies to, if it is `required`.
         package var rampPercent = 100
 
         package init(state: Enforcement, atMilliseconds: Int64, rampPercent: Int = 100) {
@@ -124,8 +120,7 @@ extension EnforcementPlan.Returned: SettingPart {
 }
 
 extension EnforcementPlan {
-    /// Whether a user is among the first `percent` of a hundred. The result is stable for a user of an app. A
-    /// higher percentage only adds users.
+    /// Whether a user is among the first `percent` of a hundred. A higher percentage only adds users.
     package static func isRamped(_ userID: String, of appID: String, percent: Int) -> Bool {
         if percent >= 100 { return true }
         // FNV-1a with a final mix. The hash need not be secret.

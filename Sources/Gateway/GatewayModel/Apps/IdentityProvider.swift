@@ -1,11 +1,8 @@
 internal import CountersignCore
 package import CountersignJOSE
 
-/// A hosted identity provider whose tokens an app can accept: the policy and the key source that fit them.
-///
-/// The values come from each provider's own documentation.
+/// A hosted identity provider, with values from its own documentation.
 package struct IdentityProvider: Sendable {
-    /// The `aud` of the provider's tokens.
     enum Audience: Sendable {
         /// The operator must give it. The text says what it is.
         case required(String)
@@ -17,14 +14,11 @@ package struct IdentityProvider: Sendable {
 
     package let id: String
     package let name: String
-    /// The page of the provider's documentation.
     package let documentation: String
-    /// An example of a tenant, such as `example.eu.auth0.com`.
     package let tenantExample: String
     let audience: Audience
     /// The `iss` of tokens. `{tenant}` stands for the tenant, and `{region}` for its part before `_`.
     let issuer: String
-    /// The URL of the keys.
     let keySource: String
     var algorithms: [JWSAlgorithm] = [.rs256]
     var types = ["JWT"]

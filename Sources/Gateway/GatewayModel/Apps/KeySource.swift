@@ -33,7 +33,6 @@ extension KeySource: SettingPart {
     ]
 }
 
-/// The sources of an app's published keys.
 package struct KeySources: Sendable {
     /// In the order in which they were added.
     package var all: [KeySource]
@@ -42,7 +41,6 @@ package struct KeySources: Sendable {
         self.all = all
     }
 
-    /// Whether private addresses are allowed for this URL.
     package func allowsPrivateAddresses(of url: String) -> Bool {
         all.contains { $0.url == url && $0.allowsPrivateAddresses }
     }

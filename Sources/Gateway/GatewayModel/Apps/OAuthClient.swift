@@ -46,7 +46,6 @@ public struct OAuthClient: Sendable, Identifiable {
 }
 
 extension OAuthClient {
-    /// The client as in the audit log and the admin API.
     package var json: JSONValue {
         [
             "client_id": .string(id), "app": .string(appID), "name": .string(name),

@@ -35,7 +35,6 @@ package struct CustomerTokenKey: Sendable {
     }
 }
 
-/// An item that clients get as the operator wrote it.
 package struct ProjectItem: Sendable {
     package enum Kind: String, Sendable, TextEnum {
         case inAppMessage = "in_app_message"
@@ -53,7 +52,6 @@ package struct ProjectItem: Sendable {
     }
 }
 
-/// A stored App Inbox message.
 package struct InboxMessage: Sendable {
     package let id: String
     /// Increases with every new or changed message.
@@ -103,7 +101,6 @@ extension InboxMessage {
 package struct InboxContents: Sendable {
     /// Increases when the operator invalidates all sync tokens.
     package var epoch: Int64 = 1
-    /// The newest revision.
     package private(set) var revision: Int64 = 0
     private(set) var forEverybody: [InboxMessage] = []
     private(set) var byRecipient: [CustomerIdentifier: [InboxMessage]] = [:]

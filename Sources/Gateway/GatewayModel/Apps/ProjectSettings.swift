@@ -19,7 +19,6 @@ package struct ProjectSettings: Sendable, Equatable {
     package var customerTokens = CustomerTokens.off
     /// Nil rejects requests for a push notification.
     package var webhook: PushWebhook?
-    /// Increases when the operator invalidates all sync tokens.
     package var inboxEpoch: Int64 = 1
 }
 

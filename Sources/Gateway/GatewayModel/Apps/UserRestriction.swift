@@ -9,15 +9,12 @@ package struct UserRestriction: Sendable, Equatable {
     }
 
     package enum Action: String, Sendable, TextEnum {
-        /// Requests are rejected.
         case block
-        /// Requests are rejected above a rate.
         case limit
         /// Tokens issued earlier are rejected.
         case revoke
     }
 
-    /// Random, because ids of users are not shown to viewers.
     package let key: String
     package let subject: Subject
     package let id: String
@@ -25,7 +22,6 @@ package struct UserRestriction: Sendable, Equatable {
     /// The requests in a minute that a limit allows; nil for other actions.
     package let requestsPerMinute: Int?
     package let reason: String
-    /// Since when it applies, in milliseconds since 1970.
     package let sinceMilliseconds: Int64
     /// When it ends; nil for never.
     package let untilMilliseconds: Int64?
@@ -44,7 +40,6 @@ package struct UserRestriction: Sendable, Equatable {
         self.untilMilliseconds = untilMilliseconds
     }
 
-    /// The members of answers and audit entries, without the id.
     package static let shape = AnswerShape<UserRestriction>(
         .init("id", \.key), .init("subject", .choice(of: Subject.self), \.subject.rawValue),
         .init("action", .choice(of: Action.self), \.action.rawValue),

@@ -3,7 +3,6 @@ internal import Foundation
 
 /// Validates the `Origin` header that browsers and web views send (RFC 6454, section 6.2).
 package enum WebOrigin {
-    /// Schemes whose pages have an opaque origin or send no requests.
     private static let withoutOrigin = [
         "about", "blob", "data", "file", "filesystem", "ftp", "javascript", "mailto", "ws", "wss",
     ]
@@ -49,7 +48,6 @@ package enum WebOrigin {
         return !isWeb && host == "." ? nil : fault(inName: host) ?? (isWeb ? fault(inNumbers: host) : nil)
     }
 
-    /// Splits into the host and the port after the last colon outside brackets.
     private static func parts(_ text: Substring) -> (host: Substring, port: Substring?) {
         let end = text.lastIndex(of: "]") ?? text.startIndex
         guard let colon = text[end...].lastIndex(of: ":") else { return (text, nil) }
@@ -88,7 +86,6 @@ package enum WebOrigin {
         return isIPv4 ? nil : "the IPv4 address must be four numbers from 0 to 255"
     }
 
-    /// Whether an address in brackets has the form that browsers send.
     private static func isAddress(_ text: Substring) -> Bool {
         guard text.hasSuffix("]") else { return false }
         let inner = String(text.dropFirst().dropLast())

@@ -1,14 +1,10 @@
 internal import CountersignCore
 
-/// The PostgreSQL database that gateways of a cluster share.
-///
-/// The description omits the password.
+/// The PostgreSQL database that gateways of a cluster share. The description omits the password.
 package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
-    /// A libpq connection string: `postgresql://…`, or keywords and values such as `host=db
-    /// dbname=countersign`.
+    /// A libpq connection string: URI, or keywords and values such as `host=db dbname=countersign`.
     package let text: String
-    /// The path of a file that holds the password; nil leaves the password to `text` and to libpq's own
-    /// files.
+    /// Nil leaves the password to `text` and to libpq's own files.
     package var passwordFile: String?
     /// The path of the key file that seals the secrets in the database. All gateways need the same key.
     package var tokenKeyFile = ""
@@ -23,12 +19,10 @@ package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
         self.passwordFile = passwordFile
     }
 
-    /// The default path of the key file.
     package static func tokenKeyFile(in dataDirectory: String) -> String { dataDirectory + "/token-key" }
 
     private static let schemes = ["postgresql://", "postgres://"]
 
-    /// The connection string without any password.
     package var description: String {
         text.contains("://") ? Self.shown(url: text) : Self.shown(keywords: text)
     }
@@ -47,8 +41,7 @@ package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
         return query.isEmpty ? shown : shown + "?" + query.joined(separator: "&")
     }
 
-    /// Shows unquoted settings before the first quote or backslash. The rest is omitted, because a quoted
-    /// value may contain anything.
+    /// Shows settings before the first quote or backslash, because a quoted value may contain anything.
     private static func shown(keywords: String) -> String {
         Substring(keywords.unicodeScalars.prefix { $0 != "'" && $0 != "\\" }).split { $0.isWhitespace }
             .filter { $0.contains("=") && !isSecret(name($0)) }.joined(separator: " ")

@@ -43,7 +43,6 @@ public struct GatewayConfiguration: Sendable {
     /// Addresses that may read `/metrics`; only this machine by default.
     public var metricsFrom = AddressRange.loopback
 
-    /// Export of metrics and traces; nil disables it.
     package var telemetry: TelemetryRules?
 
     /// Free bytes on the disk below which nothing is stored: requests get 503 with `Retry-After`, and
@@ -83,11 +82,9 @@ public struct GatewayConfiguration: Sendable {
 extension GatewayConfiguration {
     package func url(port: UInt16) -> String { url(host: host, port: port) }
 
-    /// The URL of the admin page, if the admin listener has this port.
     package func adminURL(port: UInt16) -> String { url(host: adminHost ?? host, port: port) }
 
-    /// The URL of the dashboard for operators on other machines: the public URL, if the main listener has the
-    /// admin page.
+    /// For operators on other machines: the public URL, if the main listener has the admin page.
     package func dashboardURL(port: UInt16) -> String {
         adminHost == nil ? publicURL ?? adminURL(port: port) : adminURL(port: port)
     }
@@ -98,9 +95,8 @@ extension GatewayConfiguration {
         return "\(tls == nil ? "http" : "https")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
     }
 
-    /// The URLs that clients may use when the gateway listens on this port, the issuer of its tokens first.
-    /// Without a public URL these are loopback names, and the address of the listener unless it is
-    /// unspecified.
+    /// URLs for clients, the issuer of the gateway's tokens first. Without a public URL these are loopback
+    /// names, and the address of the listener unless it is unspecified.
     package func urls(port: UInt16) -> [String] {
         if let publicURL { return [publicURL] }
         let scheme = tls == nil ? "http" : "https"
@@ -110,7 +106,6 @@ extension GatewayConfiguration {
     }
 }
 
-/// A setting as shown to operators.
 package struct GatewaySetting: Sendable {
     /// The name of the option without dashes, such as `log-level`.
     package let name: String

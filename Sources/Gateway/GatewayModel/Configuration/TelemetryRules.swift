@@ -1,6 +1,4 @@
-/// The export of metrics and traces.
 package struct TelemetryRules: Sendable {
-    /// The collector's base URL, without a slash at the end.
     package var endpoint: String
     /// Additional header fields of each request; may be secret.
     package var headers: [(name: String, value: String)] = []

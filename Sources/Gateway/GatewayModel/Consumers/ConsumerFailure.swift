@@ -16,7 +16,6 @@ package struct ConsumerFailure: Error, Sendable, CustomStringConvertible {
     package let code: Code
     /// A description of the error and its remedy; contains no event.
     package let reason: String
-    /// The store's failure, if that is the cause.
     package var store: StoreFailure?
 
     package init(_ code: Code, _ reason: String) {

@@ -2,13 +2,9 @@ internal import CountersignCore
 
 package struct EventConsumerID: Hashable, Comparable, Sendable {
     package enum Kind: String, Sendable, TextEnum {
-        /// Read by a client through the API.
         case pull
-        /// Sent by the gateway.
         case webhook
-        /// Published to a stream by the gateway.
         case stream = "sink"
-        /// Written to files by the gateway.
         case file
     }
 
@@ -23,7 +19,6 @@ package struct EventConsumerID: Hashable, Comparable, Sendable {
         self.name = name
     }
 
-    /// By app and name.
     package static func < (first: EventConsumerID, second: EventConsumerID) -> Bool {
         first.appID == second.appID ? first.name < second.name : first.appID < second.appID
     }
@@ -37,14 +32,12 @@ package struct EventConsumerID: Hashable, Comparable, Sendable {
 package struct EventConsumerSettings: Sendable, Equatable {
     package static let mostPartitions = 16
     package static let longestHold = 90
-    /// The default days of a hold.
     package static let usualHold = 7
 
     package var filter: EventFilter
     /// The number of partitions, 1 to 16. Each partition is read by one worker at a time.
     package var partitions: Int
-    /// The days, 1 to 90, for which retention keeps events that the consumer has not read; nil deletes them
-    /// unread.
+    /// Days (1 to 90) for which retention keeps events that the consumer has not read; nil deletes them.
     package var holdDays: Int?
 
     package init(filter: EventFilter = EventFilter(), partitions: Int = 1, holdDays: Int? = nil) {
@@ -55,12 +48,9 @@ package struct EventConsumerSettings: Sendable, Equatable {
 }
 
 package enum EventStart: Sendable, Equatable {
-    /// Before the oldest stored event.
     case start
-    /// After the newest event.
     case end
     /// Before the first event received at or after this time, in milliseconds since 1970.
     case time(Int64)
-    /// After the event with this sequence number.
     case after(Int64)
 }

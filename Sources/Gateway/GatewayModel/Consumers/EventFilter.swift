@@ -23,8 +23,7 @@ package struct EventFilter: Sendable, Equatable {
     }
 }
 
-/// A partition of an app's events. All events of a user are in the same partition, so their order does not
-/// depend on the readers of other partitions.
+/// A partition of an app's events. All events of a user are in the same one, which keeps their order.
 package struct EventPartition: Sendable, Equatable {
     package let index: Int
     package let count: Int

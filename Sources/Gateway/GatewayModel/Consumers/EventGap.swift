@@ -1,8 +1,5 @@
-/// Whether retention deleted events before a reader had read them. All ways out of the event log share this
-/// rule of gaps.
-///
-/// A gap stays open until the reader has accepted the first event after it. Answers, deliveries and files
-/// report it as `events_missed`.
+/// Whether retention deleted events before a reader had read them. The gap stays open until the reader has
+/// accepted the first event after it, and is reported as `events_missed`.
 package struct EventGap: Sendable, Equatable {
     package static let none = EventGap(isOpen: false)
 
@@ -13,10 +10,8 @@ package struct EventGap: Sendable, Equatable {
     /// `floor` is the sequence number of the app's last event that retention deleted.
     package init(after position: Int64, floor: Int64) { isOpen = floor > position }
 
-    /// Open if either gap is.
     package func joined(with other: EventGap) -> EventGap { EventGap(isOpen: isOpen || other.isOpen) }
 
-    /// The gap for a reader that continues after `position`. Sequence number 0 starts with the oldest stored
-    /// event, which misses nothing.
+    /// Sequence number 0 starts with the oldest stored event, which misses nothing.
     package func forReader(after position: Int64) -> EventGap { position > 0 ? self : .none }
 }

@@ -7,7 +7,6 @@ package struct DeliveryProgress: Sendable, Equatable {
     /// The id of the current message and the sequence number of its last event; nil between messages.
     package var messageID: String?
     package var through: Int64?
-    /// The SHA-256 of the message's body.
     package var digest: String?
     /// A gap before `committed` that no accepted batch has reported yet.
     package var gap = EventGap.none
@@ -19,9 +18,7 @@ package struct DeliveryProgress: Sendable, Equatable {
     package var receiverSequence: Int64 = 0
     /// Failed attempts since the last success.
     package var failures = 0
-    /// Milliseconds since 1970 of the first of these failures.
     package var failingSinceMilliseconds: Int64?
-    /// Milliseconds since 1970 of the next attempt.
     package var nextMilliseconds: Int64 = 0
     /// Milliseconds since 1970 of the last success; nil before the first.
     package var deliveredMilliseconds: Int64?
@@ -31,7 +28,6 @@ package struct DeliveryProgress: Sendable, Equatable {
 
     package init(committed: Int64) { self.committed = committed }
 
-    /// The progress after all events up to `sequence` were accepted.
     package func moved(to sequence: Int64) -> DeliveryProgress {
         var moved = self
         moved.committed = max(committed, sequence)
@@ -48,7 +44,6 @@ package struct DeliveryProgress: Sendable, Equatable {
     }
 }
 
-/// Why a receiver did not take events.
 package struct DeliveryFailure: Sendable, Equatable {
     /// A stable identifier.
     package let code: String

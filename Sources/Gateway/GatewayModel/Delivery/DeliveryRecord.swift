@@ -2,13 +2,10 @@ internal import CountersignCore
 
 /// An attempt of a webhook delivery.
 package struct DeliveryRecord: Sendable, Equatable {
-    /// The content of a delivery.
     package enum Kind: String, Sendable, TextEnum {
         case events
-        /// Events that an operator has asked to deliver again.
         case replay
         case test
-        /// A message for an app's alert webhook.
         case alert
     }
 
@@ -16,7 +13,6 @@ package struct DeliveryRecord: Sendable, Equatable {
     package var sequence: Int64 = 0
     /// The endpoint's id, or ``alerts(of:)``.
     package var endpointID: String
-    /// The `webhook-id`.
     package var messageID: String
     package var kind: Kind
     /// The sequence numbers of the first and the last event; nil for a delivery without events.
@@ -25,12 +21,10 @@ package struct DeliveryRecord: Sendable, Equatable {
     package var events: Int
     /// Counts from 1.
     package var attempt: Int
-    /// Start of the attempt, in milliseconds since 1970.
     package var atMilliseconds: Int64
     package var durationMilliseconds: Int64
     /// The status of the response; nil without a response.
     package var status: Int?
-    /// A stable error code; nil after success.
     package var error: String?
     /// The beginning of the response body, printable characters only.
     package var answer: String
@@ -61,8 +55,7 @@ package struct DeliveryRecord: Sendable, Equatable {
     /// The maximum length of ``answer``, in bytes.
     package static let longestAnswer = 1_024
 
-    /// Decodes bytes from another server into text that is safe to display: without control characters and
-    /// changes of text direction.
+    /// Decodes bytes from another server without control characters and changes of text direction.
     package static func text(_ bytes: some Collection<UInt8>) -> String {
         let text = String(decoding: bytes.prefix(longestAnswer), as: UTF8.self)
         return String(

@@ -12,16 +12,13 @@ package struct DeliveryRequest: Sendable, Equatable {
     package let id: String
     package let wayName: String
     package let kind: Kind
-    /// The id of the next message.
     package var messageID: String
     /// The SHA-256 of the body sent with this id; nil before the first attempt.
     package var digest: String?
     /// The range of a replay: events after the first sequence number, up to and including the second.
     package var after: Int64
     package let through: Int64
-    /// Failed attempts so far.
     package var failures = 0
-    /// Milliseconds since 1970 of the next attempt.
     package var nextMilliseconds: Int64
 
     package init(

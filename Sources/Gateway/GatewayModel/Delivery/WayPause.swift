@@ -1,13 +1,10 @@
 internal import CountersignCore
 
-/// The reason and time of a way's pause, and the operator who requested it.
 package struct WayPause: Sendable, Equatable {
     package enum Reason: String, Sendable, TextEnum {
-        /// Requested by an operator.
         case requested
         /// The receiver has responded with 410 Gone (RFC 9110, section 15.5.11).
         case gone
-        /// Every attempt of several days has failed.
         case failing
     }
 

@@ -1,4 +1,3 @@
-/// An id of a customer, such as `registered` = `jane@example.com` or `cookie` = a UUID.
 package struct CustomerIdentifier: Sendable, Hashable {
     package var name: String
     package var value: String
@@ -8,8 +7,7 @@ package struct CustomerIdentifier: Sendable, Hashable {
         self.value = value
     }
 
-    /// The name of the hard id. A customer has at most one hard id, and customers with different hard ids are
-    /// never merged.
+    /// A customer has at most one hard id. Customers with different hard ids are never merged.
     package static let hardName = "registered"
     package var isHard: Bool { name.utf8.elementsEqual(Self.hardName.utf8) }
 
@@ -39,7 +37,6 @@ package struct CustomerChange: Sendable {
     package var properties: [(name: String, json: [UInt8])] = []
     /// Time of the properties, in milliseconds since 1970. An older value never replaces a newer one.
     package var atMilliseconds: Int64
-    /// App Inbox messages that the customer has read.
     package var readMessageIDs: [String] = []
 
     package init(

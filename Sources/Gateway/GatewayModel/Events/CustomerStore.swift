@@ -2,7 +2,6 @@ internal import CountersignCore
 
 /// Reads stored customers. Reads do not wait for writers, and see all acknowledged writes.
 package protocol CustomerStore: Sendable {
-    /// The customer that an id belongs to.
     func owner(of identifier: CustomerIdentifier, appID: String) throws -> StoredCustomer?
 
     /// The property as JSON; nil when the customer does not have it.
@@ -18,17 +17,15 @@ package protocol CustomerStore: Sendable {
 
     func isMerged(_ id: String, into customer: StoredCustomer) throws -> Bool
 
-    /// Closes the store; later calls fail.
     func close()
 }
 
 extension CustomerStore {
-    /// Resolves the ids of a request to a customer whose data the request may read.
+    /// Returns a customer whose data the request may read, or nil, and the ids without those of other
+    /// customers with a hard id.
     ///
-    /// A hard id grants access to its customer. A soft id grants access only to a customer without a hard id,
-    /// because a cookie or an address does not prove identity. Returns nil without such a customer. Also
-    /// returns the ids, omitting ids of other customers with a hard id. Throws `storage` when the storage
-    /// cannot be read; retry.
+    /// A soft id grants access only to a customer without a hard id, because a cookie or an address does not
+    /// prove identity. Throws `storage` when the storage cannot be read; retry.
     package func open(
         _ identifiers: [CustomerIdentifier], appID: String
     ) throws -> (customer: StoredCustomer?, identifiers: [CustomerIdentifier]) {
@@ -43,10 +40,8 @@ extension CustomerStore {
     }
 }
 
-/// The data of a customer that most requests need.
 package struct StoredCustomer: Sendable, Equatable {
     package let id: String
-    /// Whether the customer has a hard id.
     package let isIdentified: Bool
 
     package init(id: String, isIdentified: Bool) {
@@ -55,7 +50,6 @@ package struct StoredCustomer: Sendable, Equatable {
     }
 }
 
-/// A message read by a customer.
 package struct InboxRead: Sendable, Equatable {
     /// Increases across all customers.
     package let sequence: Int64

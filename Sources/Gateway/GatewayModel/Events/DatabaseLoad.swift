@@ -4,15 +4,12 @@ package import CountersignCore
 package struct DatabaseLoad: Sendable, Equatable {
     /// Connections of the shared pool that are in use.
     package var connectionsInUse = 0
-    /// Idle connections of the shared pool.
     package var connectionsIdle = 0
-    /// The maximum number of connections in use.
     package var connectionLimit = 0
     /// Writes repeated because of conflicts with other transactions; each covers a group of batches.
     package var writeRetries = 0
     /// Errors of the server or the connection, by the class of the SQLSTATE (two characters).
     package var errors: BytewiseDictionary<Int> = [:]
-    /// Partitions of the event table.
     package var eventPartitions = 0
 
     package init() {}

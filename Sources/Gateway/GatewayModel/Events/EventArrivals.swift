@@ -16,7 +16,6 @@ package final class EventArrivals: Sendable {
     private struct State {
         var last: UInt64 = 0
         var lastNote: Ticket = 0
-        /// The last change of each app.
         var changed: BytewiseDictionary<Ticket> = [:]
         var waiting: BytewiseDictionary<[UInt64: @Sendable () -> Void]> = [:]
     }
@@ -25,7 +24,6 @@ package final class EventArrivals: Sendable {
 
     package init() {}
 
-    /// The current ticket.
     package var ticket: Ticket { state.withLock { $0.last } }
 
     /// The ticket of the last change of any app.
@@ -52,12 +50,10 @@ package final class EventArrivals: Sendable {
         state.withLock { $0.waiting[waiter.appID]?.removeValue(forKey: waiter.number) != nil }
     }
 
-    /// Apps with waiters.
     package var awaited: [String] {
         state.withLock { state in state.waiting.compactMap { $1.isEmpty ? nil : $0 } }
     }
 
-    /// Wakes the waiters of these apps.
     package func note(_ appIDs: BytewiseSet) {
         let wakes = state.withLock { state in
             appIDs.flatMap { appID in

@@ -3,7 +3,6 @@ package import CountersignCore
 /// Events of one request, stored in one transaction.
 package final class EventBatch: Sendable {
     package let appID: String
-    /// Time of the request, in milliseconds since 1970.
     package let receivedMilliseconds: Int64
     /// The request's body; each event is a range of it.
     package let body: [UInt8]
@@ -24,7 +23,6 @@ package final class EventBatch: Sendable {
         self.proof = proof
     }
 
-    /// The same batch with another verification result.
     package func with(_ proof: EventProof?) -> EventBatch {
         EventBatch(
             appID: appID, receivedMilliseconds: receivedMilliseconds, body: body, events: events,
@@ -67,9 +65,7 @@ package final class EventBatch: Sendable {
     }
 }
 
-/// The result of storing a batch.
 package struct AppendOutcome: Sendable, Equatable {
-    /// Events stored by this request.
     package var accepted = 0
     /// Events that were already stored.
     package var duplicates = 0

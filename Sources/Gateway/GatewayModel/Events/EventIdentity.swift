@@ -1,5 +1,4 @@
-/// An event's app, sender and message id, which together make it unique. A second event with the same identity is a
-/// duplicate.
+/// The app, sender and message id of an event, which together make it unique.
 package struct EventIdentity: Sendable {
     package let appID: String
     package let sender: EventSender
@@ -37,7 +36,6 @@ package enum EventSender: Sendable {
     /// The name of the sender of an event that is known by its content and had no user when it was stored.
     package static let anonymousContent = "content"
 
-    /// The two parts of ``text``.
     package var parts: (prefix: StaticString, id: String) {
         switch self {
         case .named(let name): ("", name)

@@ -2,31 +2,23 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import CountersignJSON
 
-/// The verification result of the request that delivered an event.
-///
-/// Does not contain the token.
+/// The verification result of the request that delivered an event. Does not contain the token.
 package struct EventProof: Sendable, Equatable {
     package enum Verdict: String, Sendable, TextEnum {
-        /// A valid token of the user.
         case verified
         /// A valid token of an OAuth client of the app, such as its backend, issued without a user.
         case server
-        /// The token was missing or not valid, and the app did not require a token.
         case warned
-        /// The app's enforcement was disabled, so the token was not verified.
         case notJudged = "not_judged"
-        /// The request had no user.
         case anonymous
     }
 
     package var verdict: Verdict
     /// The error code of the token; nil for a valid or unverified token.
     package var code: Int?
-    /// The key that verified the token.
     package var keyID: String?
     /// The app's enforcement at that time.
     package var enforcement: String?
-    /// The API dialect of the client, such as `native`.
     package var dialect: String
     package var requestID: String
     /// The `jti` of a valid token (RFC 7519, section 4.1.7).
@@ -57,7 +49,6 @@ package struct ClaimFilter: Sendable, Equatable {
     /// The claim as JSON between commas, with the value as a string and, if it is one, as a number or boolean.
     package let members: [String]
 
-    /// Nil without a name and an equals sign.
     package init?(_ text: String) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty else { return nil }
@@ -66,7 +57,6 @@ package struct ClaimFilter: Sendable, Equatable {
         members = ([.string(String(parts[1]))] + Self.plain(parts[1])).map { ",\(name):\($0.text)," }
     }
 
-    /// The number or boolean that a text is, as it is stored.
     private static func plain(_ text: Substring) -> [JSONValue] {
         let parser = StrictJSONParser(maximumBytes: max(1, text.utf8.count))
         guard let value = try? parser.parse(bytes: Array(text.utf8), { $0.value }) else { return [] }
@@ -83,9 +73,8 @@ package struct ClaimFilter: Sendable, Equatable {
         members = []
     }
 
-    /// An SQL expression that is above 0 if `claims` has the member bound to `?`. `instr` is the engine's
-    /// function. Claims are stored without spaces and with escaped quotes, so a search for text finds only
-    /// whole members.
+    /// An SQL expression that is above 0 if `claims` has the member bound to `?`. Claims are stored without
+    /// spaces and with escaped quotes, so a text search finds only whole members.
     package static func sought(by instr: String) -> String {
         "coalesce(\(instr)(',' || substr(claims, 2, length(claims) - 2) || ',', ?), 0)"
     }
@@ -97,7 +86,6 @@ extension JSONValue {
 
 package enum VerdictFilter: Sendable, Equatable {
     case verdict(EventProof.Verdict)
-    /// Events stored by a version without verdicts.
     case unknown
     /// All events except verified events and those of the app's own backend.
     case unverified

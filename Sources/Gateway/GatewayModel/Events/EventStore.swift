@@ -1,4 +1,3 @@
-/// Stores the events of all apps.
 package protocol EventStore: AppData {
     /// Stores a batch. Calls `completion`, from any thread, once the batch is durable or has failed.
     func append(
@@ -7,10 +6,8 @@ package protocol EventStore: AppData {
     /// Runs `body`. Its appends on this thread share a commit if they fit into one.
     func together(_ body: () -> Void)
 
-    /// Notifies waiters of newly stored events.
     var arrivals: EventArrivals { get }
 
-    /// Current metrics of the store.
     var load: StoreLoad { get }
 
     /// Counts a request whose token this key has verified; stored with the next commit.

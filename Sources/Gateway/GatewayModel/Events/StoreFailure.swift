@@ -1,13 +1,9 @@
 /// The reason why a batch was not stored. No part of the batch was stored; the sender may retry.
 package struct StoreFailure: Error, Sendable {
     package enum Reason: Sendable {
-        /// The disk or its quota is full.
         case full
-        /// The queue of waiting writes is full.
         case overloaded
-        /// The database or the disk failed.
         case failed
-        /// The gateway is stopping.
         case closed
     }
 
@@ -22,7 +18,6 @@ package struct StoreFailure: Error, Sendable {
 }
 
 extension StoreFailure {
-    /// The error code in the response.
     package var code: String {
         switch reason {
         case .full: "storage_full"

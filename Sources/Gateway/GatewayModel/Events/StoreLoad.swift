@@ -1,4 +1,3 @@
-/// Metrics of the event store.
 package struct StoreLoad: Sendable {
     package var waitingBatches = 0
     package var waitingBytes = 0

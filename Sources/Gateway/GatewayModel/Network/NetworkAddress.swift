@@ -6,7 +6,6 @@ package struct NetworkAddress: Hashable, Sendable {
     package private(set) var high: UInt64 = 0
     package private(set) var low: UInt64 = 0
 
-    /// Parses a literal address; nil if the text is not an address.
     package init?(_ text: some StringProtocol) {
         let text = String(text)
         var bytes = [UInt8](repeating: 0, count: 16)
@@ -19,9 +18,8 @@ package struct NetworkAddress: Hashable, Sendable {
         low = bytes[8...].reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// Parses an IPv4 address as resolvers do (inet_aton, POSIX inet_addr): one to four numbers, each
-    /// decimal, octal after `0` or hexadecimal after `0x`. The last number fills the remaining bytes:
-    /// `2130706433` and `0x7f.1` are 127.0.0.1.
+    /// Parses an IPv4 address as inet_aton does: one to four numbers, decimal, octal after `0` or hexadecimal
+    /// after `0x`. The last fills the remaining bytes: `2130706433` and `0x7f.1` are 127.0.0.1.
     package init?(numbers text: String) {
         var address = in_addr()
         guard text.utf8.first?.isASCIIDigit == true, inet_aton(text, &address) != 0 else { return nil }
@@ -42,7 +40,6 @@ package struct NetworkAddress: Hashable, Sendable {
 
     package var isV4: Bool { high == 0 && low >> 32 == 0xFFFF }
 
-    /// The address with all bits after the first `bits` cleared.
     func masked(_ bits: Int) -> NetworkAddress {
         func mask(_ bits: Int) -> UInt64 { bits <= 0 ? 0 : bits >= 64 ? .max : ~(UInt64.max >> UInt64(bits)) }
         return NetworkAddress(high: high & mask(bits), low: low & mask(bits - 64))

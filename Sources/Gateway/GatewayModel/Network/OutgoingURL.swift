@@ -2,13 +2,11 @@ internal import CountersignCore
 internal import CountersignCrypto
 internal import Foundation
 
-/// Validates URLs that operators configure and the gateway requests: webhooks and published keys.
 package enum OutgoingURL {
-    /// Rejects URLs that the gateway does not request. `takesPlainHTTP` also allows `http` to this machine,
-    /// if private addresses are allowed. Host names are checked again on connecting, because their addresses
-    /// may have changed by then.
+    /// Rejects URLs that the gateway does not request. Throws `invalid` for the member `url`.
     ///
-    /// Throws `invalid` for the member `url`.
+    /// `takesPlainHTTP` allows `http` to this machine, if private addresses are allowed. Addresses are
+    /// checked again on connecting, because they may have changed by then.
     static func check(
         _ url: String, allowsPrivateAddresses: Bool, takesPlainHTTP: Bool
     ) throws(GatewayError) {
@@ -57,9 +55,8 @@ package enum OutgoingURL {
 }
 
 extension OutgoingURL {
-    /// A URL as the audit log stores it and viewers see it: unchanged if it is only an origin. Otherwise the
-    /// origin and the first eight hexadecimal digits of the URL's SHA-256, such as
-    /// `https://hooks.example/…#1a2b3c4d`.
+    /// The URL for the audit log and viewers: an origin as it is; otherwise the origin and the first digits
+    /// of the URL's SHA-256, such as `https://hooks.example/…#1a2b3c4d`.
     package static func audited(_ url: String) -> String {
         guard let authority = url.range(of: "://")?.upperBound else { return url.isEmpty ? "" : "…" }
         let end = url[authority...].firstIndex { "/?#".contains($0) } ?? url.endIndex
@@ -69,7 +66,6 @@ extension OutgoingURL {
 }
 
 extension URLComponents {
-    /// Whether the port is from 1 to 65535 or absent.
     var hasUsablePort: Bool {
         guard let string, let range = rangeOfPort else { return true }
         return range.isEmpty || UInt16(string[range]) ?? 0 > 0

@@ -18,7 +18,6 @@ package enum PrivateAddressGuard {
         return rejection(ofPort: port)
     }
 
-    /// Why the gateway does not connect to a port if no owner allows private addresses; nil when it does.
     static func rejection(ofPort port: UInt16) -> String? {
         [80, 443].contains(port) || port >= 1_024
             ? nil
@@ -27,7 +26,6 @@ package enum PrivateAddressGuard {
 }
 
 extension NetworkAddress {
-    /// The destinations that the gateway's own requests may reach.
     package enum Reach {
         /// The public Internet.
         case everywhere
@@ -46,8 +44,7 @@ extension NetworkAddress {
         return isPublic ? .everywhere : .inside
     }
 
-    /// Whether the address is on the public Internet: outside of the ranges that IANA's registries of
-    /// special-purpose addresses reserve (RFC 6890).
+    /// Whether the address is outside of IANA's special-purpose ranges (RFC 6890).
     private var isPublic: Bool {
         if isV4 { return !Self.reservedV4.contains { $0.contains(self) } }
         // IANA allocates public addresses only from this prefix.

@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// The permissions of an admin user or token.
 package enum AdminRole: String, Sendable, TextEnum, Comparable {
     /// Reads everything except secrets.
     case viewer

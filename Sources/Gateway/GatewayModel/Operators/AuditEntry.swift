@@ -1,18 +1,14 @@
 internal import CountersignCore
 internal import CountersignCrypto
 
-/// An entry of the audit log.
 package struct AuditEntry: Sendable {
-    /// Increases from 1.
     package var seq: Int64
     package var atMilliseconds: Int64
     package var actor: String
     package var role: String
     /// The operation, such as `key.add`.
     package var action: String
-    /// The object of the operation, such as a key's id.
     package var target: String
-    /// The app concerned, if any.
     package var appID: String?
     /// The old values as JSON, if any. Never contains a secret.
     package var before: String?
@@ -43,11 +39,9 @@ package struct AuditEntry: Sendable {
     package enum Target: Sendable {
         /// An object that operators configure, a session, or a pseudonym.
         case operators
-        /// The id of an app's user.
         case user
         /// An App Inbox message, which may be for one user.
         case message
-        /// The target of an unknown action.
         case unknown
     }
 
@@ -61,7 +55,6 @@ package struct AuditEntry: Sendable {
             ? .operators : .unknown
     }
 
-    /// The first words of the known actions.
     private static let knownNouns: BytewiseSet = [
         "app", "audit", "backup", "client", "consumer", "customer", "enforcement", "event", "files", "key",
         "key_source", "policy", "project", "rules", "sample", "second_factor", "session", "setup",
@@ -69,7 +62,6 @@ package struct AuditEntry: Sendable {
         "signing_key", "sink", "stream", "token", "tokens", "user", "webhook", "write_key",
     ]
 
-    /// The previous hash of the first entry.
     package static let root = [UInt8](repeating: 0, count: 32)
 
     /// SHA-256 of the previous hash and of the other fields as JSON.

@@ -14,10 +14,8 @@ package struct OneTimePassword: Sendable {
         self.secret = secret
     }
 
-    /// The secret in base32, for manual entry.
     package var text: String { Base32.encode(secret) }
 
-    /// The `otpauth` URI of the QR code.
     package func uri(user: String, host: String?) -> String {
         func encoded(_ text: String) -> String {
             text.utf8.map { byte in

@@ -20,6 +20,5 @@ public struct Operator: Sendable, Equatable {
     /// The account that runs this process, which owns the data directory.
     public static var account: Operator { Operator(name: "cli:" + NSUserName(), role: "owner") }
 
-    /// The gateway itself, for scheduled changes.
     package static let schedule = Operator(name: "gateway", role: "system")
 }

@@ -32,7 +32,6 @@ package struct PasswordHash: Sendable, Equatable {
         PasswordHash(salt: .random(count: 16), hash: .random(count: 32), cost: cost)
     }
 
-    /// Whether the password matches.
     package func matches(_ password: String) -> Bool {
         let parts = text.split(separator: "$")
         guard parts.count == 6, parts[0] == "scrypt", let n = UInt64(parts[1]), let r = UInt64(parts[2]),

@@ -5,7 +5,6 @@ package import CountersignJSON
 package struct ClientInfo: Sendable, Hashable {
     /// The SDK and its version, such as `countersign-swift 1.0.0`; nil when unknown.
     package var sdk: String?
-    /// The app's own version; nil when unknown.
     package var appVersion: String?
 
     package init(sdk: String? = nil, appVersion: String? = nil) {
@@ -20,7 +19,6 @@ package struct ClientInfo: Sendable, Hashable {
         appVersion = Self.text(context?["app"]?["version"])
     }
 
-    /// Reads the SDK's name, the SDK's version and the app's version from separate members.
     package init(sdk name: JSONNode?, _ version: JSONNode?, app: JSONNode?) {
         sdk = Self.joined(name, version)
         appVersion = Self.text(app)

@@ -1,6 +1,5 @@
 package import CountersignJOSE
 
-/// An invalid token, from which a ``FailureSample`` is made.
 package final class FailedToken: Sendable {
     package let token: String?
     package let report: VerificationReport

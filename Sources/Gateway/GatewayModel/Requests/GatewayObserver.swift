@@ -1,11 +1,8 @@
-/// Observes requests and commits of a gateway, for metrics and logs.
-///
 /// Called on the threads of the server and the store, so implementations must not block.
 package protocol GatewayObserver: Sendable {
     /// A request was answered, or ended without a response.
     func requestEnded(_ record: RequestRecord)
 
-    /// A commit of the store succeeded or failed.
     func commitEnded(_ record: CommitRecord)
 
     /// Retention deleted events before a consumer with a hold had read them, because the hold has expired.
@@ -19,22 +16,17 @@ extension GatewayObserver {
 
 /// A completed request. A class, because several observers share it.
 package final class RequestRecord: Sendable {
-    /// Milliseconds since 1970 when the header was complete.
     package let receivedMilliseconds: Int64
-    /// The request id in the response.
     package let id: String
-    /// The trace context sent by the client.
     package let trace: TraceParent?
     /// As sent; not trustworthy.
     package let method: String
     /// As sent, without the query; not trustworthy.
     package let path: String
     package let clientAddress: String
-    /// Data gathered while handling the request.
     package let context: RequestContext
     /// The status of the response; nil when the client disconnected before.
     package let status: Int?
-    /// The error code in the response.
     package let code: String?
     /// Bytes of the decompressed body.
     package let bytesIn: Int
@@ -62,13 +54,10 @@ package final class RequestRecord: Sendable {
     }
 }
 
-/// A completed commit.
 package struct CommitRecord: Sendable {
-    /// Requests that shared the commit.
     package var batches: Int
     /// Events in the commit, including duplicates.
     package var events: Int
-    /// Duration until the commit was durable, in seconds.
     package var seconds: Double
     /// The reason of a failure; nil after success.
     package var failure: StoreFailure?
@@ -81,7 +70,6 @@ package struct CommitRecord: Sendable {
     }
 }
 
-/// Forwards calls to several observers.
 package struct ObserverGroup: GatewayObserver {
     let members: [any GatewayObserver]
 

@@ -1,8 +1,7 @@
 internal import CountersignCore
 
 extension RequestContext {
-    /// The verification result to store with the request's events; nil when the request was rejected or not
-    /// fully verified.
+    /// Nil when the request was rejected or not fully verified.
     package func proof(dialect: String, requestID: String) -> EventProof? {
         let result: EventProof.Verdict
         switch verdict {

@@ -1,6 +1,5 @@
 package import CountersignCore
 
-/// Data gathered while a request is handled, for metrics and logs.
 package struct RequestContext: Sendable {
     /// The path of the endpoint, as in the routing table; nil for an unknown endpoint.
     package var route: String?
@@ -8,7 +7,6 @@ package struct RequestContext: Sendable {
     package var enforcement: Enforcement?
     /// The result of admission; nil when the request did not reach it.
     package var verdict: VerdictKind?
-    /// Why verification of the token failed, if it did.
     package var authCode: AuthErrorCode?
     /// Whether the token is valid and was issued to an OAuth client without a user.
     package var isFromServer = false
@@ -16,7 +14,6 @@ package struct RequestContext: Sendable {
     package var userID: String?
     /// The key that verified the token; nil when no key did.
     package var keyID: String?
-    /// The `jti` of a valid token.
     package var tokenID: String?
     /// The claims of a valid token that the app keeps, as a JSON object.
     package var claims: String?
@@ -25,7 +22,6 @@ package struct RequestContext: Sendable {
     /// The app's measures against users and devices; nil without any.
     package var restrictions: UserRestrictions?
     package var client = ClientInfo()
-    /// The invalid token, for the samples.
     package var failure: FailedToken?
     /// The timestamps of the request's trace; nil when the trace is not recorded.
     package var span: RequestSpan?
@@ -39,7 +35,6 @@ package struct RequestContext: Sendable {
 }
 
 extension RequestContext {
-    /// Adds the result of storing events.
     package mutating func note(_ outcome: AppendOutcome) {
         accepted += outcome.accepted
         duplicates += outcome.duplicates

@@ -1,7 +1,5 @@
 internal import Dispatch
 
-/// The timestamps of a request with a recorded trace.
-///
 /// In nanoseconds of the monotonic clock; 0 for phases that the request did not reach.
 package struct RequestSpan: Sendable {
     /// The trace id and the span id of the whole request.
@@ -15,10 +13,8 @@ package struct RequestSpan: Sendable {
     package var handlingBegan: UInt64 = 0
     package var verifyBegan: UInt64 = 0
     package var verifyEnded: UInt64 = 0
-    /// Admission had a result.
     package var admissionEnded: UInt64 = 0
     package var storeBegan: UInt64 = 0
-    /// The store reported the outcome.
     package var storeEnded: UInt64 = 0
     /// The response was ready, or the request ended without a response.
     package var ended: UInt64 = 0
@@ -28,7 +24,6 @@ package struct RequestSpan: Sendable {
         self.parentID = parentID
     }
 
-    /// The current time of the monotonic clock.
     package static var instant: UInt64 { DispatchTime.now().uptimeNanoseconds }
 }
 
@@ -38,9 +33,7 @@ package struct TraceSampler: Sendable {
     private let ratio: Double
     private let random: @Sendable () -> UInt64
 
-    /// - Parameters:
-    ///   - ratio: The share of recorded traces, from 0 to 1, of all traces that begin here.
-    ///   - random: Returns 64 random bits.
+    /// `ratio` is from 0 to 1.
     package init(
         ratio: Double, random: @escaping @Sendable () -> UInt64 = { UInt64.random(in: 0...UInt64.max) }
     ) {

@@ -1,12 +1,10 @@
 internal import CountersignCore
 
-/// The trace context of a request (W3C Trace Context, section 3.2).
 package struct TraceParent: Sendable, Equatable {
     /// 32 lower-case hexadecimal digits, not all zero.
     package let traceID: String
     /// The caller's span: 16 lower-case hexadecimal digits, not all zero.
     package let spanID: String
-    /// Whether the trace is recorded.
     package let isSampled: Bool
 
     /// Parses a `traceparent` header; nil when it is not valid, and the header is then ignored.
@@ -32,7 +30,6 @@ package struct TraceParent: Sendable, Equatable {
     /// The value of a `traceparent` header, or of `traceresponse` (W3C Trace Context Level 2, a draft).
     package var text: String { "00-\(traceID)-\(spanID)-\(isSampled ? "01" : "00")" }
 
-    /// 16 hexadecimal digits.
     static func hexadecimal(_ number: UInt64) -> String {
         let hex = String(number, radix: 16)
         return String(repeating: "0", count: 16 - hex.count) + hex

@@ -1,8 +1,7 @@
 internal import CountersignCore
 
-/// The measures against users and devices of one app, for looking up at each request.
-///
-/// An app without measures has none of these objects, so its requests cost nothing more.
+/// The measures against users and devices of one app. An app without measures has no such object, so its
+/// requests cost nothing more.
 package final class UserRestrictions: Sendable {
     package enum Rejection: Sendable, Equatable {
         case blocked
@@ -68,7 +67,6 @@ package final class UserRestrictions: Sendable {
         rejection(ids, users, .user, milliseconds)
     }
 
-    /// The same for devices.
     package func rejection(ofDevices ids: [String], at milliseconds: Int64) -> Rejection? {
         devices.isEmpty ? nil : rejection(ids, devices, .device, milliseconds)
     }
@@ -89,8 +87,7 @@ package final class UserRestrictions: Sendable {
         return wait > 0 ? .limited(retryAfterSeconds: wait) : nil
     }
 
-    /// Takes a request from a bucket that holds those of a minute. Returns the seconds to wait; 0 if the
-    /// request is allowed.
+    /// Takes a request from a bucket of a minute. Returns the seconds to wait, or 0.
     private func take(_ name: String, _ perMinute: Int, _ now: Int64) -> Int {
         let cost = 60_000 * Int64(max(1, sharers())) / Int64(perMinute)
         let key = BytewiseText(name)

@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// A verification result without its details.
 package enum VerdictKind: String, Sendable, TextEnum {
     case anonymous
     case notJudged = "not_judged"

@@ -2,7 +2,6 @@ package import CountersignCore
 package import CountersignJOSE
 
 extension VerificationReport {
-    /// The members that all outputs share: `verdict`, `code`, `reason`, `faults`.
     package var verdict: JSONObject {
         [
             "verdict": isAccepted ? "accept" : "reject",
@@ -18,7 +17,6 @@ extension VerificationReport {
         ]
     }
 
-    /// The result with all checks. `withUser` is true if the request names a user.
     package func json(withUser: Bool) -> JSONValue {
         var members = verdict
         members["key"] = matchedKeyID.map { .string($0) } ?? .null
@@ -34,7 +32,6 @@ extension VerificationReport {
         return .object(members)
     }
 
-    /// The shape of ``json(withUser:)``.
     package static let jsonShape = JSONShape.named(
         "Verification",
         .all([

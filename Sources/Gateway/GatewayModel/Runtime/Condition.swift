@@ -41,8 +41,7 @@ package final class Condition: @unchecked Sendable {
         return try body()
     }
 
-    /// Releases the lock until another thread signals. Must be called under the lock. Wake-ups may be
-    /// spurious.
+    /// Must be called under the lock. Wake-ups may be spurious.
     package func wait() { pthread_cond_wait(changed, mutex) }
 
     /// Waits until `end` at the latest. Returns false after a timeout. `distantFuture` never times out.

@@ -3,14 +3,11 @@ package enum DueTime {
     /// Tolerance for small corrections of the clock, in milliseconds.
     private static let tolerance: Int64 = 60_000
 
-    /// Whether `due` has come. Both times are milliseconds since 1970.
-    ///
-    /// `longest`, in milliseconds, is the maximum delay that is ever scheduled. A `due` more than a minute
-    /// beyond that was scheduled while the clock was ahead, and counts as due.
+    /// Times are milliseconds since 1970. `longest` is the maximum delay that is ever scheduled. A `due` more
+    /// than a minute beyond that was scheduled while the clock was ahead, and counts as due.
     package static func hasCome(_ due: Int64, at now: Int64, within longest: Int64) -> Bool {
         due <= now || due > last(at: now, within: longest)
     }
 
-    /// The latest valid due time, in milliseconds since 1970: `longest` from now, and a minute of tolerance.
     package static func last(at now: Int64, within longest: Int64) -> Int64 { now + longest + tolerance }
 }

@@ -1,11 +1,9 @@
 extension [UInt8] {
-    /// Two lower-case digits for each byte.
     package var hexadecimal: String {
         let digits = Array<UInt8>("0123456789abcdef".utf8)
         return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 0xF)]] }, as: UTF8.self)
     }
 
-    /// Nil if the text is not an even number of hexadecimal digits.
     init?(hexadecimal text: String) {
         let values = text.utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
         guard values.count.isMultiple(of: 2), !values.contains(nil) else { return nil }

@@ -10,14 +10,11 @@ package struct RetentionClock {
     /// The uptime at which a jump was first seen.
     private var doubted: Int64?
 
-    /// `milliseconds` is the current time, since 1970. With nil, the first time passed to ``time(_:at:)`` is
-    /// trusted.
+    /// With nil, the first time passed to ``time(_:at:)`` is trusted.
     package init(_ milliseconds: Int64? = nil) {
         last = milliseconds.map { ($0, Uptime.milliseconds) }
     }
 
-    /// The time to delete by. `milliseconds` is the clock's time since 1970, and `uptime` a reading of
-    /// ``Uptime``.
     package mutating func time(_ milliseconds: Int64, at uptime: Int64 = Uptime.milliseconds) -> Int64 {
         if let last, milliseconds > last.time + (uptime - last.uptime) + Self.hour {
             let since = doubted ?? uptime

@@ -6,18 +6,15 @@ package struct AnswerShape<Value>: Sendable {
     package let members: [JSONMember]
     package let fields: [JSONField<Value>]
 
-    /// With a `name`, the schema is a shared component of the document; without a name, it is inlined.
-    /// `first` are fields of another shape or setting.
+    /// Without a name, the schema is inlined. `first` are fields of another shape or setting.
     package init(named name: String? = nil, first: [JSONField<Value>] = [], _ fields: JSONField<Value>...) {
         self.fields = (first + fields).filter { $0.shown != nil }
         members = self.fields.compactMap { field in field.shown.map { .must(field.name, $0) } }
         shape = name.map { [members] in .named($0, .object(members)) } ?? .object(members)
     }
 
-    /// The value as JSON.
     package func json(_ value: Value) -> JSONValue { json(value, with: [:]) }
 
-    /// The value as JSON with additional members of this response.
     package func json(_ value: Value, with more: BytewiseDictionary<JSONValue?>) -> JSONValue {
         let members = JSONObject(uniqueKeysWithValues: fields.map { ($0.name, $0.get(value)) })
         return .object(members.merging(more.compactMapValues { $0 }) { $1 })

@@ -1,6 +1,5 @@
 package import CountersignCore
 
-/// A value composed of fields.
 package protocol SettingPart: Sendable {
     static var fields: [JSONField<Self>] { get }
 }
@@ -10,14 +9,11 @@ package protocol SettingPart: Sendable {
 /// Each field declares its name, JSON shape and key path. The stored row, audit log entries, admin API
 /// responses, the validation of changes and the API document derive from the fields.
 package protocol AppSetting: SettingPart {
-    /// The name of the stored row.
     static var settingName: String { get }
-    /// The default value.
     static func standard(for appID: String) -> Self
     /// Whether the setting is absent until an operator sets it. ``standard(for:)`` is then only the base for
     /// reading its fields.
     static var mayBeMissing: Bool { get }
-    /// The action in the audit log.
     static var action: String { get }
     /// Rejects combinations of fields that are not valid together.
     func check() throws(GatewayError)
@@ -34,7 +30,6 @@ extension SettingPart {
     /// The value as in responses, without secrets.
     package var json: JSONValue { .object(members) }
 
-    /// The value as in the audit log.
     package var audited: JSONValue {
         .object(
             JSONObject(
@@ -53,19 +48,16 @@ extension SettingPart {
             JSONObject(uniqueKeysWithValues: Self.fields.filter(\.isKept).map { ($0.name, $0.keep(self)) }))
     }
 
-    /// Reads stored members.
     mutating func read(_ members: JSONObject) {
         for field in Self.fields where field.isKept {
             if let value = members[field.name] { field.set(&self, value) }
         }
     }
 
-    /// The members of a response.
     package static var shown: [JSONMember] {
         fields.compactMap { field in field.shown.map { .must(field.name, $0) } }
     }
 
-    /// The members that a change may contain.
     package static var taken: [JSONMember] { fields.compactMap(\.taken) }
 }
 

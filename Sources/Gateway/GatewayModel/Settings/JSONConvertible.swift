@@ -1,6 +1,5 @@
 package import CountersignCore
 
-/// A type whose values convert to JSON of a fixed shape.
 package protocol JSONConvertible: SendableMetatype {
     /// The shape in responses.
     static var jsonShape: JSONShape { get }
@@ -81,7 +80,6 @@ extension Array: JSONConvertible where Element: JSONConvertible {
     }
 }
 
-/// String enumerations.
 extension JSONConvertible where Self: RawRepresentable & CaseIterable, RawValue == String {
     package static var jsonShape: JSONShape { .choice(of: Self.self) }
     package var jsonValue: JSONValue { .string(rawValue) }

@@ -38,7 +38,6 @@ package struct JSONField<Owner>: Sendable {
     }
 }
 
-/// Read-only fields of responses.
 extension JSONField {
     init(answered name: String, _ shown: JSONShape?, _ get: @escaping @Sendable (Owner) -> JSONValue) {
         self.init(name, shown: shown, taken: nil, isKept: false, get: get, set: { _, _ in })
@@ -50,12 +49,10 @@ extension JSONField {
         self.init(answered: name, shape) { get($0).jsonValue }
     }
 
-    /// A field whose shape follows from its type.
     package init<Member: JSONConvertible>(_ name: String, _ get: @escaping @Sendable (Owner) -> Member) {
         self.init(name, Member.jsonShape, get)
     }
 
-    /// Milliseconds since 1970.
     package static func time(_ name: String, _ get: @escaping @Sendable (Owner) -> Int64) -> JSONField {
         JSONField(name, .milliseconds, get)
     }
@@ -65,7 +62,6 @@ extension JSONField {
         JSONField(name, .nullable(.milliseconds), get)
     }
 
-    /// The field of a value that contains the owner.
     package func of<Whole>(_ part: @escaping @Sendable (Whole) -> Owner) -> JSONField<Whole> {
         JSONField<Whole>(answered: name, shown) { [get] in get(part($0)) }
     }
@@ -111,8 +107,7 @@ extension JSONField {
         JSONField(name, at: path, shown: .string, taken: .must(name, .text(longest: longest)))
     }
 
-    /// The URL of a request that the gateway makes. Its path and query may contain a secret, so the audit log
-    /// stores only the origin and a fingerprint of the URL.
+    /// The path and query may contain a secret, so the audit log stores only the origin and a fingerprint.
     package static func url(_ name: String, _ path: Path<String>) -> JSONField {
         JSONField(
             name, shown: .string, taken: .must(name, .text(longest: 2_048)),
@@ -134,7 +129,6 @@ extension JSONField {
             })
     }
 
-    /// A number that only the gateway sets.
     package static func own(_ name: String, _ path: Path<Int64>) -> JSONField {
         JSONField(name, at: path, shown: nil, taken: nil)
     }

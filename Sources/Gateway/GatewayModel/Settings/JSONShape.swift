@@ -1,7 +1,6 @@
 package import CountersignCore
 
-/// The shape of a JSON value. Validates requests, and describes requests and responses in the admin API's
-/// document.
+/// The shape of a JSON value. Validates requests, and describes the admin API in its document.
 package indirect enum JSONShape: Sendable {
     /// A string of at most `longest` bytes, without control characters.
     case text(longest: Int)
@@ -15,14 +14,12 @@ package indirect enum JSONShape: Sendable {
     /// An array, or a single value instead of an array with one element.
     case listOrOne(JSONShape)
     case object([JSONMember])
-    /// An object with arbitrary member names.
     case map(JSONShape)
     case nullable(JSONShape)
     case any
     /// A shape that the API document defines once, under a name.
     case named(String, JSONShape)
 
-    /// Text in responses, without a limit of length.
     package static let string = JSONShape.text(longest: .max)
     package static let count = JSONShape.integer(0...Int64.max)
     /// Milliseconds since 1970, until the end of the year 9999.
@@ -35,13 +32,11 @@ package indirect enum JSONShape: Sendable {
         .choice(type.allCases.map(\.rawValue))
     }
 
-    /// An object whose members are all required.
     package static func all(_ members: KeyValuePairs<String, JSONShape>) -> JSONShape {
         .object(members.map { .must($0.key, $0.value) })
     }
 
-    /// The object with additional members. Shapes other than objects are replaced by an object of the
-    /// additional members.
+    /// The object with additional members, or an object of only those for other shapes.
     package func with(_ more: [JSONMember]) -> JSONShape {
         switch self {
         case .object(let members): .object(members + more)
@@ -72,7 +67,6 @@ package struct JSONMember: Sendable {
     }
 }
 
-/// A value with another shape than expected.
 package struct ShapeMismatch: Error {
     /// The path of the value, with dots between the names.
     package let path: String
@@ -81,7 +75,6 @@ package struct ShapeMismatch: Error {
 }
 
 extension JSONShape {
-    /// Rejects a value of another shape. `path` locates the value in the error.
     package func check(_ value: JSONValue, at path: String) throws(ShapeMismatch) {
         func mismatch(_ expected: String) -> ShapeMismatch {
             ShapeMismatch(path: path, detail: "must be \(expected)")
@@ -118,7 +111,6 @@ extension JSONShape {
         }
     }
 
-    /// Rejects unknown members, missing required members and members of another shape.
     package static func check(
         _ given: JSONObject, _ members: [JSONMember], at path: String = ""
     ) throws(ShapeMismatch) {

@@ -8,7 +8,6 @@ package struct StreamSettings: Sendable, Equatable {
     package private(set) var name = ""
     /// Comma-separated addresses of NATS servers, `nats://` or `tls://`.
     package var servers = ""
-    /// The name of the JetStream stream.
     package var stream = ""
     package var subject = SubjectTemplate.standard
     /// The replicas of the stream if the gateway creates it: 1, 3 or 5.
@@ -24,16 +23,13 @@ package struct StreamSettings: Sendable, Equatable {
     package var holdDays: Int?
     /// The age, in seconds, of the oldest unpublished event that triggers the app's alert webhook.
     package var alertSeconds = 600
-    /// Nil while publishing is enabled.
     package var pause: WayPause?
-    /// Creation time, in milliseconds since 1970.
     package private(set) var createdMilliseconds: Int64 = 0
     /// The start position: the sequence number of the last event before creation or the last move.
     package var startSequence: Int64 = 0
     /// Milliseconds since 1970 of creation or the last move; increases with each move. Published messages
     /// contain it, so that a position from another epoch is ignored.
     package var epoch: Int64 = 0
-    /// Increases with every change.
     package var revision: Int64 = 1
 
     package init(name: String, appID: String, createdMilliseconds: Int64, startSequence: Int64) {
@@ -46,7 +42,6 @@ package struct StreamSettings: Sendable, Equatable {
 
     package var consumer: EventConsumerID { EventConsumerID(appID: appID, kind: .stream, name: name) }
 
-    /// Unique across all apps.
     package var key: String { appID + "/" + name }
 
     package var addresses: [String] { servers.split(separator: ",").map(String.init) }
@@ -71,13 +66,11 @@ extension StreamSettings: SettingPart {
         .own("revision", \.revision),
     ]
 
-    /// Reads a stored stream.
     package init(name: String, appID: String, createdMilliseconds: Int64, kept: JSONObject) {
         self.init(name: name, appID: appID, createdMilliseconds: createdMilliseconds, startSequence: 0)
         read(kept)
     }
 
-    /// The members that a new stream is created with, except the name.
     package static var settable: [JSONMember] {
         taken.filter { !$0.isReadOnly }.map { member in
             ["servers", "stream"].contains(member.name)
@@ -85,7 +78,6 @@ extension StreamSettings: SettingPart {
         }
     }
 
-    /// Throws `invalid` for settings that publishing is impossible with.
     package func check() throws(GatewayError) {
         func reject(_ reason: String) throws(GatewayError) { throw GatewayError(.invalid, reason) }
         if !EventConsumerID.isName(name) || !GivenName.isUsable(name) {

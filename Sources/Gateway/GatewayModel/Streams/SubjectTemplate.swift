@@ -7,7 +7,6 @@ internal import CountersignCore
 /// subject. Every byte except `A-Z a-z 0-9 _ -` becomes `%` and two hexadecimal digits.
 package struct SubjectTemplate: Sendable, Equatable {
     private enum Token: Sendable, Equatable {
-        /// A literal, or the app's id.
         case word(String)
         case type
         case user
@@ -18,7 +17,6 @@ package struct SubjectTemplate: Sendable, Equatable {
     package static let longest = 200
     /// The reserved capacity of a subject, in bytes.
     private static let usual = 80
-    /// The token for events without a user.
     package static let nobody = "none"
 
     private let tokens: [Token]

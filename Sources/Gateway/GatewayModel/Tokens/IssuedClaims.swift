@@ -6,7 +6,6 @@ package struct IssuedClaims: Sendable {
     package let audience: String
     package let subject: String
     package let clientID: String
-    /// `jti`.
     package let tokenID: String
     /// `sid`; nil for a token of an OAuth client without a user.
     package let sessionID: String?

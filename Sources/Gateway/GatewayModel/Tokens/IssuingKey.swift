@@ -4,11 +4,9 @@ package import CountersignJOSE
 
 /// A key of the gateway that signs access tokens.
 package final class IssuingKey: Sendable {
-    /// The key's id, as in commands.
     package let id: String
     package let key: SigningKey
-    /// Milliseconds since 1970 when the key begins to sign. It is published earlier, so that verifiers have
-    /// it by then.
+    /// The key is published earlier, so that verifiers have it by then.
     package let signsFromMilliseconds: Int64
     /// The first part of every token signed with the key, including the dot.
     package let tokenPrefix: [UInt8]
@@ -42,7 +40,6 @@ package final class IssuingKey: Sendable {
         return prefix + [UInt8(ascii: ".")]
     }
 
-    /// Signs an access token with these claims.
     package func sign(_ claims: JSONObject) throws(JOSEError) -> String {
         try key.sign(header: header, payload: JSONValue.object(claims).bytes)
     }

@@ -1,10 +1,9 @@
 internal import CountersignCrypto
 
-/// A refresh token of the gateway: the token family, the generation, a secret and an authentication tag.
+/// A refresh token: the token family, the generation, a secret and an authentication tag.
 ///
-/// A child's secret is derived from its parent, a stored random nonce and a key outside of the database of
-/// token families. So the parent can be exchanged for the same child again. The database alone does not allow
-/// forging an active token, because it stores only hashes of tokens.
+/// A child's secret derives from its parent, a stored nonce and a key outside of the database, so the parent
+/// can be exchanged for the same child again. The database alone does not allow forging an active token.
 package struct RefreshToken: Sendable {
     package static let sessionBytes = 16
     package static let nonceBytes = 32
@@ -17,7 +16,6 @@ package struct RefreshToken: Sendable {
     /// Authenticates the token before a database lookup.
     private let tag: [UInt8]
 
-    /// The first token of a token family.
     package init(session: [UInt8], key: [UInt8]) {
         self.init(session: session, generation: 0, secret: .random(count: Self.secretBytes), key: key)
     }
@@ -50,18 +48,14 @@ package struct RefreshToken: Sendable {
             secret: HMACSHA256.authenticate(Array("child".utf8) + body + nonce, key: key), key: key)
     }
 
-    /// The id of the token family, as stored and shown.
     package var sessionID: String { "ses_" + Base64URL.encode(Array(body[..<Self.sessionBytes])) }
 
-    /// The number of exchanges of the token family before this token.
     package var generation: UInt32 {
         body[Self.sessionBytes..<Self.sessionBytes + 4].reduce(0) { $0 << 8 | UInt32($1) }
     }
 
-    /// The stored hash.
     package var hash: [UInt8] { SHA256.digest(text) }
 
-    /// The token as sent to the client.
     package var text: String { Self.prefix + Base64URL.encode(body + tag) }
 }
 

@@ -1,7 +1,6 @@
 /// A client assertion that was used, and must not be accepted again.
 package struct SpentAssertion: Sendable {
     package let clientID: String
-    /// `jti`.
     package let id: String
     /// Milliseconds since 1970 when the assertion itself expires.
     package let expiresMilliseconds: Int64

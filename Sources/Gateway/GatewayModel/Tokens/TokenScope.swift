@@ -4,7 +4,6 @@ internal import CountersignCore
 package enum TokenScope {
     /// Permission to write events. Segment's clients request it by this name.
     static let writeEvents = "tracking_api:write"
-    /// All supported scopes.
     package static let all = writeEvents
 
     /// The maximum length of a requested scope, in bytes.

@@ -14,7 +14,6 @@ package struct PushWebhook: Sendable, Equatable {
         self.allowsPrivateAddresses = allowsPrivateAddresses
     }
 
-    /// The URL, if private addresses are allowed.
     package var privateURL: String? { allowsPrivateAddresses ? url : nil }
 }
 

@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// The body of a webhook delivery, with as many events as fit.
 package struct WebhookBody: Sendable {
     /// The maximum size in bytes. A larger event is sent alone.
     private static let maximumBytes = 512 * 1_024

@@ -14,21 +14,15 @@ package struct WebhookEndpoint: Sendable, Equatable {
     package var name: String?
     package var userID: String?
     package var claim: String?
-    /// The maximum number of events in a delivery.
     package var batchSize = 100
     /// The days for which retention keeps undelivered events; nil deletes them.
     package var holdDays: Int?
-    /// Nil while deliveries are enabled.
     package var pause: WayPause?
-    /// The key that signs deliveries.
     package var secret: [UInt8] = []
     /// The previous key, which also signs for a while after a rotation.
     package var oldSecret: OldSecret?
-    /// Creation time, in milliseconds since 1970.
     package private(set) var createdMilliseconds: Int64 = 0
-    /// The sequence number of the last event before the first delivery.
     package private(set) var startSequence: Int64 = 0
-    /// Increases with every change.
     package var revision: Int64 = 1
 
     package init(id: String, appID: String, createdMilliseconds: Int64, startSequence: Int64) {
@@ -38,7 +32,6 @@ package struct WebhookEndpoint: Sendable, Equatable {
         self.startSequence = startSequence
     }
 
-    /// A previous key, which signs until a time in milliseconds since 1970.
     package struct OldSecret: Sendable, Equatable {
         package var secret: [UInt8] = []
         package var untilMilliseconds: Int64 = 0
@@ -49,7 +42,6 @@ package struct WebhookEndpoint: Sendable, Equatable {
         }
     }
 
-    /// The row with the progress.
     package var consumer: EventConsumerID { EventConsumerID(appID: appID, kind: .webhook, name: id) }
 
     /// The keys that sign at a time, newest first.
@@ -57,7 +49,6 @@ package struct WebhookEndpoint: Sendable, Equatable {
         [secret] + (oldSecret.flatMap { $0.untilMilliseconds > now ? [$0.secret] : nil } ?? [])
     }
 
-    /// The URL, if private addresses are allowed.
     package var privateURL: String? { allowsPrivateAddresses ? url : nil }
 
     package var target: PushWebhook {
@@ -91,18 +82,15 @@ extension WebhookEndpoint: SettingPart {
         .own("start_seq", \.startSequence), .own("revision", \.revision),
     ]
 
-    /// Reads a stored endpoint.
     package init(id: String, appID: String, createdMilliseconds: Int64, kept: JSONObject) {
         self.init(id: id, appID: appID, createdMilliseconds: createdMilliseconds, startSequence: 0)
         read(kept)
     }
 
-    /// The members that a change may contain; all are optional.
     package static var changeable: [JSONMember] {
         taken.filter { !$0.isReadOnly }.map { .may($0.name, $0.type) }
     }
 
-    /// Throws `invalid` for a URL that deliveries are not sent to, or a malformed filter.
     package func check() throws(GatewayError) {
         if let claim, ClaimFilter(claim) == nil {
             throw GatewayError(.invalid, "claim \(ClaimFilter.problem)")
