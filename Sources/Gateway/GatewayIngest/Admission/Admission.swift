@@ -6,8 +6,7 @@ package import GatewayModel
 /// The parts of a request that admission needs, independent of its dialect.
 package struct AdmissionRequest {
     package var credential: Credential
-    /// All user ids of the request in order, without duplicates (compared as UTF-8). Empty for an anonymous
-    /// request.
+    /// All distinct user ids in order (compared as UTF-8). Empty for an anonymous request.
     package var userIDs: [String]
     /// The device's clock in seconds since 1970; nil if the request does not state it.
     package var deviceTime: Double?
@@ -21,9 +20,7 @@ package struct AdmissionRequest {
 
 /// The result of admission. Responses, metrics and logs derive from it.
 package enum Verdict {
-    /// The request names no user, so the token was not verified.
     case anonymous
-    /// Enforcement is disabled, so the token was not verified.
     case notJudged
     case accepted(VerificationReport, from: Principal)
     /// The token is invalid. Enforcement is optional, so the request is accepted with a warning.
@@ -33,7 +30,6 @@ package enum Verdict {
 }
 
 extension Verdict {
-    /// The users of an accepted request; nil for a rejected request.
     func users(of admission: AdmissionRequest) -> [String]? {
         switch self {
         case .rejected: nil
@@ -45,8 +41,7 @@ extension Verdict {
 }
 
 extension AdmittedApp {
-    /// Verifies a request with this app's keys, policy and enforcement. `instant` is the current time in
-    /// seconds since 1970.
+    /// `instant` is the current time in seconds since 1970.
     package func admit(_ request: AdmissionRequest, at instant: Double) -> Verdict {
         switch request.credential.scheme {
         case .userToken:
@@ -63,7 +58,6 @@ extension AdmittedApp {
         }
     }
 
-    /// Verifies the token of a request with this app's keys and policy, regardless of enforcement.
     package func report(on request: AdmissionRequest, at instant: Double) -> VerificationReport {
         verify(request, at: instant).report
     }
@@ -100,7 +94,6 @@ extension AdmittedApp {
     }
 }
 
-/// The members of `auth_error` and `auth_warning`.
 package struct AuthErrorBody {
     package let report: VerificationReport
     let enforcement: Enforcement
@@ -116,7 +109,6 @@ package struct AuthErrorBody {
         self.serverMilliseconds = serverMilliseconds
     }
 
-    /// Appends the object to `output`.
     package func write(to output: inout [UInt8]) { write(.of(code), to: &output) }
 
     private var code: AuthErrorCode { report.code ?? .decodingError }

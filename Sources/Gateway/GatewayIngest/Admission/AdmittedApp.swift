@@ -7,19 +7,16 @@ package import GatewayModel
 package final class AdmittedApp: Sendable {
     package let id: String
     package let enforcement: Enforcement
-    /// The percentage of users for whom `required` is enforced.
     let rampPercent: Int
     /// Whether its enforcement returns to `optional` automatically when users lose their tokens.
     package let returnsByItself: Bool
     package let verifier: TokenVerifier
     package let project: Project
     package let tokenRules: TokenRules
-    /// Verifies the tokens issued by the gateway itself.
     package let issued: IssuedTokens
     /// The digest of the loaded values above; see ``digest(_:published:project:tokenRules:plan:)``.
     let loaded: [UInt8]
-    /// The measures against users and devices; nil without any. Not part of `loaded`, because a change must
-    /// not discard the cache of verified tokens.
+    /// Not part of `loaded`, because a change must not discard the cache of verified tokens.
     let restrictions: UserRestrictions?
     private let derivations = Lock<[ObjectIdentifier: any Sendable]>([:])
 
@@ -43,7 +40,6 @@ package final class AdmittedApp: Sendable {
             policy: app.policy, cache: cache)
     }
 
-    /// The app with other measures, and with the same verifier and cache.
     init(_ app: AdmittedApp, restrictions: UserRestrictions?) {
         id = app.id
         enforcement = app.enforcement
@@ -105,9 +101,7 @@ package final class AdmittedApp: Sendable {
         }
     }
 
-    /// The enforcement for a request with these user ids.
-    ///
-    /// The ramp applies only to requests with exactly one user. Otherwise one user beyond the ramp would
+    /// Applies the ramp only to requests with exactly one user. Otherwise one user beyond the ramp would
     /// exempt the others in the same request.
     func enforcement(of userIDs: [String]) -> Enforcement {
         guard enforcement == .required, rampPercent < 100, let user = userIDs.first, userIDs.count == 1 else {

@@ -15,7 +15,6 @@ package final class AppRegistry: Sendable {
     /// Versions of the loaded apps. Locked while refreshing, so that a slow refresh cannot overwrite a newer
     /// one.
     private let seen = Lock<(version: Int64?, auditHead: [UInt8]?, publishedGeneration: Int)>((nil, nil, 0))
-    /// Whether changes can be read from storage.
     package let health: RefreshHealth
     private let ticker = Ticker(queue: DispatchQueue(label: "app registry"), everySeconds: 0.2)
     /// The published keys of apps, by app id, one for each key source. Kept across changes of the app that do
@@ -60,7 +59,6 @@ package final class AppRegistry: Sendable {
             run: Self.runAside)
     }
 
-    /// The same with injected functions for fetching published keys and for running work in the background.
     init(
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
         cache: VerifiedTokenCache = VerifiedTokenCache(), sharesKeys: Bool = false,
@@ -109,7 +107,6 @@ package final class AppRegistry: Sendable {
         }
     }
 
-    /// The published keys of an app, one for each key source.
     package func publishedKeys(of appID: String) -> [FollowedKeys] {
         published.withLock { $0[appID] ?? [] }
     }
@@ -129,15 +126,13 @@ package final class AppRegistry: Sendable {
             uniqueKeysWithValues: uses.map { (WriteKey.identifier($0.key.bytes), $0.value) })
     }
 
-    /// The app with this project token in a path, or nil.
     package func app(projectToken: some StringProtocol) -> AdmittedApp? {
         guard projectToken.utf8.count <= Self.longestID else { return nil }
         let token = String(projectToken)
         return apps.withLock { $0.byProject[token] }
     }
 
-    /// The longest valid id. Longer text from a client is not hashed, because that may take long
-    /// (``JSONNode/word``).
+    /// Longer text from a client is not hashed, because that may take long (``JSONNode/word``).
     private static let longestID = 256
 
     package func app(id: String) -> AdmittedApp? {
@@ -159,7 +154,6 @@ package final class AppRegistry: Sendable {
     /// The rules of all apps that have any, by id.
     package var rules: BytewiseDictionary<AppRules> { apps.withLock { $0.rules } }
 
-    /// The origins of web pages that may call an app.
     package func origins(of appID: String) -> BytewiseSet {
         BytewiseSet(apps.withLock { $0.rules[appID]?.origins } ?? [])
     }
@@ -199,9 +193,8 @@ package final class AppRegistry: Sendable {
 
     /// Whether uses of write keys are to be stored now.
     ///
-    /// The first use of a key in a day is stored at once, because commands on the data directory and other
-    /// gateways ask whether a key is in use. Later uses are stored every five minutes: each write makes
-    /// others read the file again.
+    /// The first use of a key in a day is stored at once, because other processes ask whether a key is in
+    /// use. Later uses are stored every five minutes: each write makes others read the file again.
     private var areUsesDue: Bool {
         let noted = notedUses.withLock { $0 }
         if abs(now().timeIntervalSince(noted.at)) >= 300 { return true }

@@ -1,16 +1,13 @@
-/// The credential of a request, independent of the dialect.
 package struct Credential: Sendable {
     package enum Scheme: Sendable {
         /// A signed-user token in addition to the app's key. It authenticates the users named in the request,
         /// if the app's enforcement requires that.
         case userToken
-        /// An access token without a key. It names the app itself, so it must be valid regardless of
-        /// enforcement.
+        /// Sent without a key. Names the app itself, so it must be valid regardless of enforcement.
         case accessToken
     }
 
     package let scheme: Scheme
-    /// The token as sent; nil if there was no token.
     package let token: String?
 
     package init(_ scheme: Scheme, _ token: String?) {

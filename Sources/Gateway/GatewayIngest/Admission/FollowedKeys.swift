@@ -9,10 +9,9 @@ typealias KeySourceFetch = @Sendable (KeySource) throws(OutboundRequest.Failure)
 
 /// The keys that another server publishes for an app.
 ///
-/// The last good set is stored, so it stays in use after a restart. Gateways with a shared database share the
-/// set, so they accept the same tokens. A set is fetched again after ten minutes, or earlier after a token
-/// with an unknown key (``UnknownKeyBudget``). After a failed fetch, the last good set stays in use. At most
-/// one fetch runs at a time.
+/// The last good set is stored, and shared by gateways with the same database. It stays in use after a
+/// restart or a failed fetch. It is fetched again after ten minutes, or earlier after a token with an unknown
+/// key (``UnknownKeyBudget``). At most one fetch runs at a time.
 package final class FollowedKeys: Sendable {
     static let maximumAgeSeconds = 600.0
     /// Seconds between two fetches of a set that is too old or was never fetched.
@@ -55,7 +54,6 @@ package final class FollowedKeys: Sendable {
         self.report = report
     }
 
-    /// The maximum number of keys of a source that verify tokens.
     private static let mostKeys = 16
 
     /// The keys of several sources for a ring. A key of several OpenID providers verifies the tokens of each.
@@ -79,13 +77,11 @@ package final class FollowedKeys: Sendable {
         return entries
     }
 
-    /// The last valid set; empty before the first.
     package var keys: [PublicKey] { state.withLock { $0.keys } }
 
     /// Incremented when a set differs from the one before.
     var generation: Int { state.withLock { $0.generation } }
 
-    /// Why the last fetch failed; nil if it succeeded.
     package var problem: String? { state.withLock { $0.problem } }
 
     /// The time of the last successful fetch in seconds since 1970; nil before the first.
@@ -173,7 +169,6 @@ package final class FollowedKeys: Sendable {
         }
     }
 
-    /// Loads the stored set, written by another gateway or before a restart.
     func takeStored(at instant: Double) {
         // A fetch time in the future was written with a wrong clock, so the set may be old.
         guard let copy = shared?.read(), copy.fetchedAt > fetchedAt ?? 0,
@@ -183,7 +178,6 @@ package final class FollowedKeys: Sendable {
         take(keys, fetchedAt: copy.fetchedAt)
     }
 
-    /// Loads sets that other gateways have fetched, on another thread.
     private func lookIfDue(at instant: Double, run: (@escaping @Sendable () -> Void) -> Void) {
         let isDue = state.withLock { state in
             if let last = state.sharedAt, abs(instant - last) < Self.sharedSeconds { return false }

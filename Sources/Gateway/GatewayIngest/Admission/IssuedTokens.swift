@@ -2,9 +2,7 @@ package import CountersignCore
 package import CountersignJOSE
 package import GatewayModel
 
-/// Verifies access tokens issued by this gateway, for any app.
-///
-/// These tokens begin with a known header, so a byte comparison tells them from tokens of an app's backend.
+/// Verifies access tokens issued by this gateway, which a byte comparison tells from others by their header.
 /// The app's policy does not apply: it is for tokens signed by others and rejects this type.
 package final class IssuedTokens: Sendable {
 
@@ -41,12 +39,10 @@ package final class IssuedTokens: Sendable {
         }
     }
 
-    /// Whether tokens signed with this key can be verified.
     package func verifies(_ key: IssuingKey) -> Bool {
         state.withLock { $0.ids.contains(key.id) }
     }
 
-    /// Replaces the ids of revoked token families and access tokens that have not expired.
     package func replaceRevoked(_ ids: BytewiseSet) {
         revoked.withLock { $0 = ids }
     }
@@ -56,7 +52,6 @@ package final class IssuedTokens: Sendable {
         clients.withLock { $0 = ids }
     }
 
-    /// Adds a revoked token family or access token.
     package func revoke(_ id: String) {
         _ = revoked.withLock { $0.insert(id) }
     }

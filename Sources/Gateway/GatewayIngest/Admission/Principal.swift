@@ -1,5 +1,4 @@
 package enum Principal {
-    /// A user's device.
     case device
     /// A client that acts for itself: the app's own backend.
     case server

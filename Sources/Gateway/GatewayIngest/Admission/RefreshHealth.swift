@@ -1,10 +1,8 @@
 internal import CountersignCore
 package import GatewayModel
 
-/// Records whether a gateway can read changes by operators and other processes: apps, keys, revocations.
-///
-/// After ``patienceMilliseconds`` without a successful read the gateway is not ready. It could still accept a
-/// deleted key or a session that has ended.
+/// Records whether a gateway can read changes by other processes. After ``patienceMilliseconds`` without a
+/// successful read it is not ready, because it could accept a deleted key or an ended session.
 package final class RefreshHealth: Sendable {
     package static let patienceMilliseconds: Int64 = 30_000
 
@@ -33,7 +31,6 @@ package final class RefreshHealth: Sendable {
         state.withLock { $0.succeeded = now }
     }
 
-    /// Records the result of a read; `error` is nil after a success.
     package func note(_ error: GatewayError?) {
         let problem = error?.reason
         let now = uptime()
@@ -45,10 +42,8 @@ package final class RefreshHealth: Sendable {
         if isNew { report(problem) }
     }
 
-    /// Why the last read failed; nil if it succeeded.
     package var problem: String? { state.withLock { $0.problem } }
 
-    /// Whether the last successful read is too old.
     package var isStale: Bool {
         let now = uptime()
         return state.withLock { state in

@@ -4,7 +4,6 @@ package import Foundation
 package import GatewayModel
 package import GatewayObservability
 
-/// Verifies a failure sample again with the current keys, policy and time.
 package struct SampleVerifier: Sendable {
     let recorder: AnalyticsRecorder
     let apps: AppRegistry
@@ -22,7 +21,6 @@ package struct SampleVerifier: Sendable {
         self.elsewhere = elsewhere
     }
 
-    /// The current result of verification.
     package struct Verdict: Sendable {
         package var checks: [FailureSample.Check]
         /// Nil if the token would be accepted now.
@@ -39,9 +37,8 @@ package struct SampleVerifier: Sendable {
 
     package func hasToken(of sampleID: String) -> Bool { recorder.failedToken(of: sampleID) != nil }
 
-    /// Verifies the sample. Returns nil if no gateway has the token in memory any more or the app was
-    /// deleted. Signatures are never stored on disk, so samples from before the last start cannot be
-    /// verified. Asking another gateway can take seconds.
+    /// Returns nil if no gateway has the token in memory any more (signatures are never on disk) or the app
+    /// was deleted. Asking another gateway can take seconds.
     package func again(_ sample: FailureSample) -> Verdict? {
         guard let failed = recorder.failedToken(of: sample.id) else { return elsewhere(sample) }
         guard let app = apps.app(id: sample.appID) else { return nil }

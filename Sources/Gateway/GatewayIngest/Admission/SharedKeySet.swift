@@ -2,8 +2,7 @@ internal import CountersignCore
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Stores the last good set of a key source, for the next start and for other gateways with the same
-/// database.
+/// The last good set of a key source, stored for restarts and for gateways with the same database.
 struct SharedKeySet: Sendable {
     struct Copy: Sendable {
         let json: String

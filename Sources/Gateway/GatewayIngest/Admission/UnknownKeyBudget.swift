@@ -2,14 +2,11 @@ internal import GatewayModel
 
 /// Decides when a published set may be fetched again because tokens name unknown keys.
 ///
-/// Any client can send such tokens. A new key id triggers a fetch ``fastSeconds`` after the last fetch,
-/// unless its address has just named several other unknown keys. All others trigger a fetch ``slowSeconds``
-/// after the last one. So a single client can neither delay the fetch after a rotation nor flood the
-/// publisher with requests.
+/// Any client can send such tokens. A new key id triggers a fetch ``fastSeconds`` after the last one, unless
+/// its address has named several others; all others wait ``slowSeconds``. So a client can neither delay the
+/// fetch after a rotation nor flood the publisher.
 struct UnknownKeyBudget: Sendable {
-    /// Seconds between two fetches for new key ids.
     static let fastSeconds = 2.0
-    /// Seconds between two fetches for all other key ids.
     static let slowSeconds = 10.0
     /// Fast fetches for each key id. More than one, because a key may be published just after its first use.
     static let fastLookups = 2
@@ -26,8 +23,7 @@ struct UnknownKeyBudget: Sendable {
     /// Seconds after the last fetch at which the next is due; nil if no token needs one.
     private(set) var wantedAfter: Double?
 
-    /// Records a token that no key of the set verifies. `keyID` is its `kid`, empty if missing; `address` is
-    /// nil for this machine.
+    /// `keyID` is the `kid`, empty if missing; `address` is nil for this machine.
     mutating func note(_ keyID: some Sequence<UInt8>, from address: NetworkAddress?, at instant: Double) {
         let keyID = Array(keyID.prefix(Self.longestKeyID))
         let isFast: Bool
@@ -43,7 +39,6 @@ struct UnknownKeyBudget: Sendable {
         wantedAfter = min(wantedAfter ?? .infinity, isFast ? Self.fastSeconds : Self.slowSeconds)
     }
 
-    /// Counts a fetch for every recorded key id.
     mutating func fetchBegins() {
         guard wantedAfter != nil else { return }
         wantedAfter = nil

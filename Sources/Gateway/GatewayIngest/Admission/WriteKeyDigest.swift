@@ -9,7 +9,6 @@ struct WriteKeyDigest: Hashable {
         words = writeKey.withUTF8 { SHA256.words(UnsafeRawBufferPointer($0)) }
     }
 
-    /// Returns nil if the digest does not have 32 bytes.
     init?(bytes: [UInt8]) {
         guard bytes.count == 32 else { return nil }
         words = bytes.withUnsafeBytes { $0.loadUnaligned(as: (UInt64, UInt64, UInt64, UInt64).self) }

@@ -14,13 +14,11 @@ package struct ClientAuthentication {
     static let leeway = 60.0
 
     let apps: AppRegistry
-    /// The accepted values of an assertion's `aud`.
     let audiences: BytewiseSet
     /// Seconds since 1970.
     let now: Double
 
     package enum Caller {
-        /// The request names no client.
         case anonymous
         /// A device of an app. It has no credentials; `client_id` is the app's id.
         case device(appID: String)
@@ -95,8 +93,7 @@ package struct ClientAuthentication {
         guard clientID?.utf8.elementsEqual(id.utf8) ?? true else {
             throw OAuthError(.invalidClient, "client_id is another client than the assertion's iss")
         }
-        // Verified alike whether or not the client exists, so that the response does not reveal which clients
-        // exist.
+        // Verified alike for unknown clients, so that the response does not reveal which clients exist.
         let client = apps.client(id: id)
         let key = client?.publicKey.map { KeyRing.Entry(id: "client", text: $0, algorithm: .rs256) }
         let verifier = TokenVerifier(

@@ -31,7 +31,6 @@ package struct OAuthError: Error, Sendable, Equatable {
         self.retryAfterSeconds = retryAfterSeconds
     }
 
-    /// The OpenAPI schema of the response.
     package static let schemas: JSONObject = [
         "OAuthFailure": [
             "type": "object", "required": ["error", "error_description"],
@@ -39,14 +38,12 @@ package struct OAuthError: Error, Sendable, Equatable {
         ]
     ]
 
-    /// Too many requests of one token family, client or address.
     static func tooMany(retryAfterSeconds: Int) -> OAuthError {
         OAuthError(
             .temporarilyUnavailable, "too many requests for tokens; try again after Retry-After",
             retryAfterSeconds: retryAfterSeconds)
     }
 
-    /// The storage could not be written, so no token was issued.
     init(_ failure: StoreFailure) {
         self.init(
             .temporarilyUnavailable, failure.summary + "; no token was issued, try again",

@@ -41,7 +41,6 @@ public final class SessionDirectory: Sendable {
             clock: { Milliseconds(Date()).count })
     }
 
-    /// The same for an opened storage, with an injected clock in milliseconds since 1970.
     package init(
         storage: any Storage, apps: AppDirectory, clock: @escaping @Sendable () -> Int64
     ) throws(GatewayError) {
@@ -105,8 +104,7 @@ public final class SessionDirectory: Sendable {
         return try store.perform { try $0.sessions(of: app.id, subject: subject, before: last, limit: limit) }
     }
 
-    /// Calls back with each user who has token families in an app, in order, starting after `last`. Stops
-    /// when the callback returns true.
+    /// Calls back with each user who has token families, in order, until the callback returns true.
     package func subjects(
         of appID: String, after last: String, _ isEnough: (String) -> Bool
     ) throws(GatewayError) {
@@ -121,7 +119,6 @@ public final class SessionDirectory: Sendable {
         }
     }
 
-    /// The token family with this id, or nil.
     package func session(id: String) throws(GatewayError) -> Session? {
         try store.perform { try $0.session(id: id) }
     }

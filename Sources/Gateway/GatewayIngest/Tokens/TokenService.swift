@@ -5,7 +5,6 @@ package import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
 
-/// Issues, exchanges and revokes tokens, for the endpoints of all dialects.
 package final class TokenService: Sendable {
     package let apps: AppRegistry
     let issued: IssuedTokens
@@ -19,11 +18,9 @@ package final class TokenService: Sendable {
     private let baseURL = Lock("")
     private let audiences = Lock<BytewiseSet>([])
     private let ticker = Ticker(queue: DispatchQueue(label: "token service"), everySeconds: 0.3)
-    /// Whether revocations and keys can be read from storage.
     package let health: RefreshHealth
     /// Held while keys are loaded and replaced, so that older keys cannot replace newer ones.
     private let replacingKeys = Lock(())
-    /// The version of the sessions that was last loaded, and when.
     private let sessionsSeen = Lock<(version: Int64, milliseconds: Int64)?>(nil)
     private let pruning = Lock(Pruning())
     private let retention = Lock(RetentionClock())
@@ -40,7 +37,6 @@ package final class TokenService: Sendable {
     private static let pruneMilliseconds: Int64 = 3_600_000
     private static let pruneRetryMilliseconds: Int64 = 60_000
 
-    /// Opens the session store and keys. `gateways` is the number of gateways that share the limits.
     package init(
         storage: any Storage, apps: AppRegistry, issued: IssuedTokens, limits: GatewayLimits,
         gateways: @escaping @Sendable () -> Int = { 1 }, log: GatewayLog,
@@ -58,13 +54,11 @@ package final class TokenService: Sendable {
         try refresh()
     }
 
-    /// Milliseconds since 1970.
     var nowMilliseconds: Int64 { Milliseconds(now()).count }
 
     /// The value of `iss`: the gateway's URL for clients, without a slash at the end.
     var issuer: String { baseURL.withLock { $0 } }
 
-    /// Starts to check for changes by other processes and to maintain keys.
     package func start(urls: [String]) {
         baseURL.withLock { $0 = urls.first ?? "" }
         // Some clients use the token endpoint's URL without its last component (Segment's).
@@ -112,9 +106,8 @@ package final class TokenService: Sendable {
         prune(at: now)
     }
 
-    /// Deletes all expired rows in batches, then searches for more once an hour. Each periodic
-    /// refresh deletes one batch, so that requests are not delayed. The first run is at start, so that
-    /// `retention` records a time before the clock can jump.
+    /// Deletes expired rows in batches, one for each periodic refresh, so that requests are not delayed. The
+    /// first run is at start, so that `retention` records a time before the clock can jump.
     private func prune(at now: Int64) {
         let isDue = pruning.withLock { pruning in
             guard !pruning.isRunning,
@@ -139,17 +132,14 @@ package final class TokenService: Sendable {
             })
     }
 
-    /// The keys with which others verify tokens of this gateway.
     func publishedKeys() throws(GatewayError) -> [IssuingKey] {
         // Creates the first key if necessary, because clients would cache an empty set.
         _ = try secrets.signer(at: nowMilliseconds)
         return try secrets.published(at: nowMilliseconds)
     }
 
-    /// Parses a refresh token; nil if this gateway did not issue it.
     func refreshToken(_ text: String) -> RefreshToken? { RefreshToken(text, key: refreshKey) }
 
-    /// Throws if requests for the key exceed the rate limit.
     package func limit(_ key: String) throws(OAuthError) {
         if case .limited(let seconds) = limiter.take(BytewiseText(key)) {
             throw .tooMany(retryAfterSeconds: seconds)
@@ -179,7 +169,6 @@ package final class TokenService: Sendable {
         ).caller(request, form)
     }
 
-    /// Responds with the result of `make`, or with its error.
     package func answering(_ make: () throws(OAuthError) -> HTTPOutcome) -> HTTPOutcome {
         do throws(OAuthError) {
             return try make()
@@ -222,7 +211,6 @@ package final class TokenService: Sendable {
         }
     }
 
-    /// Issues a token to a client for itself.
     func issue(
         to client: OAuthClient, spending assertion: SpentAssertion?, scope: String,
         finish: @escaping (IssuedPair) -> HTTPResponse
@@ -313,7 +301,6 @@ package final class TokenService: Sendable {
         }
     }
 
-    /// Signs an access token.
     func issue(_ grant: AccessGrant, refreshToken: String?) throws(OAuthError) -> IssuedPair {
         do {
             let instant = self.now()
@@ -356,7 +343,6 @@ package final class TokenService: Sendable {
     }
 }
 
-/// The data for an access token.
 struct AccessGrant {
     let appID: String
     let subject: String
@@ -393,12 +379,10 @@ package struct IssuedPair {
 }
 
 extension ClientAuthentication.Caller {
-    /// The id of the authenticated client; nil for others.
     var clientID: String? {
         if case .client(let client, _) = self { client.id } else { nil }
     }
 
-    /// The app of the requesting device; nil if the request names none.
     var deviceAppID: String? {
         if case .device(let appID) = self { appID } else { nil }
     }

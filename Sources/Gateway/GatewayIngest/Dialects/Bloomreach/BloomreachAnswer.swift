@@ -5,10 +5,9 @@ internal import GatewayModel
 
 /// Responses in the formats that existing clients decode.
 ///
-/// A client decodes 401 as `{error, success}`, and 404 and 5xx as `{errors: [{code, description, message}],
-/// success}`. A 5xx that it can decode counts as a failed try of the event; any other is retried without
-/// limit. So a 5xx has strings in `errors`, which no client can decode. 402, 403 and 3xx are never sent,
-/// because clients treat them as success.
+/// A client retries a 5xx without limit unless it can decode it as `{errors: [{code, description, message}],
+/// success}`. So a 5xx has strings in `errors`. 402, 403 and 3xx are never sent, because clients treat them
+/// as success.
 enum BloomreachAnswer {
     static func failure(
         _ status: Int, _ message: String, _ request: HTTPRequest, authError: AuthErrorBody? = nil
@@ -34,7 +33,6 @@ enum BloomreachAnswer {
         return response.with("WWW-Authenticate", challenge ?? #"Token realm="countersign""#)
     }
 
-    /// The 401 response for an invalid token.
     static func rejection(_ error: AuthErrorBody, _ request: HTTPRequest) -> HTTPResponse {
         let code = error.report.code ?? .decodingError
         return failure(401, "\(code.summary) \(code.fix)", request, authError: error)
@@ -48,8 +46,7 @@ enum BloomreachAnswer {
     /// Clients ask about a blocked customer again after these seconds.
     private static let blockedSeconds = 3_600
 
-    /// The app or a user is over its request limit, or a user is blocked. Sends 503, because clients count a
-    /// 429 as a failed try of an event, and delete an event after 403.
+    /// Sends 503, because clients count a 429 as a failed try of an event, and delete an event after 403.
     static func overLimit(_ rejection: HTTPResponse, _ request: HTTPRequest) -> HTTPResponse {
         let isBlocked = rejection.status == 403
         let why =
@@ -61,7 +58,6 @@ enum BloomreachAnswer {
         return isBlocked ? response.with("Retry-After", String(blockedSeconds)) : response
     }
 
-    /// The response if customers cannot be read.
     static func unreadable(_ failure: StoreFailure, _ request: HTTPRequest) -> HTTPResponse {
         let why =
             failure.reason == .overloaded

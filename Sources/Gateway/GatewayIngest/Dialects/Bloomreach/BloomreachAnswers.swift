@@ -15,10 +15,7 @@ struct BloomreachAnswers: Sendable {
             "data", project.inAppMessages.filter { $0.members["is_rich_text"] != true })
     }
 
-    /// The in-app messages that a client can decode.
-    ///
-    /// Clients with `v=1` do not support rich text. They decode all messages or none, so messages with rich
-    /// text are omitted.
+    /// Clients with `v=1` decode all messages or none, so messages with rich text are omitted for them.
     func inAppMessages(query: String?) -> HTTPResponse {
         let version = QueryString.value(of: "compatibility", in: query).flatMap { Int($0) } ?? 1
         return version >= 3 ? allMessages : plainMessages

@@ -3,12 +3,10 @@ internal import CountersignJSON
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// Answers `customers/attributes`.
 struct BloomreachAttributes {
     let call: BloomreachCall
     let customers: any CustomerStore
 
-    /// The most attributes of one request.
     static let maximum = 100
     /// Bytes of an answer beyond which further attributes fail.
     static let maximumBytes = 1 << 20
@@ -61,7 +59,6 @@ struct BloomreachAttributes {
         }
     }
 
-    /// Reads a customer on a storage thread.
     private struct Reading: Sendable {
         let appID: String
         let readable: [CustomerIdentifier]

@@ -25,7 +25,6 @@ struct BloomreachCall {
 
     private struct CustomerToken {
         let report: VerificationReport
-        /// The ids that the token contains.
         let identifiers: [CustomerIdentifier]
         let issuedAt: Double?
     }
@@ -220,7 +219,6 @@ struct BloomreachCall {
     }
 }
 
-/// The ids for which a request may act.
 struct BloomreachCaller {
     let identifiers: [CustomerIdentifier]
     let warning: AuthErrorBody?
@@ -236,7 +234,6 @@ struct BloomreachCaller {
         identifiers.filter { $0.isHard ? vouched.contains($0) : !joinsByCookieOnly || $0.isCookie }
     }
 
-    /// A change of the customer, without content yet.
     func change(atMilliseconds milliseconds: Int64) -> CustomerChange {
         CustomerChange(
             identifiers: identifiers, joinsByCookieOnly: joinsByCookieOnly, atMilliseconds: milliseconds)

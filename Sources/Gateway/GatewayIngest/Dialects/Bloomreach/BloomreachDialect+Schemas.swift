@@ -21,7 +21,6 @@ extension BloomreachDialect {
         ]
     }
 
-    /// The schema of a customer, an event or a click: `members` and the common members.
     private static func record(_ members: JSONObject = [:]) -> JSONObject {
         let shared: JSONObject = [
             "properties": properties, "timestamp": timestamp,

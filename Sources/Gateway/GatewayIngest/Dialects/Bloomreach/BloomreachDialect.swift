@@ -2,10 +2,8 @@ internal import CountersignCore
 package import GatewayHTTP
 package import GatewayModel
 
-/// The endpoints for clients of Bloomreach Engagement (Exponea).
-///
-/// An app is a project. `docs/guides/move-from/bloomreach.md` lists the endpoints and the differences from the
-/// vendor.
+/// The endpoints for clients of Bloomreach Engagement (Exponea); an app is a project.
+/// `docs/guides/move-from/bloomreach.md` lists the differences from the vendor.
 package struct BloomreachDialect: Dialect {
     let path: RequestPath
     let customers: any CustomerStore
@@ -105,8 +103,7 @@ package struct BloomreachDialect: Dialect {
         ]
     }
 
-    /// Endpoints that existing clients call at start and that the gateway does not support. The responses are
-    /// valid and empty.
+    /// Endpoints that existing clients call at start. The responses are valid and empty.
     private var neighbours: [Endpoint] {
         let none = BloomreachAnswer.success([("data", Array("[]".utf8))])
         return [

@@ -7,7 +7,6 @@ struct BloomreachInbox {
     let call: BloomreachCall
     let customers: any CustomerStore
 
-    /// The maximum number of messages in a mark-as-read request.
     static let maximumReads = 1_000
 
     func fetch() throws(BloomreachRejection) -> HTTPOutcome {
@@ -95,7 +94,6 @@ struct BloomreachInbox {
         return ids
     }
 
-    /// The data needed to read an inbox outside the server's thread.
     private struct Reading: Sendable {
         let app: AdmittedApp
         let caller: BloomreachCaller

@@ -3,8 +3,7 @@ internal import CountersignJSON
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// Sends a push notification to the requesting client through the project's webhook, so that the client can
-/// check that notifications arrive.
+/// Sends a push notification to the client through the project's webhook, to check that it arrives.
 struct BloomreachSelfCheck {
     /// The maximum size of a platform's name and of a push token, in bytes.
     static let longestText = 4_096

@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import CountersignJSON
 
-/// The time of an event and how the client stated it.
 struct BloomreachTime {
     enum Source {
         /// `timestamp`: an instant, equal in all tries.
@@ -13,9 +12,7 @@ struct BloomreachTime {
     }
 
     let source: Source
-    /// Milliseconds since 1970.
     let milliseconds: Int64
-    /// Milliseconds since 1970.
     let receivedMilliseconds: Int64
 
     /// Whether the time of receipt replaces a `timestamp` or `age` that cannot be read.

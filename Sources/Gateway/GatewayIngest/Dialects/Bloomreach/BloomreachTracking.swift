@@ -3,7 +3,6 @@ internal import CountersignJSON
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// Handles customer updates, events and campaign clicks, one per request.
 struct BloomreachTracking {
     static let longestType = 256
     static let longestURL = 8_192

@@ -13,8 +13,7 @@ extension CustomerIdentifier {
         let reason: String
     }
 
-    /// The ids in an object, by name, without duplicates and in the order of the object. Throws if they are
-    /// invalid; a retry does not help.
+    /// The ids in an object, without duplicate names, in the order of the object.
     static func all(in node: JSONNode, named member: StaticString) throws(Invalid) -> [CustomerIdentifier] {
         guard node.kind == .object else { throw Invalid(reason: "\(member) must be a JSON object") }
         var identifiers: [CustomerIdentifier] = []

@@ -2,14 +2,11 @@ internal import CountersignCore
 internal import CountersignCrypto
 internal import GatewayModel
 
-/// The position up to which a client has fetched its App Inbox. Opaque for clients. It grants no access, so
-/// it is not signed.
+/// The position up to which a client has fetched its App Inbox. Grants no access, so it is not signed.
 struct InboxSyncToken: Equatable {
     /// Incremented when an operator invalidates all sync tokens.
     var epoch: Int64
-    /// The newest message, or change of a message, that the client has.
     var revision: Int64
-    /// The newest mark-as-read that the client has.
     var readSequence: Int64
     /// The customer of the inbox; nil if the ids belonged to no customer yet.
     var customerID: String?
@@ -34,7 +31,6 @@ struct InboxSyncToken: Equatable {
         return Base64URL.encode(Array(SHA256.digest(Array(names.joined())).prefix(9)))
     }
 
-    /// Returns nil for text that is not a sync token.
     init?(_ text: String) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 6, parts[0] == "1", let epoch = Int64(parts[1]), let revision = Int64(parts[2]),

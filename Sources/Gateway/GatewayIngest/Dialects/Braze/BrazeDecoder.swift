@@ -9,7 +9,6 @@ struct BrazeDecoder {
     let apiKey: String?
     /// The device's clock, in seconds since 1970.
     let deviceTime: Double?
-    /// Whether the client asks for triggers.
     let wantsTriggers: Bool
     private let device: String?
     private var derived: DerivedMessageIDs

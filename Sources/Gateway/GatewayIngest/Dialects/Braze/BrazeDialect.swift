@@ -1,8 +1,6 @@
 package import GatewayHTTP
 internal import GatewayModel
 
-/// The data endpoint of Braze's SDKs. The API key and the signature are header fields; events and attributes
-/// share a body.
 package struct BrazeDialect: Dialect {
     let path: RequestPath
 

@@ -2,8 +2,7 @@ internal import CountersignJSON
 internal import GatewayHTTP
 
 extension BodyRepair {
-    /// Removes the invalid elements of these members of the body, and clears invalid members outside
-    /// the lists. `times` are the members of an element with its time.
+    /// Also clears invalid members outside the lists. `times` are the members of an element with its time.
     mutating func isolateElements(of lists: [StaticString], times: [StaticString]) {
         for member in members(at: root) ?? [] {
             guard lists.contains(where: { holds($0, in: member.name) }) else {
@@ -19,8 +18,7 @@ extension BodyRepair {
 }
 
 extension EventFaults {
-    /// Whether an unpaired surrogate was replaced in any of these members of an object. An event with such an
-    /// id is rejected, because the replacement could make two ids equal.
+    /// An event with a replaced surrogate in an id is rejected, because two ids could become equal.
     func haveReplaced(_ names: [StaticString], of object: JSONNode, at json: Range<Int>, in text: [UInt8])
         -> Bool
     {

@@ -2,10 +2,8 @@ package import CountersignJSON
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// Removes events that are not JSON from a body, so that the others can be stored.
-///
-/// A replacement has the length of the removed value, so offsets in the body stay valid. Each level parses a
-/// part of the body at most once, so the time is linear.
+/// Removes events that are not JSON from a body, so that the others can be stored. A replacement has the same
+/// length, so offsets stay valid. Each level parses a part at most once, so the time is linear.
 package struct BodyRepair {
     /// Limit for the members of an object around events.
     private static let mostMembers = 1_000
@@ -15,7 +13,6 @@ package struct BodyRepair {
     /// Parsers by the number of arrays and objects around a value, which count towards the depth limit.
     private var parsers: [Int: StrictJSONParser] = [:]
     private(set) var faults = EventFaults()
-    /// Whether the body was changed.
     private(set) var hasChanged = false
 
     init(_ request: HTTPRequest, _ limits: GatewayLimits) {
@@ -26,7 +23,6 @@ package struct BodyRepair {
     /// The offset of the top-level value.
     package var root: Int { request.body.withUnsafeBytes { StrictJSONParser.rootOffset(of: $0) } }
 
-    /// The maximum number of events in a request.
     package var mostEvents: Int { limits.batchEvents }
 
     package func byte(at offset: Int) -> UInt8? {
@@ -48,8 +44,7 @@ package struct BodyRepair {
             }) ?? false
     }
 
-    /// The members of the object at `offset`; nil if there is no object or the end of a member cannot be
-    /// found.
+    /// Nil if there is no object or the end of a member cannot be found.
     package func members(at offset: Int) -> [JSONText.Part]? {
         guard byte(at: offset) == UInt8(ascii: "{") else { return nil }
         let parts = request.body.withUnsafeBytes {
@@ -58,10 +53,8 @@ package struct BodyRepair {
         return parts.flatMap { $0.count > Self.mostMembers ? nil : $0 }
     }
 
-    /// The elements of the array at `offset`; nil if there is no array or the end of an element cannot be
-    /// found.
-    ///
-    /// If there are more than ``mostEvents``, one last element covers all others.
+    /// Nil if there is no array or the end of an element cannot be found. If there are more than
+    /// ``mostEvents``, one last element covers all others.
     package func elements(at offset: Int) -> [Range<Int>]? {
         guard byte(at: offset) == UInt8(ascii: "[") else { return nil }
         return request.body.withUnsafeBytes {
@@ -69,10 +62,8 @@ package struct BodyRepair {
         }
     }
 
-    /// Parses one value. If it is not JSON, records the reason and empties the value. Returns whether it is
-    /// JSON.
-    ///
-    /// An event is not rejected because of a number that is out of range in one of the members `times`.
+    /// Empties a value that is not JSON and records the reason. Returns whether it is JSON. A number out of
+    /// range in `times` does not make an event invalid.
     @discardableResult
     package mutating func isolate(_ value: Range<Int>, nesting: Int, times: [StaticString] = []) -> Bool {
         var found = error(of: value, nesting: nesting)
@@ -123,7 +114,6 @@ package struct BodyRepair {
         return !unusable.isEmpty
     }
 
-    /// Whether a value has the form of a number (RFC 8259, section 6).
     private func isNumber(_ value: Range<Int>) -> Bool {
         var text = request.body[value]
         func digits() -> Int {
@@ -149,7 +139,6 @@ package struct BodyRepair {
         return text.isEmpty
     }
 
-    /// Returns whether a surrogate was replaced.
     mutating func replaceUnpairedSurrogates() -> Bool {
         faults.replaced = request.body.withUnsafeMutableBytes {
             JSONText.replaceUnpairedSurrogates(in: $0)
@@ -184,7 +173,6 @@ package struct BodyRepair {
     }
 }
 
-/// Events of a body that are not valid JSON, and replaced surrogates and times. Empty for nearly all bodies.
 package struct EventFaults {
     /// The reasons, by the offset of the event.
     fileprivate(set) var reasons: [Int: String] = [:]
@@ -195,17 +183,14 @@ package struct EventFaults {
 
     package init() {}
 
-    /// Why the event in this range is not JSON; nil if it is JSON. An event with an emptied part is not JSON
-    /// either.
+    /// Nil if the event is JSON. An event with an emptied part is not JSON either.
     package func reason(for event: Range<Int>) -> String? {
         if reasons.isEmpty { return nil }
         return reasons[event.lowerBound] ?? reasons.first { event.contains($0.key) }?.value
     }
 
-    /// Whether the time of the event in this range was a number that is out of range. It is `null` now.
     package func hasUnusableTime(_ event: Range<Int>) -> Bool { times.contains(event.lowerBound) }
 
-    /// Whether an unpaired surrogate was replaced in this part of the body.
     package func hasReplacement(in part: Range<Int>) -> Bool {
         var low = 0
         var high = replaced.count
@@ -218,7 +203,6 @@ package struct EventFaults {
 }
 
 extension StrictJSONError {
-    /// Why `subject`, the body or an event, is rejected.
     func reason(for subject: String, _ limits: GatewayLimits) -> String {
         switch self {
         case .empty: "\(subject) is empty; send one JSON object"

@@ -2,12 +2,10 @@ internal import CountersignJSON
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// The events of a request that a dialect has decoded, with the rejected ones.
 struct DecodedEvents {
     let request: HTTPRequest
     let limits: GatewayLimits
     let faults: EventFaults
-    /// The distinct user ids in the body.
     var userIDs = DistinctIDs()
     var profiles = Profiles()
     private(set) var events: [EventBatch.Event] = []
@@ -20,10 +18,8 @@ struct DecodedEvents {
         self.faults = faults
     }
 
-    /// The index of the next event in the request.
     private var index: Int { events.count + rejected.count }
 
-    /// The maximum number of further events.
     var room: Int { limits.batchEvents - index }
 
     mutating func append(_ event: EventBatch.Event) { events.append(event) }
@@ -44,7 +40,6 @@ struct DecodedEvents {
         return false
     }
 
-    /// Returns false and rejects the event if it is too long.
     mutating func fits(_ bytes: Int, _ subject: String = "an event") -> Bool {
         if bytes <= limits.eventBytes { return true }
         reject("event_too_large", "\(subject) may have at most \(limits.eventBytes) bytes")
@@ -63,14 +58,12 @@ struct DecodedEvents {
         return request.receivedMilliseconds
     }
 
-    /// The ranges of the events in `list`, a member of the body.
     func spans(of list: JSONNode, in root: JSONNode) throws(RejectedBody) -> [Range<Int>] {
         guard JSONSpans.count(list, upTo: room) <= room else { throw .tooMany("events", limits) }
         return request.body.withUnsafeBytes { JSONSpans.elements(of: list, in: root, text: $0) }
     }
 }
 
-/// Why a body is rejected as a whole.
 struct RejectedBody: Error {
     var status = 400
     var code = "invalid_batch"

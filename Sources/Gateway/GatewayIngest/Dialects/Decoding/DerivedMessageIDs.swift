@@ -1,9 +1,7 @@
 internal import CountersignCrypto
 
 /// Message ids for events of a dialect without ids. They derive from the content, so a repeated request has
-/// the same ids.
-///
-/// Equal events within one request have different ids.
+/// the same ids. Equal events within one request have different ids.
 struct DerivedMessageIDs {
     private let namespace: String
     private var seen: [[UInt8]: Int] = [:]

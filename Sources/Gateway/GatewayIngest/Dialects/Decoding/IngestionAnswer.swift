@@ -3,7 +3,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 
 extension HTTPResponse {
-    /// The response to a batch, with a reason for each rejected event.
     static func ingested(
         _ outcome: AppendOutcome, _ events: DecodedEvents? = nil, warning: AuthErrorBody?,
         failsWithoutEvents: Bool = false

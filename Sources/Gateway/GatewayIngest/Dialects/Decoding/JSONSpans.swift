@@ -2,7 +2,6 @@ internal import CountersignJSON
 
 /// The ranges of parsed values in the source text, for storing them unchanged.
 enum JSONSpans {
-    /// The elements of `list`, a member of the top-level object `root`.
     static func elements(of list: JSONNode, in root: JSONNode, text: UnsafeRawBufferPointer) -> [Range<Int>] {
         var position = 0
         for member in root.members {
@@ -25,7 +24,6 @@ enum JSONSpans {
         return count
     }
 
-    /// The range of the text without surrounding white space.
     static func root(of text: UnsafeRawBufferPointer) -> Range<Int> {
         let start = StrictJSONParser.rootOffset(of: text)
         let end = text.lastIndex { $0 != 0x20 && $0 != 0x0A && $0 != 0x0D && $0 != 0x09 } ?? start - 1

@@ -4,7 +4,6 @@ internal import GatewayModel
 /// Schemas of text with a limited length. JSON Schema counts characters and the gateway counts bytes, so the
 /// gateway may reject text that matches the schema, but not accept text that does not.
 package enum LimitedText {
-    /// A text of 1 to `longest` bytes.
     package static func schema(longest: Int) -> JSONValue {
         [
             "type": "string", "minLength": 1, "maxLength": .integer(Int64(longest)),

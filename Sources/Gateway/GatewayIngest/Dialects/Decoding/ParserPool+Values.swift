@@ -3,7 +3,6 @@ package import GatewayHTTP
 
 // In this module, because generic functions are specialized only in the module that defines them.
 extension ParserPool {
-    /// Parses a body and returns the result of `body`, or a 400 response in the native dialect's format.
     package func parse<Value>(_ request: HTTPRequest, _ body: (JSONNode) -> Value) -> Parsed<Value> {
         switch read(request, body) {
         case .success(let value): .value(value)
@@ -12,7 +11,6 @@ extension ParserPool {
         }
     }
 
-    /// Parses a body and returns the result of `body`, or the parser's error.
     package func read<Value>(_ request: HTTPRequest, _ body: (JSONNode) -> Value) -> Result<
         Value, InvalidJSON
     > {
@@ -26,8 +24,7 @@ extension ParserPool {
         return .success(value)
     }
 
-    /// Parses a body with events and returns the result of `decode`, or the response to a rejected body in the
-    /// native dialect's format. `isolate` removes events that are not JSON.
+    /// `isolate` removes events that are not JSON. A rejected body has a response in the native format.
     func parseEvents<Value>(
         _ request: HTTPRequest, isolate: (inout BodyRepair) -> Void,
         _ decode: (JSONNode, DecodedEvents) throws(RejectedBody) -> Value
@@ -46,7 +43,6 @@ extension ParserPool {
                 rejection.status, code: rejection.code, reason: rejection.reason, requestID: request.id))
     }
 
-    /// Parses a body with events and returns the result of `body`, or the parser's error.
     func readEvents<Value>(
         _ request: HTTPRequest, isolate: (inout BodyRepair) -> Void, _ body: (JSONNode, EventFaults) -> Value
     ) -> Result<Value, InvalidJSON> {

@@ -10,31 +10,26 @@ package final class ParserPool: Sendable {
         var free: [StrictJSONParser] = []
     }
 
-    /// A parser's buffers are a multiple of the largest body it has parsed. After a body larger than this, it
-    /// is discarded.
+    /// A parser that has parsed a larger body is discarded, because its buffers are a multiple of that size.
     private static let usual = 256 * 1024
 
     private let parsers = Lock(Parsers())
     let limits: GatewayLimits
     private let maximumNameBytes: Int
 
-    /// Creates parsers for bodies with member names of at most `maximumNameBytes`.
     package init(limits: GatewayLimits, maximumNameBytes: Int = .max) {
         self.limits = limits
         self.maximumNameBytes = maximumNameBytes
     }
 
-    /// Parses a body and passes its root to `body`. Throws if it is not JSON.
     package func withRoot(of request: HTTPRequest, _ body: (JSONNode) -> Void) throws(InvalidJSON) {
         try withParser(of: request) { parser throws(InvalidJSON) in
             try parse(request, parser, body)
         }
     }
 
-    /// Parses a body with events and passes its root to `body`, with the events that are not JSON.
-    ///
-    /// Unpaired surrogates become U+FFFD. If the body is still not JSON, `isolate` removes the invalid
-    /// events. The rest must be JSON. The request then has the changed body.
+    /// Parses a body with events. Unpaired surrogates become U+FFFD. If it is still not JSON, `isolate`
+    /// removes the invalid events, and the rest must be JSON. The request then has the changed body.
     package func withEvents(
         of request: HTTPRequest, isolate: (inout BodyRepair) -> Void,
         _ body: (JSONNode, EventFaults) -> Void
@@ -84,7 +79,6 @@ package final class ParserPool: Sendable {
     }
 }
 
-/// Why a body is not JSON, or is JSON that the gateway rejects.
 package struct InvalidJSON: Error {
     package let reason: String
 }

@@ -2,19 +2,15 @@ internal import CountersignCore
 internal import CountersignJSON
 internal import GatewayModel
 
-/// The changes of customers' properties that the events of one request contain.
 struct Profiles {
-    /// The maximum number of properties that a request sets. Further properties are only in the stored
-    /// events.
+    /// Properties of a request beyond this number are only in the stored events.
     static let mostProperties = 2_000
-    /// The longest name of a property in bytes. Longer names and names with control characters are only in
-    /// the events.
+    /// Bytes of a property's name. Longer names and those with control characters are only in the events.
     static let longestName = 256
 
     private(set) var changes: [CustomerChange] = []
     private var room = mostProperties
 
-    /// Records a customer's ids and properties.
     mutating func add(
         user: String?, device: String?, _ properties: JSONNode?, except skipped: BytewiseSet = [],
         at milliseconds: Int64
@@ -32,7 +28,6 @@ struct Profiles {
         note(user, device, found, milliseconds)
     }
 
-    /// Records a customer's group, in the property `group`.
     mutating func add(
         user: String?, device: String?, group: String, _ traits: JSONNode?, at milliseconds: Int64
     ) {
@@ -45,7 +40,6 @@ struct Profiles {
         note(user, device, [("group", json)], milliseconds)
     }
 
-    /// Records a customer's last event of the given kind in one property.
     mutating func add(
         user: String?, device: String?, last name: String, _ json: [UInt8], at milliseconds: Int64
     ) {

@@ -2,7 +2,6 @@ internal import CountersignCore
 
 /// An event that is not stored. Sending it again unchanged does not help.
 struct RejectedEvent {
-    /// The index of the event in the request, from 0.
     let index: Int
     /// A stable identifier in snake case.
     let code: String
@@ -24,7 +23,6 @@ struct RejectedEvent {
         ]).write(to: &output)
     }
 
-    /// The rejection of an event with an unpaired surrogate in an id.
     static func replacedID(_ index: Int, _ members: String) -> RejectedEvent {
         RejectedEvent(
             index: index, code: "invalid_event",
@@ -34,9 +32,7 @@ struct RejectedEvent {
 
 /// A change that the gateway made to an event before storing it.
 struct EventWarning {
-    /// The index of the event in the request, from 0.
     let index: Int
-    /// A stable code in snake case.
     let code: String
     let reason: String
 
@@ -47,7 +43,6 @@ struct EventWarning {
         list.write(to: &output)
     }
 
-    /// The value of `warnings`; nil for an empty list.
     static func list(_ warnings: [EventWarning]) -> JSONValue? {
         guard !warnings.isEmpty else { return nil }
         return .array(

@@ -5,9 +5,7 @@ package import GatewayHTTP
 package import GatewayModel
 internal import GatewayObservability
 
-/// The steps that all dialects share, from the decoded request to the response.
-///
-/// A dialect decodes the request, then calls ``admit(_:app:request:)`` and, to store events,
+/// The steps that all dialects share. A dialect decodes the request, then calls ``admit(_:app:request:)`` and
 /// ``store(_:for:dialect:finish:)``. So each request has one admission result and is answered after its
 /// commit.
 package struct RequestPath: Sendable {
@@ -16,7 +14,6 @@ package struct RequestPath: Sendable {
     package let parsers: ParserPool
     let limits: GatewayLimits
     let appLimiter: RateLimiter<BytewiseText>
-    /// The clock for verifying tokens.
     let now: @Sendable () -> Date
     /// For reads that may wait for the disk.
     private let readers = BoundedQueue(label: "readers", places: 128)
@@ -78,7 +75,6 @@ package struct RequestPath: Sendable {
         return .accepted(user: request.context.userID, warning: nil)
     }
 
-    /// The response if any of these users is blocked or over its limit; otherwise nil.
     func restricted(
         _ restrictions: UserRestrictions, users: [String], app: AdmittedApp, _ request: HTTPRequest,
         at instant: Double
@@ -93,7 +89,6 @@ package struct RequestPath: Sendable {
         return rejection?.response(request)
     }
 
-    /// The 429 response if the app is over its rate limit; otherwise nil.
     func overLimit(of app: AdmittedApp, _ request: HTTPRequest) -> HTTPResponse? {
         let rejection = appLimiter.take(BytewiseText(app.id)).rejection(
             request, policy: "app", burst: appLimiter.burst)
@@ -106,12 +101,9 @@ package struct RequestPath: Sendable {
         store.noteKeyUse(appID: app.id, keyID: keyID, milliseconds: request.receivedMilliseconds)
     }
 
-    /// The result of admission for a dialect.
     enum Admitted {
-        /// `user` is the subject of the access token or the request's first user; nil if the request names no
-        /// user. A warning is added to the response.
+        /// The access token's subject or the request's first user; nil if the request names no user.
         case accepted(user: String?, warning: AuthErrorBody?)
-        /// The app is over its rate limit.
         case failed(HTTPResponse)
         /// Respond with this error in the dialect's format.
         case rejected(AuthErrorBody)
@@ -154,8 +146,7 @@ package struct RequestPath: Sendable {
         return store(batch, for: request, dialect: dialect, finish: finish)
     }
 
-    /// Runs `work` on a queue that may wait for the disk. Returns a deferred outcome, or a response if too
-    /// many requests wait.
+    /// Runs `work` on a queue that may wait for the disk. Returns a response if too many requests wait.
     func read<Value: Sendable>(
         _ work: @escaping @Sendable () throws -> Value,
         finish: @escaping (Result<Value, StoreFailure>) -> HTTPResponse

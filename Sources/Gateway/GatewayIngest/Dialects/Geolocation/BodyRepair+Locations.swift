@@ -42,7 +42,6 @@ extension BodyRepair {
         [UInt8(ascii: "{"), UInt8(ascii: "[")].contains(byte(at: value.lowerBound))
     }
 
-    /// Whether a value is a location or an array of locations.
     private func holdsLocations(_ value: Range<Int>) -> Bool {
         isLocation(value) || elements(at: value.lowerBound)?.contains { isLocation($0) } == true
     }

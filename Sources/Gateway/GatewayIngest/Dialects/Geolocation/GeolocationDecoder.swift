@@ -31,7 +31,6 @@ struct GeolocationDecoder {
         for record in records { add(record.node, record.span, parameters) }
     }
 
-    /// The records of a request, and the parameters if the request is an object.
     private typealias Found = (records: [(node: JSONNode, span: Range<Int>)], parameters: [UInt8])
 
     /// Returns nil for too many records, before any record is examined.
@@ -54,9 +53,8 @@ struct GeolocationDecoder {
         }
     }
 
-    /// The records in an object: the object itself if it has coordinates, or those under `location`, or those
-    /// under the first member with locations (a custom root property). All other members are parameters.
-    /// Returns nil for more than `limit` records.
+    /// The records of an object: itself if it has coordinates, those under `location`, or those under the
+    /// first member with locations. All other members are parameters. Nil for more than `limit` records.
     private func unwrap(
         _ object: JSONNode, _ span: Range<Int>, _ text: UnsafeRawBufferPointer, upTo limit: Int
     ) -> Found? {

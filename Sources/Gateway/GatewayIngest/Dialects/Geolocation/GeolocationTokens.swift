@@ -4,7 +4,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Registration and refresh in the formats of Transistorsoft's SDKs and reference server.
 struct GeolocationTokens: Sendable {
     /// The maximum size of a device id in bytes.
     private static let longestDevice = 128
@@ -30,8 +29,7 @@ struct GeolocationTokens: Sendable {
         let fields = try read(request) { body in
             (
                 EventIdentifier(body["org"]),
-                // The SDKs send strings. A number is ignored, because it would otherwise name the device
-                // registered with that text.
+                // The SDKs send strings. A number would name the device registered with that text.
                 [body["uuid"], body["device_id"]].map { id in
                     id?.kind == .number ? EventIdentifier.invalid : EventIdentifier(id)
                 }
@@ -91,9 +89,8 @@ struct GeolocationTokens: Sendable {
         }
     }
 
-    /// The members of the reference server's response. `expires` is in seconds since 1970. A client that
-    /// reads it as a duration refreshes after a 401. The reverse mistake would make a client refresh all the
-    /// time.
+    /// `expires` is in seconds since 1970. A client that reads it as a duration refreshes after a 401; the
+    /// reverse mistake would make a client refresh all the time.
     private static func response(_ pair: IssuedPair) -> HTTPResponse {
         var members: JSONObject = [
             "accessToken": .string(pair.accessToken), "expires": .integer(pair.expiresAt),

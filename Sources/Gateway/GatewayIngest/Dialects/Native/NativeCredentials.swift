@@ -58,7 +58,6 @@ struct Credentials {
         return (String(decoding: scheme, as: UTF8.self).lowercased(), String(decoding: rest, as: UTF8.self))
     }
 
-    /// The response to a missing or unknown write key.
     static func unknownWriteKey(_ request: HTTPRequest) -> HTTPResponse {
         HTTPResponse.failure(
             401, code: "invalid_write_key",

@@ -5,7 +5,6 @@ internal import GatewayModel
 /// The native dialect: Segment's public HTTP API with an additional signed-user token.
 package struct NativeDialect: Dialect {
     let path: RequestPath
-    /// The gateway's configured URL for clients; nil if not set.
     let publicURL: String?
     /// Whether the gateway itself serves HTTPS.
     let isSecure: Bool
@@ -48,8 +47,7 @@ package struct NativeDialect: Dialect {
             }
     }
 
-    /// The settings that Segment's mobile and web clients load at start: the integrations and the host for
-    /// events.
+    /// The integrations and the host for events, which Segment's mobile and web clients load at start.
     private var settings: Endpoint {
         Endpoint(method: "GET", path: "/v1/projects/{writeKey}/settings") { request, parameters in
             guard let writeKey = parameters.first.map(String.init),
@@ -84,7 +82,6 @@ package struct NativeDialect: Dialect {
         )
     }
 
-    /// The gateway's address for this client; nil if neither the configuration nor the request has it.
     private func origin(of request: HTTPRequest) -> (authority: String, isSecure: Bool)? {
         if let publicURL {
             let parts = publicURL.split(separator: "/", omittingEmptySubsequences: true)
