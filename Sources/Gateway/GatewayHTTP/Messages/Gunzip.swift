@@ -12,8 +12,7 @@ enum Gunzip {
 
     private static let exempt = 64 * 1024
 
-    /// The maximum decompressed size: the body's own ISIZE (RFC 1952, section 2.3.1) or the limit, whichever
-    /// is less.
+    /// The body's own ISIZE (RFC 1952, section 2.3.1) or the limit, whichever is less.
     static func size(of bytes: [UInt8], limits: GatewayLimits) throws(Failure) -> Int {
         guard bytes.count >= 18 else { throw .damaged }
         // ISIZE is meaningless if the body was truncated, so a value over the limit is no error yet.

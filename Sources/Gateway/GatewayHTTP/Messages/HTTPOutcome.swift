@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// The result of handling a request.
 package enum HTTPOutcome {
     case answer(HTTPResponse)
     /// A deferred response. `start` begins the work, which must call the given closure exactly once, from any

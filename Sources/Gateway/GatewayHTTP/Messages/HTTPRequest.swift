@@ -1,15 +1,12 @@
 internal import CountersignCore
 package import GatewayModel
 
-/// The client of a connection.
 package protocol RequestPeer: AnyObject, Sendable {
     /// Whether the client has closed the connection or its sending half.
     var hasHungUp: Bool { get }
 }
 
-/// One request, read completely.
 package final class HTTPRequest {
-    /// The method as sent, such as `POST`.
     package let method: String
     /// The path as sent, not decoded, without the query.
     package let path: String
@@ -19,9 +16,7 @@ package final class HTTPRequest {
     package internal(set) var clientAddress: String
     /// Whether a proxy forwarded the request, so that the peer's address is not the client's.
     package internal(set) var isForwarded = false
-    /// Milliseconds since 1970 when the header was complete.
     package let receivedMilliseconds: Int64
-    /// The request id of the response and the log.
     package let id: String
     package var body: [UInt8]
     var isCompressed = false
@@ -72,8 +67,7 @@ package final class HTTPRequest {
         fields = request.fields.copy()
     }
 
-    /// The value of the first field with this lower-case name; nil if it is missing. Valid until the response
-    /// is sent.
+    /// The first field with this lower-case name. Valid until the response is sent.
     package func headerBytes(_ name: StaticString) -> UnsafeBufferPointer<UInt8>? { fields.first(name) }
 
     /// Whether a header field shows that a proxy forwarded the request.
@@ -93,17 +87,14 @@ package final class HTTPRequest {
         } == true
     }
 
-    /// The value of the first field with this lower-case name; nil if it is missing.
     package func header(_ name: StaticString) -> String? {
         headerBytes(name).map { HTTPField.text($0) }
     }
 
-    /// The values of all fields with this lower-case name, in order.
     package func headers(_ name: StaticString) -> [String] {
         fields.all.filter { $0.isNamed(name) }.map(\.value)
     }
 
-    /// The trace context sent by the client.
     var caller: TraceParent? { header("traceparent").flatMap { TraceParent($0) } }
 
     /// The trace context for requests that the gateway makes on behalf of this one.

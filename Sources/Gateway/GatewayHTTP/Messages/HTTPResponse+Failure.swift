@@ -1,7 +1,6 @@
 internal import GatewayModel
 
 extension HTTPResponse {
-    /// An error response with an ``ErrorBody``.
     package static func failure(_ status: Int, code: String, reason: String, requestID: String?)
         -> HTTPResponse
     {

@@ -6,11 +6,9 @@ package struct HTTPResponse: Sendable {
     package var code: String?
     /// Whether many responses share the body, so that it takes no memory of its own.
     package var isShared = false
-    /// Whether the request changed nothing, so that the response may be replaced by 503 if there is no memory
-    /// for it. Not needed for safe methods.
+    /// Allows replacing the response by 503 if there is no memory for it. Not needed for safe methods.
     package var changesNothing = false
     package var closes = false
-    /// A stream to send instead of the body; otherwise nil.
     package var stream: ResponseStream?
 
     package init(status: Int, headers: [(name: String, value: String)] = [], body: [UInt8]) {
@@ -30,7 +28,6 @@ package struct HTTPResponse: Sendable {
             status: status, headers: [("Content-Type", "text/plain; charset=utf-8")], body: Array(text.utf8))
     }
 
-    /// A copy with one more header field.
     package func with(_ name: String, _ value: String) -> HTTPResponse {
         var copy = self
         copy.headers.append((name, value))

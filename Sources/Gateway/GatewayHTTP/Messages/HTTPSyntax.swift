@@ -24,8 +24,7 @@ enum HTTPSyntax {
     @inline(__always)
     static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 && byte != 0x09 || byte == 0x7F }
 
-    /// Whether a field value contains a control character. Checks eight bytes at a time, because tokens have
-    /// hundreds of bytes.
+    /// Checks eight bytes at a time, because tokens have hundreds of bytes.
     static func hasControlCharacter(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var start = 0
         while start + 8 <= bytes.count {
@@ -60,7 +59,6 @@ enum HTTPSyntax {
         return true
     }
 
-    /// The range without spaces and tabs at both ends.
     static func trimmed(_ range: Range<Int>, of bytes: UnsafeRawBufferPointer) -> Range<Int> {
         var (start, end) = (range.lowerBound, range.upperBound)
         while start < end, bytes[start] == 0x20 || bytes[start] == 0x09 { start += 1 }
@@ -69,8 +67,7 @@ enum HTTPSyntax {
     }
 }
 
-/// Why a request was rejected before it was complete. The connection is closed, because the end of the
-/// request is unknown.
+/// Why a request was rejected early. The connection is closed, because the end of the request is unknown.
 struct RequestFault: Error, Equatable {
     let status: Int
     let code: String

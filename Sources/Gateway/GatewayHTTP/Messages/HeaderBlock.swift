@@ -17,7 +17,6 @@ package struct HeaderBlock {
         own = memory
     }
 
-    /// A copy in its own memory.
     func copy() -> HeaderBlock { HeaderBlock(copying: all) }
 
     private init(copying fields: [HTTPField]) {
@@ -28,7 +27,6 @@ package struct HeaderBlock {
         own = memory
     }
 
-    /// The value of the first field with this lower-case name; nil if it is missing.
     func first(_ name: StaticString) -> UnsafeBufferPointer<UInt8>? {
         for field in all where field.isNamed(name) { return field.valueBytes }
         return nil
@@ -60,8 +58,7 @@ package struct HTTPField {
     let nameBytes: UnsafeBufferPointer<UInt8>
     let valueBytes: UnsafeBufferPointer<UInt8>
 
-    /// The value. Non-ASCII bytes are replaced, because no used field has any and such text can be slow to
-    /// compare.
+    /// Non-ASCII bytes are replaced, because no used field has any and such text can be slow to compare.
     package var value: String { Self.text(valueBytes) }
 
     static func text(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
@@ -69,8 +66,7 @@ package struct HTTPField {
         return String(decoding: bytes.map { $0 < 0x80 ? UInt16($0) : 0xFFFD }, as: UTF16.self)
     }
 
-    /// Whether the field has this lower-case name. Names are compared without ASCII case (RFC 9110, section
-    /// 5.1).
+    /// Compares the lower-case name without ASCII case (RFC 9110, section 5.1).
     func isNamed(_ name: StaticString) -> Bool {
         HTTPSyntax.matches(UnsafeRawBufferPointer(nameBytes), name)
     }

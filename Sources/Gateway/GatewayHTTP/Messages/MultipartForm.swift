@@ -6,12 +6,9 @@ package struct MultipartForm {
     private static let longestName = 128
     private static let longestBoundary = 70
 
-    /// The fields by name. Names are unique.
     package private(set) var fields: BytewiseDictionary<[UInt8]> = [:]
 
-    /// Parses the complete body of a request.
-    ///
-    /// Returns nil for files, repeated names, too many fields, a missing boundary or a truncated body.
+    /// Nil for files, repeated names, too many fields, a missing boundary or a truncated body.
     package init?(_ request: HTTPRequest) {
         guard let type = request.header("content-type"),
             let boundary = Self.parameter("boundary", of: Array(type.utf8)[...]),
@@ -31,7 +28,6 @@ package struct MultipartForm {
         guard !fields.isEmpty else { return nil }
     }
 
-    /// Reads the header of a part. Returns the field's name, or nil if the part is not allowed.
     private static func name(_ rest: inout ArraySlice<UInt8>) -> String? {
         var found: ArraySlice<UInt8>?
         while let line = cut(&rest, at: Array("\r\n".utf8)) {

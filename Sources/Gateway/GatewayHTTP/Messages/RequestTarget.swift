@@ -2,14 +2,12 @@ internal import CountersignCore
 
 /// The target of the request line (RFC 9112, section 3.2).
 struct RequestTarget {
-    /// The path as sent, without the query. `/` if an absolute target has none; `*` in an OPTIONS request for
-    /// the server.
+    /// Without the query. `/` if an absolute target has no path; `*` in an OPTIONS request for the server.
     let path: String
     /// The query after `?`, not decoded; nil without `?`.
     let query: String?
     /// Host and port of an absolute target in lower case; nil for other forms.
     let authority: String?
-    /// Why the target is invalid for an origin server; otherwise nil.
     let fault: String?
 
     init(_ bytes: UnsafeRawBufferPointer) {
@@ -60,8 +58,7 @@ struct RequestTarget {
         String(decoding: UnsafeRawBufferPointer(rebasing: bytes[range]), as: UTF8.self)
     }
 
-    /// Why a path is invalid; otherwise nil. An encoded NUL would end the path in C code. The query is
-    /// checked where its parameters are read.
+    /// An encoded NUL would end the path in C code. The query is checked where its parameters are read.
     static func fault(ofPath path: String) -> String? {
         guard path.utf8.contains(UInt8(ascii: "%")) else { return nil }
         let path = Array(path.utf8)

@@ -1,18 +1,15 @@
 internal import CountersignCore
 
-/// A response body that is sent piece by piece.
 package final class ResponseStream: Sendable {
     package enum Piece: Sendable {
         case bytes([UInt8])
         /// No data yet. The server asks again at its next pass.
         case nothing
         case end
-        /// The rest is not available. The connection is closed, so that the client notices that the response
-        /// is incomplete.
+        /// The connection is closed, so that the client notices that the response is incomplete.
         case failed
     }
 
-    /// The stream ended before it was complete.
     package struct Failed: Error {}
 
     /// Reads the next page and may block; nil for a stream without end.
@@ -35,8 +32,7 @@ package final class ResponseStream: Sendable {
         ended()
     }
 
-    /// Fills the buffer. Returns the number of bytes, 0 if no data is available yet, or nil at the end.
-    /// Throws if the rest is not available.
+    /// Returns 0 if no data is available yet, nil at the end. Throws if the rest is not available.
     package func read(into buffer: UnsafeMutableBufferPointer<UInt8>) throws(Failed) -> Int? {
         try rest.withLock { rest throws(Failed) in
             if rest.isEmpty {

@@ -2,7 +2,6 @@ internal import Foundation
 internal import GatewayModel
 
 extension NetworkAddress {
-    /// The address of a socket address; nil if it is neither IPv4 nor IPv6.
     init?(_ address: UnsafePointer<sockaddr>, length: Int) {
         var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN) + 1)
         let raw = UnsafeRawPointer(address)
@@ -18,7 +17,6 @@ extension NetworkAddress {
         self.init(String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
     }
 
-    /// The port of a socket address; 0 if it is neither IPv4 nor IPv6.
     static func port(_ address: UnsafePointer<sockaddr>, length: Int) -> UInt16 {
         let raw = UnsafeRawPointer(address)
         switch Int32(address.pointee.sa_family) {

@@ -3,8 +3,7 @@ internal import CountersignCore
 internal import CountersignCurl
 internal import Foundation
 
-/// Sends requests on one thread. A request that waits uses no other thread, so a server that hangs, or sends
-/// without end, delays only its own request.
+/// Sends requests on one thread. A server that hangs, or sends without end, delays only its own request.
 package final class OutboundPool: Sendable {
     package typealias Completion = @Sendable (Result<OutboundRequest.Answer, OutboundRequest.Failure>) -> Void
 

@@ -11,7 +11,6 @@ internal import GatewayModel
 /// Link-local addresses and cloud metadata services are never allowed.
 package struct OutboundRequest {
     let url: String
-    /// The body of a POST request; nil sends GET.
     var body: [UInt8]?
     var headers: [(name: String, value: String)] = []
     /// PEM file with the certificates to trust instead of the system's; nil trusts the system's.
@@ -54,14 +53,11 @@ package struct OutboundRequest {
 
     /// Why there is no response. Contains no part of the URL.
     package struct Failure: Error {
-        /// The kind of failure, a stable identifier.
         package enum Code: String, Sendable, TextEnum {
             case timeout
             case unknownHost = "unknown_host"
             case cannotConnect = "cannot_connect"
-            /// The server's certificate is not valid, or TLS failed before that.
             case tls
-            /// The address is not allowed.
             case forbiddenAddress = "refused_address"
             case longAnswer = "long_answer"
             case cancelled

@@ -56,7 +56,6 @@ final class OutboundTransfer {
             })
     }
 
-    /// The response once libcurl has ended with `code`.
     func answer(_ code: CURLcode) throws(OutboundRequest.Failure) -> OutboundRequest.Answer {
         if let rejection { throw OutboundRequest.Failure(.forbiddenAddress, reason: rejection) }
         if headerBytes > Self.maximumHeaderBytes || isTruncated && !request.cutsLongAnswers {
@@ -71,7 +70,6 @@ final class OutboundTransfer {
 }
 
 extension OutboundRequest {
-    /// Sends the request and waits for the response.
     package func perform() throws(Failure) -> Answer {
         let transfer = try OutboundTransfer(self)
         return try transfer.answer(transfer.curl.perform())

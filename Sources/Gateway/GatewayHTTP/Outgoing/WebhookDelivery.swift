@@ -3,22 +3,18 @@ internal import Dispatch
 package import GatewayModel
 
 package enum WebhookOutcome: Sendable {
-    /// The webhook answered 2xx.
     case delivered
     /// The webhook was not reached or did not answer 2xx. The reason contains no part of its URL.
     case rejected(String)
     case overloaded
 }
 
-/// The result of one attempt to deliver to a webhook.
 package struct WebhookAttempt: Sendable {
-    /// The HTTP status; nil without a response.
     package var status: Int?
     /// A stable identifier of the failure; nil on success.
     package var error: String?
     /// The failure in words. Contains no part of the URL.
     package var reason = ""
-    /// The `Retry-After` delay; nil without it.
     package var retryAfterSeconds: Int?
     package var answer: [UInt8] = []
     package var durationMilliseconds: Int64 = 0
@@ -48,9 +44,7 @@ package struct WebhookAttempt: Sendable {
     package var outcome: WebhookOutcome { error == nil ? .delivered : .rejected(reason) }
 }
 
-/// One POST to a webhook.
 package struct WebhookDelivery {
-    /// The maximum number of response bytes to read.
     private static let longestAnswer = 1 << 16
 
     let body: [UInt8]
@@ -70,7 +64,6 @@ package struct WebhookDelivery {
         self.isCancelled = isCancelled
     }
 
-    /// Delivers and waits for the response. Only the beginning of its body is stored.
     package func perform() -> WebhookAttempt {
         let began = DispatchTime.now()
         do throws(OutboundRequest.Failure) {

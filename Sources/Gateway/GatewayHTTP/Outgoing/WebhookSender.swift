@@ -3,7 +3,6 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// Delivers to the webhooks of projects on its own threads.
 package final class WebhookSender: Sendable {
     /// The time limit of a delivery in milliseconds.
     private static let timeout = 10_000
@@ -20,7 +19,6 @@ package final class WebhookSender: Sendable {
         queue.maxConcurrentOperationCount = 4
     }
 
-    /// Waits until no delivery is running.
     package func waitUntilIdle() {
         queue.waitUntilAllOperationsAreFinished()
     }

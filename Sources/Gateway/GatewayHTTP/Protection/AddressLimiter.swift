@@ -1,8 +1,7 @@
 internal import Foundation
 internal import GatewayModel
 
-/// Limits the request rate of each IPv4 address, each IPv6 /64, and all /64s of an IPv6 /48 together. One
-/// customer may own a whole /48.
+/// Limits each IPv4 address, each IPv6 /64, and all /64s of a /48 together, which one customer may own.
 package struct AddressLimiter: Sendable {
     /// The rate limit of a /48, as a multiple of the limit of a /64.
     static let networkShare = 16
@@ -19,7 +18,6 @@ package struct AddressLimiter: Sendable {
         networks = RateLimiter(rate: rate * Self.networkShare, sharers: sharers, now: now)
     }
 
-    /// The 429 response for a request over the limit; nil for other requests.
     func rejection(_ request: HTTPRequest) -> HTTPResponse? {
         guard units.rate > 0, let unit = request.limitedUnit else { return nil }
         // The /64 is checked first, so that a rejected request takes no token from the bucket of its /48.

@@ -13,10 +13,8 @@ package struct CORS: Sendable {
 
     /// The methods that pages may use on a path; empty if pages may not call it.
     let methods: @Sendable (_ path: String) -> [String]
-    /// The header fields that pages may send.
     private let allowedHeaders: String
 
-    /// `requestHeaders` are fields that pages may send in addition to ``headersOfEveryRequest``.
     package init(
         requestHeaders: [String],
         methods: @escaping @Sendable (_ path: String) -> [String],
@@ -37,8 +35,7 @@ package struct CORS: Sendable {
     private static let exposedHeaders =
         "RateLimit, RateLimit-Policy, Retry-After, X-Request-Id, traceresponse"
 
-    /// Responds to a preflight request with 204, or 403 if the origin is not allowed. Returns nil for other
-    /// requests.
+    /// Nil for requests other than preflight requests.
     func preflight(_ request: HTTPRequest) -> HTTPResponse? {
         guard request.method == "OPTIONS", let origin = request.header("origin"),
             request.header("access-control-request-method") != nil

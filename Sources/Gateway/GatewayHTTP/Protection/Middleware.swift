@@ -23,7 +23,6 @@ package struct Middleware: Sendable {
         return cors.decorated(router.route(request), for: request)
     }
 
-    /// Adds CORS headers to a response that was created outside of this middleware.
     package func makeReadable(_ response: inout HTTPResponse, for request: HTTPRequest) {
         guard request.headerBytes("origin") != nil, !request.path.hasPrefix("/admin"),
             !response.headers.contains(where: { $0.name == "Vary" && $0.value == "Origin" }),

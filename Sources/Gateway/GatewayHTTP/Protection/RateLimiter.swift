@@ -74,8 +74,7 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
                     break
                 }
             }
-            // A key's new bucket starts with the level of the overflow bucket, so that replacing a bucket
-            // gives no extra tokens.
+            // Starts with the level of the overflow bucket, so that replacing a bucket gives no extra tokens.
             let fullAt = found.map { table.buckets[$0].fullAt } ?? table.overflow[set]
             let full = max(fullAt, now) + cost
             guard full - now <= depth else {
@@ -100,7 +99,6 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
 }
 
 extension RateLimiter.Decision {
-    /// The 429 response with `Retry-After` for a limited request; nil for an allowed one.
     package func rejection(_ request: HTTPRequest, policy: String, burst: Int) -> HTTPResponse? {
         guard case .limited(let seconds) = self else { return nil }
         // draft-ietf-httpapi-ratelimit-headers-10.

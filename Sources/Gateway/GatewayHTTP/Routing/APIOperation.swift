@@ -2,7 +2,6 @@ package import CountersignCore
 
 /// The description of an endpoint in `/openapi.json`, without method and path.
 package struct APIOperation: Sendable {
-    /// A way to send a credential, with its name in the document.
     package struct SecurityScheme: Sendable {
         let name: String
         let json: JSONValue
@@ -12,7 +11,6 @@ package struct APIOperation: Sendable {
             self.json = json
         }
 
-        /// A credential in a header field.
         package static func header(_ field: String, as name: String) -> SecurityScheme {
             SecurityScheme(name, ["type": "apiKey", "in": "header", "name": .string(field)])
         }
@@ -29,14 +27,12 @@ package struct APIOperation: Sendable {
     /// The schemas of path parameters other than app and project ids.
     package var parts: JSONObject = [:]
     var query: [(name: String, isRequired: Bool, schema: JSONValue)] = []
-    /// The schema of the body; nil without a body.
     var body: JSONValue?
     var bodyTypes = ["application/json"]
     var status = 200
     var contentType = "application/json"
     /// The schema of the response; nil does not specify it.
     var answer: JSONValue?
-    /// The error statuses that are specific to this endpoint.
     var rejections: [Int] = []
     /// The schema of the endpoint's own errors. Errors from the layers before it have the schema `Failure`.
     var failure = "Failure"
@@ -62,7 +58,6 @@ package struct APIOperation: Sendable {
 
     package var parameters: [String] { query.map(\.name) }
 
-    /// A reference to a schema in the document.
     package static func schema(_ name: String) -> JSONValue {
         ["$ref": .string("#/components/schemas/\(name)")]
     }

@@ -1,10 +1,7 @@
 package import CountersignCore
 
-/// A protocol that clients use with the gateway, such as Segment's. Consists of endpoints and of settings for
-/// the layers before them.
-///
-/// The router, CORS and the OpenAPI document are built from one list of dialects. The endpoints decode, store
-/// and respond.
+/// A protocol that clients use with the gateway, such as Segment's. The router, CORS and the OpenAPI document
+/// are built from one list of dialects.
 package protocol Dialect: Sendable {
     /// The endpoints. The description of each names the credentials it accepts.
     var endpoints: [Endpoint] { get }

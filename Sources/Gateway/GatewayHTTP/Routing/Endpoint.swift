@@ -1,4 +1,3 @@
-/// A method and path template with the handler for its requests.
 package struct Endpoint: Sendable {
     let method: String
     /// A path such as `/v1/batch`. A part in braces matches any one non-empty segment.

@@ -1,6 +1,5 @@
 package import CountersignCore
 
-/// Builds the gateway's OpenAPI 3.1 documents.
 package enum OpenAPI {
     package static func document(
         _ title: String, _ summary: String, server: String, paths: BytewiseDictionary<JSONObject>,

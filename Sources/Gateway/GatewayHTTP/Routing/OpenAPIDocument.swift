@@ -1,6 +1,5 @@
 package import CountersignCore
 
-/// The OpenAPI 3.1 document of a list of endpoints.
 package struct OpenAPIDocument {
     private let endpoints: [Endpoint]
     private let schemas: JSONObject
@@ -16,7 +15,6 @@ package struct OpenAPIDocument {
         }
     }
 
-    /// The document as JSON.
     package var bytes: [UInt8] {
         OpenAPI.document(
             "Countersign gateway",
@@ -54,7 +52,6 @@ package struct OpenAPIDocument {
                 }))
     }
 
-    /// The responses of the layers before the endpoint, and the endpoint's own.
     private static func responses(_ operation: APIOperation) -> JSONObject {
         var statuses = [400, 413, 415, 429, 431, 503]
         if !operation.security.isEmpty { statuses += [401, 403] }

@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// Descriptions and schemas shared by all endpoints.
 enum OpenAPISchemas {
     static let meanings: [Int: String] = [
         400: "The request is not valid; the reason says why", 401: "The credential is missing or invalid",

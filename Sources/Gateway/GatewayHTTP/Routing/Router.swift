@@ -6,7 +6,6 @@ package struct Router: Sendable {
     private let templates: [Template]
     private let rejections: [Rejection]
 
-    /// A dialect's format of errors for unknown paths and methods and for malformed paths.
     package struct Rejection: Sendable {
         let prefixes: [String]
         let make: @Sendable (_ status: Int, _ code: String, _ reason: String, HTTPRequest) -> HTTPResponse
@@ -45,7 +44,6 @@ package struct Router: Sendable {
         }
     }
 
-    /// An endpoint whose path has parameters.
     private struct Template {
         let route: Route
         private let segments: [Substring]
@@ -87,12 +85,10 @@ package struct Router: Sendable {
             }.map(\.route)
     }
 
-    /// The methods that pages of an app's allowed origins may use on a path; empty if they may not call it.
     package func methodsForPages(of path: String) -> [String] {
         routes(of: path).filter(\.isForPages).map(\.method).sorted()
     }
 
-    /// The methods of a path; empty if the path is unknown.
     func methods(of path: String) -> [String] {
         let methods = BytewiseSet(routes(of: path).map(\.method))
         return (methods.contains("GET") ? methods.union(["HEAD"]) : methods).sorted()

@@ -3,8 +3,7 @@ internal import GatewayModel
 
 /// Counts the bytes of request bodies and answers that all listeners hold together.
 package final class BodyMemory: Sendable {
-    /// Bodies larger than this may use at most three quarters of the limit. The rest is reserved for small
-    /// bodies, which devices usually send.
+    /// Larger bodies may use at most three quarters of the limit. Devices usually send small ones.
     private static let small = 64 * 1024
 
     private let limit: Int
@@ -54,10 +53,8 @@ final class MemoryReservation: Sendable {
 
     var bytes: Int { state.withLock { $0.bytes } }
 
-    /// Whether the memory was reclaimed for other requests.
     var isEvicted: Bool { state.withLock { $0.isEvicted } }
 
-    /// Reserves memory for more bytes. Returns false over the limit or after an eviction.
     func take(_ count: Int) -> Bool {
         state.withLock { state in
             guard !state.isEvicted, memory.take(count, held: state.bytes) else { return false }
@@ -90,8 +87,7 @@ final class MemoryReservation: Sendable {
         }
     }
 
-    /// Releases everything and rejects later reservations. The connection is being closed, which frees the
-    /// bytes.
+    /// Releases everything and rejects later reservations. Closing the connection frees the bytes.
     func evict() {
         state.withLock { state in
             memory.give(state.bytes)

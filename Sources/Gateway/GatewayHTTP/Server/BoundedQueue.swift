@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import Foundation
 
-/// A serial queue outside the server's threads that holds a limited number of work items.
 package final class BoundedQueue: Sendable {
     private let queue: DispatchQueue
     private let places: Int
@@ -12,8 +11,7 @@ package final class BoundedQueue: Sendable {
         self.places = places
     }
 
-    /// Reserves a slot. Returns false if all are in use. After true, the caller must call ``async(_:)``
-    /// exactly once.
+    /// Returns false if all slots are in use. After true, the caller must call ``async(_:)`` exactly once.
     package func take() -> Bool {
         taken.withLock { taken in
             guard taken < places else { return false }
@@ -22,7 +20,6 @@ package final class BoundedQueue: Sendable {
         }
     }
 
-    /// Runs work for a reserved slot, then frees the slot.
     package func async(_ work: @escaping @Sendable () -> Void) {
         queue.async { [self] in
             work()

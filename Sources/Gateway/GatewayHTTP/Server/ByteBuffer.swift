@@ -9,9 +9,7 @@ struct InputBuffer: ~Copyable {
 
     var isEmpty: Bool { start == end }
     var count: Int { end - start }
-    /// The bytes that were not handled yet.
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[start..<end]) }
-    /// The room for more bytes.
     var room: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(rebasing: memory[end...]) }
 
     /// Makes room for more bytes: moves the bytes to the front, or to a larger buffer.
@@ -60,7 +58,6 @@ struct InputBuffer: ~Copyable {
     }
 }
 
-/// Free buffers of a loop.
 struct BufferPool: ~Copyable {
     private static let most = 256
     private var free: ContiguousArray<UnsafeMutableRawBufferPointer> = []

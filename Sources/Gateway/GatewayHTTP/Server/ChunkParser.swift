@@ -1,19 +1,14 @@
 internal import CountersignCore
 
-/// A parser for a chunked body (RFC 9112, section 7.1).
-///
-/// White space around a chunk's size and bare line feeds are rejected. The values of extensions and trailer
-/// fields are checked and dropped.
+/// A parser for a chunked body (RFC 9112, section 7.1). Rejects white space around a chunk's size and bare
+/// line feeds. Checks and drops the values of extensions and trailer fields.
 struct ChunkParser {
     enum Step: Equatable {
-        /// A part of the content.
         case content(Range<Int>)
-        /// All bytes were read.
         case incomplete
         case end
         case rejected(RequestFault)
-        /// The body consists of many nearly empty chunks. Parsing them is nearly all the work of such a
-        /// request, and it blocks the thread that serves other clients.
+        /// Many nearly empty chunks. Parsing them blocks the thread that serves other clients.
         case crumbled
     }
 

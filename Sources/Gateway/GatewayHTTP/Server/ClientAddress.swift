@@ -1,12 +1,10 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// Determines the client's address behind trusted proxies.
 enum ClientAddress {
     /// The address of a request for which a trusted proxy sent no valid address.
     static let unknown = ""
 
-    /// The maximum number of proxies between a client and the gateway.
     private static let longestWay = 32
 
     /// The address that limits and logs use for the client.
@@ -42,8 +40,7 @@ enum ClientAddress {
         return proxies.contains { $0.contains(address) }
     }
 
-    /// The address in `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`;
-    /// otherwise nil.
+    /// Accepts `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` and `[2001:db8::1]:80`.
     private static func address(_ text: Substring) -> String? {
         var host = text
         if text.hasPrefix("[") {
@@ -59,7 +56,6 @@ enum ClientAddress {
         return NetworkAddress(host) == nil ? nil : String(host)
     }
 
-    /// Whether the text is a colon and a valid port number.
     private static func isPort(_ text: Substring) -> Bool {
         text.hasPrefix(":") && (2...6).contains(text.utf8.count)
             && text.utf8.dropFirst().allSatisfy(\.isASCIIDigit)

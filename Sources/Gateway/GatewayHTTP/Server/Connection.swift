@@ -8,19 +8,15 @@ internal import GatewayModel
     internal import Glibc
 #endif
 
-/// A TCP connection and its current request. Belongs to one loop, which uses the object again for later
-/// connections.
+/// A TCP connection and its current request. Belongs to one loop, which reuses the object.
 final class Connection {
     enum Phase {
         case closed
-        /// The TLS handshake is incomplete.
         case handshake
         /// The head of a request arrives, or the connection is idle.
         case head
         case body
-        /// The request is complete and the gateway works on it.
         case handling
-        /// The response is being sent.
         case sending
         /// The response was sent and the client's input is discarded. Closing a socket with unread input
         /// would reset the connection, and the client might not see the response.
@@ -29,14 +25,12 @@ final class Connection {
 
     enum Transfer: Equatable {
         case bytes(Int)
-        /// The socket is not ready. The poller reports when it is.
         case wouldBlock
         /// The client has closed the connection or its sending half.
         case ended
         case failed
     }
 
-    /// The number of the connection in its loop.
     let index: Int
     /// Identifies one use of this object.
     private(set) var generation: UInt64 = 0
@@ -53,7 +47,6 @@ final class Connection {
     /// Whether the loop continues with this connection in its next pass.
     var isReady = false
 
-    // The current request.
     var input = InputBuffer()
     /// Input that was read together with the end of a chunked body.
     private var nextInput = InputBuffer()
@@ -74,9 +67,7 @@ final class Connection {
     private var unpackedBytes = 0
     /// The size of the body, which is freed before the response is sent.
     var bodyBytes = 0
-    /// Whether the request was reported to the observer.
     var isObserved = false
-    /// The memory reserved for the body or the response.
     private(set) var held: MemoryReservation
     private var holdsMemory = false
     /// Whether the memory may be reclaimed for other requests.
@@ -92,7 +83,6 @@ final class Connection {
     private var headStart = 0
     private var body: [UInt8] = []
     private var bodyStart = 0
-    /// The input discarded after the response.
     var discarded = 0
 
     init(index: Int, rules: HeadRules, memory: BodyMemory) {
@@ -203,7 +193,6 @@ final class Connection {
         }
     }
 
-    /// Whether bytes of the response wait for the socket.
     var hasOutput: Bool { headStart < head.count || bodyStart < body.count }
 
     /// Sends a head and a body, and stores what the socket does not take. Returns false after a failure.
@@ -221,7 +210,6 @@ final class Connection {
         return true
     }
 
-    /// Sends stored bytes. Returns false after a failure.
     func flush() -> Bool {
         guard hasOutput else { return true }
         let sent = head.withUnsafeBytes { head in
@@ -283,7 +271,6 @@ final class Connection {
         case noRoom
     }
 
-    /// Reads the body from the input that was received with the head.
     func readBody(makeRoom: () -> Bool) -> BodyProgress {
         let rest = UnsafeRawBufferPointer(rebasing: input.bytes[used...])
         var position = 0
@@ -340,14 +327,12 @@ final class Connection {
         return .complete
     }
 
-    /// Reserves memory for more bytes. Returns false if there is not enough.
     func hold(_ count: Int, _ makeRoom: () -> Bool) -> Bool {
         holdsMemory = true
         return held.take(count) || !held.isEvicted && makeRoom() && held.take(count)
     }
 
-    /// Reserves the memory for decompressing the body. Returns the response if the body is too large or
-    /// damaged; otherwise nil.
+    /// Returns a response if the body is too large or damaged.
     func prepareUnpacking(_ limits: GatewayLimits, makeRoom: () -> Bool) -> HTTPResponse? {
         guard let request, request.isCompressed else { return nil }
         do throws(Gunzip.Failure) {
@@ -358,7 +343,6 @@ final class Connection {
         return hold(unpackedBytes, makeRoom) ? nil : .overloaded(request)
     }
 
-    /// The maximum size of the decompressed body.
     var largestBody: Int { max(request?.body.count ?? 0, unpackedBytes) }
 
     func freeBody() {
@@ -367,7 +351,6 @@ final class Connection {
         if holdsMemory { held.giveAll() }
     }
 
-    /// Prepares for the next request on the connection.
     func endRequest(_ pool: inout BufferPool, memory: BodyMemory) {
         resetRequest(memory)
         input.drop(used)
@@ -400,7 +383,6 @@ final class Connection {
 }
 
 extension HTTPResponse {
-    /// The response to a request for which there is no memory.
     static func overloaded(_ request: HTTPRequest?) -> HTTPResponse {
         .failure(
             503, code: "overloaded",

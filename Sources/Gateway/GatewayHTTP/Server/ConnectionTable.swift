@@ -7,16 +7,11 @@ internal import GatewayModel
     internal import Glibc
 #endif
 
-/// The client of one TCP connection, as other loops and handlers see it.
 final class Peer: RequestPeer {
     enum Phase {
-        /// The client sends its first request, or has not begun.
         case new
-        /// Between two requests.
         case idle
-        /// A request arrives.
         case receiving
-        /// The request is complete and the gateway works on it.
         case handling
         /// The response is being sent, slower than at once.
         case sending
@@ -24,16 +19,13 @@ final class Peer: RequestPeer {
 
     struct State {
         var phase = Phase.new
-        /// The time of the last change of the phase.
         var since: UInt64
         var hasHungUp = false
     }
 
     let socket: Int32
-    /// The address as text; empty when unknown.
     let address: String
-    /// The address or network whose connections are counted together; nil for a trusted proxy, which has many
-    /// clients.
+    /// The unit whose connections are counted together; nil for a trusted proxy, which has many clients.
     let unit: NetworkAddress?
 
     // Written by the connection's loop, read by other threads.
@@ -61,7 +53,6 @@ final class Peer: RequestPeer {
 
     var snapshot: State { state.withLock { $0 } }
 
-    /// Seconds in the current phase.
     func age(at now: UInt64) -> Double {
         let since = snapshot.since
         return now > since ? Double(now - since) / 1e9 : 0
@@ -89,20 +80,17 @@ final class ConnectionTable: Sendable {
     private let limits: GatewayLimits
     private let report: @Sendable (String) -> Void
 
-    /// The number of connections closed at once when all slots are in use, so that a flood does not cost a
-    /// search for each connection.
+    /// Connections closed at once when all slots are in use, so that a flood does not cost a search for each.
     private static let room = 32
     private static let pause: UInt64 = 100_000_000
 
-    /// `report` receives a message, at most once a minute, when connections were closed because no file
-    /// descriptor was free.
+    /// `report` is called, at most once a minute, when no file descriptor was free.
     init(limits: GatewayLimits, report: @escaping @Sendable (String) -> Void = { _ in }) {
         self.limits = limits
         self.report = report
     }
 
-    /// The maximum number of closing connections that still have a descriptor, in addition to `connections`
-    /// open ones.
+    /// The maximum number of closing connections that still have a descriptor, beside the open ones.
     static func mostLeaving(_ connections: Int) -> Int { min(128, max(8, connections / 4)) }
 
     var count: Int { connections.withLock { $0.all.count } }

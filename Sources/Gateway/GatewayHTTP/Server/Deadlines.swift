@@ -1,7 +1,5 @@
-/// The deadlines of a loop's connections, which have small numbers.
-///
-/// Setting a deadline is one store. All are compared when the earliest may have passed, at most every 134 ms;
-/// that takes some microseconds for 10,000 connections.
+/// The deadlines of a loop's connections. Setting one is one store. All are compared when the earliest may
+/// have passed, at most every 134 ms.
 struct Deadlines {
     static let never = UInt64.max
     static let pause: UInt64 = 1 << 27

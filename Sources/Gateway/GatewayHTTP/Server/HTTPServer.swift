@@ -3,28 +3,23 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// HTTP/1.1: framing, limits, deadlines, and requests that wait for the disk.
-///
-/// Runs several loops on one port, each with a thread. The system distributes the connections. All limits
-/// apply to the loops together.
+/// HTTP/1.1: framing, limits, deadlines, and requests that wait for the disk. Runs several loops on one port,
+/// each with a thread; all limits apply to the loops together.
 package final class HTTPServer: Sendable {
     /// Runs a closure that starts the work of all requests of one pass.
     package typealias Together = @Sendable (() -> Void) -> Void
 
-    /// Handles requests that were read completely.
     package var service: RequestService { common.service }
     let common: ServerCommon
     private let loopCount: Int
     private let loops = Lock<[ServerLoop]>([])
     private let running = DispatchGroup()
 
-    /// The default number of loops: one for each processor available to this process, at most 8. With more,
-    /// the single event writer is the bottleneck.
+    /// One for each usable processor, at most 8. With more, the single event writer is the bottleneck.
     package static var usualLoopCount: Int { min(8, max(1, Int(countersign_usable_loops()))) }
 
-    /// A request may have each of `credentialHeaders`, which are in lower case, only once.
-    /// `report` receives a message with advice when no file descriptor is free for a connection. Throws `cannotBind` if
-    /// no descriptor is free now.
+    /// `credentialHeaders` are lower-case and may occur only once. `report` gets advice when no file
+    /// descriptor is free for a connection. Throws `cannotBind` if none is free now.
     package init(
         limits: GatewayLimits, memory: BodyMemory? = nil, trustedProxies: [AddressRange] = [],
         certificates: TLSCertificates? = nil, observer: any GatewayObserver, sampler: TraceSampler? = nil,

@@ -7,11 +7,9 @@ internal import GatewayModel
     internal import Glibc
 #endif
 
-/// The limits and rules for heads of requests.
 final class HeadRules: Sendable {
     let headerBytes: Int
     let headerFields: Int
-    /// The largest body.
     let bodyBytes: Int
     /// Fields that a request may have only once. If a field occurs twice, one reader uses the first and
     /// another the last. The index in the array is the field's bit in a set.
@@ -54,10 +52,8 @@ enum BodyFraming: Equatable {
     case chunked
 }
 
-/// A parser for the head of a request: request line and header fields (RFC 9112, sections 2 to 6).
-///
-/// A head has exactly one interpretation, or it is rejected. The parser looks at each byte a fixed number of
-/// times, regardless of the pieces in which the bytes arrive. It stores ranges and copies nothing.
+/// A parser for request lines and header fields (RFC 9112, sections 2 to 6). A head has exactly one
+/// interpretation, or it is rejected. Looks at each byte a fixed number of times, and copies nothing.
 struct HeadParser {
     enum Progress: Equatable {
         case incomplete
@@ -71,7 +67,6 @@ struct HeadParser {
     }
 
     private let rules: HeadRules
-    /// The number of bytes that were searched for the end of a line.
     private var scanned = 0
     private var lineStart = 0
     private var start = 0
@@ -79,13 +74,11 @@ struct HeadParser {
 
     private(set) var methodRange = 0..<0
     private(set) var targetRange = 0..<0
-    /// The parsed target of a complete head.
     private(set) var target: RequestTarget?
     private var isHTTP10 = false
 
     // Set by a complete head.
     private(set) var framing = BodyFraming.none
-    /// Whether the client wants the connection to stay open.
     private(set) var keepsAlive = false
     /// Whether the client waits for an interim response before it sends the body.
     private(set) var expectsContinue = false
@@ -97,7 +90,6 @@ struct HeadParser {
         self.rules = rules
     }
 
-    /// Prepares for the next request. Keeps the memory of the fields.
     mutating func reset() {
         scanned = 0
         lineStart = 0
@@ -114,7 +106,6 @@ struct HeadParser {
     /// Whether a request has begun: bytes other than one empty line were received.
     var hasBegun: Bool { scanned > lineStart || hasRequestLine }
     var hasRequestLine: Bool { !methodRange.isEmpty }
-    /// Whether the client speaks HTTP/1.0.
     var isOld: Bool { isHTTP10 }
     /// The number of bytes of a complete head.
     var count: Int { lineStart }
@@ -239,7 +230,6 @@ struct HeadParser {
         fields.append(Field(name: line.lowerBound..<colon, value: value))
     }
 
-    /// Checks the complete head and determines the body's framing.
     private mutating func check(_ bytes: UnsafeRawBufferPointer) throws(RequestFault) {
         let method = Self.part(bytes, methodRange)
         // RFC 9110, section 9.3.6.

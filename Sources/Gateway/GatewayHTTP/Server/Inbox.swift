@@ -7,18 +7,14 @@ internal import GatewayModel
     internal import Glibc
 #endif
 
-/// A request that waits for its response, as its number and its connection's number in the loop.
 struct RequestTicket: Equatable {
     let connection: Int
     let request: UInt64
 }
 
-/// Wakes a loop from any other thread and lists the requests whose work has ended.
-///
-/// Signals between two passes are combined into one byte, so a commit that completes many requests costs one
-/// system call.
+/// Wakes a loop from any other thread and lists the requests whose work has ended. Signals between two passes
+/// are combined, so a commit that completes many requests costs one system call.
 final class Inbox: Sendable {
-    /// The descriptor that the loop waits on.
     let reading: Int32
     private let writing: Int32
     private let state = Lock(State())
@@ -54,8 +50,7 @@ final class Inbox: Sendable {
         if isFirst { _ = write(writing, &byte, 1) }
     }
 
-    /// Replaces the elements of the array by the requests whose work has ended. The loop calls this when
-    /// `reading` can be read; later signals end the next wait.
+    /// Called when `reading` can be read; later signals end the next wait.
     func take(_ ended: inout [RequestTicket]) {
         // First: a byte that is written after the lock is released must stay.
         var bytes: UInt64 = 0

@@ -3,8 +3,7 @@ internal import CountersignCore
 /// Handles requests whose bodies may take long to decompress or to parse, one after another on its own queue,
 /// so that they do not block the server's threads.
 final class LargeRequests: Sendable {
-    /// The largest body that the server's thread handles itself. It takes a few milliseconds in the worst
-    /// case.
+    /// The server's thread handles smaller bodies itself, in a few milliseconds at worst.
     static let smallBytes = 64 * 1024
 
     private let queue: BoundedQueue
@@ -16,8 +15,7 @@ final class LargeRequests: Sendable {
     // Used by the queue only, until the lock hands over the result.
     private struct Work: @unchecked Sendable {
         let request: HTTPRequest
-        /// Retained so that the body's memory is counted until the work ends, even if the client has
-        /// disconnected.
+        /// Counts the body's memory until the work ends, even if the client has disconnected.
         let held: MemoryReservation
         var poll: (() -> HTTPResponse?)?
     }

@@ -7,10 +7,8 @@ internal import GatewayModel
     internal import Glibc
 #endif
 
-/// Readiness of sockets: epoll on Linux, kqueue on macOS, where it was never run.
-///
-/// Events of connections are edge-triggered, so a connection is registered once and costs no further system
-/// call. Read and write until the socket would block.
+/// Readiness of sockets: epoll on Linux, kqueue on macOS, where it was never run. Edge-triggered: read and
+/// write until the socket would block.
 struct Poller: ~Copyable {
     struct Event {
         var id: UInt64
@@ -36,7 +34,6 @@ struct Poller: ~Copyable {
             change(socket, EVFILT_WRITE, EV_ADD | EV_CLEAR, id)
         }
 
-        /// Reports bytes or connections to accept for as long as there are any.
         func addReader(_ socket: Int32, id: UInt64) { change(socket, EVFILT_READ, EV_ADD, id) }
 
         func remove(_ socket: Int32) { change(socket, EVFILT_READ, EV_DELETE, 0) }
@@ -75,7 +72,6 @@ struct Poller: ~Copyable {
                 EPOLLIN.rawValue | EPOLLOUT.rawValue | EPOLLRDHUP.rawValue | EPOLLET.rawValue, id)
         }
 
-        /// Reports bytes or connections to accept for as long as there are any.
         func addReader(_ socket: Int32, id: UInt64) { add(socket, EPOLLIN.rawValue, id) }
 
         func remove(_ socket: Int32) {

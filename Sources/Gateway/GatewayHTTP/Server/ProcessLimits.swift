@@ -2,16 +2,13 @@ internal import CHTTPServer
 internal import Foundation
 package import GatewayModel
 
-/// System limits for a process that runs only a gateway.
 package enum ProcessLimits {
     /// File descriptors for other purposes than connections: databases, backups, outgoing requests.
     private static let otherFiles = 512
-    /// The soft limit of open files.
     package static var openFiles: Int { countersign_open_files() }
     private static let ticker = Ticker(queue: DispatchQueue(label: "memory"), everySeconds: 1)
 
-    /// Raises the limit of open files to suit the number of listeners, and configures the allocator to return
-    /// unused memory.
+    /// Raises the limit of open files, and configures the allocator to return unused memory.
     package static func prepare(for limits: GatewayLimits, listeners: Int) {
         let connections = limits.connections + ConnectionTable.mostLeaving(limits.connections)
         countersign_raise_open_files(listeners * connections + otherFiles)
@@ -19,8 +16,7 @@ package enum ProcessLimits {
         ticker.start { countersign_return_free_pages() }
     }
 
-    /// Returns the maximum number of connections for each listener: `wanted`, or fewer if the limit of open
-    /// files requires it.
+    /// Fewer than `wanted` connections for each listener if the limit of open files requires it.
     package static func connections(_ wanted: Int, listeners: Int, openFiles: Int) -> Int {
         let most = (openFiles - min(otherFiles, openFiles / 2)) / max(1, listeners)
         // Closing connections still have their descriptors.

@@ -2,7 +2,6 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// Handles requests that were read completely, from a connection or from the same process.
 package final class RequestService: Sendable {
     package typealias Handler = @Sendable (HTTPRequest) -> HTTPOutcome
     /// Adds the headers that a web page needs to read a response, independent of the response's source.
@@ -36,7 +35,6 @@ package final class RequestService: Sendable {
         self.decorate = decorate
     }
 
-    /// Milliseconds since 1970.
     var nowMilliseconds: Int64 { Milliseconds(now()).count }
 
     /// Determines the client's address, whether to record a trace, and the body's encoding. Returns the
@@ -64,7 +62,6 @@ package final class RequestService: Sendable {
         return nil
     }
 
-    /// Handles a complete request whose decompressed body has at most `largestBody` bytes.
     func outcome(of request: HTTPRequest, largestBody: Int, holding held: MemoryReservation) -> HTTPOutcome {
         request.context.span?.handlingBegan = RequestSpan.instant
         var handle = handler
@@ -96,7 +93,6 @@ package final class RequestService: Sendable {
         }
     }
 
-    /// The trace context of a request with the gateway's span; nil without a trace.
     func trace(of request: HTTPRequest?) -> TraceParent? {
         guard let request else { return nil }
         if let span = request.context.span { return span.context }
@@ -109,9 +105,8 @@ package final class RequestService: Sendable {
 }
 
 extension RequestService {
-    /// Handles a request as if it had arrived over a connection, and waits for the response.
-    ///
-    /// Features of a connection are missing: chunks, trailers, multipart forms and deadlines.
+    /// Handles a request without a connection, and waits for the response. Chunks, trailers, multipart forms
+    /// and deadlines are missing.
     package func respond(
         method: String, target: String, fields: [(name: String, value: String)], body: [UInt8],
         from clientAddress: String

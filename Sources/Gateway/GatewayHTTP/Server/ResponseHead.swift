@@ -16,7 +16,6 @@ extension OutputBuffer {
         append("\r\n")
     }
 
-    /// The reason phrase; empty for a status that the gateway does not use.
     private static func reason(_ status: Int) -> StaticString {
         switch status {
         case 200: "OK"
@@ -81,7 +80,6 @@ extension OutputBuffer {
         append(Int(number))
     }
 
-    /// Appends the size of a chunk with its line ending.
     mutating func appendChunkSize(_ size: Int) {
         append(String(size, radix: 16))
         append("\r\n")

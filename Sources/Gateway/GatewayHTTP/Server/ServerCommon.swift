@@ -2,14 +2,12 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// State shared by the loops of a server.
 final class ServerCommon: Sendable {
     let service: RequestService
     let limits: GatewayLimits
     let trustedProxies: [AddressRange]
     let certificates: TLSCertificates?
     let observer: any GatewayObserver
-    /// Runs a closure that starts the work of all requests of one pass.
     let together: @Sendable (() -> Void) -> Void
     let rules: HeadRules
     let connections: ConnectionTable
@@ -42,7 +40,6 @@ final class ServerCommon: Sendable {
             sampler: sampler, rules: rules, now: now, decorate: decorate, handler: handler)
     }
 
-    /// Reserves a slot for a streamed response. Returns false if all are in use.
     func takeStream() -> Bool {
         streams.withLock { streams in
             guard streams < Self.mostStreams else { return false }

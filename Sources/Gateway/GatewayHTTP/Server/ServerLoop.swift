@@ -10,9 +10,8 @@ internal import GatewayModel
 
 /// One thread that serves the connections of one listening socket.
 ///
-/// It works in passes. A pass reads from all connections that are ready; afterwards, the complete requests
-/// are handed over together, so that they share a commit. A handler runs on this thread and must not block. A
-/// waiting request costs nothing until its work has ended and the loop's inbox says so.
+/// A pass reads from all ready connections. Afterwards, the complete requests are handed over together, so
+/// that they share a commit. A handler runs on this thread and must not block.
 final class ServerLoop: @unchecked Sendable {
     private let common: ServerCommon
     private let inbox: Inbox
@@ -40,8 +39,7 @@ final class ServerLoop: @unchecked Sendable {
     private var streaming: ContiguousArray<Int> = []
     private var begun: [StartedWork] = []
     private var requestNumber: UInt64 = 0
-    /// When the pass began. Deadlines use this value, because reading the clock costs more than the steps
-    /// between.
+    /// When the pass began. Used for deadlines, because reading the clock costs more.
     private var now: UInt64
     /// The wall clock at the first use in the pass; nil before.
     private var milliseconds: Int64?
@@ -79,7 +77,6 @@ final class ServerLoop: @unchecked Sendable {
         scratch.deallocate()
     }
 
-    /// Stops accepting connections. Requests that have begun get `graceSeconds` to complete.
     func beginStop(graceSeconds: Double) {
         stopGraceSeconds.withLock { $0 = graceSeconds }
         inbox.signal()
@@ -129,7 +126,6 @@ final class ServerLoop: @unchecked Sendable {
         return all
     }
 
-    /// Starts the work of all requests of the pass.
     private func handOver() {
         guard !begun.isEmpty else { return }
         common.together {
@@ -253,7 +249,6 @@ final class ServerLoop: @unchecked Sendable {
         openCount -= 1
     }
 
-    /// Closes after the response. If input may be unread, discards it until the client has closed too.
     private func closeGracefully(_ connection: Connection) {
         if let tls = connection.tls { countersign_tls_close(tls) }
         guard connection.hasUnreadInput else { return close(connection) }
@@ -322,7 +317,6 @@ final class ServerLoop: @unchecked Sendable {
         handshakes.removeFirst(done)
     }
 
-    /// Continues with a connection until it has to wait.
     private func serve(_ connection: Connection) {
         var steps = 0
         while steps < Self.stepsInAPass {
@@ -487,7 +481,6 @@ final class ServerLoop: @unchecked Sendable {
         return common.holders.remove(connection.held)
     }
 
-    /// Handles a complete request.
     private func handle(_ connection: Connection) -> Bool {
         if let rejection = connection.prepareUnpacking(common.limits, makeRoom: makeRoom) {
             return respond(connection, rejection, isWhole: true)
@@ -516,7 +509,6 @@ final class ServerLoop: @unchecked Sendable {
         }
     }
 
-    /// Responds to a request whose work has ended.
     private func end(_ ticket: RequestTicket) {
         let connection = connections[ticket.connection]
         guard connection.phase == .handling, connection.number == ticket.request,
@@ -598,10 +590,8 @@ final class ServerLoop: @unchecked Sendable {
         setDeadline(connection, seconds: common.limits.bodySeconds + bytes / Self.slowestReader)
     }
 
-    /// Replaces the response by 503 if there is no memory for it. Frees the body of the request.
-    ///
-    /// Only responses to requests that changed nothing may be replaced, because the client repeats a request
-    /// after 503.
+    /// Replaces the response by 503 if there is no memory for it. Only for requests that changed nothing,
+    /// because the client repeats a request after 503. Frees the body of the request.
     private func afford(_ response: inout HTTPResponse, _ connection: Connection) {
         _ = unlist(connection)
         connection.freeBody()
@@ -641,8 +631,7 @@ final class ServerLoop: @unchecked Sendable {
         return connection.stream == nil ? finish(connection) : sendStream(connection)
     }
 
-    /// Sends the data that a stream has, as fast as the client reads it. Returns whether to continue with the
-    /// connection.
+    /// Sends as fast as the client reads. Returns whether to continue with the connection.
     private func sendStream(_ connection: Connection) -> Bool {
         guard connection.phase == .sending, let stream = connection.stream else { return false }
         while !connection.hasOutput {
@@ -685,7 +674,6 @@ final class ServerLoop: @unchecked Sendable {
         return false
     }
 
-    /// Prepares for the next request after a response was sent.
     private func finish(_ connection: Connection) -> Bool {
         _ = unlist(connection)
         if connection.closesAfterwards {
