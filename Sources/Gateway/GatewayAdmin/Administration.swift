@@ -8,7 +8,6 @@ package import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
 
-/// The administration: the dashboard, its API and periodic tasks.
 package final class Administration: Sendable {
     /// A separate connection, so that the gateway's other connections notice its changes.
     private let directory: AppDirectory
@@ -17,9 +16,8 @@ package final class Administration: Sendable {
     private let watch: EnforcementWatch
     private let alerts: WebhookSender
 
-    /// Without `backupFolder`, backups are made by the database's own tools. `refresh` makes the gateway load
-    /// changes. `gateways` share an app's traffic. `tells` is false while another gateway sends alerts about
-    /// many rejections.
+    /// Without `backupFolder`, the database's own tools make backups. `refresh` makes the gateway load
+    /// changes. `tells` is false while another gateway sends alerts about many rejections.
     package init(
         configuration: GatewayConfiguration, storage: any Storage, backupFolder: String?,
         gateways: @escaping @Sendable () -> Int, tells: @escaping @Sendable () -> Bool,
@@ -43,8 +41,7 @@ package final class Administration: Sendable {
         let alerts = WebhookSender(now: now)
         self.alerts = alerts
         watch = EnforcementWatch(
-            // A separate connection, because a connection's data version changes only with commits of other
-            // connections.
+            // Its own connection: the data version changes only with commits of other connections.
             directory: try storage.openControl(as: .schedule), now: sharedTime,
             recent: Self.recent(storage, recorder, now), known: { recorder.knownTokens(of: $0, since: $1) },
             changed: changed,
@@ -89,14 +86,12 @@ package final class Administration: Sendable {
             now: now,
             changed: {
                 changed()
-                // Waits for other gateways, so that the change is in effect at each gateway when the response
-                // is sent.
+                // The change must be in effect at each gateway when the response is sent.
                 storage.cluster?.waitForGateways()
             })
     }
 
-    /// The number of requests that required a valid token and those rejected. Counted by this gateway to the
-    /// second, or with a shared database by all gateways to the minute.
+    /// Counted by this gateway to the second, or with a shared database by all gateways to the minute.
     private static func recent(
         _ storage: any Storage, _ recorder: AnalyticsRecorder, _ now: @escaping @Sendable () -> Date
     ) -> @Sendable (String, Int64) -> EnforcementWatch.Recent {
@@ -186,7 +181,6 @@ package final class Administration: Sendable {
         watch.start()
     }
 
-    /// Waits until no alert is being delivered.
     package func waitForAlerts() {
         alerts.waitUntilIdle()
     }

@@ -3,7 +3,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Backups of the data directory.
 struct BackupRoutes: Sendable {
     let storage: any Storage
     /// Nil with a database server, which has its own backup tools.

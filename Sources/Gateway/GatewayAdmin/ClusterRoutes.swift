@@ -2,7 +2,6 @@ internal import CountersignCore
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The gateways that share a database.
 struct ClusterRoutes: Sendable {
     /// Nil for a single gateway with its own data directory.
     let cluster: (any Cluster)?

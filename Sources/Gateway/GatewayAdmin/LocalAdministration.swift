@@ -8,8 +8,7 @@ internal import GatewayObservability
 package import GatewayStorage
 
 /// The admin API on a storage without a socket, for an account with access to it. Gateways may be running.
-///
-/// Routes that need a running gateway are missing: overview, settings and live results.
+/// Overview, settings and live results need a running gateway, so they are missing.
 package final class LocalAdministration: Sendable {
     private let directory: AppDirectory
     private let routes: [AdminRoute]

@@ -6,7 +6,6 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// The gateway's status and settings.
 struct SystemRoutes: Sendable {
     let log: any EventLog
     let store: any EventStore
@@ -16,7 +15,6 @@ struct SystemRoutes: Sendable {
     let startedMilliseconds: Int64
     let recorder: AnalyticsRecorder
     let registry: AppRegistry
-    /// Whether changes to sessions and signing keys can be read.
     let sessions: RefreshHealth
 
     let settings: [GatewaySetting]

@@ -5,18 +5,14 @@ package import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The admin API: authorizes requests and handles them outside the server's thread.
-///
-/// Each class of operations has a queue that handles one request at a time. So a change of a setting never waits for a
-/// report, a password hash or a backup.
+/// The admin API: authorizes requests and handles them outside the server's thread. Each class of operations
+/// has a serial queue, so a change of a setting never waits for a report, a password hash or a backup.
 package final class AdminAPI: Sendable {
     private let directory: AppDirectory
     private let publicURL: String?
-    /// Whether browsers reach the gateway over HTTPS.
     private let isSecure: Bool
     private let routes: [AdminRoute]
     private let now: @Sendable () -> Date
-    /// Called after each change.
     private let changed: @Sendable () -> Void
     private let queue = DispatchQueue(label: "admin")
     private let dataQueue = DispatchQueue(label: "admin data")
@@ -50,10 +46,8 @@ package final class AdminAPI: Sendable {
         }
     }
 
-    /// The header field that carries a credential of its own, in lower case.
     package static let credentialHeaders: [StaticString] = ["x-csrf-token"]
 
-    /// The format of errors for unknown paths and methods.
     package static let rejection = Router.Rejection(prefixes: [AdminOperation.prefix]) {
         status, code, reason, request in
         let reason =
@@ -61,7 +55,6 @@ package final class AdminAPI: Sendable {
         return AdminProblem(status, code, reason).response(requestID: request.id)
     }
 
-    /// Waits until all queued requests are done.
     func close() {
         queue.sync {}
         dataQueue.sync {}
@@ -132,7 +125,6 @@ package final class AdminAPI: Sendable {
         }
     }
 
-    /// Returns the response of `body`, or the error response for a thrown error.
     static func respond(_ request: AdminRequest, _ body: () throws -> HTTPResponse) -> HTTPResponse {
         do {
             return try body()

@@ -1,4 +1,3 @@
-/// Headers that all responses of the admin API share.
 enum AdminAnswer {
     static let headers = [
         ("Cache-Control", "no-store, no-transform"), ("X-Content-Type-Options", "nosniff"),

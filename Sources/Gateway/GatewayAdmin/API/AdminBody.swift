@@ -2,11 +2,8 @@ internal import CountersignCore
 internal import CountersignJSON
 internal import GatewayModel
 
-/// The members of a request's body, validated against the route's shape.
 struct AdminBody {
-    /// The maximum size of a body in bytes.
     static let longest = 1 << 20
-    /// The maximum size of a member's name in bytes.
     static let longestName = 256
 
     let members: JSONObject

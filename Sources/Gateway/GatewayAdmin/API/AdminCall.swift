@@ -4,7 +4,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// An authorized request to the admin API.
 struct AdminCall: Sendable {
     let request: AdminRequest
     let operation: AdminOperation
@@ -17,13 +16,10 @@ struct AdminCall: Sendable {
     /// Whether the caller still has access, for streamed responses. May block on the disk.
     let isStillAllowed: @Sendable () -> Bool
 
-    /// The value of a path parameter.
     subscript(position: Int) -> String { request.parameters[position] }
 
-    /// The app in the first path parameter.
     func app() throws -> App { try directory.app(id: self[0]) }
 
-    /// A query parameter; nil if it is missing.
     func query(_ name: String) -> String? {
         assert(operation.query.contains { $0.name == name }, "the route does not say that it takes \(name)")
         return query[name]
@@ -49,9 +45,8 @@ struct AdminCall: Sendable {
         }
     }
 
-    /// Checks `If-Match` against the current state. Call it only in ``changing(_:)``: elsewhere, another
-    /// change could occur between the check and the write. Throws 428 without the field, 412 if the tag does
-    /// not match.
+    /// Checks `If-Match` against the current state: 428 without it, 412 if it does not match. Call it only in
+    /// ``changing(_:)``, otherwise another change could occur before the write.
     func checkMatch(_ current: JSONValue?, _ more: JSONValue...) throws {
         assert(operation.match != .no, "the route does not say that it takes If-Match")
         assert(directory.isInTransaction, "If-Match is checked outside the transaction that writes")

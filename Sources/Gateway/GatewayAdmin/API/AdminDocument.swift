@@ -2,11 +2,9 @@ internal import CountersignCore
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// The OpenAPI 3.1 document of the admin API, built from the routes that serve requests.
 struct AdminDocument {
     let routes: [AdminOperation]
 
-    /// The route that returns the document. It is described in the document too.
     static func route(describing routes: [AdminOperation]) -> AdminRoute {
         func route(_ described: [AdminOperation]) -> AdminRoute {
             AdminRoute("GET", "/openapi.json", .viewer, "Describe this API", .json(.map(.any))) {
@@ -141,7 +139,6 @@ extension AdminOperation {
 }
 
 extension JSONShape {
-    /// A page of a list, or all of a short list.
     static func page(of item: JSONShape) -> JSONShape {
         .all(["items": .list(item), "next": .nullable(.string)])
     }

@@ -1,11 +1,9 @@
 internal import CountersignCrypto
 internal import GatewayModel
 
-/// The authenticated caller of the admin API.
 struct AdminIdentity: Sendable {
     let name: String
     let role: AdminRole
-    /// The session; nil for an API token.
     var session: (token: String, expiresMilliseconds: Int64)?
     /// The user's time of creation, which distinguishes the user from a deleted one of the same name. Nil for
     /// an API token, because its name is unique.

@@ -2,10 +2,8 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// The input, required role and result of an operation. Used to validate requests and to build the OpenAPI
-/// document.
+/// The input, role and result of an operation, for validation and the OpenAPI document.
 struct AdminOperation: Sendable {
-    /// The prefix of all paths.
     static let prefix = "/admin/api"
 
     /// Whether a change needs `If-Match` (RFC 9110, section 13.1.1).
@@ -35,20 +33,15 @@ struct AdminOperation: Sendable {
         case otherGateways
     }
 
-    /// The response on success.
     enum Returns: Sendable {
         case json(JSONShape, status: Int = 200)
-        /// A page with `items` and `next`.
         case list(JSONShape)
-        /// 204.
         case nothing
         /// Not JSON. The content has any of these media types.
         case file([String])
     }
 
-    /// A query parameter.
     struct Parameter: Sendable {
-        /// The type of a parameter.
         enum Value: Sendable {
             /// At most `longest` bytes, without control characters.
             case text(longest: Int)
@@ -75,9 +68,7 @@ struct AdminOperation: Sendable {
         }
     }
 
-    /// The type of a body, which is always an object.
     enum Body: Sendable {
-        /// Exactly these members.
         case object([JSONMember])
         /// Any members. The handler validates them.
         case anyObject
@@ -91,15 +82,12 @@ struct AdminOperation: Sendable {
     }
 
     let method: String
-    /// The path below `/admin/api`.
     let path: String
     /// The required role; nil needs no credential.
     let role: AdminRole?
     /// One line, without a full stop.
     let summary: String
-    /// The accepted parameters. Others are rejected.
     let query: [Parameter]
-    /// The accepted members; nil accepts no body.
     let body: Body?
     let match: Match
     let returns: Returns

@@ -8,14 +8,12 @@ struct AdminProblem: Error {
     /// The stable identifier at the end of the type's URL.
     let code: String
     let detail: String
-    /// The invalid parts of the request.
     var errors: [(place: ParameterLocation, detail: String)] = []
     var retryAfterSeconds: Int?
 
     enum ParameterLocation: Sendable {
         /// A JSON pointer into the body (RFC 6901).
         case pointer(String)
-        /// A query parameter.
         case parameter(String)
     }
 
@@ -25,7 +23,6 @@ struct AdminProblem: Error {
         self.detail = detail
     }
 
-    /// 422 for a member of the body.
     static func invalid(_ member: String, _ detail: String) -> AdminProblem {
         var problem = AdminProblem(422, "invalid", "\(member) \(detail)")
         problem.errors = [(.pointer(pointer(to: member)), detail)]
@@ -37,7 +34,6 @@ struct AdminProblem: Error {
         return "/" + tokens.joined(separator: "/")
     }
 
-    /// 422 for a query parameter.
     static func invalidParameter(_ name: String, _ detail: String) -> AdminProblem {
         var problem = AdminProblem(422, "invalid", "\(name) \(detail)")
         problem.errors = [(.parameter(name), detail)]

@@ -4,7 +4,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// A copy of a request to the admin API, for use on another thread.
 struct AdminRequest: Sendable {
     let id: String
     let method: String
@@ -47,7 +46,6 @@ struct AdminRequest: Sendable {
         idempotencyKey = request.header("idempotency-key")
     }
 
-    /// Whether the body's content type is JSON or missing.
     var isJSON: Bool {
         guard let type = contentType?.split(separator: ";").first else { return true }
         let name = type.trimmingCharacters(in: .whitespaces).lowercased()
@@ -57,11 +55,9 @@ struct AdminRequest: Sendable {
     /// Whether the method is safe (RFC 9110, section 9.2.1).
     var isSafe: Bool { method == "GET" || method == "HEAD" }
 
-    /// The value of the session cookie; nil if the cookie is missing or repeated.
-    ///
-    /// Over HTTPS only the cookie with the prefix `__Host-` is accepted. Without the prefix, a page of a
-    /// sibling domain or an attacker on a plain HTTP connection could set the cookie (RFC 6265bis, section
-    /// 4.1.3.2).
+    /// Nil if the cookie is missing or repeated. Over HTTPS only the cookie with the prefix `__Host-` is
+    /// accepted, because a page of a sibling domain or an attacker on plain HTTP could set another (RFC
+    /// 6265bis, section 4.1.3.2).
     func sessionToken(isSecure: Bool) -> String? {
         let name = AdminCookie.name(isSecure: isSecure)
         var found: String?
@@ -77,16 +73,14 @@ struct AdminRequest: Sendable {
         return found
     }
 
-    /// The token after `Bearer`; nil without one.
     var bearerToken: String? {
         guard let authorization, authorization.lowercased().hasPrefix("bearer ") else { return nil }
         return String(authorization.dropFirst(7)).trimmingCharacters(in: .whitespaces)
     }
 
-    /// Whether the request comes from a page of this gateway; nil if the browser sends no origin.
-    ///
-    /// The whole serialized origin is compared (RFC 6454, section 6.2). A parser would ignore parts of it,
-    /// such as the user in `https://user@host`, which no browser sends.
+    /// Whether the request comes from a page of this gateway; nil without an origin. Compares the whole
+    /// serialized origin (RFC 6454, section 6.2), because a parser would ignore the user in
+    /// `https://user@host`.
     func isOwnOrigin(publicURL: String?) -> Bool? {
         guard let origin else {
             return fetchSite.map { $0 == "same-origin" || $0 == "none" }
@@ -103,7 +97,6 @@ struct AdminRequest: Sendable {
     }
 }
 
-/// The session cookie.
 package enum AdminCookie {
     private static let secureName = "__Host-countersign"
     private static let plainName = "countersign"

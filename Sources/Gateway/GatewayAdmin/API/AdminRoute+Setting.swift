@@ -3,11 +3,9 @@ internal import GatewayModel
 internal import GatewayStorage
 
 extension AdminRoute {
-    /// Routes that show and change a setting of an app.
-    ///
-    /// The OpenAPI document has the setting's shape under `name`, or inline if nil. `set` makes the change in
-    /// the transaction that checks `If-Match`. The answer also has the members of `made`, such as a new
-    /// secret, which only the answer to a change has.
+    /// Routes that show and change a setting of an app. The OpenAPI document has the shape under `name`, or
+    /// inline if nil. `set` makes the change in the transaction that checks `If-Match`. Only the answer to a
+    /// change has the members of `made`, such as a new secret.
     static func setting<Setting: AppSetting>(
         _ type: Setting.Type, _ path: String, _ summaries: (show: String, set: String),
         named name: String? = nil,

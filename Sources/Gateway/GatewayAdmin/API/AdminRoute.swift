@@ -2,7 +2,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// An operation with its handler.
 struct AdminRoute: Sendable {
     private(set) var operation: AdminOperation
     let answer: @Sendable (AdminCall) throws -> HTTPResponse
@@ -32,7 +31,6 @@ struct AdminRoute: Sendable {
         return route
     }
 
-    /// Handles an authorized request.
     func respond(
         _ request: AdminRequest, _ identity: AdminIdentity, _ directory: AppDirectory, at milliseconds: Int64,
         isStillAllowed: @escaping @Sendable () -> Bool = { true }

@@ -1,8 +1,6 @@
-/// The entity tags of an `If-Match` field (RFC 9110, section 13.1.1).
-///
-/// A proxy that compresses responses changes their tags. Most proxies make them weak (`W/"…"`); Apache's
-/// `mod_deflate` adds a suffix (`"…-gzip"`). Tags are hashes of the uncompressed content, so both forms still
-/// identify the same state.
+/// The entity tags of an `If-Match` field (RFC 9110, section 13.1.1). A proxy that compresses responses makes
+/// tags weak (`W/"…"`) or adds a suffix (`"…-gzip"`, Apache). Both still identify the same state, because
+/// tags are hashes of the uncompressed content.
 struct EntityTags {
     private let tags: [Substring.UTF8View]
 

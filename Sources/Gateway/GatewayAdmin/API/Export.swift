@@ -56,13 +56,10 @@ enum Export {
         "\u{FE6B}",
     ]
 
-    /// An entry of a list.
     struct Row: Sendable {
         private let makeCells: @Sendable () -> [String]
-        /// The entry as JSON.
         let line: [UInt8]
 
-        /// Creates the cells lazily.
         init(cells: @autoclosure @escaping @Sendable () -> [String], line: [UInt8]) {
             makeCells = cells
             self.line = line
@@ -71,7 +68,6 @@ enum Export {
         var cells: [String] { makeCells() }
     }
 
-    /// A whole list, read page by page while it is sent.
     static func list(
         _ call: AdminCall, name: String, columns: [String], from start: Int64,
         page: @escaping @Sendable (Int64) throws -> (rows: [Row], next: Int64?)

@@ -3,11 +3,8 @@ internal import CountersignCrypto
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// A request with an `Idempotency-Key`, and its response.
 struct IdempotencyEntry: Sendable {
-    /// The digest of the request.
     let digest: [UInt8]
-    /// The time of the request in milliseconds since 1970.
     let milliseconds: Int64
     /// Nil before the response, and permanently if the gateway stopped while handling the request.
     var response: HTTPResponse?

@@ -21,10 +21,9 @@ final class IdempotencyKeys: Sendable {
         self.cluster = cluster
     }
 
-    /// Returns the stored response to the same request of the same caller with the same key. Returns nil for
-    /// a new request or without a key; then call ``keep(_:to:_:of:at:)`` or ``forget(_:_:of:after:)``. Throws
-    /// 422 for a key that is empty, longer than 255 bytes or was used for another request; 409 while the
-    /// first request is running; and `storage`.
+    /// Returns the stored response to the same request of the same caller with the same key. After nil, call
+    /// ``keep(_:to:_:of:at:)`` or ``forget(_:_:of:after:)``. Throws 422 for a malformed key or one of another
+    /// request, 409 while the first request is running, and `storage`.
     func answer(
         to request: AdminRequest, _ route: AdminOperation, of identity: AdminIdentity, at milliseconds: Int64
     ) throws -> HTTPResponse? {
@@ -52,7 +51,6 @@ final class IdempotencyKeys: Sendable {
         return response.with("Idempotency-Replayed", "true")
     }
 
-    /// Stores a response.
     func keep(
         _ response: HTTPResponse, to request: AdminRequest, _ route: AdminOperation,
         of identity: AdminIdentity,
@@ -118,13 +116,11 @@ final class IdempotencyKeys: Sendable {
         ClusterNote.Name(.answers, SHA256.digest(name).hexadecimal)
     }
 
-    /// Nil for operations that accept no key (``AdminOperation/takesIdempotencyKey``).
     private static func name(
         of request: AdminRequest, _ route: AdminOperation, _ identity: AdminIdentity
     ) -> String? {
         guard route.takesIdempotencyKey, let key = request.idempotencyKey else { return nil }
-        // With the time of creation, so that a new user does not get the answers of a deleted user of the
-        // same name.
+        // The time distinguishes a new user from a deleted user of the same name.
         return "\(identity.name)\n\(identity.userCreatedMilliseconds ?? 0)\n\(key)"
     }
 

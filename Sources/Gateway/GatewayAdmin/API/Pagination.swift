@@ -2,8 +2,7 @@ internal import CountersignCore
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// The pagination cursor: the unique key of the last item of a page. Items added meanwhile cause neither gaps
-/// nor repetitions.
+/// The unique key of a page's last item. Items added meanwhile cause neither gaps nor repetitions.
 struct PageCursor: Sendable, Comparable {
     let number: Int64
     let id: String
@@ -13,14 +12,12 @@ struct PageCursor: Sendable, Comparable {
         self.id = id
     }
 
-    /// Parses ``text``; nil if it is malformed.
     init?(_ text: String) {
         let parts = text.split(separator: "_", maxSplits: 1, omittingEmptySubsequences: false)
         guard let number = Int64(parts[0]), number >= 0, String(number) == parts[0] else { return nil }
         self.init(number, parts.count > 1 ? String(parts[1]) : "")
     }
 
-    /// The value of `next` and `cursor`.
     var text: String { id.isEmpty ? String(number) : "\(number)_\(id)" }
 
     static func < (left: PageCursor, right: PageCursor) -> Bool {
@@ -33,7 +30,6 @@ struct PageCursor: Sendable, Comparable {
 }
 
 extension AdminCall {
-    /// The maximum number of items in a list.
     var limit: Int { Int(integer("limit") ?? 50) }
 
     /// The end of the previous page; nil for the first page. Throws 422 for a malformed cursor.
@@ -45,7 +41,6 @@ extension AdminCall {
         return position
     }
 
-    /// All items of a short list.
     func answer<Item>(all items: [Item], _ shape: AnswerShape<Item>, status: Int = 200) -> HTTPResponse {
         answer(["items": .array(items.map(shape.json)), "next": .null], status: status)
     }

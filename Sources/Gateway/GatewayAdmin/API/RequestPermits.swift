@@ -17,7 +17,6 @@ final class RequestPermits: Sendable {
 
     private let permits = Lock(Permits())
 
-    /// Reserves a slot. Returns false if all are in use.
     func take(_ queueClass: AdminOperation.QueueClass, of address: String) -> Bool {
         let key = Self.key(queueClass, address)
         return permits.withLock { permits in

@@ -3,7 +3,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Apps and their write keys.
 struct AppRoutes: Sendable {
     /// The activity of an app, or of each app, in the last 24 hours; nil if the counts cannot be read now.
     let activity: @Sendable (_ appID: String?, _ nowMilliseconds: Int64) -> BytewiseDictionary<AppActivity>?
@@ -83,7 +82,6 @@ struct AppRoutes: Sendable {
 
     // MARK: Shapes
 
-    /// An app and its activity.
     private struct Resource {
         let app: App
         let rules: AppRules
@@ -114,7 +112,6 @@ struct AppRoutes: Sendable {
         ]
     }
 
-    /// The fields that only an operator changes.
     private static let stable = AnswerShape<Resource>(
         first: AppRules.fields.map { $0.of(\.rules) }, .init("id", \.app.id), .init("name", \.app.name),
         .time("created_ms", \.app.createdMilliseconds))
@@ -151,8 +148,7 @@ struct AppRoutes: Sendable {
         .init("description", \.key.description), .time("created_ms", \.key.createdMilliseconds),
         .time("last_used_ms", \.key.usedMilliseconds))
 
-    /// Deleting a key that was used within this time needs a confirmation, because shipped apps probably
-    /// still use it.
+    /// Deleting a key used within this time needs a confirmation, because shipped apps probably still use it.
     private static let usedKeyMilliseconds: Int64 = 30 * 86_400_000
 
     private static let deletion = AnswerShape<AppDeletion>(

@@ -2,7 +2,6 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import GatewayModel
 
-/// The identity providers for which the gateway knows a policy.
 struct IdentityProviderRoutes: Sendable {
     var all: [AdminRoute] {
         [

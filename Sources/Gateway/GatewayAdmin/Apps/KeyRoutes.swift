@@ -4,7 +4,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// An app's public keys.
 struct KeyRoutes: Sendable {
     let log: any EventLog
 
@@ -84,7 +83,6 @@ struct KeyRoutes: Sendable {
         .init("bits") { facts in facts.key.flatMap { $0.keyType == "RSA" ? $0.bits : nil } },
         .init("crv", \.key?.curve), .init("pem") { $0.key?.pem ?? $0.text }, .init("warnings", \.warnings))
 
-    /// A key of an app and its use.
     private struct Resource {
         let kept: AppKey
         let facts: KeyInfo
@@ -100,7 +98,6 @@ struct KeyRoutes: Sendable {
         .time("last_verified_ms", \.use?.lastMilliseconds), .init("can_delete") { $0.deleteBlocked == nil },
         .init("delete_blocked_reason", \.deleteBlocked))
 
-    /// A key in a pasted text.
     private struct Pasted {
         let item: PastedKeys.Item
         let facts: KeyInfo
@@ -125,7 +122,6 @@ struct KeyRoutes: Sendable {
 
     // MARK: Answers
 
-    /// The content of the list's entity tag.
     private static func tagged(_ app: App) -> JSONValue { .array(app.keys.map(\.json)) }
 
     private func key(_ call: AdminCall) throws -> (app: App, key: AppKey) {

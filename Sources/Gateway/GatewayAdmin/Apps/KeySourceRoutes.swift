@@ -5,7 +5,6 @@ internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The published key sets that an app follows.
 struct KeySourceRoutes: Sendable {
     let registry: AppRegistry
 

@@ -3,7 +3,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// An app's project in the Bloomreach dialect: settings, private keys, messages and other items.
 struct ProjectRoutes: Sendable {
     var all: [AdminRoute] { settings + items }
 

@@ -4,7 +4,6 @@ internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The token service of an app: rules, clients, sessions, and the signing keys of all apps.
 struct TokenServiceRoutes: Sendable {
     let sessions: SessionDirectory
     let index = PseudonymIndex()
@@ -145,7 +144,6 @@ struct TokenServiceRoutes: Sendable {
 
     private static let user = AdminOperation.Parameter("user", .text(longest: 600))
 
-    /// A session for the reader: the user may be a pseudonym.
     private struct Resource {
         let session: Session
         let user: String?
@@ -172,7 +170,6 @@ struct TokenServiceRoutes: Sendable {
 
     // MARK: Answers
 
-    /// The user in the filter; nil for all users.
     private func user(_ call: AdminCall, of appID: String) throws -> String? {
         try call.user(of: appID, in: index) { try sessions.subjects(of: appID, after: $0, $1) }
     }

@@ -3,7 +3,6 @@ internal import CountersignJOSE
 internal import GatewayIngest
 internal import GatewayModel
 
-/// Verifies a token that an operator has, with an app's keys and policy.
 struct TokenVerificationRoutes: Sendable {
     let registry: AppRegistry
 

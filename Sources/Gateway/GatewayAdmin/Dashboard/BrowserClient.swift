@@ -4,10 +4,8 @@ internal import CountersignCrypto
 internal import Foundation
 internal import GatewayHTTP
 
-/// The SDK for web pages, embedded in the program as one file.
-///
-/// Pages of other origins can load it only if an app allows the origin (`CORS`), because module scripts are
-/// fetched with CORS.
+/// The SDK for web pages, embedded as one file. Pages of other origins can load it only if an app allows the
+/// origin (`CORS`), because module scripts are fetched with CORS.
 struct BrowserClient: Sendable {
     private let body: [UInt8]
     private let digest: [UInt8]
@@ -20,7 +18,6 @@ struct BrowserClient: Sendable {
 
     private var tag: String { Base64URL.encode(Array(digest.prefix(16))) }
 
-    /// A file name with the content's hash.
     private var permanentName: String { "countersign-\(tag).js" }
 
     var endpoints: [Endpoint] {

@@ -2,12 +2,11 @@ internal import CDashboard
 internal import CountersignCore
 
 /// Bundles the dashboard's modules into one file and its style sheets into the page, so that a browser loads
-/// two files instead of sixty, and paints first when it has the page.
+/// two files instead of sixty.
 ///
-/// The files in `Sources/CShims/CDashboard/Resources` are ES modules that also work unbundled. They import each
-/// other with `import { … } from "./other.js";`, one import per line, and export in declarations. Here each
-/// module becomes a function that is called once, after the modules that it imports. Comments on their own
-/// lines are left out.
+/// The ES modules in `Sources/CShims/CDashboard/Resources` import each other with `import { … } from
+/// "./other.js";`, one per line, and export in declarations. Each becomes a function that is called once,
+/// after those that it imports. Comments on their own lines are left out.
 enum DashboardBundle {
     static let files: BytewiseDictionary<String> = {
         var files: BytewiseDictionary<String> = [:]
@@ -54,7 +53,6 @@ enum DashboardBundle {
         return text
     }
 
-    /// The names and the module of an import line; nil for other lines.
     private static func imported(_ line: Substring) -> (names: Substring, module: String)? {
         guard line.hasPrefix("import {"), let end = line.firstIndex(of: "}"),
             let path = line[end...].split(separator: "\"").dropFirst().first, path.hasPrefix("./")
@@ -62,7 +60,6 @@ enum DashboardBundle {
         return (line[..<end].dropFirst("import {".count), String(path.dropFirst(2)))
     }
 
-    /// The declared name in `function name(…` and similar declarations.
     private static func declared(_ declaration: Substring) -> Substring {
         let words: BytewiseSet = ["async", "function", "class", "const", "let"]
         let name = declaration.split(separator: " ").first { !words.contains(String($0)) } ?? ""
@@ -87,7 +84,6 @@ enum DashboardBundle {
             }
     }
 
-    /// The page with the address of the bundled script, the style sheets, and an inline icon.
     static func page(_ files: BytewiseDictionary<String> = files, script: String, style: String) -> String {
         var lines: [Substring] = []
         var isStyled = false

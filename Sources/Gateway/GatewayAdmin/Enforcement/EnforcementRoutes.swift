@@ -4,7 +4,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// An app's enforcement, its schedule and rules, and the webhook for alerts.
 struct EnforcementRoutes: Sendable {
     var all: [AdminRoute] {
         AdminRoute.setting(

@@ -11,7 +11,6 @@ internal import GatewayStorage
 /// Rejected requests only cause alerts, because anyone can send such requests. Only tokens that were valid
 /// before can change the enforcement.
 final class EnforcementWatch: Sendable {
-    /// Delivers an alert and reports the result.
     typealias Send = @Sendable (Alert, @escaping @Sendable (WebhookOutcome) -> Void) -> Void
 
     private let directory: AppDirectory
@@ -43,11 +42,9 @@ final class EnforcementWatch: Sendable {
     private let queue = DispatchQueue(label: "enforcement")
     private let ticker: Ticker
 
-    /// `directory` must have its own database connection; otherwise changes go unnoticed.
-    ///
-    /// `recent` counts the requests of all gateways, `known` only the requests of this gateway. `tells` is
-    /// false while another gateway sends alerts about many rejections. Any gateway may make a scheduled
-    /// switch, because it is decided in its own transaction.
+    /// `directory` must have its own database connection; otherwise changes go unnoticed. `recent` counts the
+    /// requests of all gateways, `known` only those of this one. `tells` is false while another gateway sends
+    /// alerts. Any gateway may make a scheduled switch, because it is decided in its own transaction.
     init(
         directory: AppDirectory, now: @escaping @Sendable () -> Date,
         recent: @escaping @Sendable (String, Int64) -> Recent,
@@ -113,7 +110,6 @@ final class EnforcementWatch: Sendable {
         }
     }
 
-    /// The plans of all apps. Reads them again if the database has changed.
     private func plans() throws(GatewayError) -> BytewiseDictionary<EnforcementPlan> {
         let version = try directory.version()
         if let known = knownPlans.withLock({ $0 }), known.version == version { return known.plans }
@@ -122,7 +118,6 @@ final class EnforcementWatch: Sendable {
         return plans
     }
 
-    /// Returns an app to `optional` if too many users have lost a valid token.
     private func returns(
         _ appID: String, _ plan: EnforcementPlan, at milliseconds: Int64
     ) throws(GatewayError) -> Bool {
@@ -143,7 +138,6 @@ final class EnforcementWatch: Sendable {
         return true
     }
 
-    /// Alerts the webhook about many rejected requests, at most once an hour.
     private func tell(
         _ appID: String, _ plan: EnforcementPlan, at milliseconds: Int64
     ) throws(GatewayError) {

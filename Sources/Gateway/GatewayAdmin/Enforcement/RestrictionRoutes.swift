@@ -6,7 +6,6 @@ internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The measures against users and devices of an app.
 struct RestrictionRoutes: Sendable {
     let sessions: SessionDirectory
 

@@ -27,7 +27,6 @@ extension AnalyticsRoutes {
         .init("kind", .choice(BytewiseSet(markers.values).sorted())) { markers[$0.action] ?? "enforcement" },
         .init("text", text), .init("by", \.actor))
 
-    /// The counts of a period and of the preceding period, with the changes in the period.
     struct Counts {
         let range: Range
         let buckets: [VerdictBucket]

@@ -3,10 +3,8 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Counts of verification results, and a preview of rejections.
 struct AnalyticsRoutes: Sendable {
     let analytics: any AnalyticsLog
-    /// Writes the running gateway's counts to storage.
     let flush: @Sendable () -> Void
 
     var all: [AdminRoute] {

@@ -4,13 +4,11 @@ internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Shows and deletes the stored data of one person.
 struct CustomerRoutes: Sendable {
     let log: any EventLog
     let records: any CustomerRecordStore
     let sessions: SessionDirectory
     let deliveries: @Sendable () throws(GatewayError) -> DeliveryStore
-    /// Writes pending counts to storage.
     let flush: @Sendable () -> Void
     let index = PseudonymIndex()
 
@@ -81,8 +79,7 @@ struct CustomerRoutes: Sendable {
         return call.answer(counts)
     }
 
-    /// A customer's pseudonym for the audit log. The log must not retain the id after the customer's data is
-    /// deleted.
+    /// The audit log must not retain a customer's id after the customer's data is deleted.
     private func pseudonym(
         _ identifier: CustomerIdentifier, _ call: AdminCall, of appID: String
     ) throws -> String {

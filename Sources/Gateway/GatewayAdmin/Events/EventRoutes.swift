@@ -76,8 +76,7 @@ struct EventRoutes: Sendable {
         return query
     }
 
-    /// Searches for a request id first around the time in the id, because a request's events are stored
-    /// together soon after the gateway generated its id.
+    /// Searches for a request id first around the time in the id, because events are stored soon after it.
     private func page(of query: EventQuery, before sequence: Int64?, limit: Int) throws -> EventPage {
         if sequence == nil, let query = query.aroundRequest {
             let page = try log.newest(query, before: nil, limit: limit)

@@ -7,7 +7,6 @@ internal import GatewayStorage
 
 struct SampleRoutes: Sendable {
     let analytics: any AnalyticsLog
-    /// Writes the running gateway's samples to storage.
     let flush: @Sendable () -> Void
     let verifier: SampleVerifier
 
@@ -39,7 +38,6 @@ struct SampleRoutes: Sendable {
 
     static let code = AdminOperation.Parameter.Value.integer(1...999)
 
-    /// A sample for the reader, with masked ids for viewers.
     private struct Resource {
         let sample: FailureSample
         let user: String?

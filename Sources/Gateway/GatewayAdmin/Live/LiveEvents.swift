@@ -4,10 +4,8 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayObservability
 
-/// Verification results, and changes of an app's enforcement, as server-sent events (WHATWG HTML,
-/// section 9.2), for one client.
+/// Verification results and enforcement changes as server-sent events (WHATWG HTML, section 9.2).
 final class LiveEvents: Sendable {
-    /// Selects the results to send.
     struct Filter: Sendable {
         var appID: String?
         var code: Int?
@@ -30,7 +28,6 @@ final class LiveEvents: Sendable {
 
     private struct State {
         var ready: [UInt8]?
-        /// The last read enforcement.
         var enforcement: JSONValue?
         var isLooking = false
         /// On the clock of `nanoseconds`.
@@ -43,7 +40,6 @@ final class LiveEvents: Sendable {
         var lastID: UInt64?
         var hasBegun = false
         var oneIn = 1
-        /// The last sent enforcement.
         var enforcement: JSONValue?
         /// The times of the last transmission and of the next access check, on the clock of `nanoseconds`.
         var sent: UInt64 = 0

@@ -1,9 +1,7 @@
 internal import CountersignCore
 
-/// Maps pseudonyms to users, for the app of the last query.
-///
-/// A pseudonym can be resolved only by computing the pseudonyms of all users. This is done in steps, so that
-/// a request does not block others for long, and results are cached.
+/// Maps pseudonyms to users, for the app of the last query. A pseudonym is resolved by computing those of all
+/// users, in steps, so that a request does not block others for long.
 final class PseudonymIndex: Sendable {
     private struct State {
         var appID = ""

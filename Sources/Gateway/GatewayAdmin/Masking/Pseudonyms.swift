@@ -1,10 +1,8 @@
 internal import CountersignCore
 internal import CountersignCrypto
 
-/// Pseudonyms for the users of one app, for readers who must not see their ids.
-///
-/// A user's pseudonym is the same in all responses and after restarts. It differs between apps and between
-/// gateways. Without the gateway's key, a pseudonym cannot be computed from a guessed id.
+/// Pseudonyms for readers who must not see user ids. They differ between apps and gateways, and stay the same
+/// after restarts. Without the gateway's key, they cannot be computed from a guessed id.
 struct Pseudonyms: Sendable {
     private let key: [UInt8]
 

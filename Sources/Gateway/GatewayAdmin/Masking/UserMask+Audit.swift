@@ -1,11 +1,9 @@
 internal import GatewayModel
 
-/// The audit log for viewers.
 extension UserMask {
     static let hidden = "…"
 
-    /// Returns an entry as the reader may see it. Viewers see no values, which may name users, and no hashes,
-    /// which would confirm a guessed user id.
+    /// Viewers see no values, which may name users, and no hashes, which would confirm a guessed user id.
     func audit(_ entry: AuditEntry) -> AuditEntry {
         guard hides else { return entry }
         var shown = entry

@@ -10,12 +10,10 @@ struct UserMask: Sendable {
 
     static let none = UserMask(key: nil)
 
-    /// Whether ids and text from clients are hidden, which is true for viewers.
     var hides: Bool { key != nil }
 
     private func pseudonyms(_ appID: String) -> Pseudonyms? { key.map { Pseudonyms(key: $0, appID: appID) } }
 
-    /// A user's name for the reader; nil without a user.
     func user(_ id: String?, of appID: String) -> String? {
         guard let id, let pseudonyms = pseudonyms(appID) else { return id }
         return pseudonyms.user(id)
@@ -28,7 +26,6 @@ struct UserMask: Sendable {
     /// secret. A viewer sees no paths of files either.
     func destination(_ text: String) -> String { hides ? OutgoingURL.audited(text) : text }
 
-    /// The name of an event in a filter.
     func filter(name: String?) -> String? { hides ? name.map { _ in Self.hidden } : name }
 
     func event(_ event: StoredEvent, of appID: String) -> StoredEvent {
@@ -52,8 +49,7 @@ extension AdminCall {
         throw AdminProblem(403, "forbidden", "\(what) needs the role operator")
     }
 
-    /// Writes to the audit log that stored ids and contents were read, except by a command on the data
-    /// directory.
+    /// Audits that stored ids and contents were read, except by a command on the data directory.
     func noteReading(
         _ action: String, _ target: String, app appID: String? = nil, _ details: JSONObject = [:]
     ) throws {
@@ -62,11 +58,9 @@ extension AdminCall {
             action, target, app: appID, after: details.isEmpty ? nil : .object(details))
     }
 
-    /// The id of the user in a filter, which may have a pseudonym. Returns nil without the filter, and the
-    /// text itself if it is not a known pseudonym.
-    ///
-    /// Throws 503 while the search for the pseudonym is running, 422 if the app has too many users, and 403
-    /// if a viewer gives an id: the answer would reveal its pseudonym.
+    /// The user in a filter, which may have a pseudonym; the text itself if it is not a known pseudonym.
+    /// Throws 503 during the search, 422 for too many users, and 403 if a viewer gives an id: the answer
+    /// would reveal its pseudonym.
     func user(
         of appID: String, in index: PseudonymIndex,
         among candidates: (_ last: String, _ isEnough: (String) -> Bool) throws -> Void
@@ -74,7 +68,6 @@ extension AdminCall {
         try query("user").map { try user(named: $0, of: appID, in: index, among: candidates) }
     }
 
-    /// The same for a user named elsewhere.
     func user(
         named text: String, of appID: String, in index: PseudonymIndex,
         among candidates: (_ last: String, _ isEnough: (String) -> Bool) throws -> Void

@@ -2,8 +2,7 @@ internal import CCommonPasswords
 internal import CountersignCrypto
 internal import GatewayModel
 
-/// Rejects short, common and predictable new passwords (NIST SP 800-63B, revision 4, section 3.1.1.2). There
-/// are no rules for the composition.
+/// Rejects short, common and predictable new passwords (NIST SP 800-63B, revision 4, section 3.1.1.2).
 enum PasswordRules {
     /// The end of a sentence that says why a password is rejected; otherwise nil.
     static func fault(_ password: String, of user: String) -> String? {
@@ -22,8 +21,7 @@ enum PasswordRules {
         return nil
     }
 
-    /// Whether the password is common, also with digits instead of letters and with digits and symbols around
-    /// it.
+    /// Whether the password is common, also with digits for letters and with digits and symbols around it.
     private static func isCommon(_ text: [Unicode.Scalar]) -> Bool {
         let isLetter: (Unicode.Scalar) -> Bool = { $0.properties.isAlphabetic }
         var candidates = [text]
@@ -43,7 +41,6 @@ enum PasswordRules {
         }
     }
 
-    /// Replaces digits and symbols with the letters that they resemble.
     private static func plain(_ text: [Unicode.Scalar], one: Unicode.Scalar) -> [Unicode.Scalar] {
         text.map { scalar in
             switch scalar {
@@ -76,8 +73,7 @@ enum PasswordRules {
         }
     }
 
-    /// Whether the text consists of the user's name or the product's and fewer than six other letters and
-    /// digits.
+    /// Whether the text is the user's name or the product's and fewer than six other letters and digits.
     private static func isContext(_ text: [Unicode.Scalar], _ user: String) -> Bool {
         var rest = text[...]
         var left = 0

@@ -5,9 +5,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Users of the administration, API tokens and the audit log.
 struct PeopleRoutes: Sendable {
-    /// The scrypt cost of a password check.
     let passwordCost: Scrypt.Cost
 
     var all: [AdminRoute] { users + tokens + audit }
@@ -208,8 +206,7 @@ struct PeopleRoutes: Sendable {
 }
 
 extension AdminUser {
-    /// The fields that an owner changes. Includes the password's hash, so that a new password changes the
-    /// tag.
+    /// Includes the password's hash, so that a new password changes the tag.
     fileprivate var tagged: JSONValue {
         .array([.string(name), .string(role.rawValue), .string(password.text)])
     }

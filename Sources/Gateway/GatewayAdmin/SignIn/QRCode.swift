@@ -2,8 +2,7 @@ internal import CQREncode
 
 /// Encodes text as a QR code (ISO/IEC 18004).
 enum QRCode {
-    /// The modules, row by row; `1` is dark. Without the quiet zone of four modules. Returns nil if the text
-    /// is too long or there is not enough memory.
+    /// The modules, row by row; `1` is dark. No quiet zone. Nil if the text is too long or memory is short.
     static func rows(_ text: String) -> [String]? {
         guard let code = QRcode_encodeString8bit(text, 0, QR_ECLEVEL_M) else { return nil }
         defer { QRcode_free(code) }

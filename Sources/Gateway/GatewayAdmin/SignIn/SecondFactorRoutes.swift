@@ -3,7 +3,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Second factors: the caller's own, other users', and whether all users need one.
 struct SecondFactorRoutes: Sendable {
     let signIn: SignInRoutes
 
@@ -61,7 +60,6 @@ struct SecondFactorRoutes: Sendable {
         ]
     }
 
-    /// The routes for owners, with or without a running gateway.
     static var others: [AdminRoute] {
         [
             AdminRoute(

@@ -4,11 +4,8 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Setup of the first password, sign-in and sign-out.
 struct SignInRoutes: Sendable {
-    /// Whether browsers reach the gateway over HTTPS.
     let isSecure: Bool
-    /// The scrypt cost of a password check.
     let passwordCost: Scrypt.Cost
     let throttle: SignInThrottle
 
@@ -151,8 +148,7 @@ struct SignInRoutes: Sendable {
         return name
     }
 
-    /// Checks a code of the session's user. Wrong codes count together with wrong passwords. `body` returns
-    /// nil for a wrong code. Throws 429 after too many attempts.
+    /// Wrong codes count together with wrong passwords. `body` returns nil for a wrong code. Throws 429.
     func tryCode<Value>(_ call: AdminCall, _ body: (_ user: String) throws -> Value?) throws -> Value? {
         let name = call.identity.name
         let user = try call.directory.admins.users().first { $0.name == name }
@@ -180,7 +176,6 @@ struct SignInRoutes: Sendable {
         user.map { "\($0.createdMilliseconds):\($0.name)" } ?? name
     }
 
-    /// The token in the session cookie.
     static func session(of call: AdminCall) throws -> String {
         guard let session = call.identity.session else {
             throw AdminProblem(409, "conflict", "an API token has no password and no second factor: sign in")

@@ -125,8 +125,7 @@ final class SignInThrottle: Sendable {
         return own + [(Key(name: name, network: nil), 50)]
     }
 
-    /// The key under which attempts are counted, limited to the length of the longest user name with a time
-    /// of creation.
+    /// Limited to the length of the longest user name with a time of creation.
     private static func known(_ name: String) -> String {
         String(decoding: name.utf8.prefix(96), as: UTF8.self)
     }

@@ -3,13 +3,11 @@ internal import GatewayModel
 internal import GatewayStorage
 
 extension AdminCall {
-    /// The members of a body with the start position of a consumer or a stream.
     static let startMembers: [JSONMember] = [
         .may("from", .choice(["start", "end"])), .may("time_ms", .milliseconds),
         .may("position", .text(longest: 64)),
     ]
 
-    /// The start position in the body; nil without one.
     func eventStart(of appID: String, in log: any EventLog) throws -> EventStart? {
         let body = try body()
         let (from, time, position): (String?, Int64?, String?) = (

@@ -3,8 +3,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Lists, creates, moves and deletes the consumers with which backends follow an app's events. Reading and
-/// acknowledging is possible only with a reader's token.
+/// Lists, creates, moves and deletes consumers. Only a reader's token allows reading and acknowledging.
 struct ConsumerRoutes: Sendable {
     let log: any EventLog
     let consumers: any EventConsumers
@@ -64,7 +63,6 @@ struct ConsumerRoutes: Sendable {
         let state: WayState
     }
 
-    /// The fields that only a consumer has.
     private static let own: [JSONField<Resource>] = EventConsumer.shape.fields.filter { field in
         !WayState.fields.contains { $0.name == field.name }
     }.map { field in

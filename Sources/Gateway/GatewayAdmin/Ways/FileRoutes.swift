@@ -3,8 +3,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The hourly event files of an app. An app has one way of this kind, and the gateway's configuration has its
-/// folder.
+/// The hourly event files of an app. The gateway's configuration has the folder.
 struct FileRoutes: Sendable {
     let log: any EventLog
     let consumers: any EventConsumers

@@ -3,7 +3,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The streams to which an app's events are published, and their progress.
 struct StreamRoutes: Sendable {
     let log: any EventLog
     let consumers: any EventConsumers
@@ -65,7 +64,6 @@ struct StreamRoutes: Sendable {
             }
     }
 
-    /// A stream and its progress.
     private struct Resource {
         let settings: StreamSettings
         let state: WayState

@@ -2,7 +2,6 @@ internal import CountersignCore
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The state of a way out of the event log, in the same members for every kind.
 struct WayState: Sendable {
     let isPaused: Bool
     /// Nil until a gateway has started the way.
@@ -34,7 +33,6 @@ struct WayState: Sendable {
         .init("reason", .nullable(.string)) { $0.progress?.failure?.reason },
     ]
 
-    /// Returns the state of a way by its name.
     static func all(
         _ kind: EventConsumerID.Kind, of appID: String, _ consumers: any EventConsumers, _ log: any EventLog
     ) throws -> (_ name: String, _ isPaused: Bool) -> WayState {
@@ -47,7 +45,6 @@ struct WayState: Sendable {
         return { _, isPaused in WayState(isPaused: isPaused, progress: nil, consumer: nil, position: nil) }
     }
 
-    /// Returns the state of a consumer, of those in `found`, by its name.
     static func states(
         of found: [EventConsumer], _ kind: EventConsumerID.Kind, _ consumers: any EventConsumers,
         _ log: any EventLog

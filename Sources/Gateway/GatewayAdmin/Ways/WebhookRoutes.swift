@@ -3,7 +3,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// An app's webhook endpoints, their progress and their deliveries.
 struct WebhookRoutes: Sendable {
     let log: any EventLog
     let consumers: any EventConsumers
@@ -104,7 +103,6 @@ struct WebhookRoutes: Sendable {
 
     // MARK: Shapes
 
-    /// An endpoint for the reader, with its progress. The user may be a pseudonym.
     private struct Resource {
         let endpoint: WebhookEndpoint
         let user: String?
@@ -153,8 +151,7 @@ struct WebhookRoutes: Sendable {
             Self.webhook.json(shown, with: more), status: status, tag: Self.version(of: endpoint))
     }
 
-    /// The content of the entity tag: not the progress, which is no change, nor the user, because a hash
-    /// would reveal.
+    /// Neither the progress, which is no change, nor the user, whom a hash would reveal.
     private static func version(of endpoint: WebhookEndpoint) -> JSONValue {
         ["id": .string(endpoint.id), "revision": .integer(endpoint.revision)]
     }
@@ -174,7 +171,6 @@ struct WebhookRoutes: Sendable {
         return try answer(call, made.endpoint, with: ["secret": .string(made.secret)], status: 201)
     }
 
-    /// The members of a change, with a pseudonym replaced by the user's id.
     private func members(_ call: AdminCall, _ body: AdminBody) throws -> JSONObject {
         var members = body.members
         if let user: String = body.value("user") {
