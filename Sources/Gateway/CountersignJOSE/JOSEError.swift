@@ -1,8 +1,6 @@
 internal import CountersignCore
 
-/// An error of a key, a key set or a token.
-///
-/// No code describes a temporary condition, so a retry does not help.
+/// An error of a key, a key set or a token. Never temporary, so a retry does not help.
 public struct JOSEError: Error, Sendable, CustomStringConvertible {
     /// The kind of an error.
     public struct Code: RawRepresentable, Hashable, Sendable {

@@ -50,7 +50,6 @@ extension JWSAlgorithm: Hashable {
     }
 }
 
-/// The signature operation of OpenSSL for an algorithm.
 enum SignatureScheme: Sendable, Hashable, CaseIterable {
     case rsaPKCS1, rsaPSS, ecdsaP256, ed25519
 }

@@ -8,7 +8,6 @@ struct CompactForm {
     /// Offset of the second dot. The signing input ends before it.
     let payloadEnd: Int
 
-    /// Returns nil unless there are exactly two dots.
     init?(_ token: UnsafeBufferPointer<UInt8>) {
         func dot(from start: Int) -> Int? {
             guard let base = token.baseAddress else { return nil }
@@ -29,7 +28,6 @@ struct CompactForm {
         let signature: UnsafeBufferPointer<UInt8>
     }
 
-    /// Returns nil if a part is not canonical base64url.
     func decode(
         _ token: UnsafeBufferPointer<UInt8>, scratch: UnsafeMutablePointer<UInt8>
     ) -> Parts? {

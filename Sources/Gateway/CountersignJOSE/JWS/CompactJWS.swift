@@ -4,7 +4,6 @@ internal import CountersignJSON
 public struct CompactJWS: Sendable {
     /// The maximum size of a token in bytes.
     public static let maximumBytes = 8192
-    /// The maximum nesting of arrays and objects in a token.
     static let maximumDepth = 32
     private static let types = ["jwt", "at+jwt"].map { Array($0.utf8) }
 

@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import CountersignCrypto
 
-/// The key as a JWK (RFC 7517).
 extension KeyMaterial {
     var type: String {
         switch self {
@@ -11,7 +10,6 @@ extension KeyMaterial {
         }
     }
 
-    /// The algorithm, if the key's type allows only one.
     var onlyAlgorithm: JWSAlgorithm? {
         switch self {
         case .rsa: nil

@@ -1,7 +1,6 @@
 internal import COpenSSL
 internal import CountersignCrypto
 
-/// The numbers of a public key, independent of its format.
 enum KeyMaterial: Sendable {
     /// Modulus and exponent, big-endian.
     case rsa(modulus: [UInt8], exponent: [UInt8])
@@ -16,8 +15,7 @@ enum KeyMaterial: Sendable {
     private static let prime256v1: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]
     private static let ed25519Identifier: [UInt8] = [0x2B, 0x65, 0x70]
 
-    /// Parses a SubjectPublicKeyInfo (RFC 5280, section 4.1): the algorithm identifier, then a key of that
-    /// algorithm.
+    /// Parses a SubjectPublicKeyInfo (RFC 5280, section 4.1).
     init(subjectPublicKeyInfo bytes: [UInt8]) throws(JOSEError) {
         var outer = DERReader(bytes[...])
         guard let info = outer.read(DERReader.sequence), outer.isAtEnd else { throw Self.cut }
@@ -64,8 +62,7 @@ enum KeyMaterial: Sendable {
         self = .rsa(modulus: modulus, exponent: exponent)
     }
 
-    /// Parses the key of an X.509 certificate. Dates, issuer and signature are not checked: the operator who
-    /// adds the certificate trusts the key.
+    /// Dates, issuer and signature are not checked: the operator who adds the certificate trusts the key.
     init(certificate bytes: [UInt8]) throws(JOSEError) {
         guard let certificate = X509Certificate(bytes) else {
             throw JOSEError(.unreadableKey, "not an X.509 certificate, or it was truncated")
@@ -95,7 +92,6 @@ enum KeyMaterial: Sendable {
 
     private static let cut = JOSEError(.unreadableKey, "not a DER public key, or it was truncated")
 
-    /// Checks the numbers and creates an OpenSSL key.
     func makeKey() throws(JOSEError) -> EVPKey {
         switch self {
         case .rsa(let modulus, let exponent):
@@ -115,8 +111,7 @@ enum KeyMaterial: Sendable {
         }
     }
 
-    /// RFC 7518, section 3.3, requires at least 2048 bits. The upper limits prevent keys that make
-    /// verification slow.
+    /// RFC 7518, section 3.3. The upper limits prevent keys that make verification slow.
     private static func checkRSA(modulus: [UInt8], exponent: [UInt8]) throws(JOSEError) {
         let bits = bitCount(modulus)
         guard bits >= 2048 else {

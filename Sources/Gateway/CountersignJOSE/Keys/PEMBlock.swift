@@ -6,8 +6,7 @@ struct PEMBlock {
     let label: String
     let bytes: [UInt8]
 
-    /// Parses all blocks of `text`. Ignores white space in and around the lines, which dashboards and e-mail
-    /// programs change.
+    /// Ignores white space in and around the lines, which dashboards and e-mail programs change.
     static func parse(_ text: String) throws(JOSEError) -> [PEMBlock] {
         guard text.utf8.count <= 65_536 else {
             throw JOSEError(.unreadableKey, "longer than 64 KiB; pass one key")
@@ -50,7 +49,6 @@ struct PEMBlock {
         return data.isEmpty ? nil : [UInt8](data)
     }
 
-    /// `bytes` as PEM, in lines of 64 characters, with a newline at the end.
     static func write(_ label: String, _ bytes: [UInt8]) -> String {
         let body = Data(bytes).base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
         return "-----BEGIN \(label)-----\n\(body)\n-----END \(label)-----\n"

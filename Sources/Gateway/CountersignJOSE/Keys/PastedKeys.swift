@@ -4,7 +4,6 @@ internal import CountersignJSON
 
 /// The public keys in a text from the clipboard or a file: PEM, a certificate, a JWK or a JWK Set.
 package struct PastedKeys: Sendable {
-    /// The format of a key.
     package enum Source: String, Sendable, TextEnum {
         case pem, jwk, jwks, certificate
     }
@@ -17,7 +16,6 @@ package struct PastedKeys: Sendable {
     }
 
     package var items: [Item] = []
-    /// Why other members of a set are not usable.
     package var problems: [String] = []
 
     /// Parses all keys. Throws ``JOSEError`` without a usable key, with code `secretKey` for a private key.

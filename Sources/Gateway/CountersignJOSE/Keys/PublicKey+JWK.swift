@@ -33,7 +33,6 @@ extension PublicKey {
     }
 }
 
-/// The used members of a JWK.
 struct JWKFields {
     let material: KeyMaterial
     let algorithm: JWSAlgorithm?

@@ -83,7 +83,6 @@ public final class PublicKey: Sendable {
         "this is a private key: it must never leave your backend. Treat it as leaked, make a new pair, "
             + "and pass the public half")
 
-    /// Whether this key may verify signatures of `scheme`.
     func verifies(_ scheme: SignatureScheme) -> Bool {
         if let algorithm { return algorithm.scheme == scheme }
         return scheme == .rsaPKCS1 || scheme == .rsaPSS

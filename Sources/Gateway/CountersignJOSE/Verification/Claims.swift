@@ -1,8 +1,7 @@
 internal import CountersignCore
 internal import CountersignJSON
 
-/// The registered claims of a token with a valid signature (RFC 7519, section 4.1), and the problems of their
-/// types.
+/// The registered claims of a token with a valid signature (RFC 7519, section 4.1).
 final class Claims: Sendable {
     enum Value<Wrapped: Sendable>: Sendable {
         case absent
@@ -25,7 +24,6 @@ final class Claims: Sendable {
     let audience: Value<[String]>
     /// The claims that the policy keeps, as a JSON object; nil without any of them.
     let kept: String?
-    /// The whole payload.
     let json: [UInt8]
 
     init(
@@ -43,10 +41,8 @@ final class Claims: Sendable {
         self.json = Array(json)
     }
 
-    /// The detail of a claim of another type.
     static func isNoString(_ claim: String) -> String { "\(claim) is not a string" }
 
-    /// The claims of the wrong type, in words.
     func problems(userClaim: String) -> [String] {
         var problems: [String] = []
         if case .malformed = expiresAt { problems.append("exp is not a number") }
@@ -58,7 +54,6 @@ final class Claims: Sendable {
         return problems
     }
 
-    /// The most bytes of a kept string.
     private static let longestKept = 256
 
     /// Leaves out a claim that is missing, null, too long or too large, an array or an object.

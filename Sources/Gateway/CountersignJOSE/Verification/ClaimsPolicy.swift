@@ -53,7 +53,6 @@ public struct ClaimsPolicy: Sendable {
         self.requiresType = requiresType
     }
 
-    /// The leeway within its limits.
     var boundedLeeway: Double { leeway.isNaN ? 0 : min(max(leeway, 0), 300) }
 
     /// The form in which a kept number is stored: an integer if it is whole. Nil if it may be inexact.

@@ -2,14 +2,11 @@ package import CountersignCore
 internal import CountersignCrypto
 internal import CountersignJSON
 
-/// Verifies Bloomreach's customer tokens, in which `sub` is an object of the customer's ids instead of one
-/// user id.
+/// Verifies Bloomreach's customer tokens, in which `sub` is an object of the customer's ids.
 ///
-/// They are signed by the app's backend: with HS256, where `kid` names the secret, or with an algorithm and a
-/// key of the app's ring. Only this type accepts HS256. ``TokenVerifier`` supports no symmetric algorithm, so
-/// a public key can never be used as a secret (RFC 8725, section 3.1).
+/// They are signed by the app's backend, with HS256, where `kid` names the secret, or with a key of the app's
+/// ring. Only this type accepts HS256, so a public key can never be used as a secret (RFC 8725, section 3.1).
 package struct CustomerTokenVerifier: Sendable {
-    /// A secret for HS256.
     package struct Secret: Sendable {
         let id: String
         let bytes: [UInt8]
@@ -59,9 +56,8 @@ package struct CustomerTokenVerifier: Sendable {
         return report.isAccepted ? (report, identifiers, issuedAt ?? nil) : (report, [], nil)
     }
 
-    /// Verifies a token for a request with these ids, for tools that explain tokens.
-    ///
-    /// Each id must be in the token, except `cookie`, which belongs to the device and not to the customer.
+    /// For tools that explain tokens. Each id must be in the token, except `cookie`, which belongs to the
+    /// device and not to the customer.
     package func verify(
         _ token: String, naming customerIDs: BytewiseDictionary<String>, at now: Double
     ) -> VerificationReport {
@@ -125,7 +121,6 @@ package struct CustomerTokenVerifier: Sendable {
 }
 
 extension CustomerTokenKey {
-    /// The same key for verification.
     package var verifying: CustomerTokenVerifier.Secret {
         CustomerTokenVerifier.Secret(id: id, bytes: secret)
     }

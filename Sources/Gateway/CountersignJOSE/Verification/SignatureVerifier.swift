@@ -3,9 +3,8 @@ internal import CountersignCore
 internal import CountersignCrypto
 internal import CountersignJSON
 
-/// Finds the key of a ring that verifies a signature.
-///
-/// `@unchecked Sendable`: all properties are immutable except `idle`, which is a lock.
+/// Finds the key of a ring that verifies a signature. Unchecked, because `idle` is a lock and the rest is
+/// immutable.
 final class SignatureVerifier: @unchecked Sendable {
     /// The reusable state for verifying a token on one thread. It belongs to one ring permanently, because
     /// each `EVP_PKEY_CTX` is made for one key. (With OpenSSL 3.0, `EVP_DigestVerifyInit` on a used
@@ -57,7 +56,6 @@ final class SignatureVerifier: @unchecked Sendable {
         self.slots = slots
     }
 
-    /// Calls `body` with an idle workspace.
     func withWorkspace<Result>(_ body: (Workspace) -> Result) -> Result {
         let workspace = idle.withLock { $0.popLast() } ?? Workspace(slots: slots)
         let result = body(workspace)
@@ -67,8 +65,7 @@ final class SignatureVerifier: @unchecked Sendable {
 
     func hasKey(for scheme: SignatureScheme) -> Bool { candidates[scheme] != nil }
 
-    /// The index of the ring entry that verifies `signature` over `input`; nil if no key does. Tries
-    /// `preferred` first.
+    /// The index of the ring entry that verifies `signature`; nil if no key does. Tries `preferred` first.
     func entry(
         verifying signature: UnsafeBufferPointer<UInt8>, of input: UnsafeBufferPointer<UInt8>,
         by scheme: SignatureScheme, preferred: Int?, in workspace: Workspace
@@ -113,7 +110,6 @@ final class SignatureVerifier: @unchecked Sendable {
         return nil
     }
 
-    /// The context for this key and algorithm in this workspace, created at first use.
     private static func context(
         for candidate: Candidate, _ scheme: SignatureScheme, in workspace: Workspace
     ) -> OpaquePointer? {

@@ -1,10 +1,8 @@
 internal import CountersignCore
 internal import CountersignJSON
 
-/// Verifies signed-user tokens for one app, strictly and with a fixed order of checks.
-///
-/// A verifier is immutable and thread-safe. Create a new one when the app's keys or policy change. The caller
-/// supplies the current time.
+/// Verifies signed-user tokens for one app, strictly and with a fixed order of checks. Immutable and
+/// thread-safe: create a new verifier when the app's keys or policy change.
 public struct TokenVerifier: Sendable {
     /// The app's keys.
     public let keys: KeyRing
@@ -127,7 +125,6 @@ public struct TokenVerifier: Sendable {
     }
 }
 
-/// The user ids of a request.
 private struct User {
     let id: String?
     let payloadIDs: [String]
@@ -138,8 +135,7 @@ private struct User {
         return payloadIDs.first { !$0.isEmpty }
     }
 
-    /// Whether a token for `subject` may be used for the request. If only the payload names users, any of
-    /// them suffices; different ids are reported as a separate fault.
+    /// If only the payload names users, any of them suffices; different ids are a separate fault.
     func isNamed(by subject: String) -> Bool {
         if subject.isEmpty { return false }
         if let id, !id.isEmpty { return id.hasSameBytes(as: subject) }
@@ -274,7 +270,6 @@ extension TokenVerifier {
         if let user { checkSubject(claims, user, &report) }
     }
 
-    /// Checks all claims except the subject.
     func checkRegisteredClaims(
         _ claims: Claims, at now: Double, deviceTime: Double?, _ report: inout VerificationReport
     ) {

@@ -1,8 +1,6 @@
 package import CountersignCore
 
-/// One step of the fixed order of checks, for display in tools.
 package struct VerificationCheck: Sendable {
-    /// The result of a step.
     package enum Outcome: String, Sendable, TextEnum {
         case passed
         case failed
@@ -10,12 +8,9 @@ package struct VerificationCheck: Sendable {
         case notJudged = "not_judged"
     }
 
-    /// The condition that the step checks.
     package let name: String
-    /// The error code if the step fails.
     package let code: AuthErrorCode
     package let outcome: Outcome
-    /// Details of the failure; empty unless the step failed.
     package let details: [String]
 
     /// Every check in order, one for each code.
@@ -34,7 +29,6 @@ package struct VerificationCheck: Sendable {
         (.payloadUserIDMismatch, "the request names one user only"),
     ]
 
-    /// Returns every check in the fixed order.
     package static func list(of report: VerificationReport, withUser: Bool) -> [VerificationCheck] {
         // The claims are checked together, if the payload is readable.
         let payload = all.firstIndex { $0.code == .invalidPayload } ?? all.count

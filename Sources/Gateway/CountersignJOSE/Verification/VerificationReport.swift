@@ -60,7 +60,6 @@ public struct VerificationReport: Sendable {
     /// Whether there are no faults. Also true for anonymous requests, which have no ``claims``.
     public var isAccepted: Bool { faults.isEmpty }
 
-    /// Adds a fault found by the caller.
     package mutating func add(_ code: AuthErrorCode, _ detail: String) {
         faults.append(Fault(code: code, detail: detail))
     }

@@ -26,7 +26,6 @@ public struct VerifiedClaims: Sendable {
             (1...256).contains(id.utf8.count) && !id.hasControlCharacter ? id : nil
         }
     }
-    /// The claims in ``ClaimsPolicy/keptClaims`` as a JSON object with sorted members; nil without any.
     package var kept: String? { claims.kept }
     /// The payload: one JSON object in UTF-8 without duplicate members.
     public var json: [UInt8] { claims.json }

@@ -8,7 +8,6 @@ internal import CountersignCrypto
 /// Verifiers of other apps, or of the same app after a change of keys, policy or enforcement, never see it.
 /// One cache may serve all apps.
 public final class VerifiedTokenCache: Sendable {
-    /// A token and its verifier.
     struct Key: Hashable {
         let owner: UInt64
         /// SHA-256 of the token's text, so that constructing another token with the same key is infeasible.
@@ -108,17 +107,14 @@ public final class VerifiedTokenCache: Sendable {
     /// The number of cached tokens.
     public var count: Int { circle.withLock { $0.count } }
 
-    /// The number of cache hits.
     package var hits: Int { circle.withLock { $0.hits } }
 
-    /// The number of cache misses.
     package var misses: Int { circle.withLock { $0.misses } }
 
     static func key(_ token: UnsafeBufferPointer<UInt8>, owner: UInt64) -> Key {
         Key(owner: owner, digest: SHA256.words(UnsafeRawBufferPointer(token)))
     }
 
-    /// The cached result for this text, or nil.
     func find(_ key: Key) -> TrustedToken? {
         circle.withLock { circle -> Entry? in
             guard let entry = circle.find(key) else { return nil }
@@ -138,7 +134,6 @@ public final class VerifiedTokenCache: Sendable {
         circle.withLock { $0.add(entry, room: maximumBytes) }
     }
 
-    /// Removes all tokens of a verifier.
     func removeAll(of owner: UInt64) {
         circle.withLock { $0.removeAll(of: owner) }
     }
