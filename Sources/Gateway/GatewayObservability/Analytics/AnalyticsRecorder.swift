@@ -23,9 +23,8 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         var recent = RecentVerdicts()
         /// Used only for apps whose enforcement may return automatically.
         var knownTokens = KnownTokens()
-        /// Selects the clients counted by name, among accepted requests and among all others. The rest is
-        /// counted together. Requests without a valid token can invent names, so they are counted apart and
-        /// cannot displace clients with a valid token.
+        /// Requests without a valid token can invent names, so they are counted apart and cannot displace
+        /// clients with a valid token.
         var accepted = FrequentClients()
         var others = FrequentClients()
         /// The users of an hour who are not in `gathered` yet.
@@ -58,13 +57,10 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         }
     }
 
-    /// The requests of a minute that are counted together.
-    ///
-    /// Requests of the same kinds follow each other. Comparing a few kinds is much cheaper than hashing the
+    /// The requests of a minute that are counted together. Comparing a few kinds is cheaper than hashing the
     /// texts of each request.
     private final class Row {
         let counted: GatheredAnalytics.Minute
-        /// The client as stated in the requests.
         let client: ClientInfo
         let app: OfApp
         var count = 0
@@ -176,8 +172,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         state.gathered.users[hour, default: DistinctCounter()].add(counter)
     }
 
-    /// The sum of verdicts since a time, in milliseconds since 1970, with a resolution of one second. Covers
-    /// at most one hour.
+    /// The sum of verdicts since a time within the last hour, with a resolution of one second.
     package func recent(of appID: String? = nil, since milliseconds: Int64) -> RecentVerdicts.Sum {
         state.withLock { state in
             var sum = RecentVerdicts.Sum()
@@ -190,13 +185,11 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         }
     }
 
-    /// The requests of the minute before a time, in milliseconds since 1970.
     package func traffic(until milliseconds: Int64) -> GatewayTraffic {
         let sum = recent(since: milliseconds - 60_000)
         return GatewayTraffic(accepted: sum.accepted, rejected: sum.rejected, events: sum.events)
     }
 
-    /// The users of an app who had a valid token since a time, and how many of them have lost it.
     package func knownTokens(of appID: String, since milliseconds: Int64) -> KnownTokens.Sum {
         state.withLock {
             $0.apps[BytewiseText(appID)]?.knownTokens.sum(since: milliseconds) ?? KnownTokens.Sum()

@@ -1,10 +1,9 @@
 internal import GatewayModel
 
-/// Selects the most frequent clients among requests of an app for counting by name, in bounded memory.
+/// Selects the most frequent clients among requests of an app for counting by name.
 ///
-/// Clients choose their names, so the number of names is unlimited. The Misra-Gries algorithm finds every
-/// client with more than one in ``capacity`` of the requests. The selection changes once a minute, so at most
-/// ``most`` names a minute are stored.
+/// Clients choose their names, so memory is bounded: the Misra-Gries algorithm finds every client with more
+/// than one in ``capacity`` of the requests. At most ``most`` names a minute are stored.
 struct FrequentClients {
     static let most = 150
     private static let capacity = 1_200
@@ -26,7 +25,6 @@ struct FrequentClients {
         return true
     }
 
-    /// Whether requests of a client are counted by its name in the current minute.
     func names(_ client: ClientInfo) -> Bool { named.contains(client) }
 
     /// Counts requests of a client without selecting clients.
@@ -37,8 +35,7 @@ struct FrequentClients {
         } else if counts.count < Self.capacity {
             counts[client] = times
         } else {
-            // Decrements every count. Amortized over the earlier increments, this is one step for each
-            // request.
+            // Decrements every count: amortized, one step for each request.
             let least = min(times, counts.values.min() ?? 0)
             counts = counts.compactMapValues { $0 > least ? $0 - least : nil }
             if times > least { counts[client] = times - least }

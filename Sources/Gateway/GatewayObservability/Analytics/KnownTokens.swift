@@ -1,10 +1,9 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// Tracks users whose valid token has stopped working, because it expired or its key was deleted.
-///
-/// An attacker must not be able to switch off enforcement. So a failure counts only if the same token was
-/// accepted before. Tokens and users are stored as keyed hashes, in memory only.
+/// Tracks users whose valid token has stopped working. An attacker must not be able to switch off
+/// enforcement, so a failure counts only if the same token was accepted before. Tokens and users are keyed
+/// hashes, in memory only.
 package struct KnownTokens: Sendable {
     package struct Sum: Equatable {
         /// Users with a token that is or was valid.
@@ -23,7 +22,6 @@ package struct KnownTokens: Sendable {
     private static let halfLifeMilliseconds: Int64 = 12 * 3_600_000
     private static let maximumTokens = 50_000
     private static let maximumUsers = 100_000
-    /// The longest window of ``sum(since:)``.
     private static let longestWindow: Int64 = 3_600_000
     /// The minimum time between two removals of inactive users.
     private static let forgetPause: Int64 = 60_000
@@ -38,7 +36,6 @@ package struct KnownTokens: Sendable {
     private var lastMilliseconds: Int64 = 0
     private var forgotMilliseconds: Int64 = 0
 
-    /// A keyed hash of a token or a user id.
     package static func hash(_ text: String) -> UInt64 {
         var hasher = Hasher()
         var text = text
@@ -46,7 +43,6 @@ package struct KnownTokens: Sendable {
         return UInt64(bitPattern: Int64(hasher.finalize()))
     }
 
-    /// Records the result of verifying a token.
     mutating func note(
         _ token: UInt64, of userID: String, _ verdict: VerdictKind, _ code: AuthErrorCode?,
         atMilliseconds milliseconds: Int64
@@ -83,7 +79,6 @@ package struct KnownTokens: Sendable {
 
     private static func second(_ milliseconds: Int64) -> Int64 { milliseconds / 1_000 }
 
-    /// Moves a user from the second of the previous request to the second of the latest.
     private mutating func count(_ seen: User, insteadOf before: User?) {
         if let before, var sum = seconds[Self.second(before.seenMilliseconds)] {
             sum.users -= 1
@@ -116,8 +111,7 @@ package struct KnownTokens: Sendable {
         }
         lastMilliseconds = seen.seenMilliseconds
         if users[user] == nil, users.count >= Self.maximumUsers {
-            // Limits how often the table is scanned. A scan for every new user would cost more than verifying
-            // a token.
+            // Limits scans of the table. A scan for every new user would cost more than verifying a token.
             guard abs(seen.seenMilliseconds - forgotMilliseconds) >= Self.forgetPause else { return }
             forgotMilliseconds = seen.seenMilliseconds
             users = users.filter { $0.value.seenMilliseconds > seen.seenMilliseconds - Self.longestWindow }

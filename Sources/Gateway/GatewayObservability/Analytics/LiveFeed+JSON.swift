@@ -2,7 +2,6 @@ package import CountersignCore
 internal import GatewayModel
 
 extension LiveFeed.Shared {
-    /// The JSON sent to other gateways of the cluster.
     package var json: JSONValue {
         ["missed": .integer(Int64(missed)), "entries": .array(entries.map(\.json))]
     }

@@ -2,26 +2,20 @@ package import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// A buffer of the latest verdicts, for live views.
-///
-/// While there are viewers, it holds the verdicts of this gateway and of the other gateways in the cluster.
-/// Without viewers it is empty.
+/// The latest verdicts of all gateways in the cluster, for live views. Empty without viewers.
 package final class LiveFeed: Sendable {
     package struct Entry: Sendable {
-        /// Increases by one over all apps. The first id derives from the start time of the gateway and random
-        /// bits. So ids of an earlier run are smaller, and gateways started at the same time use different
-        /// ids.
+        /// Increases by one over all apps. Begins with the start time and random bits, so that ids of an
+        /// earlier run are smaller and gateways started at the same time use different ids.
         package var id: UInt64
         package var atMilliseconds: Int64
         package var key: VerdictKey
         package var userID: String?
         package var network: String
         package var requestID: String
-        /// The id of the request's sample, if any.
         package var sampleID: String?
     }
 
-    /// Verdicts to send to another gateway.
     package struct Shared: Sendable {
         package var entries: [Entry] = []
         /// The number of verdicts that did not fit.
@@ -30,13 +24,10 @@ package final class LiveFeed: Sendable {
         package init() {}
     }
 
-    /// The entries after an id.
     package struct Page: Sendable {
         package var entries: [Entry] = []
-        /// Entries dropped before this call; nil when the number is unknown because the gateway was
-        /// restarted.
+        /// Dropped entries; nil when the number is unknown because the gateway was restarted.
         package var missed: UInt64? = 0
-        /// The id of the latest entry.
         package var lastID: UInt64
     }
 
@@ -92,8 +83,7 @@ package final class LiveFeed: Sendable {
         }
     }
 
-    /// Drops the verdicts of deleted apps. Call it when their ids become available again. Until then, viewers
-    /// still see the last verdicts.
+    /// Call it when the ids become available again. Until then, viewers still see the last verdicts.
     package func forget(_ appIDs: BytewiseSet) {
         state.withLock { state in
             state.ring.removeAll { appIDs.contains($0.key.appID) }
@@ -122,7 +112,6 @@ package final class LiveFeed: Sendable {
         state.withLock { $0.sharedUntil = now + seconds * 1_000_000_000 }
     }
 
-    /// Returns the verdicts for another gateway since the last call, limited to the capacity of the buffer.
     package func takeShared() -> Shared {
         state.withLock { state in
             defer { state.shared = Shared() }

@@ -1,6 +1,5 @@
 internal import GatewayModel
 
-/// An app's verdicts of the last hour by second, for decisions that cannot wait for the end of a minute.
 package struct RecentVerdicts: Sendable {
     package struct Sum: Equatable {
         /// Requests with enforcement `required`, and the rejected ones among them.
@@ -39,7 +38,6 @@ package struct RecentVerdicts: Sendable {
         seconds[last].sum.events += events
     }
 
-    /// Adds the verdicts since a time, with a resolution of one second.
     func add(to sum: inout Sum, since milliseconds: Int64) {
         let first = milliseconds / 1000 * 1000
         let end = first + Int64(Self.maximumSeconds) * 1000

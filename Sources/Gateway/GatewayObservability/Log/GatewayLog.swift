@@ -2,10 +2,8 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// The log: one line for each request, as JSON or as text for a terminal, written by its own thread.
-///
-/// Callers only enqueue a record. When the queue is full because the log's reader is slow, records are
-/// dropped and counted. The count is logged once there is space.
+/// The log: one line for each request, as JSON or text, written by its own thread. When the queue is full
+/// because the log's reader is slow, records are dropped and counted.
 package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     private enum Entry {
         case request(RequestRecord, LogLevel)
@@ -84,7 +82,6 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
         }
     }
 
-    /// The number of dropped lines so far.
     package var droppedLines: Int {
         condition.lock()
         defer { condition.unlock() }
@@ -160,7 +157,6 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
 
     private static let quietRoutes: BytewiseSet = ["/livez", "/readyz", "/metrics"]
 
-    /// Writes to standard error, continuing after partial writes.
     package static let writeToStandardError: @Sendable ([UInt8]) -> Void = { bytes in
         var rest = bytes[...]
         while !rest.isEmpty {

@@ -28,7 +28,6 @@ struct TerminalLogLine {
         return Array((text + "  \(tenths / 10).\(tenths % 10) ms\n").utf8)
     }
 
-    /// The line of a message that does not belong to a request.
     func note(
         _ milliseconds: Int64, _ level: LogLevel, _ message: StaticString, _ values: [(StaticString, String)]
     ) -> [UInt8] {

@@ -1,9 +1,7 @@
 internal import CountersignCore
 package import GatewayModel
 
-/// Metrics of a gateway that shares a database.
 package struct ClusterGauges: Sendable {
-    /// The last heartbeat of the gateway.
     package struct Heartbeat: Sendable {
         let ageSeconds: Double
         /// The offset of the gateway's clock from the database's.
@@ -28,7 +26,6 @@ package struct ClusterGauges: Sendable {
         self.database = database
     }
 
-    /// Writes the metrics; without samples when `gauges` is nil.
     static func write(_ gauges: ClusterGauges?, to text: inout some MetricWriter) {
         for metric in metrics {
             text.begin(metric.name, metric.kind, help: metric.help)

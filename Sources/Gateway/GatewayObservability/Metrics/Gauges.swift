@@ -1,23 +1,17 @@
 package import CountersignCore
 package import GatewayModel
 
-/// The current values of gauges.
 package struct Gauges: Sendable {
-    /// The event store's queue and disk usage.
     package var store: StoreLoad
     package var connections: Int
-    /// The token cache.
     package var tokens: Tokens
-    /// Log lines dropped so far.
     package var droppedLogLines: Int
-    /// Requests missing from the dashboard's counts so far.
     package var uncountedRequests: Int
     /// Spans dropped so far; nil when tracing is disabled.
     package var droppedSpans: Int?
     /// The lag of each way out of the event log.
     package var lags: [Lag]
 
-    /// The size of the token cache and its hit counts.
     package struct Tokens: Sendable {
         let remembered: Int
         let bytes: Int
@@ -48,7 +42,6 @@ package struct Gauges: Sendable {
         }
     }
 
-    /// The state of a way that this gateway runs.
     package struct Way: Sendable {
         let id: EventConsumerID
         /// Events accepted since the gateway started.

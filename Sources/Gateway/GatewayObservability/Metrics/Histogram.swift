@@ -1,4 +1,3 @@
-/// A Prometheus histogram.
 struct Histogram: Sendable {
     /// The upper bounds of the buckets, ascending. A last bucket without a bound holds larger values.
     let bounds: [Double]

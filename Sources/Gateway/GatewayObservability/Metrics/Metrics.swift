@@ -2,11 +2,8 @@ package import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// Counts requests and commits, for Prometheus and OTLP.
-///
-/// Labels come from fixed sets: apps, endpoints, verdicts and codes. Client data never becomes a label. A
-/// single lock is cheaper than shards, because it is held for a fraction of a microsecond
-/// (`docs/reference/metrics.md`).
+/// Counts requests and commits, for Prometheus and OTLP. Labels come from fixed sets; client data never
+/// becomes a label. A single lock, held for a fraction of a microsecond, is cheaper than shards.
 package final class Metrics: GatewayObserver {
     private struct RequestKey: Hashable {
         let appID: String?
@@ -35,8 +32,7 @@ package final class Metrics: GatewayObserver {
     private struct State {
         var requests: [RequestKey: RequestSeries] = [:]
         var auth: [AuthKey: Int] = [:]
-        /// The series of the last request, which is usually also the next one's. The indices are valid until
-        /// a series is added or removed.
+        /// Usually also the next request's series. The index is valid until a series is added or removed.
         var last: (key: RequestKey, at: Dictionary<RequestKey, RequestSeries>.Index)?
         var lastAuth: (key: AuthKey, at: Dictionary<AuthKey, Int>.Index)?
         var commitSeconds = Histogram.seconds
@@ -124,7 +120,6 @@ package final class Metrics: GatewayObserver {
         series.rejected += record.context.rejected
     }
 
-    /// All metrics in Prometheus' text format.
     package func text(_ gauges: Gauges) -> [UInt8] {
         var text = PrometheusText()
         write(gauges, to: &text)
@@ -320,7 +315,6 @@ package final class Metrics: GatewayObserver {
         for metric in ways { metric.write(gauges.ways, \.id, to: &text) }
     }
 
-    /// The route label of requests to unknown endpoints.
     private static let unmatched = "unmatched"
 
     private static func sum(_ first: Histogram, _ second: Histogram) -> Histogram {

@@ -1,17 +1,13 @@
 internal import CountersignCore
 
-/// Decides what to export and when. It has no clock and sends nothing. Times are in seconds.
-///
-/// Memory is bounded: at most ``mostWaiting`` requests and the batch in flight. A failed batch is retried
-/// with increasing delays, while newer requests are dropped.
+/// Decides what to export and when. It has no clock and sends nothing; times are in seconds. A failed batch
+/// is retried with increasing delays, while requests beyond ``mostWaiting`` are dropped.
 struct ExportSchedule {
     /// The maximum number of queued requests; more are dropped.
     static let mostWaiting = 2_048
     /// The maximum number of requests in a batch. A full batch is sent immediately.
     static let batch = 256
-    /// The delay in which further requests join a batch.
     static let gatherSeconds = 5.0
-    /// The interval of metric exports.
     static let metricSeconds = 60.0
     static let retry = RetryPolicy(baseDelay: 1, maximumDelay: 60, maximumServerDelay: 300)
 
@@ -22,7 +18,6 @@ struct ExportSchedule {
         case end
     }
 
-    /// The result of an export.
     enum Outcome: Equatable {
         case taken
         /// Rejected permanently; a retry would fail again.
@@ -31,7 +26,6 @@ struct ExportSchedule {
         case failed(retryAfter: Int?)
     }
 
-    /// Spans dropped so far.
     private(set) var droppedSpans = 0
     private var waiting: [TracedRequest] = []
     private var underWay: [TracedRequest] = []
@@ -41,15 +35,13 @@ struct ExportSchedule {
     private var failures = 0
     private var isClosing = false
     private var hasSentLast = false
-    /// Whether the last action was an export of traces.
     private var sendsTraces = false
 
     init(at now: Double) {
         metricsDue = now + Self.metricSeconds
     }
 
-    /// Adds a request. Returns whether the exporter's thread must wake up, because the next due time may have
-    /// changed.
+    /// Returns whether the exporter's thread must wake up, because the next due time may have changed.
     mutating func add(_ request: TracedRequest, at now: Double) -> Bool {
         guard !isClosing, waiting.count < Self.mostWaiting else {
             droppedSpans += request.spanCount

@@ -31,7 +31,6 @@ package struct OTLPAnswer: Sendable {
         }
     }
 
-    /// The rejected part of an accepted request.
     struct PartialSuccess {
         let spans: Int
         let detail: String

@@ -16,7 +16,6 @@ struct OTLPMetrics: MetricWriter {
         self.time = .string(String(time))
     }
 
-    /// The metrics with samples.
     var metrics: [JSONValue] { written + finished }
 
     mutating func begin(_ name: String, _ kind: MetricKind, help: String) {

@@ -3,18 +3,15 @@ internal import Foundation
 
 /// The resource attributes of all spans and metrics of a gateway (OpenTelemetry semantic conventions).
 package struct OTLPResource: Sendable {
-    /// The URL that clients use.
     private let server: URLComponents
     /// Unique for each run of a gateway.
     private let instanceID: String
 
-    /// `url` is the URL that clients use.
     package init(url: String, instanceID: String = UUIDv7.make()) {
         server = URLComponents(string: url) ?? URLComponents()
         self.instanceID = instanceID
     }
 
-    /// The attributes shared by all requests.
     var requestAttributes: [(String, OTLPValue)] {
         var attributes: [(String, OTLPValue)] = [("url.scheme", .text(server.scheme ?? "http"))]
         if let host = server.host {

@@ -2,10 +2,8 @@ internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// Exports traces and metrics to a collector with OTLP over HTTP in JSON, on its own thread.
-///
-/// Requests only enqueue the data of their spans. A slow or unavailable collector does not affect requests:
-/// the queue is bounded, and excess spans are dropped and counted.
+/// Exports traces and metrics to a collector with OTLP over HTTP in JSON, on its own thread. A slow collector
+/// does not affect requests: the queue is bounded, and excess spans are dropped and counted.
 package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
     /// Posts a body to a path below the collector's URL. Polls `isCancelled` once a second.
     package typealias Post =
@@ -40,7 +38,6 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
 
     package func commitEnded(_ record: CommitRecord) {}
 
-    /// Spans dropped so far.
     package var droppedSpans: Int {
         condition.lock()
         defer { condition.unlock() }

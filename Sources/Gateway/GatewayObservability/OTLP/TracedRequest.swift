@@ -1,8 +1,7 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// The data of a request's spans. The trace ids are the only client data in it: it has no path, user or
-/// address.
+/// The data of a request's spans. Trace ids are the only client data: no path, user or address.
 struct TracedRequest: Sendable {
     private let span: RequestSpan
     private let method: String
@@ -39,7 +38,6 @@ struct TracedRequest: Sendable {
         case server = 2
     }
 
-    /// The number of spans.
     var spanCount: Int { parts.reduce(1) { $0 + $1.count } }
 
     private struct Part {
@@ -52,7 +50,6 @@ struct TracedRequest: Sendable {
         var count: Int { 1 + children.reduce(0) { $0 + $1.count } }
     }
 
-    /// The child spans of the request, for the phases that it reached.
     private var parts: [Part] {
         var parts: [Part] = []
         if span.admissionEnded > 0 {
@@ -74,9 +71,8 @@ struct TracedRequest: Sendable {
         return parts
     }
 
-    /// The spans, beginning with the request's. `common` has attributes shared by all requests. `epoch` is
-    /// the zero of the spans' clock, in nanoseconds since 1970. `random` returns 64 random bits for a span
-    /// id.
+    /// The request's span comes first. `epoch` is the zero of the spans' clock, in nanoseconds since 1970.
+    /// `random` returns 64 random bits for a span id.
     func spans(
         _ common: [(String, OTLPValue)], epoch: UInt64, random: () -> UInt64
     ) -> [JSONValue] {
@@ -99,8 +95,7 @@ struct TracedRequest: Sendable {
         return spans
     }
 
-    /// The `error.type` attribute; nil for success. `_OTHER` is a client that disconnected before the
-    /// response.
+    /// Nil for success. `_OTHER` is a client that disconnected before the response.
     private var errorType: String? {
         guard let status else { return "_OTHER" }
         return status >= 400 ? code ?? authCode?.reason ?? String(status) : nil
