@@ -27,7 +27,6 @@ public final class Gateway: Sendable {
     private let registry: AppRegistry
     private let tokens: TokenService
     private let stores: Stores
-    /// Verifies stored samples again.
     package let sampleVerifier: SampleVerifier
     private let delivery: DeliveryRunner
     private let admin: Administration
@@ -49,7 +48,6 @@ public final class Gateway: Sendable {
         try self.init(configuration: configuration, now: { Date() })
     }
 
-    /// The same with an injected clock and additional dialects.
     package init(
         configuration: GatewayConfiguration, now: @escaping @Sendable () -> Date,
         dialects others: (RequestPath) -> [any Dialect] = { _ in [] }
@@ -156,16 +154,13 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// The stored counts. Its recorder observes each request.
     package var analytics: AnalyticsStore { stores.analytics }
 
-    /// Waits until no webhook delivery is running.
     package func waitForWebhooks() {
         delivery.waitUntilIdle()
         admin.waitForAlerts()
     }
 
-    /// The feed of live verification results.
     package var live: LiveFeed { observability.recorder.live }
 
     /// Binds the address and starts to serve.
@@ -189,8 +184,7 @@ public final class Gateway: Sendable {
 
     package func apps() throws(GatewayError) -> [App] { try folder.storage.openControl(as: .account).apps() }
 
-    /// Starts to serve requests of this process only, with ``service``. Throws `storage` if the first write
-    /// fails.
+    /// Serves requests of this process only, with ``service``. Throws `storage` if the first write fails.
     package func startInProcess() throws(GatewayError) {
         try startWork()
         announce(port: configuration.port)
@@ -225,7 +219,6 @@ public final class Gateway: Sendable {
         observability.exporter?.start(gauges: servers.gauges)
     }
 
-    /// Passes the gateway's URLs to the components that publish them.
     private func announce(port: UInt16) {
         admin.start()
         tokens.start(urls: configuration.urls(port: port))
@@ -240,7 +233,6 @@ public final class Gateway: Sendable {
         return own == 0 ? port : own
     }
 
-    /// A token for the one-time link to set the first password; nil if a user exists. Throws `storage`.
     package func makeSetupToken() throws(GatewayError) -> String? { try admin.makeSetupToken() }
 
     deinit {
@@ -297,7 +289,6 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// Deletes the remaining data of deleted apps that is due, and waits for that.
     package func eraseDeletedApps() { deletedApps.finish() }
 
     /// Loads changes of apps and tokens now instead of at the next check.

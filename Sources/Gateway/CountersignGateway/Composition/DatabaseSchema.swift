@@ -4,19 +4,15 @@ package import GatewayModel
     internal import GatewayPostgreSQL
 #endif
 
-/// The schema of a database, for manual migration.
 package enum DatabaseSchema {
     #if POSTGRESQL
-        /// The version that this program uses.
         package static var newest: Int { PostgreSQLSchema.newest }
 
-        /// The version of a database; 0 for an empty one. Throws `storage`, and `conflict` for a newer
-        /// version than this program's.
+        /// 0 for an empty database. Throws `storage`, and `conflict` for a newer version than this program's.
         package static func version(of address: DatabaseAddress) throws(GatewayError) -> Int {
             try PostgreSQLSchema.version(try PostgreSQLSettings(address))
         }
 
-        /// Migrates the database to ``newest``. Throws `storage`.
         package static func migrate(_ address: DatabaseAddress) throws(GatewayError) {
             do {
                 try PostgreSQLSchema.migrate(try PostgreSQLSettings(address))

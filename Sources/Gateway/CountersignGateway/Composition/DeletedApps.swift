@@ -6,10 +6,8 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// Deletes the data of deleted apps. Their ids become available afterwards.
-///
-/// The app's keys are deleted with the app itself. The remaining work is stored in the app directory, so
-/// it continues after a restart.
+/// Deletes the data of deleted apps. Their ids become available afterwards. The remaining work is stored in
+/// the app directory, so it continues after a restart.
 final class DeletedApps: Sendable {
     /// The minimum time for which an id stays reserved: requests admitted before may still be written.
     private static let shortestMilliseconds: Int64 = 60_000
@@ -52,7 +50,6 @@ final class DeletedApps: Sendable {
 
     func wait() { queue.sync {} }
 
-    /// Does the work that is due and waits for it.
     func finish() { queue.sync { work() } }
 
     private func work() {

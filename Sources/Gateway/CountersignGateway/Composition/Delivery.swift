@@ -10,7 +10,6 @@ internal import GatewayStorage
     internal import GatewayNATS
 #endif
 
-/// The ways out of the event log that this gateway runs.
 struct Delivery: Sendable {
     /// The time limit for a webhook's response in milliseconds, within the specification's recommendation.
     private static let timeout = 20_000

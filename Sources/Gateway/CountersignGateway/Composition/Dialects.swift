@@ -35,7 +35,6 @@ enum Dialects {
         return own + others(path)
     }
 
-    /// Returns the current access of an API token.
     private static func access(
         by directory: AppDirectory, now: @escaping @Sendable () -> Date
     ) -> @Sendable (String) throws -> ReaderAccess {

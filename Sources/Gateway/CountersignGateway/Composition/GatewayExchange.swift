@@ -5,15 +5,13 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// Transient messages between the gateways of a cluster: live verification results while a client watches,
-/// and the verification of samples whose token is in another gateway's memory. Does nothing without a
-/// cluster.
+/// Transient messages between the gateways of a cluster, for live verification results and for samples whose
+/// token is in another gateway's memory. Does nothing without a cluster.
 final class GatewayExchange: Sendable {
     /// How long other gateways send live results after a request, and how often the request is repeated.
     private static let watchSeconds: UInt64 = 15
     private static let tellNanoseconds: UInt64 = 5_000_000_000
-    /// The maximum time to wait for a response. A gateway with the token responds immediately; gateways of
-    /// the previous version check once a second.
+    /// A gateway with the token responds immediately; gateways of the previous version check once a second.
     private static let questionSeconds = 2.5
     private static let mostQuestions = 16
 

@@ -3,19 +3,15 @@ internal import GatewayHTTP
 internal import GatewayIngest
 internal import GatewayModel
 
-/// `/livez` and `/readyz`.
-///
-/// Live: a thread answers. Ready: the gateway is not draining, can read changes to apps and sessions, and can
-/// write to the store. Each readiness request proves the last by a small write in the next commit.
-/// `/readyz?verbose` lists the checks.
+/// `/livez` and `/readyz`. Ready: the gateway is not draining, can read changes to apps and sessions, and can
+/// write to the store. Each request proves the last by a small write in the next commit.
 struct Health: Sendable {
     let store: any EventStore
     let diskFloorBytes: Int
     /// False while changes by other gateways may have been missed.
     let isCurrent: @Sendable () -> Bool
     let isDraining: @Sendable () -> Bool
-    /// Whether changes by other processes can be read. The last values stay in use for
-    /// ``RefreshHealth/patienceMilliseconds``.
+    /// The last values stay in use for ``RefreshHealth/patienceMilliseconds``.
     let reads: [(name: String, health: RefreshHealth)]
 
     var endpoints: [Endpoint] {

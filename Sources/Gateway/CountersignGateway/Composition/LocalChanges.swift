@@ -3,8 +3,7 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Loads changes of commands in the data directory on request, so that a change is in effect when its command
-/// ends.
+/// Loads changes of commands in the data directory, so that they are in effect when the command ends.
 final class LocalChanges: Sendable {
     private static let everySeconds = 0.02
 

@@ -4,7 +4,6 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// The gateway's storage: an exclusively locked data directory with its backups, or a shared database.
 struct LockedDataDirectory: Sendable {
     let storage: any Storage
     /// Nil with a database server, which has its own backup tools.
@@ -45,7 +44,6 @@ struct LockedDataDirectory: Sendable {
         return LocalChanges(try ChangeSignal(in: directory), load: load)
     }
 
-    /// Stores the gateway's URLs for commands on the same machine.
     func note(_ gateway: RunningGateway) {
         lock.withLock { $0 }?.note(gateway)
     }

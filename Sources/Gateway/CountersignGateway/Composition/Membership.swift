@@ -9,7 +9,6 @@ internal import GatewayStorage
 /// A gateway's membership in a cluster. Without a cluster, the gateway is always current and has every duty.
 struct Membership: Sendable {
     private let member: (any ClusterMember)?
-    /// Carries transient messages between the gateways; nil without a cluster.
     let channel: (any ClusterChannel)?
     private let ownTime: @Sendable () -> Date
 
@@ -27,7 +26,6 @@ struct Membership: Sendable {
 
     var gateways: Int { member?.gateways ?? 1 }
 
-    /// The metrics of the membership; nil without a cluster.
     func gauges(_ database: DatabaseLoad?) -> ClusterGauges? {
         guard let member, let database else { return nil }
         return ClusterGauges(
@@ -40,16 +38,14 @@ struct Membership: Sendable {
             }, database: database)
     }
 
-    /// The time of the database's clock, which all gateways share. Used for scheduled work that any of them
-    /// may do.
+    /// The database's clock, which all gateways share, for scheduled work that any of them may do.
     func sharedTime() -> Date {
         ownTime().addingTimeInterval(-Milliseconds(member?.lastBeat?.clockOffsetMilliseconds ?? 0).seconds)
     }
 
     func has(_ duty: ClusterDuty) -> Bool { member?.has(duty) ?? true }
 
-    /// Joins the cluster. `traffic` returns the counts of the minute before a time in milliseconds since
-    /// 1970. Throws `storage`.
+    /// `traffic` returns the counts of the minute before a time in milliseconds since 1970. Throws `storage`.
     func start(
         duties: Set<ClusterDuty>, refresh: @escaping @Sendable () throws -> Void,
         traffic: @escaping @Sendable (Int64) -> GatewayTraffic,
@@ -72,7 +68,6 @@ struct Membership: Sendable {
             })
     }
 
-    /// Publishes the gateway's URLs to other gateways and commands.
     func announce(_ configuration: GatewayConfiguration, port: UInt16, adminPort: UInt16) {
         var configuration = configuration
         let name = ProcessInfo.processInfo.hostName

@@ -2,7 +2,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayObservability
 
-/// `/metrics`.
 struct Monitoring: Sendable {
     let metrics: Metrics
     let readers: [AddressRange]

@@ -5,7 +5,6 @@ internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayObservability
 
-/// The observers of requests: metrics, the dashboard's counts, the log and the telemetry exporter.
 struct Observability: Sendable {
     let metrics = Metrics()
     let recorder = AnalyticsRecorder()
@@ -40,8 +39,7 @@ struct Observability: Sendable {
         observer = ObserverGroup(members: members)
     }
 
-    /// Sends telemetry to the collector. Private addresses are allowed, because an operator configures the
-    /// collector.
+    /// Private addresses are allowed, because an operator configures the collector.
     private static func post(by rules: TelemetryRules) -> TelemetryExporter.Post {
         { path, body, isCancelled in
             let packed = Gzip.compress(body)

@@ -6,8 +6,7 @@ package import GatewayStorage
 #endif
 
 extension StorageCopy {
-    /// A copy of all data from a data directory to a database or the reverse. Throws `invalid` for other
-    /// combinations, and errors of either storage.
+    /// From a data directory to a database or the reverse. Throws `invalid` for other combinations.
     package init(from source: StorageLocation, to target: StorageLocation) throws(GatewayError) {
         #if POSTGRESQL
             switch (source, target) {

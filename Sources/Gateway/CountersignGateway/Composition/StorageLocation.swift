@@ -6,7 +6,6 @@ package import GatewayStorage
     internal import GatewayPostgreSQL
 #endif
 
-/// The location of the data of gateways and commands.
 package enum StorageLocation: Sendable, CustomStringConvertible {
     /// A data directory, used by one gateway at a time.
     case folder(String)
