@@ -4,10 +4,7 @@ internal import Foundation
 package import GatewayDelivery
 package import GatewayModel
 
-/// A connection to NATS through its C library.
-///
-/// It does not reconnect: a failure closes it. The stream's way then opens a new connection and reads the stream's
-/// position.
+/// A connection to NATS through its C library. A failure closes it; the stream's way then opens a new one.
 package final class NATSConnection: StreamConnection {
     /// The time limit for connecting and for responses of the API.
     private static let timeoutMilliseconds: Int64 = 5_000
@@ -16,7 +13,6 @@ package final class NATSConnection: StreamConnection {
 
     private let connection: OpaquePointer
     private let answers: OpaquePointer
-    /// The prefix of the subjects for responses, followed by a message's number.
     private let inbox: String
     private var isOpen = true
     /// Messages sent by the library but not freed yet. The library frees each message on its own thread;
