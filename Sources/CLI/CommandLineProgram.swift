@@ -1,6 +1,5 @@
 internal import GatewayModel
 
-/// The whole program with injected streams and commands.
 struct CommandLineProgram: Sendable {
     let commands: [Command]
     let io: CommandIO

@@ -1,7 +1,5 @@
 internal import Foundation
 
-/// The `countersign` program.
-///
 /// Not in `main.swift`, because closures at its top level belong to the main actor and trap at run time if a
 /// C library calls them on another thread.
 @main struct CountersignCommand {

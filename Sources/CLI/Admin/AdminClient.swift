@@ -1,22 +1,18 @@
 internal import CountersignCore
 internal import Foundation
 
-/// A request to the admin API, or to the API for reading events.
 struct AdminRequest: Sendable {
     let method: String
     /// The unescaped path segments below ``root``.
     let path: [String]
     /// Parameters with the value nil are omitted.
     var query: [(name: String, value: String?)] = []
-    /// The entity tag of the resource that the change is based on.
     var ifMatch: String?
     var body: JSONValue?
     var root = "/admin/api"
 
-    /// The escaped path, such as `/apps/shop`.
     var encodedPath: String { path.map { "/" + Self.encoded($0) }.joined() }
 
-    /// The escaped query; nil without parameters.
     var encodedQuery: String? {
         let pairs = query.compactMap { name, value in value.map { "\(name)=\(Self.encoded($0))" } }
         return pairs.isEmpty ? nil : pairs.joined(separator: "&")
@@ -29,9 +25,7 @@ struct AdminRequest: Sendable {
     }
 }
 
-/// A successful response of the admin API.
 struct AdminAnswer: Sendable {
-    /// The entity tag; nil without one.
     let tag: String?
     /// Null for an empty body.
     let body: JSONValue
@@ -51,10 +45,8 @@ struct AdminAnswer: Sendable {
     }
 }
 
-/// The admin API of a running gateway or of a data directory. Commands that read or change stored data use
-/// this protocol.
+/// The admin API of a running gateway or of a data directory.
 protocol AdminClient: Sendable {
-    /// The location, for display.
     var location: String { get }
 
     /// - Throws: ``CommandError`` for an error response or a failed request.
@@ -88,8 +80,7 @@ extension AdminClient {
         ).body
     }
 
-    /// Reads all pages of a list. Returns the items in the order of the list. Throws ``CommandError`` for an
-    /// error response or a failed request.
+    /// Reads all pages. Throws ``CommandError`` for an error response or a failed request.
     func items(
         _ path: String..., query: [(name: String, value: String?)] = [], limit: Int? = nil
     ) async throws -> [JSONValue] {
@@ -108,8 +99,7 @@ extension AdminClient {
         return items
     }
 
-    /// Reads a resource, changes it with `edit` and replaces it. Returns the new state. Throws `conflict` if
-    /// another client has changed the resource meanwhile, other errors, and errors of `edit`.
+    /// Throws `conflict` if another client has changed the resource meanwhile, and errors of `edit`.
     func change(
         _ path: String..., edit: (inout JSONObject) throws -> Void
     ) async throws -> JSONValue {
@@ -124,8 +114,7 @@ extension AdminClient {
         ).body
     }
 
-    /// Changes some members of a resource. Fails if another client has changed the resource since `read`, or
-    /// since this call if `read` is nil.
+    /// Fails if another client has changed the resource since `read`, or since this call if `read` is nil.
     func patch(_ path: String..., from read: AdminAnswer? = nil, body: JSONValue) async throws -> JSONValue {
         var read = read
         if read == nil { read = try await send(AdminRequest(method: "GET", path: path)) }
@@ -134,8 +123,7 @@ extension AdminClient {
 }
 
 extension CommandError {
-    /// Converts an error response of the admin API (RFC 9457), or of the API for reading events, with the
-    /// matching exit code.
+    /// Converts an error response (RFC 9457 or of the API for reading events), with the matching exit code.
     init(status: Int, problem: JSONValue, root: String) {
         let detail = problem["detail"].text ?? problem["reason"].text
         let reason = detail.map { TerminalText.safe($0) } ?? "the server answered \(status)"

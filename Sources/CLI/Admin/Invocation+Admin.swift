@@ -1,7 +1,6 @@
 internal import Foundation
 
 extension Flag {
-    /// The gateway to work on, instead of the data directory.
     static let server = Flag(
         "server", .text("URL"), environment: "COUNTERSIGN_SERVER",
         help: "work on the gateway at this URL instead of the data directory")
@@ -17,27 +16,22 @@ extension Flag {
     static let allowPlainHTTP = Flag(
         "allow-plain-http", help: "send the token over http to another machine")
 
-    /// The profile to use instead of the one in use.
     static let profile = Flag(
         "profile", .text("NAME"), environment: "COUNTERSIGN_PROFILE", completes: .profiles,
         help: "work on the gateway of this profile")
 
-    /// Shows the requests to a gateway and its responses.
     static let verbose = Flag(
         "verbose", letter: "v",
         help: "say where the command works, and what it asks a remote gateway: status, time and request id")
 
-    /// The flags of commands that work on a data directory or a running gateway.
     static let target = connection + [.profile, .verbose] + local
 
-    /// The flags for connecting to a server.
     static let connection = [Flag.server, .tokenFile, .certificateAuthorityFile, .allowPlainHTTP]
 }
 
 extension Invocation {
-    /// The admin API that the command uses. Flags take precedence over the environment, then the profile in
-    /// use, then the data directory. Throws `usage` for two locations or a server without a token, and
-    /// `notFound` without data.
+    /// Flags take precedence over the environment, the profile in use, and the data directory. Throws `usage`
+    /// for two locations or a server without a token, and `notFound` without data.
     func admin(makingData makes: Bool = false) throws -> any AdminClient {
         if let remote = try remoteAdmin() { return remote }
         if flagValues[Flag.tokenFile.name] != nil {
@@ -48,13 +42,11 @@ extension Invocation {
         return admin
     }
 
-    /// Prints the messages of `--verbose`.
     private var note: @Sendable (String) -> Void {
         guard flagValues[Flag.verbose.name] != nil else { return { _ in } }
         return { [io] line in io.say("  " + TerminalText.safe(line)) }
     }
 
-    /// A remote gateway given by a flag, the environment or the profile in use.
     private enum RemoteGateway {
         case server(String)
         case profile(Profile)
@@ -131,7 +123,6 @@ extension Invocation {
         return try RemoteAdmin(server, token: known.token, note: note)
     }
 
-    /// The server with its connection settings from the flags.
     func server(_ url: String) throws(CommandError) -> RemoteAdmin.Server {
         try RemoteAdmin.Server(
             url: url, certificateAuthorityFile: try value(of: .certificateAuthorityFile),

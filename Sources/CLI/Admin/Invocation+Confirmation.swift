@@ -1,5 +1,4 @@
 extension Flag {
-    /// The app's id, to confirm an irreversible change.
     static let confirm = Flag(
         "confirm", .text("APP"), help: "the app's id again, to confirm without being asked")
 

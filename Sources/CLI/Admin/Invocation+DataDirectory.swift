@@ -15,7 +15,6 @@ extension Flag {
     static let databasePasswordFile = SettingTable.databasePasswordFile.flag
     static let tokenKeyFile = SettingTable.tokenKeyFile.flag
 
-    /// The flags of commands that open a gateway's storage.
     static let local = [data, database, databasePasswordFile, tokenKeyFile]
 
     /// JSON output. A command with this flag also has ``output``.
@@ -49,7 +48,6 @@ extension Invocation {
         return URL(fileURLWithPath: given).standardizedFileURL.path
     }
 
-    /// The default data directory of an account.
     var accountDataDirectory: String {
         #if os(macOS)
             let location = (io.environment["HOME"] ?? ".") + "/Library/Application Support"
@@ -84,9 +82,8 @@ extension Invocation {
         }
     }
 
-    /// The local storage to use. Throws `notFound` for a database without data unless `makes` is set, and
-    /// `conflict` for one with the schema of another version, because a command must not migrate a database
-    /// in use.
+    /// Throws `notFound` for a database without data unless `makes` is set, and `conflict` for another
+    /// version's schema, because a command must not migrate a database in use.
     func storageLocation(makingData makes: Bool = false) throws(CommandError) -> StorageLocation {
         guard let address = try database() else { return .folder(try dataDirectory()) }
         try checkSchema(of: address, making: makes)
@@ -125,8 +122,7 @@ extension Invocation {
         }
     }
 
-    /// The version of a database's schema; 0 without a schema. Throws `unavailable` if the database does not
-    /// respond.
+    /// 0 without a schema. Throws `unavailable` if the database does not respond.
     static func schemaVersion(of address: DatabaseAddress) throws(CommandError) -> Int {
         do throws(GatewayError) {
             return try DatabaseSchema.version(of: address)

@@ -3,7 +3,6 @@ internal import Foundation
 internal import GatewayStorage
 
 extension Flag {
-    /// The gateway's URL for clients, which need no API token.
     static let url = Flag(
         "server", .text("URL"), environment: "COUNTERSIGN_URL",
         help: "the gateway's URL; default: the gateway running on the data directory")

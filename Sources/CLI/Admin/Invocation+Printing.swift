@@ -81,7 +81,6 @@ extension Invocation {
     }
 }
 
-/// A column of a table. Usually a member of the response, given by name.
 struct Column: ExpressibleByStringLiteral, Sendable {
     /// The text of the cell. Times are relative to the second argument, or dates if it is nil.
     let cell: @Sendable (JSONValue, _ now: Int64?) -> String

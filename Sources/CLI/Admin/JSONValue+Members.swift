@@ -30,7 +30,6 @@ extension JSONValue {
         }
     }
 
-    /// For display: a number and its noun.
     func counted(_ one: String, _ several: String? = nil) -> String {
         "\(shown) \(self == 1 ? one : several ?? one + "s")"
     }
@@ -58,6 +57,5 @@ extension JSONValue {
 
     var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
 
-    /// For display: the elements of an array.
     func joined(_ separator: String = ", ") -> String { elements.map(\.shown).joined(separator: separator) }
 }

@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import Foundation
 
-/// A named gateway with an API token.
 struct Profile: Sendable, Equatable {
     let name: String
     let server: String

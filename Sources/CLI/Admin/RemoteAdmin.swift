@@ -2,9 +2,7 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// The admin API of a running gateway.
 struct RemoteAdmin: AdminClient {
-    /// The address of a gateway and how to connect to it.
     struct Server: Sendable {
         /// A URL such as `https://collect.example`, without a slash at the end.
         var url: String

@@ -1,10 +1,6 @@
-/// The description of a command, used for parsing, help, completion and manual pages.
 struct Command: Sendable {
-    /// The words of its name: `["app", "create"]`.
     let path: [String]
-    /// One line, without a full stop.
     let summary: String
-    /// Further explanations; may be empty.
     let details: String
     let positionals: [Positional]
     let flags: [Flag]
@@ -27,10 +23,8 @@ struct Command: Sendable {
         self.run = run
     }
 
-    /// The words of its name, as typed.
     var name: String { path.joined(separator: " ") }
 
-    /// Binds validated arguments to the command.
     func invocation(flagValues: [String: [String]], words: [String: [String]], io: CommandIO) -> Invocation {
         Invocation(
             commandName: name, flags: flags, positionals: positionals, flagValues: flagValues, words: words,

@@ -20,8 +20,7 @@ struct CommandParser {
     ]
     private static let earlierFlags = ["url": "server"]
 
-    /// Returns a validated invocation or a help topic. Throws `usage`, with the most similar valid word as a
-    /// hint.
+    /// Returns a validated invocation or a help topic. Throws `usage`, with the most similar word as a hint.
     func parse(_ arguments: [String]) throws(CommandError) -> Outcome {
         if let name = Self.earlier[Array(arguments.prefix(2))] {
             return try parse(name + arguments.dropFirst(2))
@@ -43,7 +42,6 @@ struct CommandParser {
         return .run(command, try invocation(of: command, Array(arguments.dropFirst(command.path.count))))
     }
 
-    /// The command with the longest path at the start of the words.
     private func command(for words: ArraySlice<String>) -> Command? {
         commands.filter { words.starts(with: $0.path) }.max { $0.path.count < $1.path.count }
     }
@@ -87,7 +85,6 @@ struct CommandParser {
         commands.contains { $0.path.starts(with: path) }
     }
 
-    /// The error for words that match no command, with a suggestion.
     func unknownCommand(_ path: [String], first: String?) -> CommandError {
         if let first, path.isEmpty {
             return CommandError(
@@ -178,7 +175,6 @@ struct CommandParser {
         return argument.utf8.count == 43 || argument.utf8.count == 12 && !argument.hasPrefix("--")
     }
 
-    /// The flag in `argument` and the value after its `=`.
     private func flag(_ argument: String, of command: Command) throws(CommandError) -> (
         Flag, attached: String?
     ) {

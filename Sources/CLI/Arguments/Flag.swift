@@ -1,14 +1,10 @@
-/// A named option of a command: `--port 8787`, `--port=8787`, or a switch such as `--json`.
 struct Flag: Sendable, Equatable {
-    /// The type of the flag's value.
     enum Value: Sendable, Equatable {
-        /// No value: a switch.
         case none
         /// Any text. Help shows the given word.
         case text(String)
         /// The path of a file or folder. Help shows the given word.
         case path(String)
-        /// A word of this list.
         case choice([String])
         /// An integer within limits. Help shows the given word.
         case integer(String, ClosedRange<Int>)
@@ -18,14 +14,10 @@ struct Flag: Sendable, Equatable {
         case size(ClosedRange<Int>)
     }
 
-    /// The name without leading dashes.
     let name: String
-    /// The short name after a single dash; nil without one.
     let letter: Character?
     let value: Value
-    /// One line for help.
     let help: String
-    /// The value if the flag is not given; nil without a default.
     let defaultValue: String?
     /// The environment variable that is used if the flag is not given. It overrides the default.
     let environment: String?

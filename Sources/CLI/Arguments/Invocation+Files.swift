@@ -1,5 +1,4 @@
 extension Invocation {
-    /// The text of a file, or of standard input for `-`.
     func text(ofFile path: String) throws -> String {
         String(decoding: try bytes(ofFile: path), as: UTF8.self)
     }

@@ -2,8 +2,7 @@ internal import CountersignCore
 internal import Foundation
 
 extension Invocation {
-    /// A flag's time in milliseconds since 1970, given as a date and time or as an age such as `30s`, `10m`,
-    /// `2h`, `7d`.
+    /// Milliseconds since 1970, from a date and time or an age such as `30s`, `10m`, `2h`, `7d`.
     func time(of flag: Flag) throws(CommandError) -> Int64? {
         guard let text = try value(of: flag) else { return nil }
         if let milliseconds = RFC3339.milliseconds(text) { return milliseconds }
@@ -16,8 +15,7 @@ extension Invocation {
             .usage, "--\(flag.name) takes a time such as 2026-11-21T08:30:00Z, or 10m, 2h, 7d, not '\(text)'")
     }
 
-    /// A flag's future time in milliseconds since 1970, given as a date and time or as a delay such as `30s`
-    /// or `7d`.
+    /// Milliseconds since 1970, from a date and time or a delay such as `30s` or `7d`.
     func futureTime(of flag: Flag) throws(CommandError) -> Int64? {
         guard let text = try value(of: flag) else { return nil }
         let now = Milliseconds(Date()).count

@@ -1,6 +1,4 @@
-/// A command with validated arguments.
 struct Invocation: Sendable {
-    /// The words of the command's name, as typed.
     let commandName: String
     let flags: [Flag]
     let positionals: [Positional]
@@ -24,14 +22,12 @@ struct Invocation: Sendable {
         return flag.defaultValue
     }
 
-    /// All given values of a repeatable flag; empty without one.
     func values(of flag: Flag) -> [String] {
         check(flag)
         return flagValues[flag.name] ?? []
     }
 
-    /// The flag's value as a number; nil without a value. Throws `usage` if the environment variable's text
-    /// is invalid.
+    /// Throws `usage` if the environment variable's text is invalid.
     func integer(of flag: Flag) throws(CommandError) -> Int? {
         try value(of: flag).flatMap { Int(flag.plain($0)) }
     }
@@ -45,12 +41,10 @@ struct Invocation: Sendable {
         precondition(flags.contains(flag), "the command \(commandName) does not declare --\(flag.name)")
     }
 
-    /// The word for an optional positional; nil if it was omitted.
     func word(of positional: Positional) -> String? {
         allWords(of: positional).first
     }
 
-    /// The words for a positional that accepts any number.
     func allWords(of positional: Positional) -> [String] {
         precondition(
             positionals.contains(positional), "\(commandName) does not declare \(positional.name)")
@@ -59,7 +53,6 @@ struct Invocation: Sendable {
 
     var app: String { self[.app] }
 
-    /// The word for a required positional.
     subscript(positional: Positional) -> String {
         precondition(positional.count == .one, "\(positional.name) may be missing; use word(of:)")
         guard let word = word(of: positional) else {

@@ -6,16 +6,13 @@ struct Positional: Sendable, Equatable {
         case any
     }
 
-    /// The name in capitals, as shown in help.
     let name: String
     let count: Count
     /// The accepted words; nil accepts any text.
     let choices: [String]?
-    /// The values that a shell offers besides the choices; nil without any.
     let completes: Candidates?
     /// Whether a word may be empty. For most commands it indicates an unset shell variable.
     let mayBeEmpty: Bool
-    /// One line for help.
     let help: String
 
     init(
@@ -32,7 +29,6 @@ struct Positional: Sendable, Equatable {
 
     static let app = Positional("APP", completes: .apps, help: "the app's id")
 
-    /// The form in help: `FILE`, `[FILE]` or `[FILE...]`.
     var usage: String {
         switch count {
         case .one: name

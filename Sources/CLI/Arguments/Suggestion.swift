@@ -1,7 +1,5 @@
-/// Suggests corrections for mistyped words.
 enum Suggestion {
-    /// The candidate most similar to `word`. Without a similar one, a candidate that is the beginning of
-    /// `word` or begins with it. Otherwise nil.
+    /// The most similar candidate; else one that is the beginning of `word` or begins with it.
     static func nearest(to word: String, among candidates: [String]) -> String? {
         let limit = max(1, word.count / 3)
         return candidates.map { (candidate: $0, distance: distance(from: word, to: $0)) }

@@ -3,7 +3,6 @@ internal import CountersignGateway
 internal import Foundation
 internal import GatewayStorage
 
-/// `countersign admin …`.
 enum AdminCommand {
     static let commands =
         [reset, secondFactor, createToken, listTokens, deleteToken] + AdminUserCommand.commands

@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// `countersign admin user …`: the users who may sign in to the dashboard.
 enum AdminUserCommand {
     static let commands = [create, list, setRole, setPassword, resetSecondFactor, delete]
 

@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// `countersign app …`.
 enum AppCommand {
     static let commands = [create, list, show, delete]
 
@@ -56,7 +55,6 @@ enum AppCommand {
         }
     }
 
-    /// Describes the progress of a deletion.
     private static func state(of deletion: JSONValue) -> String {
         let app = deletion["app"].shown
         guard deletion["erased_ms"] != .null else {

@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import Foundation
 
-/// `countersign app origins` and `countersign app retention`.
 enum AppRulesCommand {
     static let commands = [origins, retention]
 
@@ -87,7 +86,6 @@ enum AppRulesCommand {
         }
     }
 
-    /// Describes the data that a stricter rule deletes; nil if it deletes nothing.
     private static func consequence(
         of changes: JSONObject, for app: JSONValue, _ admin: any AdminClient
     ) async throws -> String? {

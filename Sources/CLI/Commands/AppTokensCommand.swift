@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// `countersign app tokens`.
 enum AppTokensCommand {
     static let commands = [tokens]
 

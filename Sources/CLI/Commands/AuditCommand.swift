@@ -1,4 +1,3 @@
-/// `countersign audit …`.
 enum AuditCommand {
     static let commands = [list, verify]
 

@@ -2,7 +2,6 @@ internal import CountersignCore
 internal import GatewayModel
 internal import GatewayStorage
 
-/// `countersign backup …`.
 enum BackupCommand {
     static let commands = [create, list, verify, restore]
 
@@ -138,7 +137,6 @@ extension Invocation {
 }
 
 extension Backup {
-    /// The backup as commands print it with `--json`.
     fileprivate var json: JSONValue {
         var members = manifest
         members["path"] = .string(path)

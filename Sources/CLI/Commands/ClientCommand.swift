@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// `countersign client …`.
 enum ClientCommand {
     static let commands = [create, list, delete]
 

@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// `countersign cluster …`.
 enum ClusterCommand {
     static let commands = [status]
 

@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// `countersign complete`: returns the continuations of a command line to the completion scripts.
 enum CompleteCommand {
     private static let words = Positional(
         "WORDS", .any, mayBeEmpty: true,
@@ -38,7 +37,6 @@ enum CompleteCommand {
         }
     }
 
-    /// Returns the values of a list's member, read from the server or data directory that the flags name.
     private static func items(
         _ path: [String], _ member: String, _ completion: Completion, _ io: CommandIO
     ) async throws -> [(String, String)] {
@@ -51,8 +49,7 @@ enum CompleteCommand {
         return Set(values.filter(isPlain)).sorted().map { ($0, "") }
     }
 
-    /// Whether a shell takes the text as one plain word. Clients choose the ids of users, and bash inserts a
-    /// word without quoting it.
+    /// Whether a shell takes the text as one word. Clients choose user ids, and bash does not quote words.
     private static func isPlain(_ value: String) -> Bool {
         value.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "-_.@+/%,") } && !value.hasPrefix("-")
     }

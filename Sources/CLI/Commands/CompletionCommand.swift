@@ -1,4 +1,3 @@
-/// `countersign completion`.
 enum CompletionCommand {
     private static let scripts = [
         "bash": CompletionScript.bash, "zsh": CompletionScript.zsh, "fish": CompletionScript.fish,

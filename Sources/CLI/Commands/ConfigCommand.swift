@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// `countersign config …`.
 enum ConfigCommand {
     static let commands = [print]
 

@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// `countersign consumer …`.
 enum ConsumerCommand {
     static let commands = [create, list, show, seek, delete]
 

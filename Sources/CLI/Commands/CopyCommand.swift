@@ -4,7 +4,6 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// `countersign copy`.
 enum CopyCommand {
     private static let from = Flag(
         "from", .text("PLACE"), help: "data directory or database to copy")

@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// `countersign customer …`.
 enum CustomerCommand {
     static let commands = [show, delete]
 

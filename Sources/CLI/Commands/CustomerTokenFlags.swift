@@ -1,7 +1,6 @@
 internal import CountersignJOSE
 
-/// The flags of `token create` and `token verify` for customer tokens, in which `sub` is an object of the
-/// customer's ids.
+/// Flags for customer tokens, in which `sub` is an object of the customer's ids.
 enum CustomerTokenFlags {
     static let customerID = Flag(
         "customer-id", .text("NAME=VALUE"), maximumCount: 16,
@@ -10,7 +9,6 @@ enum CustomerTokenFlags {
         "secret-file", .path("FILE"),
         help: "a private key of the Bloomreach project, for HS256; --kid is its id; - reads standard input")
 
-    /// The ids by name; empty without the flag.
     static func customerIDs(_ invocation: Invocation) throws -> [String: String] {
         var identifiers: [String: String] = [:]
         for text in invocation.values(of: customerID) {
@@ -26,7 +24,6 @@ enum CustomerTokenFlags {
         return identifiers
     }
 
-    /// The project's private key; nil without `--secret-file`.
     static func key(_ invocation: Invocation, keyID: Flag) throws -> CustomerTokenKey? {
         guard let file = try invocation.value(of: secret) else { return nil }
         guard let id = try invocation.value(of: keyID), !id.isEmpty else {

@@ -4,7 +4,6 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// `countersign dashboard`.
 enum DashboardCommand {
     static let command = Command(
         "dashboard", summary: "Open the dashboard in the browser",

@@ -3,7 +3,6 @@ internal import CountersignJOSE
 internal import Foundation
 internal import GatewayModel
 
-/// `countersign demo`.
 enum DemoCommand {
     private static let input = Flag(
         "input", .path("FILE"), help: "replay this access log (combined format) or GPX track")
@@ -67,7 +66,6 @@ enum DemoCommand {
         guard isRight else { throw ExitCode.verificationFailed }
     }
 
-    /// The gateway given by the user; nil to start one for the demo.
     private static func destination(_ invocation: Invocation) throws -> DemoRun.Destination? {
         let files = (try invocation.value(of: writeKeyFile), try invocation.value(of: key))
         switch (try invocation.value(of: server), files.0, files.1) {
@@ -125,7 +123,6 @@ enum DemoCommand {
         if replay.problems.count > 5 { io.say("  … and \(replay.problems.count - 5) more") }
     }
 
-    /// Waits for the run and the dashboard, or for Ctrl-C. Returns the result; nil after an interruption.
     private static func finish(_ run: DemoRun, _ folder: URL) async throws -> Bool? {
         let signals = StopSignals()
         let work = Task {

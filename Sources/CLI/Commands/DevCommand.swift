@@ -2,7 +2,6 @@ internal import CountersignGateway
 internal import Foundation
 internal import GatewayModel
 
-/// `countersign dev`.
 enum DevCommand {
     private static let port = Flag(
         "port", .integer("PORT", 0...65_535), default: "8787", environment: "COUNTERSIGN_PORT",

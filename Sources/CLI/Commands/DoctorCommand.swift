@@ -3,7 +3,6 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// `countersign doctor`.
 enum DoctorCommand {
     static let command = Command(
         "doctor", summary: "Look for problems with the gateway, and say what to do about them",

@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// `countersign enforcement …`.
 enum EnforcementCommand {
     static let commands = [show, set, preview]
 
@@ -161,7 +160,6 @@ enum EnforcementCommand {
         }
     }
 
-    /// Makes the change given by the arguments. Omitted options keep their values.
     private static func change(
         _ plan: inout JSONObject, to wanted: String, percent: Int?, at later: Int64?,
         dropping drops: Bool, returnAbove limit: Int?
@@ -200,7 +198,6 @@ enum EnforcementCommand {
         return percent < 100 ? "\(state) for \(percent) %" : "\(state) for everyone"
     }
 
-    /// The percentage of users with required tokens.
     private static func share(_ plan: JSONValue) -> Int64 {
         guard plan["state"].text == Enforcement.required.rawValue else { return 0 }
         return plan["ramp_percent"].integer ?? 100
@@ -220,8 +217,6 @@ enum EnforcementCommand {
         return percent.map { "above \($0) % of users" } ?? "off"
     }
 
-    /// A line for the state, and one each for the scheduled switch and the automatic return if either plan
-    /// has one.
     private static func differences(
         _ before: JSONObject, _ after: JSONObject, app: String
     ) -> [String] {

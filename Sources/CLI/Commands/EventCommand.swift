@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// `countersign event …`.
 enum EventCommand {
     static let commands = [list, show, export]
 
@@ -160,8 +159,7 @@ enum EventCommand {
         io.say("\(total) \(total == 1 ? "event" : "events").")
     }
 
-    /// The bytes of an exported event's body, which is the first member. Not parsed, to keep its numbers as
-    /// written.
+    /// The body is the first member of an exported event. Not parsed, to keep its numbers as written.
     private static func body(of line: [UInt8]) -> ArraySlice<UInt8>? {
         let start = Array(#"{"body":"#.utf8)
         guard line.starts(with: start) else { return nil }

@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// `countersign files …`.
 enum FilesCommand {
     static let commands = [show, pause, resume]
 

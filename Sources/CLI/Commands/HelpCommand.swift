@@ -1,4 +1,3 @@
-/// `countersign help`.
 enum HelpCommand {
     private static let topic = Positional(
         "TOPIC", .any, completes: .commands, help: "the words of a command, exit-codes or global-flags")

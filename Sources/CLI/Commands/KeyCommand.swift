@@ -2,7 +2,6 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import GatewayModel
 
-/// `countersign key …`.
 enum KeyCommand {
     static let commands = [add, list, jwks, primary, delete, follow, unfollow]
 

@@ -2,7 +2,6 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 
-/// `countersign key generate`.
 enum KeyGenerateCommand {
     private static let out = Flag(
         "out", .path("DIR"), default: ".", help: "where to write private.pem and public.pem")

@@ -3,7 +3,6 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// `countersign listen`.
 enum ListenCommand {
     private static let url = Flag(
         "forward-to", .text("URL"),

@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import Foundation
 
-/// `countersign man`.
 enum ManCommand {
     private static let folder = Flag("out", .path("FOLDER"), default: ".", help: "where to write the pages")
 

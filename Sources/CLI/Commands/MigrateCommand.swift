@@ -2,7 +2,6 @@ internal import CountersignCore
 internal import CountersignGateway
 internal import GatewayModel
 
-/// `countersign migrate`.
 enum MigrateCommand {
     private static let check = Flag(
         "check", help: "change nothing; exit 3 when the schema is older than this program's")

@@ -2,7 +2,6 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import GatewayModel
 
-/// `countersign policy …`: an app's requirements for its tokens.
 enum PolicyCommand {
     static let commands = [show, set]
 
@@ -154,7 +153,6 @@ enum PolicyCommand {
         return (policy, known["key_source"].text ?? "")
     }
 
-    /// The comma-separated values; nil without the flag.
     private static func list(_ invocation: Invocation, _ flag: Flag) throws(CommandError) -> [String]? {
         try invocation.value(of: flag)?.split(separator: ",").map(String.init)
     }

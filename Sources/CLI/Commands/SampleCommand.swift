@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// `countersign sample …`: stored samples of requests whose token failed verification.
 enum SampleCommand {
     static let commands = [list]
 

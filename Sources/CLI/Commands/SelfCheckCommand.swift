@@ -1,6 +1,5 @@
 internal import CountersignTransport
 
-/// `countersign self-check`.
 enum SelfCheckCommand {
     static let command = Command(
         "self-check", summary: "Check a deployment from outside, as its clients see it",

@@ -4,7 +4,6 @@ internal import CountersignJOSE
 internal import CountersignTransport
 internal import Foundation
 
-/// `countersign send`.
 enum SendCommand {
     private static let file = Positional(
         "FILE", .optional, completes: .files,
@@ -42,8 +41,7 @@ enum SendCommand {
         try plan.report(outcome, invocation)
     }
 
-    /// The parsed arguments. The command itself only waits: as one function, it crashes the optimizer of
-    /// Swift 6.3.
+    /// The parsed arguments, apart because one function crashes the optimizer of Swift 6.3.
     private struct Plan {
         let input: SendInput
         let checkpoint: SendCheckpoint
@@ -176,14 +174,12 @@ struct SendCheckpoint: Sendable {
         path = state + "/countersign/send-" + Base64URL.encode(Array(digest.prefix(12)))
     }
 
-    /// The number of events that were sent.
     var done: Int {
         path.flatMap { FileManager.default.contents(atPath: $0) }
             .flatMap { Int(String(decoding: $0, as: UTF8.self)) }.map { max(0, $0) } ?? 0
     }
 
-    /// Stores the position. If that fails, the next call starts at the beginning and the gateway drops
-    /// duplicates.
+    /// Stores the position. If that fails, the next call starts over and the gateway drops duplicates.
     func note(_ count: Int) {
         guard let path else { return }
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent()

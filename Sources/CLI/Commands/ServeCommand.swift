@@ -5,7 +5,6 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// `countersign serve`.
 enum ServeCommand {
     static let command = Command(
         "serve", summary: "Run the gateway",
@@ -48,8 +47,7 @@ enum ServeCommand {
         invocation.io.say("Stopped.")
     }
 
-    /// Formats the log for a terminal. In the background, omits requests, which would interrupt typing.
-    /// Returns true if they are omitted.
+    /// In the background, omits requests, which would interrupt typing. Returns true if they are omitted.
     static func adaptLog(of configuration: inout GatewayConfiguration, to io: CommandIO) -> Bool {
         guard io.isInteractive else { return false }
         configuration.logFormat = .text(isColored: io.usesColor)
@@ -59,8 +57,7 @@ enum ServeCommand {
         return true
     }
 
-    /// Disables core dumps, because memory contains tokens and keys. If that fails, the service manager's
-    /// limit applies.
+    /// Disables core dumps, which would contain tokens and keys. Else the service manager's limit applies.
     private static func leaveNoCore() {
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         #if canImport(Glibc)

@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// `countersign session …`.
 enum SessionCommand {
     static let commands = [create, list, revoke]
 

@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import Foundation
 
-/// `countersign signing-key …`.
 enum SigningKeyCommand {
     static let commands = [list, rotate]
 

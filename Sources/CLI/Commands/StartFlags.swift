@@ -9,13 +9,11 @@ extension Flag {
     fileprivate static let startPosition = Flag(
         "position", .text("POSITION"), help: "after the event at this position")
 
-    /// The start position for reading events.
     static let start = [startFrom, startTime, startPosition]
 }
 
 extension Invocation {
-    /// The members of a request for ``Flag/start``; empty without these flags. Throws `usage` for more than
-    /// one.
+    /// Empty without the flags. Throws `usage` for more than one.
     func start() throws -> JSONObject {
         var body: JSONObject = [:]
         body["from"] = try value(of: .startFrom).map { .string($0) }

@@ -1,11 +1,9 @@
 internal import Foundation
 
-/// SIGTERM and Ctrl-C as a stream. The second signal ends the process immediately. SIGHUP triggers a reload
-/// if one is given.
+/// SIGTERM and Ctrl-C as a stream. The second signal ends the process immediately. SIGHUP triggers a reload.
 ///
 /// The handler writes to a pipe that a thread reads. A `DispatchSource` is not suitable: on Linux, it
-/// installs its own handler some time after `resume()`, so calling `signal(_, SIG_IGN)` before or after it is
-/// always a race.
+/// installs its own handler some time after `resume()`, which is a race with `signal(_, SIG_IGN)`.
 struct StopSignals: Sendable {
     /// Yields the number of each further signal to one reader.
     let stream: AsyncStream<Int32>

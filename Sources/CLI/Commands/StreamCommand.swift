@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// `countersign stream …`.
 enum StreamCommand {
     static let commands = [create, list, show, pause, resume, seek, delete]
 

@@ -3,7 +3,6 @@ internal import CountersignGateway
 internal import Foundation
 internal import GatewayStorage
 
-/// `countersign tail`.
 enum TailCommand {
     private static let app = Flag("app", .text("APP"), completes: .apps, help: "only this app")
     private static let code = Flag(
@@ -62,7 +61,6 @@ enum TailCommand {
             certificateAuthorityFile: try invocation.value(of: .certificateAuthorityFile))
     }
 
-    /// Connects to the gateway that runs on `location`, with a token for this connection.
     static func connection(
         to location: StorageLocation, certificateAuthorityFile: String? = nil
     ) -> @Sendable () async throws -> Tail.Connection {
@@ -79,8 +77,7 @@ extension Tail.Connection {
     /// stream when the token expires.
     private static let tokenSeconds = 86_400.0
 
-    /// Connects to a running gateway with a new token, which is deleted on close. With `app`, the token reads
-    /// the events of the app, at the URL for clients.
+    /// The new token is deleted on close. With `app`, it reads the app's events, at the URL for clients.
     init(
         toGatewayOn location: StorageLocation, certificateAuthorityFile authority: String?, tokenName: String,
         scope: String, app: String? = nil

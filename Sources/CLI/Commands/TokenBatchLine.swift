@@ -4,7 +4,6 @@ internal import CountersignJSON
 internal import Foundation
 internal import GatewayModel
 
-/// One line of `token verify --batch`.
 struct TokenBatchLine {
     let name: JSONValue
     let keys: [String]

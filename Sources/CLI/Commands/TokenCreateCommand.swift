@@ -2,7 +2,6 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 
-/// `countersign token create`: creates tokens like a backend, for tests.
 enum TokenCreateCommand {
     private static let key = Flag(
         "key", .path("FILE"), help: "the private key as PEM; - reads standard input")

@@ -2,7 +2,6 @@ internal import CountersignCore
 internal import CountersignCrypto
 internal import Foundation
 
-/// `countersign token inspect`.
 enum TokenInspectCommand {
     private static let token = Positional(
         "FILE", .optional, completes: .files, help: "file with a token; - or nothing reads standard input")
@@ -49,7 +48,6 @@ enum TokenInspectCommand {
         return members
     }
 
-    /// A time claim in words.
     private static func time(_ name: String, _ value: JSONValue) -> String {
         guard ["exp", "iat", "nbf"].contains(name) else { return "" }
         let seconds: Double

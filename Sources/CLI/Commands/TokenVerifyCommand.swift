@@ -3,7 +3,6 @@ internal import CountersignJOSE
 internal import Foundation
 internal import GatewayModel
 
-/// `countersign token verify`.
 enum TokenVerifyCommand {
     private static let token = Positional(
         "FILE", .optional, completes: .files, help: "file with a token; - or nothing reads standard input")

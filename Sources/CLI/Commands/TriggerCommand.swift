@@ -3,7 +3,6 @@ internal import CountersignGateway
 internal import Foundation
 internal import GatewayStorage
 
-/// `countersign trigger`.
 enum TriggerCommand {
     private static let verdict = Positional(
         "VERDICT", completes: .words(["ok", "all"] + AuthErrorCode.all.map(\.reason)),

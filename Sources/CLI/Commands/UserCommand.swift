@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// `countersign user …`: measures against one user or device of an app.
 enum UserCommand {
     static let commands = [block, limit, revoke, allow, list]
 

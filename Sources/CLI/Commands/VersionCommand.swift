@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// `countersign version`.
 enum VersionCommand {
     static let version = countersignVersion
 

@@ -1,16 +1,13 @@
 internal import CountersignCore
 
-/// The commands that the nouns of several ways out of the event log have: `consumer`, `webhook`, `stream` and
-/// `files`.
+/// Commands of several ways out of the event log: `consumer`, `webhook`, `stream` and `files`.
 struct WayCommands: Sendable {
     let noun: String
     /// The words after the app that name the way in the admin API.
     let path: @Sendable (Invocation) throws -> [String]
     let positionals: [Positional]
-    /// The arguments of the examples.
     let example: String
 
-    /// The state of a way, in the same rows for each noun.
     static let state: KeyValuePairs<String, Column> = [
         "STATE": "state", "POSITION": "position", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
         "MISSED": "events_missed", "LAST SUCCESS": "last_success_ms", "LAST FAILURE": "last_failure_ms",
@@ -18,7 +15,6 @@ struct WayCommands: Sendable {
         "NEXT ATTEMPT": "next_attempt_ms",
     ]
 
-    /// Prints the settings of a way, and its state.
     func show(
         _ summary: String, details: String = "", _ purpose: String, _ settings: KeyValuePairs<String, Column>,
         also say: @escaping @Sendable (Invocation, JSONValue) throws -> Void = { _, _ in }

@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// `countersign webhook …`.
 enum WebhookCommand {
     static let commands = [
         list, create, show, update, pause, resume, rotate, test, deliveries, replay, delete, showAlerts,
@@ -282,7 +281,6 @@ enum WebhookCommand {
         return given
     }
 
-    /// The members of a change, from the given flags.
     private static func members(_ invocation: Invocation) throws -> JSONObject {
         var members: JSONObject = [:]
         for flag in [verdict, type, name, user, claim] {

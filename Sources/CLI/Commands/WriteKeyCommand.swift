@@ -1,6 +1,5 @@
 internal import CountersignCore
 
-/// `countersign write-key …`.
 enum WriteKeyCommand {
     static let commands = [create, list, delete]
 

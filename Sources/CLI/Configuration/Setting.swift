@@ -2,8 +2,7 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// A setting of the gateway. Flags, environment variables, file keys and the reference are derived from
-/// ``SettingTable``.
+/// A setting of the gateway, from which flags, environment variables, file keys and the reference derive.
 struct Setting: Sendable {
     struct Problem: Error {
         let text: String
@@ -12,15 +11,12 @@ struct Setting: Sendable {
     /// The name, as in `--log-level`. The file's key is the same; the variable is `COUNTERSIGN_LOG_LEVEL`.
     let name: String
     let value: Flag.Value
-    /// The default as text; nil without one.
     let defaultValue: String?
     /// Whether the value must not be printed or given as an argument. The flag and a second variable take a
     /// file's path instead.
     let isSecret: Bool
-    /// One line, without a full stop.
     let help: String
     let show: @Sendable (String) -> String
-    /// Applies a valid value to the configuration.
     let apply: @Sendable (inout GatewayConfiguration, String) throws(Problem) -> Void
 
     init(
@@ -62,8 +58,7 @@ struct Setting: Sendable {
         return text
     }
 
-    /// Parses a base URL and removes the slash at the end. Errors do not contain the text, which may hold a
-    /// password.
+    /// Removes a slash at the end. Errors do not contain the text, which may hold a password.
     static func endpoint(_ text: String) throws(Problem) -> String {
         guard let url = URLComponents(string: text), url.scheme == "https" || url.scheme == "http",
             url.host?.isEmpty == false, url.query == nil, url.fragment == nil, url.user == nil
@@ -73,8 +68,7 @@ struct Setting: Sendable {
         return text.hasSuffix("/") ? String(text.dropLast()) : text
     }
 
-    /// Parses header fields, one per line (RFC 9110, section 5.5). Errors do not contain the text, which may
-    /// hold a token.
+    /// One field a line (RFC 9110, section 5.5). Errors do not contain the text, which may hold a token.
     static func headerFields(_ text: String) throws(Problem) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         for line in text.split(whereSeparator: \.isNewline) {
@@ -119,7 +113,6 @@ struct Setting: Sendable {
         return ranges
     }
 
-    /// The environment variable for the value.
     var environment: String { "COUNTERSIGN_" + name.uppercased().replacing("-", with: "_") }
 
     /// The name of the setting for a file with the secret.

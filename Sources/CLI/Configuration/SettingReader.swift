@@ -21,7 +21,6 @@ struct SettingReader {
         }
     }
 
-    /// A setting with its effective value; nil without one.
     struct Found {
         let setting: Setting
         let value: String?
@@ -30,7 +29,6 @@ struct SettingReader {
         /// The value for display. Secrets are masked.
         var shown: String { setting.isSecret && value != nil ? "********" : value.map(setting.show) ?? "" }
 
-        /// The value with a unit for durations and sizes.
         var withUnit: String { setting.isSecret ? shown : setting.flag.withUnit(shown) }
     }
 
@@ -41,7 +39,6 @@ struct SettingReader {
     /// The maximum size of the settings file and of a secret's file, in bytes.
     private static let longestFile = 1 << 20
 
-    /// The flags of commands that read settings.
     static let flags = [file] + SettingTable.all.map(\.flag) + [.data]
 
     let invocation: Invocation
@@ -63,8 +60,7 @@ struct SettingReader {
         return found
     }
 
-    /// The gateway's configuration. Throws `usage` for an unknown key or an invalid value, `notFound` for an
-    /// unreadable file.
+    /// Throws `usage` for an unknown key or an invalid value, `notFound` for an unreadable file.
     func configuration() throws(CommandError) -> GatewayConfiguration {
         try configuration(of: try all())
     }
@@ -132,7 +128,6 @@ struct SettingReader {
         return (setting.defaultValue, .standard)
     }
 
-    /// Where the data directory comes from.
     var dataOrigin: Origin {
         if invocation.flagValues[Flag.data.name] != nil { return .flag(Flag.data.name) }
         return variable("COUNTERSIGN_DATA") == nil ? .standard : .environment("COUNTERSIGN_DATA")
@@ -142,14 +137,12 @@ struct SettingReader {
         invocation.io.environment[name].flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// The content of a secret's file without its line end.
     private func secret(_ path: String) throws(CommandError) -> String {
         let bytes = try InputFile(path: path).bytes(longest: Self.longestFile)
         return String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .newlines)
     }
 
-    /// Throws for a variable that looks like a misspelt setting. Other programs may use names with the same
-    /// prefix.
+    /// Throws for a variable that looks like a misspelt setting. Other programs may use the same prefix.
     private func checkEnvironment() throws(CommandError) {
         let known =
             SettingTable.all.flatMap {

@@ -1,6 +1,5 @@
 internal import GatewayModel
 
-/// All settings of the gateway, in the order of the reference.
 enum SettingTable {
     static let all: [Setting] =
         [database, databasePasswordFile, tokenKeyFile] + addresses + telemetry + operation + protection

@@ -9,7 +9,6 @@ struct DemoCheck: Sendable, Equatable {
         let number: Int?
     }
 
-    /// Expected events that are not stored.
     private(set) var missing = 0
     /// Events that are stored more than once.
     private(set) var repeated = 0

@@ -23,7 +23,6 @@ final class DemoDevice: Sendable {
     private let client: CountersignClient
     private let state = Lock(State())
 
-    /// Throws errors of the SDK.
     init(plan: DemoPlan.Device, endpoint: URL, writeKey: String, key: SigningKey, folder: URL) throws {
         self.plan = plan
         tokens = DemoTokens(key: key)

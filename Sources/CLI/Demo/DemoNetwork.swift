@@ -8,7 +8,6 @@ final class DemoNetwork: HTTPTransport {
     struct Tally: Sendable, Equatable {
         /// Events that the gateway accepted, including duplicates.
         var delivered = 0
-        /// Duplicates among the delivered events.
         var duplicates = 0
         /// Requests that failed because the network was cut.
         var cut = 0

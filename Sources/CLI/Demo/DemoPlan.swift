@@ -1,5 +1,4 @@
 struct DemoPlan: Sendable, Equatable {
-    /// The special behaviour of a device.
     enum Role: Sendable, Equatable {
         case steady
         /// Has no network for a third of the run.
@@ -17,13 +16,11 @@ struct DemoPlan: Sendable, Equatable {
     struct Device: Sendable, Equatable {
         let name: String
         let role: Role
-        /// The version of the app on this device.
         let appVersion: String
         /// The events grouped by user, in the order of the replay.
         var rows: [Row] = []
     }
 
-    /// The user with forged tokens.
     static let forgedUser = "mallory"
 
     let devices: [Device]
@@ -31,8 +28,7 @@ struct DemoPlan: Sendable, Equatable {
     /// The events of all devices except the one with forged tokens.
     var honestRows: [Row] { devices.filter { $0.role != .forged }.flatMap(\.rows) }
 
-    /// Assigns each user to a device: the busiest users first, each to the device with the fewest events.
-    /// Adds the device with forged tokens, which records its own events.
+    /// Each user gets the device with the fewest events, busiest users first. The forger records its own.
     init(replay: Replay, devices count: Int) {
         var rowsOfUser: [String: [Row]] = [:]
         var users: [String] = []

@@ -1,11 +1,9 @@
 internal import Foundation
 
-/// Shows the progress of the devices: redrawn in place on a terminal, otherwise a line from time to time.
 struct DemoProgress: Sendable {
     let devices: [DemoDevice]
     let io: CommandIO
 
-    /// Shows the progress until the task is cancelled.
     func show() async {
         let start = Date()
         let step: UInt64 = io.isInteractive ? 200_000_000 : 2_000_000_000

@@ -1,10 +1,7 @@
-/// The results of all devices, as a table.
 struct DemoReport: Sendable {
     struct Device: Sendable {
         let plan: DemoPlan.Device
-        /// The number of events that the device has recorded.
         let recorded: Int
-        /// The number of identify events by user.
         let identified: [String: Int]
         let tally: DemoNetwork.Tally
         /// The number of tokens that replaced an expired or rejected one.

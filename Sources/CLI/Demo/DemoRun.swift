@@ -10,18 +10,15 @@ struct DemoRun: Sendable {
     /// The time limit in seconds for delivering the remaining events.
     static let drainSeconds = 40.0
 
-    /// An existing gateway and the credentials for it.
     struct Destination: Sendable {
         let endpoint: URL
         let writeKey: String
-        /// The key for the users' tokens.
         let key: SigningKey
     }
 
     let plan: DemoPlan
     /// The folder for the gateway's data and the devices' queues.
     let folder: URL
-    /// The path of the `countersign` program.
     let executable: String
     /// The gateway to send to; nil starts one.
     let destination: Destination?

@@ -3,10 +3,8 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 
-/// A simulated backend that signs tokens for one device's users.
 final class DemoTokens: Sendable {
-    /// The lifetime of a token in seconds. The SDK replaces a token 5 seconds before its expiry, so each is
-    /// used for two.
+    /// In seconds. The SDK replaces a token 5 seconds before its expiry, so each is used for two.
     static let lifetimeSeconds = 7.0
 
     private struct State {
@@ -21,7 +19,6 @@ final class DemoTokens: Sendable {
         self.key = key
     }
 
-    /// The number of tokens that replaced an expired or rejected one.
     var refreshed: Int { state.withLock { $0.refreshed } }
 
     func token(for userID: String, reason: TokenRequest.Reason) throws -> String {

@@ -38,8 +38,7 @@ final class GatewayProcess: Sendable {
         return url
     }
 
-    /// Terminates the gateway and waits. Kills it after 20 seconds. Returns its exit status; nil if it was
-    /// not running.
+    /// Terminates the gateway, or kills it after 20 seconds. Returns its exit status; nil if it did not run.
     func stop() async -> Int32? {
         let process = state.withLock { state in
             state.isStopping = true

@@ -11,7 +11,6 @@ internal import GatewayModel
 struct DevBackend: Sendable {
     let key: SigningKey
     let tokenSeconds: Int
-    /// The gateway's URL for pages and apps.
     let gatewayURL: String
     let writeKey: String
     /// Random part of the dashboard link's path, so that other pages cannot guess it.

@@ -15,7 +15,6 @@ struct DevFolder: Sendable {
     let writeKey: String
     let key: SigningKey
 
-    /// Opens the folder and creates what is missing.
     init(path: String) async throws {
         self.path = path
         let files = FileManager.default

@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import Foundation
 
-/// The page of `countersign dev`: records events with the browser SDK and shows the results.
 enum DevPage {
     static func html(gatewayURL: String, writeKey: String) -> String {
         """

@@ -2,8 +2,7 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// A file with an app's policy and enforcement, in the format of the admin API. It is applied whenever it
-/// changes.
+/// A file with an app's policy and enforcement, in the admin API's format, applied whenever it changes.
 struct DevPolicy: Sendable {
     let path: String
     let admin: LocalAdmin

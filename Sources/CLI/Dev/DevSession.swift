@@ -8,7 +8,6 @@ struct DevSession: Sendable {
     let gateway: Gateway
     let gatewayURL: String
     let backendURL: String
-    /// A URL that opens the dashboard and signs in.
     let dashboardURL: String
     let backend: DevBackend
     private let server: HTTPServer

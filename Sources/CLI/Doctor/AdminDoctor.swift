@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Checks a gateway through its admin API, remotely or on its storage.
 struct AdminDoctor: Sendable {
     let admin: any AdminClient
     var now: @Sendable () -> Date = { Date() }
@@ -32,7 +31,6 @@ struct AdminDoctor: Sendable {
         }
     }
 
-    /// All checks of a shared database.
     func database() async -> [Finding] {
         await looks(named: "database") {
             let status = try await admin.get("cluster").body
@@ -59,7 +57,6 @@ struct AdminDoctor: Sendable {
         }
     }
 
-    /// Checks the keys of each app and the delivery of its events.
     func apps() async throws -> [Finding] {
         let apps = try await admin.items("apps")
         guard !apps.isEmpty else {
@@ -158,8 +155,7 @@ struct AdminDoctor: Sendable {
     /// An hour is written soon after it has ended. Milliseconds.
     private static let lateFiles: Int64 = 2 * 3_600_000
 
-    /// The problems of one way out of the event log. `remedies` has the commands for other remedies than
-    /// `show`.
+    /// `remedies` has the commands for other remedies than `show`.
     private func problems(
         of way: JSONValue, _ noun: String, _ name: String?, of app: String,
         remedies: [String: String] = [:]
@@ -197,7 +193,6 @@ struct AdminDoctor: Sendable {
 }
 
 extension JSONValue {
-    /// Whether the app of an answer has neither a key of its own nor a source of keys.
     var isWithoutKeys: Bool { self["keys"] == 0 && !hasKeySources }
 
     fileprivate var hasKeySources: Bool { self["features"].elements.contains("key_sources") }

@@ -2,7 +2,6 @@ internal import COpenSSL
 internal import Foundation
 internal import GatewayModel
 
-/// Checks the gateway's TLS certificate.
 extension Doctor {
     private static let warningDays = 30.0
 

@@ -1,8 +1,6 @@
 internal import Foundation
 
-/// Checks the data directory and the permissions of its files.
 extension Doctor {
-    /// The finding for a missing data directory; nil if it exists.
     var missing: Finding? {
         guard [ENOENT, ENOTDIR].contains(obstacle(dataDirectory, F_OK)) else { return nil }
         return .failed(
@@ -23,7 +21,6 @@ extension Doctor {
         return .ok(name, dataDirectory)
     }
 
-    /// The databases that this account cannot open.
     var closedDatabases: [Finding] {
         paths(endingIn: [".sqlite"]).compactMap { path in
             for file in [path, path + "-wal", path + "-shm"] {
@@ -60,7 +57,6 @@ extension Doctor {
         return [.ok("files", "only their owner can read them")]
     }
 
-    /// The finding for a file that this account cannot access.
     func closed(
         _ path: String, name: String, to verb: String, _ error: Int32, _ consequence: String = ""
     ) -> Finding {
@@ -92,7 +88,6 @@ extension Doctor {
 
     private func owner(of path: String) -> String? { ownerID(path).map { account($0) } }
 
-    /// The name of an account; its number without a name.
     private func account(_ id: uid_t) -> String {
         var buffer = [CChar](repeating: 0, count: 4096)
         var entry = passwd()

@@ -1,7 +1,6 @@
 internal import Foundation
 internal import GatewayModel
 
-/// Checks whether the gateway could listen.
 extension Doctor {
     /// One finding for each listener; empty if the settings are invalid or the system chooses the ports.
     var ports: [Finding] {

@@ -4,7 +4,6 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Checks a local gateway and suggests remedies.
 struct Doctor: Sendable {
     let configuration: GatewayConfiguration
     /// The running gateway; nil without one.
@@ -25,7 +24,6 @@ struct Doctor: Sendable {
     var dataDirectory: String { configuration.dataDirectory }
     private var diskFloorBytes: Int { configuration.diskFloorBytes }
 
-    /// All checks, in order.
     func findings() async -> [Finding] {
         if let missing { return [missing] + (url == nil ? [] : await gateway()) }
         var findings = [folder, disk]

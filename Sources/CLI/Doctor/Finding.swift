@@ -13,9 +13,7 @@ struct Finding: Sendable {
     let name: String
     let outcome: Outcome
     let detail: String
-    /// The remedy; nil without one.
     var remedy: String?
-    /// The exit code if the check failed.
     var code = ExitCode.failed
 
     static func ok(_ name: String, _ detail: String) -> Finding {
@@ -34,8 +32,7 @@ struct Finding: Sendable {
 }
 
 extension Finding {
-    /// Compares the gateway's clock, which is used to verify tokens, with the local one. Nil without a `Date`
-    /// header.
+    /// Compares the gateway's clock, which verifies tokens, with the local one. Nil without a `Date` header.
     static func clock(_ answer: TransportResponse, asked: Date, answered: Date) -> Finding? {
         answer.header("Date").flatMap(HTTPDate.seconds).map {
             clock(Double($0), asked: asked, answered: answered)
@@ -57,7 +54,6 @@ extension Finding {
             remedy: "synchronize both by NTP: tokens are verified by the gateway's")
     }
 
-    /// Compares the gateway's version with this program's.
     static func version(_ theirs: String) -> Finding {
         theirs == countersignVersion
             ? .ok("version", theirs)

@@ -4,7 +4,6 @@ internal import Foundation
 
 /// Checks a gateway from the outside, through its proxy, certificate and network.
 struct SelfCheck: Sendable {
-    /// The gateway's URL for clients, without a path.
     let url: URL
     let transport: any HTTPTransport
     var now: @Sendable () -> Date = { Date() }

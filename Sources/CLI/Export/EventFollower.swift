@@ -16,7 +16,6 @@ struct EventFollower: Sendable {
 
     let admin: any AdminClient
     let app: String
-    /// The filters and the output format.
     let query: [(name: String, value: String?)]
     let io: CommandIO
     private let state: Lock<State>
@@ -39,7 +38,6 @@ struct EventFollower: Sendable {
     /// Whether retention deleted events after the position before they were printed.
     var isAfterGap: Bool { state.withLock { $0.isAfterGap } }
 
-    /// Prints the events after the position.
     func printNew() async throws {
         let newest = try await admin.items("apps", app, "events", limit: 1).first
         guard let newest else {

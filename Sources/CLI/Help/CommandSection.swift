@@ -1,8 +1,6 @@
-/// A group of related commands in the program's help.
 struct CommandSection: Sendable {
     let title: String
-    /// The first word of each command, and the description of a group; nil for a single command, which has a
-    /// summary.
+    /// The first word of each command, and the description of a group; nil for a single command.
     let words: KeyValuePairs<String, String?>
 
     /// The commands that the first week with the gateway needs.
@@ -11,7 +9,6 @@ struct CommandSection: Sendable {
         "webhook",
     ]
 
-    /// All sections. They contain the first word of each command.
     static let all: [CommandSection] = [
         CommandSection(
             title: "Run and try",

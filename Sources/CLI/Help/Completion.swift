@@ -1,14 +1,10 @@
 internal import CountersignCore
 
-/// The continuations of an incomplete command line.
 struct Completion {
     /// Words with their descriptions, which may be empty.
     private(set) var words: [(word: String, about: String)] = []
-    /// Further values; nil without any.
     private(set) var candidates: Candidates?
-    /// The app that the line names.
     private(set) var app: String?
-    /// The values of the flags before the last word.
     private(set) var flagValues: [String: [String]] = [:]
 
     /// Completes the last word of the line, which may be empty. The line excludes the program's name.

@@ -1,4 +1,3 @@
-/// The help of the program and of its commands, wrapped to a width.
 struct HelpText {
     let commands: [Command]
     let width: Int
@@ -75,7 +74,6 @@ struct HelpText {
         return lines.joined(separator: "\n")
     }
 
-    /// The description of a flag with its environment variable and default.
     static func help(for flag: Flag) -> String {
         var notes: [String] = []
         if let variable = flag.environment { notes.append("or $\(variable)") }

@@ -42,7 +42,6 @@ actor Listen {
     private let pool = OutboundPool()
     /// The position up to which all matching events were delivered; nil before the oldest event.
     private var position: String?
-    /// Whether the gateway has answered.
     private(set) var isConnected = false
     /// Whether retention deleted events, and no accepted delivery has reported this.
     private var isAfterGap = false
@@ -108,7 +107,6 @@ actor Listen {
         return consumer["partitions"].elements.first?["position"].text
     }
 
-    /// Deletes the temporary consumer. Retries while the gateway is unavailable.
     private func delete(consumer name: String) async throws {
         let request = AdminRequest(
             method: "DELETE", path: ["apps", options.app, "consumers", name], root: "/v1")

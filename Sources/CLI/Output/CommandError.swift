@@ -1,9 +1,7 @@
-/// An error that ends a command.
 struct CommandError: Error, Sendable, CustomStringConvertible {
     let code: ExitCode
     /// The cause. Contains no key or token.
     let reason: String
-    /// A suggestion; nil if the reason suffices.
     let hint: String?
     /// The stable code of an admin API error; nil for other errors.
     var problem: String?

@@ -1,12 +1,10 @@
 internal import CountersignCore
 
 extension CommandIO {
-    /// Prints a JSON value followed by a newline.
     func print(_ value: JSONValue) throws {
         try print(json: value.bytes)
     }
 
-    /// Prints JSON text followed by a newline.
     func print(json bytes: some Collection<UInt8>) throws { try print(shown(json: bytes)) }
 
     /// JSON text for output: escaped on a terminal, otherwise unchanged.

@@ -25,12 +25,10 @@ struct CommandIO: Sendable {
     /// The present in milliseconds since 1970, for relative times at a terminal. Nil prints dates.
     var now: Int64? { isOutputWatched ? Milliseconds(Date()).count : nil }
 
-    /// Prints a line of data.
     func print(_ line: String) throws {
         try output(line + "\n")
     }
 
-    /// Prints a message line.
     func say(_ line: String) {
         talk(line + "\n")
     }
@@ -43,7 +41,6 @@ struct CommandIO: Sendable {
 
     private var allowsColor: Bool { (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb" }
 
-    /// The text in a colour if data may be coloured.
     func colored(_ text: String, _ color: TerminalColor) -> String {
         colorsData ? "\u{1B}[\(color.rawValue)m\(text)\u{1B}[0m" : text
     }

@@ -1,7 +1,6 @@
 internal import CountersignCore
 internal import Foundation
 
-/// A progress line that is redrawn in place if standard error is a terminal; otherwise nothing is shown.
 final class ProgressLine: Sendable {
     private let total: Int
     private let start: Int
@@ -22,7 +21,6 @@ final class ProgressLine: Sendable {
         began = now()
     }
 
-    /// Shows a bar with rate and remaining time.
     func show(_ done: Int) {
         draw(always: done == total) {
             let rate = Double(done - start) / max(0.001, now().timeIntervalSince(began))

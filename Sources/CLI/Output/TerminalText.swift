@@ -20,9 +20,8 @@ enum TerminalText {
             separator: "\n")
     }
 
-    /// JSON with the characters escaped that a terminal may execute or that change the direction of text:
-    /// U+0080 to U+009F, directional formatting characters and separators. JSON itself escapes U+0000 to
-    /// U+001F and U+007F.
+    /// Escapes characters that a terminal may execute or that change the direction of text: U+0080 to U+009F,
+    /// directional formatting characters and separators. JSON itself escapes U+0000 to U+001F and U+007F.
     static func escaped(json: String) -> String {
         guard json.utf8.contains(where: { $0 >= 0x80 }) else { return json }
         var shown = ""

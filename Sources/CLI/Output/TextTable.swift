@@ -1,5 +1,4 @@
 struct TextTable {
-    /// The right-aligned columns, such as numbers.
     let rightAligned: Set<Int>
     private(set) var rows: [[String]] = []
 
@@ -12,9 +11,8 @@ struct TextTable {
         rows.append(cells)
     }
 
-    /// The lines for a terminal of this width. If ``lines`` do not fit, each row becomes a block with one
-    /// line for each non-empty cell, after the column's name. Nothing is truncated, so that values can be
-    /// copied.
+    /// If ``lines`` do not fit, each row becomes a block with a line for each non-empty cell. Nothing is
+    /// truncated, so that values can be copied.
     func lines(within width: Int) -> [String] {
         guard rows.count > 1, lines.contains(where: { $0.columns > width }) else { return lines }
         let names = rows[0]
@@ -24,7 +22,6 @@ struct TextTable {
             }.joined(separator: [""]))
     }
 
-    /// The rows as lines, with two spaces between columns and no trailing spaces.
     var lines: [String] {
         let columns = rows.map(\.count).max() ?? 0
         let widths = (0..<columns).map { column in

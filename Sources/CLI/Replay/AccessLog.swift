@@ -1,10 +1,8 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Reads Apache's and nginx's combined log format: `host ident user [time] "request" status bytes "referer"
-/// "agent"`.
+/// The combined log format: `host ident user [time] "request" status bytes "referer" "agent"`.
 enum AccessLog {
-    /// Converts each line to a page event of the client address. Skips empty lines.
     static func read(_ data: Data, named name: String) -> Replay {
         var replay = Replay(source: "access log \(name)", events: [])
         let lines = data.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)

@@ -1,6 +1,5 @@
 /// Events to replay, and problems of the input.
 struct Replay: Sendable {
-    /// A part of the input that is not an event.
     struct Problem: Sendable, Equatable {
         /// The line, counted from 1.
         let line: Int

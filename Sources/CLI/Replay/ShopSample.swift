@@ -26,7 +26,6 @@ struct ShopSample {
         return Replay(source: "sample of shop events", events: events)
     }
 
-    /// The visits of one shopper: views products, adds them to the cart and sometimes orders.
     mutating func events(userID: String, count: Int) -> [ReplayEvent] {
         var events: [ReplayEvent] = []
         var order = 0
@@ -69,8 +68,7 @@ struct ShopSample {
     }
 }
 
-/// A random number generator with equal results on all platforms and in all versions of Swift, which
-/// `Int.random(in:using:)` does not guarantee.
+/// Equal results on all platforms and Swift versions, which `Int.random(in:using:)` does not guarantee.
 struct SplitMix64 {
     var state: UInt64
 

@@ -4,7 +4,6 @@ enum CSVReader {
         /// The line where the row begins, from 1.
         let line: Int
         var fields: [String]
-        /// Why the row cannot be used; nil if it is valid.
         var problem: Replay.Problem?
     }
 

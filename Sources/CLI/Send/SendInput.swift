@@ -3,16 +3,13 @@ internal import CountersignCrypto
 internal import CountersignJSON
 internal import Foundation
 
-/// An event to send, in the native dialect's format.
 struct SendEvent: Sendable {
     /// The line in the input, from 1.
     let line: Int
-    /// The user; nil for an anonymous event.
     let userID: String?
     let message: JSONValue
 }
 
-/// Parses the input of `countersign send`.
 struct SendInput: Sendable {
     enum Format: String, Sendable, CaseIterable {
         case ndjson, csv, log, gpx
@@ -21,16 +18,14 @@ struct SendInput: Sendable {
     private(set) var events: [SendEvent] = []
     private(set) var problems: [Replay.Problem] = []
 
-    /// Whether the format is a guess: neither the name, the first byte nor a flag determined it, so it is
-    /// read as an access log.
+    /// Neither the name, the first byte nor a flag determined the format, so it is read as an access log.
     let isGuess: Bool
 
     /// The part of the message ids that all events share.
     private let source: String
 
-    /// Parses the input. Message ids derive from the name, the line and its text, so that a file sent twice
-    /// is stored once. An NDJSON line or a CSV column `message_id` can override them. Pipes have no unique
-    /// name, so their ids are new each time.
+    /// Message ids derive from the name, the line and its text, so that a file sent twice is stored once. An
+    /// NDJSON line or a CSV column `message_id` can override them. Pipes get new ids each time.
     init(
         _ bytes: [UInt8], named name: String, isPipe: Bool = false, format: Format?,
         run: String = UUIDv7.make()
@@ -86,8 +81,7 @@ struct SendInput: Sendable {
         }
     }
 
-    /// The problem of a header with two columns for the same value, because only the last would be sent. Columns
-    /// without a name have no values.
+    /// Of two columns for the same value only the last would be sent. Columns without a name have no values.
     private static func repeatedColumn(_ header: CSVReader.Row) -> Replay.Problem? {
         var columns = BytewiseDictionary<String>()
         for column in header.fields where !column.isEmpty {

@@ -137,7 +137,6 @@ struct SendRun: Sendable {
         return "\(what) (\(TerminalText.safe(error.detail)))"
     }
 
-    /// The next events for a request.
     private func batch(from index: Int, size: Int, isByUser: Bool) -> ArraySlice<SendEvent> {
         let part = events[index..<min(index + size, events.count)]
         guard isByUser, let first = part.first else { return part }

@@ -10,7 +10,6 @@ struct ServerSentEvents {
     private var endsInReturn = false
     private var event = Event()
 
-    /// The events completed by these bytes.
     mutating func read(_ bytes: [UInt8]) -> [Event] {
         var events: [Event] = []
         for byte in bytes {

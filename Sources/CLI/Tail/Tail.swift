@@ -3,13 +3,11 @@ internal import GatewayModel
 
 /// Follows live verification results and reconnects when a connection ends.
 final class Tail: Sendable {
-    /// The filters and the output format.
     struct Options: Sendable {
         var query: [(name: String, value: String?)] = []
         /// The number of results to show; nil for no limit.
         var count: Int?
         var printsJSON = false
-        /// Earlier requests to show first; nil for none.
         var earlier: Earlier?
     }
 
@@ -55,8 +53,7 @@ final class Tail: Sendable {
         self.pause = pause
     }
 
-    /// Shows results until the limit is reached. Throws if the first connection fails, or permanently if no
-    /// further one is possible.
+    /// Throws if the first connection fails, or permanently if no further one is possible.
     func run() async throws {
         while true {
             do {
@@ -198,7 +195,6 @@ final class Tail: Sendable {
     private static let header = ["TIME", "VERDICT", "CODE", "APP", "USER", "ENDPOINT"]
     private static let widths = [24, 10, 26, 16, 12, 0]
 
-    /// Formats cells as columns. The second one is coloured.
     private func line(_ cells: [String], color: (String) -> String = { $0 }) -> String {
         let padded = zip(cells, Self.widths).map { $0.padding(to: $1) }
         let text = padded.enumerated().map { $0.offset == 1 ? color($0.element) : $0.element }.joined(

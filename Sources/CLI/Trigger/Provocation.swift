@@ -3,7 +3,6 @@ internal import CountersignCore
 /// A change of a valid request that causes a specific error code.
 enum Provocation: Sendable {
     case noToken
-    /// Another text instead of the token.
     case text(String)
     /// Signed with an algorithm that the app does not allow.
     case otherAlgorithm

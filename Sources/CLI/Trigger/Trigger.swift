@@ -5,7 +5,6 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Sends requests that cause specific error codes.
 struct Trigger: Sendable {
     struct Answer: Sendable {
         let status: Int
@@ -23,7 +22,6 @@ struct Trigger: Sendable {
     private static let issuer = "https://issuer.example"
     private static let userID = "trigger-user"
 
-    /// The gateway's URL for clients.
     private let url: URL
     private let apps: TriggerApps
     private let transport = makeDefaultTransport()
@@ -33,7 +31,6 @@ struct Trigger: Sendable {
         self.url = url
     }
 
-    /// All possible codes; nil means an accepted request.
     var all: [AuthErrorCode?] {
         [nil] + AuthErrorCode.all.filter { Provocation.all[$0] != nil }
     }
@@ -102,7 +99,6 @@ struct Trigger: Sendable {
         return try key.sign(claims: claims)
     }
 
-    /// An access token issued by the gateway whose session has ended.
     private func revokedToken(of app: TriggerApp) async throws -> String {
         let admin = apps.admin
         let opened = try await admin.post("apps", app.id, "sessions", body: ["user": .string(Self.userID)])

@@ -2,12 +2,9 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import Foundation
 
-/// An app of `countersign trigger`.
 struct TriggerApp: Sendable {
-    /// The display name.
     static let title = "Requests of countersign trigger"
 
-    /// Whether an id was assigned by `trigger`.
     static func isOne(_ id: String) -> Bool { id.hasPrefix("trigger-") }
 
     let id: String
@@ -16,8 +13,7 @@ struct TriggerApp: Sendable {
 }
 
 extension TriggerApp {
-    /// Loads an app's secrets from a file in the data directory; nil without the file. Throws `failed` if it
-    /// is unreadable.
+    /// Nil without the file. Throws `failed` if it is unreadable.
     init?(keptIn path: String) throws {
         guard let text = FileManager.default.contents(atPath: path) else { return nil }
         let root = JSONValue(parsing: [UInt8](text))

@@ -1,10 +1,8 @@
 internal import CountersignCore
 internal import CountersignJOSE
 
-/// Creates and deletes the apps to which `countersign trigger` sends requests.
-///
-/// Each has a unique id, because the id of a deleted app is reserved for some time and two commands may run
-/// concurrently.
+/// The apps of `countersign trigger`, each with a unique id: the id of a deleted app is reserved for some
+/// time, and two commands may run concurrently.
 actor TriggerApps {
     let admin: any AdminClient
     /// The folder for the secrets of persistent apps; nil deletes the apps.
