@@ -2,7 +2,6 @@
 
 #include <stddef.h>
 
-/// An embedded file of the dashboard.
 typedef struct countersign_dashboard_file {
     /// The path below /admin/, such as "assets/app.js". The page is "index.html".
     const char *path;

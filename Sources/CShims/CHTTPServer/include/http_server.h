@@ -8,16 +8,14 @@
 #include <sys/epoll.h>
 #endif
 
-// The number of loops that can run in parallel on one port: the processors available to this process. 1 on
-// systems that do not distribute connections among the sockets of a port.
+// The processors available to this process; 1 where connections are not distributed among a port's sockets.
 int countersign_usable_loops(void);
 
 // Creates `count` sockets that listen on one port; the system distributes connections among them. Returns the
 // port, or 0 if the address is not a literal IPv4 or IPv6 address or cannot be bound (see errno).
 int countersign_listen(const char *host, uint16_t port, int *sockets, int count);
 
-// Accepts a connection and writes the client's address as text. Returns a non-blocking socket, or -1 (see
-// errno).
+// Writes the client's address as text. Returns a non-blocking socket, or -1 (see errno).
 int countersign_accept(int listener, char *text, size_t capacity);
 
 // Blocks SIGPIPE in the calling thread, so that writing to a closed connection is an ordinary error.
