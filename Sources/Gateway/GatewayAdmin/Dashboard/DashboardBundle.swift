@@ -4,9 +4,9 @@ internal import CountersignCore
 /// Bundles the dashboard's modules into one file and its style sheets into the page, so that a browser loads
 /// two files instead of sixty.
 ///
-/// The ES modules in `Sources/CShims/CDashboard/Resources` import each other with `import { … } from
-/// "./other.js";`, one per line, and export in declarations. Each becomes a function that is called once,
-/// after those that it imports. Comments on their own lines are left out.
+/// The ES modules in `Sources/CShims/CDashboard/Resources` have one import a line, in the form
+/// `import { … } from "./other.js";`, and export in declarations. Each becomes a function that is called
+/// once, after those that it imports. Comments on their own lines are left out.
 enum DashboardBundle {
     static let files: BytewiseDictionary<String> = {
         var files: BytewiseDictionary<String> = [:]

@@ -5,7 +5,6 @@ package import GatewayModel
 /// Verifies access tokens issued by this gateway, which a byte comparison tells from others by their header.
 /// The app's policy does not apply: it is for tokens signed by others and rejects this type.
 package final class IssuedTokens: Sendable {
-
     /// `cache` may be shared with the apps: each verifier finds only its own tokens.
     package init(cache: VerifiedTokenCache = VerifiedTokenCache()) {
         self.cache = cache

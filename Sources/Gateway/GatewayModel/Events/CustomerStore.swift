@@ -21,11 +21,11 @@ package protocol CustomerStore: Sendable {
 }
 
 extension CustomerStore {
-    /// Returns a customer whose data the request may read, or nil, and the ids without those of other
-    /// customers with a hard id.
+    /// Returns a customer whose data the request may read, or nil. Also returns the ids, without ids of other
+    /// customers with a hard id. Throws when the storage cannot be read; retry.
     ///
     /// A soft id grants access only to a customer without a hard id, because a cookie or an address does not
-    /// prove identity. Throws `storage` when the storage cannot be read; retry.
+    /// prove identity.
     package func open(
         _ identifiers: [CustomerIdentifier], appID: String
     ) throws -> (customer: StoredCustomer?, identifiers: [CustomerIdentifier]) {

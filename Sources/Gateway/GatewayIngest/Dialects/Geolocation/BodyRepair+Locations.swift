@@ -3,8 +3,8 @@ internal import GatewayHTTP
 
 /// Removes the invalid records from an upload of locations; ``GeolocationDecoder`` describes the shapes.
 ///
-/// Other members that are not JSON are cleared. If the object is still not JSON, it counts as
-/// one invalid The body is not rejected, because the vendor's SDK repeats a request for ever after a 400.
+/// Other members that are not JSON are cleared. An object that is still not JSON is one invalid record. The
+/// body is not rejected, because the vendor's SDK repeats a request for ever after a 400.
 extension BodyRepair {
     mutating func isolateLocations() {
         let root = root
