@@ -73,9 +73,12 @@ def amplitude(address, heard):
 
     client = Amplitude("key")
     client.configuration.server_url = address + "/2/httpapi"
-    client.configuration.callback = lambda event, code, message=None: heard.note(message)
+    answered = threading.Event()
+    client.configuration.callback = lambda event, code, message=None: (heard.note(message), answered.set())
     client.track(BaseEvent("Order Placed", user_id="user-1"))
     client.flush()
+    # A shutdown during the flush loses the event.
+    answered.wait(30)
     client.shutdown()
 
 

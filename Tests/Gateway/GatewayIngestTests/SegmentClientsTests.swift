@@ -144,5 +144,6 @@ struct SegmentClientsTests {
         let sentence = "the \(name) protocol is not supported; send events to POST /v1/batch"
         #expect((answer.json[member] as? String)?.hasSuffix(sentence) == true)
         #expect(answer.json["success"] as? Bool == false)
+        #expect(answer.json["code"] as? Int == 400)
     }
 }

@@ -40,9 +40,9 @@ package enum UnsupportedProtocol {
         let sentence = "the \(product) protocol is not supported; send events to POST /v1/batch"
         var response = HTTPResponse.failure(
             400, code: "unsupported_protocol", reason: sentence, requestID: request.id)
-        // Amplitude's clients repeat a 400 that has no `missing_field`.
+        // Amplitude's clients repeat a 400 that has no `missing_field`, or whose `code` is not a number.
         let body: JSONObject = [
-            "success": false, "code": "unsupported_protocol", "reason": .string(sentence),
+            "success": false, "code": 400, "reason": .string(sentence),
             "message": .string(sentence), "error": .string(sentence), "detail": .string(sentence),
             "missing_field": .string(sentence), "meta": ["error": .string(sentence)],
             "request_id": .string(request.id),
