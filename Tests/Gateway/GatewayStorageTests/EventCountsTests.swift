@@ -93,6 +93,17 @@ struct EventCountsTests {
         #expect(try log(killed).keyUses(of: "blog").map(\.verified) == [1])
     }
 
+    @Test func aKillAfterAFailedFlushLosesNoUseOfAKey() throws {
+        let path = try path(in: "live")
+        let store = try open(path)
+        defer { store.close() }
+        try append("m-1", to: store)
+        try append("m-2", to: store)
+        _ = try EventLogWriter(path: path, afterFailure: true)
+        _ = try EventLogWriter(path: path)
+        #expect(try log(path).keyUses(of: "shop").map(\.verified) == [2])
+    }
+
     @Test func eventsDeletedBeforeTheyAreCountedAreSubtractedOnce() throws {
         let path = try path(in: "live")
         let store = try open(path)

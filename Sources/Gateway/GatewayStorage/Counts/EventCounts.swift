@@ -40,18 +40,17 @@ struct EventCounts {
     private var last: Int64
 
     /// Completes the counters of an earlier run. With `uses`, also restores key uses from stored events, except for
-    /// requests with duplicates only. Pass false if this process still has the tally.
+    /// requests with duplicates only. Pass false if this process still has the tally: `write` then completes both.
     init(_ connection: SQLiteConnection, uses: Bool) throws {
         let reached = try Self.reached(connection)
-        let newest = try connection.first("SELECT max(seq) FROM event") { $0.int64(0) } ?? 0
-        if newest > reached {
-            try connection.transaction {
-                if uses { try Self.addUses(after: reached, connection) }
-                try Self.complete(connection)
-            }
+        last = max(reached, try connection.first("SELECT max(seq) FROM event") { $0.int64(0) } ?? 0)
+        // Less than `reached`, so that `write` counts from the event table.
+        counted = uses || last == reached ? last : -1
+        guard uses, last > reached else { return }
+        try connection.transaction {
+            try Self.addUses(after: reached, connection)
+            try Self.complete(connection)
         }
-        counted = max(reached, newest)
-        last = counted
     }
 
     var isEmpty: Bool { last == counted }
