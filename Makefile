@@ -71,6 +71,7 @@ lint: ## Check the style, the words, the size, and that no folders refer to each
 	scripts/budget.py
 	scripts/concurrency.py
 	scripts/words.py
+	@$(TOOLS) audit
 	@for fault in Torture/Faults/*.patch; do patch -p1 -s --dry-run -i $$fault || { echo "$$fault: the patch does not apply any more; recreate it."; exit 1; }; done
 	@! grep -rnE 'Lock<\(*(@|\([A-Za-z, ]*\) *(throws *)?->)' Sources || { echo "A closure in a Lock belongs in a struct: see Lock.swift."; exit 1; }
 	@! grep -rn 'NSCondition()' Sources || { echo "NSCondition waits by the time of day, which may be set back: use Condition of GatewayModel."; exit 1; }

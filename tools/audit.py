@@ -1,41 +1,60 @@
-"""Devices that send to several gateways, readers of all gateways, and a comparison with the stored events."""
+"""Devices that send to several gateways, readers of all gateways, and the checker of their histories."""
 
+import contextlib
+import hashlib
 import http.client
+import json
 import threading
 import time
 from collections import Counter
+from itertools import zip_longest
+from types import SimpleNamespace
 
-from .common import DICE
-from .gateway import message_id, request
+from .common import DICE, check, output
+from .gateway import COLUMNS, message_id, request
 
 USERS = 12
 ERRORS = (OSError, http.client.HTTPException)
+
+
+def columns(events):
+    """Events of an answer as `COLUMNS`."""
+    return [tuple(event[name] for name in COLUMNS) for event in events]
 
 
 class Load:
     """Devices that send batches of one to four events, and each again until a gateway acknowledges it.
 
     One in twenty batches is sent by two devices at once. With `users`, headers for each user, a batch is of one user
-    and has the user's headers. `gap` is the longest time without an acknowledgement, in seconds.
+    and has the user's headers; one in twenty is then preceded by an event with the token of another user, which must not be
+    stored. `gap` is the longest time without an acknowledgement, in seconds.
     """
 
     def __init__(self, gateways, key, threads=6, timeout=15, padding=400, users=None):
         self.gateways, self.timeout, self.padding, self.users, self.gap = gateways, timeout, padding, users, 0
         self.key, self.lock, self.stopping, self.abandons = key, threading.Lock(), threading.Event(), False
-        self.sent, self.acknowledged, self.answers = set(), set(), Counter()
+        self.sent, self.acknowledged, self.answers, self.duplicates = set(), set(), Counter(), 0
         self.last, self.refused_at, self.unsettled = time.monotonic(), None, []
         self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(threads)]
         for thread in self.threads:
             thread.start()
+
+    def made(self, user):
+        return {"type": "track", "event": "Tortured", "messageId": message_id(), "userId": user or f"user-{DICE.randrange(USERS)}",
+                "properties": {"text": "x" * DICE.randrange(self.padding)}}
+
+    def forge(self):
+        """Sends an event with the token of another user. It is not in `sent`."""
+        user, other = DICE.sample(list(self.users), 2)
+        with contextlib.suppress(*ERRORS):
+            DICE.choice(self.gateways).batch([self.made(user)], self.key, self.users[other], timeout=self.timeout)
 
     def batch(self):
         with self.lock:
             if self.unsettled and (self.stopping.is_set() or DICE.random() < 0.3):
                 return self.unsettled.pop()
             user = self.users and DICE.choice(list(self.users))
-            events = [{"type": "track", "event": "Tortured", "messageId": message_id(),
-                       "userId": user or f"user-{DICE.randrange(USERS)}", "properties": {"text": "x" * DICE.randrange(self.padding)}}
-                      for _ in range(DICE.randint(1, 4))]
+            events = [self.made(user) for _ in range(DICE.randint(1, 4))]
             self.sent.update((event["userId"], event["messageId"]) for event in events)
             if DICE.random() < 0.05:
                 self.unsettled.append(events[::-1])
@@ -47,6 +66,8 @@ class Load:
                 events = self.batch()
             except IndexError:
                 return
+            if self.users and DICE.random() < 0.05:
+                self.forge()
             while not self.settled(events) and not self.abandons:
                 time.sleep(DICE.uniform(0.005, 0.03))
 
@@ -63,6 +84,7 @@ class Load:
             if status == 503 and not self.refused_at:
                 self.refused_at = time.monotonic()
             if good:
+                self.duplicates += answer["accepted"] == 0
                 self.acknowledged.update((event["userId"], event["messageId"]) for event in events)
                 self.gap, self.last = max(self.gap, time.monotonic() - self.last), time.monotonic()
         return good
@@ -106,7 +128,7 @@ class Reader:
                 time.sleep(0.02)
 
     def see(self, events):
-        found = [(event["seq"], event["user_id"], event["message_id"]) for event in events]
+        found = columns(events)
         with self.lock:
             self.seen += found
         return found
@@ -201,27 +223,142 @@ class Consumer(Reader):
                 self.sought = (event["seq"], began)
 
 
-def account(stored, load, readers=(), lossy=False):
-    """The problems, as texts. `stored` is the whole log in its order, as (sequence, user, message id).
+def listed(folder):
+    """The entries of the manifest of an app's hourly files."""
+    manifest = folder / "manifest.ndjson"
+    text = manifest.read_bytes() if manifest.exists() else b""
+    return [json.loads(line) for line in text[:text.rfind(b"\n") + 1].splitlines()]
 
-    acknowledged ⊆ stored ⊆ sent, each once. A reader sees each stored event, within a partition in the log's
-    order. After an asynchronous failover (`lossy`) acknowledged events may be lost, even if read before.
+
+def lines(folder, entry):
+    """The events of a listed file, as JSON."""
+    data = (folder / entry["file"]).read_bytes()
+    assert hashlib.sha256(data).hexdigest() == entry["sha256"] and len(data) == entry["bytes"], entry
+    return output("zstd", "-dqc", folder / entry["file"]).splitlines()
+
+
+class Listed(Follower):
+    """A list of events that was read by other means. `seen` are message ids, or events as `COLUMNS`."""
+
+    def __init__(self, name, seen, stored):
+        of_id = {row[2]: row for row in stored}
+        self.name, self.confirmed, self.problems, self.sought = name, Counter(), [], None
+        self.seen = [of_id.get(one, (0, None, one)) if isinstance(one, str) else one for one in seen]
+
+
+class Tally:
+    """How often each event came, in a byte each, for runs with millions. Their message ids are USER/NUMBER."""
+
+    def __init__(self, name):
+        self.name, self.seen, self.count, self.last, self.found = name, bytearray(), 0, 0, Counter()
+
+    def mark(self, number):
+        """Returns whether it is new."""
+        if number >= len(self.seen):
+            self.seen.extend(bytes(number + 100_000 - len(self.seen)))
+        is_new = not self.seen[number]
+        self.seen[number] = 1
+        self.count += is_new
+        return is_new
+
+    def take(self, stored):
+        """Takes events as `COLUMNS`. Their tokens have the id of their user, or are of the gateway's own."""
+        for position, user, identifier, verdict, token in stored:
+            owner, number = identifier.split("/")
+            self.found["came again"] += not self.mark(int(number))
+            self.found["came before one that is stored before them"] += position <= self.last
+            is_own = verdict != "verified" or token == token_of(user) or not (token or "").startswith(token_of(""))
+            self.found["have not the token of their user"] += user != owner or not is_own
+            self.last = position
+
+    def problems(self, sent, acknowledged):
+        """`sent` is how many events were sent."""
+        missing = sum(one > other for one, other in zip_longest(acknowledged.seen, self.seen, fillvalue=0))
+        return [f"{self.name}: {problem}" for problem in failures(
+            {**self.found, "events never came": missing, "events were never sent": sum(self.seen[sent:])})]
+
+
+def compare(what, load, stored, *lists):
+    """Exits unless each event of a `load` is stored, and each list has them once and in order. A list is of message ids or `COLUMNS`."""
+    problems = account(stored, load, [Listed(what, seen, stored) for seen in lists], dense=True)
+    check(f"{what}: {len(stored)} events, once and in order", not problems, "; ".join(problems))
+
+
+def failures(found):
+    """Texts of the counts above 0."""
+    return [f"{count} {what}" for what, count in found.items() if count]
+
+
+def account(stored, load, readers=(), lossy=False, dense=False):
+    """The problems, as texts. `stored` is the whole log in its order, as `COLUMNS`.
+
+    acknowledged ⊆ stored ⊆ sent, each once, and with the token of its user. A reader sees each stored event, within a
+    partition in the log's order. After an asynchronous failover (`lossy`) acknowledged events may be lost, even if read
+    before. With `dense`, positions have no gaps: SQLite assigns them in the transaction that stores the events.
+    PostgreSQL derives them from transaction ids, so there they only ascend.
     """
     problems = []
-    ids = [row[1:] for row in stored]
+    ids = [row[1:3] for row in stored]
+    places = [row[0] for row in stored]
     kept = set(ids)
-    lost, strange = load.acknowledged - kept, kept - load.sent
+    lost = load.acknowledged - kept
     if not load.acknowledged:
         problems.append("nothing was acknowledged")
     if lost and not lossy:
         problems.append(f"{len(lost)} acknowledged events are not stored, such as {sorted(lost)[:2]}")
-    if len(ids) != len(kept):
-        problems.append(f"{len(ids) - len(kept)} events are stored twice")
-    if strange:
-        problems.append(f"{len(strange)} events were never sent")
+    problems += failures({
+        "events are stored twice": len(ids) - len(kept),
+        "events were never sent": len(kept - load.sent),
+        "events have not the token of their user": len(stored) - sum(
+            row[3:] == ("verified", token_of(row[1])) for row in stored) if load.users else 0,
+        "positions are not above the one before": sum(one >= other for one, other in zip(places, places[1:])),
+        "positions are missing": places[-1] - places[0] + 1 - len(places) if dense and places else 0,
+    })
     for reader in readers:
         problems += reader.problems[:3] + read(set(stored), reader, lossy)
     return problems
+
+
+# On SQLite: the events, and how many are counted; the requests with a good token that stored events, and how many are counted.
+# Counts are written once a second; the next start adds the rest.
+COUNTS = """
+    WITH late AS (SELECT request_uuid, key_number FROM event WHERE seq > (SELECT seq FROM counted))
+    SELECT (SELECT count(*) FROM event), (SELECT coalesce(sum(events), 0) FROM app_usage) + (SELECT count(*) FROM late),
+        (SELECT count(DISTINCT request_uuid) FROM event WHERE key_number IS NOT NULL),
+        (SELECT coalesce(sum(verified), 0) FROM key_use) + (SELECT count(DISTINCT request_uuid) FROM late WHERE key_number IS NOT NULL)"""
+
+
+def counted(events, counts, load=None, requests=0, uses=0):
+    """The problems of counts: none is without its event. Requests whose events were all duplicates count too, and those without a good answer may."""
+    most = requests + (load.duplicates + load.answers[None] + load.answers[503] if load else 0)
+    return [f"app_usage counts {counts} of {events} events"] * (counts != events) + [
+        f"key_use counts {uses} requests, and not {requests} to {most}"] * (load is not None and not requests <= uses <= most)
+
+
+def token_of(user):
+    """The id (`jti`) of the token of a user."""
+    return f"token-{user}"
+
+
+def generations(exchanges):
+    """The problems of exchanged refresh tokens, each as (token, status, new token): one new token for each, and no other's."""
+    children = {}
+    for token, status, child in exchanges:
+        children.setdefault(token, set()).update([child] if status == 200 else [])
+    made = Counter(child for found in children.values() for child in found)
+    return failures({
+        "refresh tokens have none after them": sum(not found for found in children.values()),
+        "refresh tokens have 2 children": sum(len(found) > 1 for found in children.values()),
+        "refresh tokens have 2 parents": sum(count > 1 for count in made.values()),
+        "refresh tokens are their own parent": sum(token in found for token, found in children.items()),
+    })
+
+
+def revoked(answers, gone):
+    """The problems of requests, each as (token, begun, ended, status), after the confirmed revocation of a token, from and to a time."""
+    return failures({"requests were accepted after the deletion was confirmed": sum(
+        status == 200 and known == token and start < begun < end
+        for token, start, end in gone for known, begun, _, status in answers)})
 
 
 def read(log, reader, lossy):
@@ -229,7 +366,7 @@ def read(log, reader, lossy):
     first = list(dict.fromkeys(reader.seen))
     of_log = [event for event in first if event in log]
     foreign, missing = len(first) - len(of_log), log - set(of_log)
-    of_user = {user: [event for event in of_log if event[1] == user] for user in {user for _, user, _ in of_log}}
+    of_user = {user: [event for event in of_log if event[1] == user] for user in {event[1] for event in of_log}}
     orders = [of_log] if reader.partitions == 1 else of_user.values()
     found = {
         "are not in the log": 0 if lossy else foreign,
@@ -246,3 +383,66 @@ def read(log, reader, lossy):
         again = again[again.index(wanted[0]):] if wanted and wanted[0] in again else []
         found["did not come again after the seek"] = len(set(wanted) - set(again))
     return [f"{reader.name}: {count} of {len(log)} events {what}" for what, count in found.items() if count]
+
+
+# MARK: A check of the checker
+
+TRUE = [(number, f"user-{number % 3}", f"m-{number}", "verified", token_of(f"user-{number % 3}")) for number in range(1, 10)]
+
+
+def shifted(number, **new):
+    """The history with one event changed."""
+    return [tuple({**dict(zip(COLUMNS, row)), **new}.values()) if row[0] == number else row for row in TRUE]
+
+
+def tried(stored, seen=None):
+    """The problems of a history of `TRUE` in which these events were stored, and seen by a reader."""
+    sent = {row[1:3] for row in TRUE}
+    load = SimpleNamespace(sent=sent, acknowledged=sent, users=True)
+    return account(stored, load, [Listed("list", seen or stored, stored)], dense=True)
+
+
+def tallied(*rows, count=1):
+    """The problems of a tally of (position, user, message id, verdict, token id), when so many events were sent and acknowledged."""
+    tally, acknowledged = Tally("tally"), Tally("acknowledged")
+    tally.take(rows)
+    for number in range(count):
+        acknowledged.mark(number)
+    return tally.problems(count, acknowledged)
+
+
+def main(_):
+    """Exits unless each false history is found, and a true one has no problem."""
+    known, gone = SimpleNamespace(duplicates=1, answers=Counter({None: 1})), [("a", 5, 9)]
+    true = [tried(TRUE), counted(9, 9, known, 4, 6), generations([("a", 200, "b"), ("a", None, None), ("b", 200, "c")]),
+            revoked([("a", 4, 6, 200), ("a", 6, 7, 401), ("b", 6, 7, 200)], gone),
+            tallied((1, "a", "a/0", "verified", token_of("a")), (4, "b", "b/1", "warned", None), (5, "c", "c/2", "verified", "x"), count=3)]
+    false = {
+        "acknowledged events are not stored": tried(TRUE[:-1]),
+        "events are stored twice": tried([*TRUE, (10, *TRUE[0][1:])]),
+        "events were never sent": tried([*TRUE, (10, "user-1", "m-10", "verified", token_of("user-1"))]),
+        "1 events have not the token of their user": tried(shifted(3, token_id=token_of("user-1"))),
+        "not the token of their user": tried(shifted(3, verdict="warned")),
+        "not above the one before": tried(TRUE[1::-1] + TRUE[2:]),
+        "positions are missing": tried(shifted(9, seq=10)),
+        "never came": tried(TRUE, TRUE[:-1]),
+        "came again": tried(TRUE, [*TRUE, TRUE[-1]]),
+        "came before": tried(TRUE, [*TRUE[:-2], TRUE[-1], TRUE[-2]]),
+        "not in the log": tried(TRUE, shifted(3, verdict="warned")),
+        "app_usage counts 10 of 9": counted(9, 10),
+        "key_use counts 7": counted(9, 9, known, 4, 7),
+        "key_use counts 3": counted(9, 9, known, 4, 3),
+        "2 children": generations([("a", 200, "b"), ("a", 200, "c")]),
+        "2 parents": generations([("a", 200, "c"), ("b", 200, "c")]),
+        "none after them": generations([("a", 503, None)]),
+        "their own parent": generations([("a", 200, "a")]),
+        "accepted after the deletion": revoked([("a", 6, 7, 200)], gone),
+        "tally: 1 came again": tallied((1, "a", "a/0", "warned", None), (2, "a", "a/0", "warned", None)),
+        "tally: 1 came before": tallied((2, "a", "a/0", "warned", None), (1, "a", "a/1", "warned", None), count=2),
+        "tally: 1 have not the token": tallied((1, "a", "a/0", "verified", token_of("b"))),
+        "tally: 2 have not the token": tallied((1, "a", "b/0", "warned", None), (2, "a", "b/1", "warned", None), count=2),
+        "tally: 1 events never came": tallied((1, "a", "a/0", "warned", None), count=2),
+        "tally: 1 events were never sent": tallied((1, "a", "a/0", "warned", None), (2, "a", "a/1", "warned", None)),
+    }
+    missed = [what for what, problems in false.items() if not any(what in problem for problem in problems)]
+    check("the checker finds each false history", not any(true) and not missed, [*true, *missed])

@@ -1,6 +1,5 @@
 """A gateway as a process of its own: starting, asking, killing, and reading what it has stored."""
 
-import base64
 import http.client
 import json
 import os
@@ -17,6 +16,8 @@ from pathlib import Path
 from .common import DICE, free_port, workshop
 
 KEYS = ("good", "other", "next")
+# A stored event in a history (audit.py).
+COLUMNS = ("seq", "user_id", "message_id", "verdict", "token_id")
 
 
 def storage(folder, database=None):
@@ -74,6 +75,9 @@ class Gateway:
         self.environment = {**storage(self.folder, database), **(environment or {})}
         self.data = Path(self.environment["COUNTERSIGN_DATA"])
         self.process, self.key, self.count = None, None, 0
+        # What `track` has sent, for the checker.
+        self.users, self.sent = None, set()
+        self.acknowledged = self.sent
 
     # MARK: The process
 
@@ -177,8 +181,7 @@ class Gateway:
 
     def batch(self, events, key=None, headers=None, **more):
         """Sends events; returns the status and the answer."""
-        basic = "Basic " + base64.b64encode(f"{key or self.key}:".encode()).decode()
-        return self.ask("POST", "/v1/batch", {"batch": events}, {"Authorization": basic, **(headers or {})}, **more)
+        return self.ask("POST", "/v1/batch", {"batch": events}, {"X-Write-Key": key or self.key, **(headers or {})}, **more)
 
     def track(self, count, note=""):
         """Stores so many events, each longer by a note."""
@@ -189,6 +192,7 @@ class Gateway:
                            "messageId": f"m-{self.count}", "properties": {"total": 1.10} | ({"note": note} if note else {})})
         status, answer = self.batch(events, timeout=30)
         assert status == 200, answer
+        self.acknowledged.update((event["userId"], event["messageId"]) for event in events)
 
     # MARK: Stored events
 
@@ -199,9 +203,13 @@ class Gateway:
         finally:
             database.close()
 
+    def history(self, app="shop", after=0, through=1 << 62, **more):
+        """The events of an app in the order of storing, as `COLUMNS`."""
+        return self.rows(f"SELECT {', '.join(COLUMNS)} FROM event WHERE app_id = ? AND seq > ? AND seq <= ? ORDER BY seq", app, after, through, **more)
+
     def stored(self):
         """The message ids in the order of storing."""
-        return [row[0] for row in self.rows("SELECT message_id FROM event ORDER BY seq")]
+        return [row[2] for row in self.history()]
 
 
 class Shop(Gateway):

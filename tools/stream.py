@@ -14,9 +14,10 @@ import sys
 import threading
 import time
 
+from .audit import compare
 from .common import PROGRAM, ROOT, check, output, until, workshop
 from .gateway import Gateway
-from .nats import STREAM, Key, NATS, NATSCluster, Operator, differences
+from .nats import STREAM, Key, NATS, NATSCluster, Operator
 from .receiver import Receiver
 
 
@@ -35,8 +36,7 @@ def begin(options, folder):
 
 
 def same(what, gateway, server):
-    stored, found = gateway.stored(), server.ids()
-    check(f"{what}: {len(stored)} events, once and in order", stored == found, differences(stored, found))
+    compare(what, gateway, gateway.history(), server.ids())
 
 
 def plain(gateway, server):

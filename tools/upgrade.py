@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from .audit import ERRORS, Consumer, Follower, Load, account
+from .audit import ERRORS, Consumer, Follower, Load, account, token_of
 from .common import ROOT, check, output, parse, until, workshop
 from .gateway import Gateway
 from .postgresql import PostgreSQL
@@ -176,7 +176,7 @@ def rehearse(what, base, folder, package, signer, server=None, gateways=1):
 
 def stored_events(gateway, server, database):
     if not server:
-        return gateway.rows("SELECT seq, user_id, message_id FROM event ORDER BY seq")
+        return gateway.history()
     return [(int(position), *others) for position, *others in server.rows(STORED, database)]
 
 
@@ -186,7 +186,7 @@ def under_load(what, services, package, signer, stored):
     shutil.copyfile(signer.path("good", "public.pem"), first.path("tmp/public.pem"))
     first.run("key", "add", "shop", "/tmp/public.pem")
     first.run("enforcement", "set", "shop", "required")
-    headers = {user: {"X-Write-Key": key, "Authorization": f"Bearer {signer.token(user)}"} for user in USERS}
+    headers = {user: {"X-Write-Key": key, "Authorization": f"Bearer {signer.token(user, 'good', '--claim', f'jti={token_of(user)}')}"} for user in USERS}
     reader = first.bearer("reader", "reader", "shop")
     receiver.secrets = [create(first, receiver.url, "--from", "start")[1]]
     for consumer in ("books", "named"):

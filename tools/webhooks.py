@@ -9,6 +9,7 @@ import time
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from .audit import compare
 from .common import DICE, check, parse
 from .gateway import Gateway
 from .receiver import Receiver
@@ -105,7 +106,9 @@ def kills(gateway, rounds):
         gateway.kill()
     receiver.trouble = 0
     gateway.start()
-    stored = [row[0] for row in gateway.rows("SELECT seq FROM event ORDER BY seq")]
+    history = gateway.history()
+    compare("stored while the gateway was killed", gateway, history)
+    stored = [row[0] for row in history]
     receiver.wait("every event", lambda: receiver.taken() >= set(stored), 120)
     gateway.stop()
     again = in_order(receiver, stored)

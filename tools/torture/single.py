@@ -11,28 +11,10 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ..audit import Consumer, Load, account
+from ..audit import Consumer, Load, account, generations
 from ..common import Skipped, on_linux, preloaded, until
 from ..gateway import Gateway
-from .trial import UNLIMITED, Trial, exchange
-
-
-def integrity(data):
-    """Problems of the database of events itself."""
-    database = sqlite3.connect(f"file:{data}/events.sqlite?mode=rwc", uri=True)
-    found = database.execute("PRAGMA integrity_check").fetchone()[0]
-    problems = [] if found == "ok" else [f"integrity_check says {found}"]
-    # After the control's power failure even the tables may be gone.
-    if database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'app_usage'").fetchone():
-        events, counted = (database.execute(query).fetchone()[0] for query in (
-            "SELECT count(*) FROM event", "SELECT coalesce(sum(events), 0) FROM app_usage"))
-        # Counts are written once a second; the next start adds the rest.
-        if database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'counted'").fetchone():
-            counted += database.execute("SELECT count(*) FROM event WHERE seq > (SELECT seq FROM counted)").fetchone()[0]
-        if counted != events:
-            problems.append(f"app_usage counts {counted} of {events} events")
-    database.close()
-    return problems
+from .trial import UNLIMITED, Trial, exchange, integrity
 
 
 class OtherProgram(threading.Thread):
@@ -75,7 +57,7 @@ def kill(options, rounds):
         problems.append(f"the last stop ended with {code}")
     other.stopping = True
     other.join()
-    problems += integrity(gateway.data) + ["no other program read the databases"] * (other.reads == 0)
+    problems += ["no other program read the databases"] * (other.reads == 0)
     problems += ["a start took two seconds or more"] * (slowest >= 2)
     return made.end(f"{rounds} kills, {other.reads} reads by another program, slowest start {slowest:.2f} s", problems)
 
@@ -99,6 +81,7 @@ class Outage:
         folder.mkdir()
         self.gateway = Gateway(made.program, folder)
         key = self.gateway.app()
+        made.tokens.require(self.gateway.run)
         self.data, image = self.gateway.data, folder / "image"
         shutil.copytree(self.data, image)
         self.gateway.program = str(program or made.program)
@@ -106,7 +89,7 @@ class Outage:
             "PF_DIR": str(self.data), "PF_IMG": str(image), **(environment or {})}
         self.gateway.launch()
         has_started = self.gateway.started()
-        self.load = Load([self.gateway], key) if has_started else None
+        self.load = Load([self.gateway], key, users=made.tokens.headers) if has_started else None
         if has_started:
             time.sleep(seconds or random.uniform(0.05, 0.4))
         self.gateway.kill()
@@ -119,16 +102,16 @@ class Outage:
     def stored(self):
         # The power may fail before the first table is on disk.
         has_table = self.gateway.rows("SELECT 1 FROM sqlite_schema WHERE name = 'event'", mode="rwc")
-        return self.gateway.rows("SELECT seq, user_id, message_id FROM event ORDER BY seq", mode="rwc") if has_table else []
+        return self.gateway.history(mode="rwc") if has_table else []
 
     def lost(self):
         """How many acknowledged events are gone."""
-        return len(self.load.acknowledged - {row[1:] for row in self.stored()}) if self.load else 0
+        return len(self.load.acknowledged - {row[1:3] for row in self.stored()}) if self.load else 0
 
     def problems(self):
         """Starts the real program on the data that the disk has kept."""
-        found = account(self.stored(), self.load) if self.load and self.load.acknowledged else []
-        found += integrity(self.data)
+        found = account(self.stored(), self.load, dense=True) if self.load and self.load.acknowledged else []
+        found += integrity(self.data, self.load)
         self.gateway.environment.pop("LD_PRELOAD")
         self.gateway.launch()
         if not self.gateway.started() or self.gateway.stop() != 0:
@@ -185,10 +168,11 @@ def full(options, rounds):
             folder.mkdir()
             gateway = Gateway(options.countersign, folder, flags=("--disk-floor-bytes", "0"))
             key = gateway.app()
+            made.tokens.require(gateway.run)
             gateway.start()
             free, ballast = os.statvfs(disk), disk / "ballast"
             ballast.write_bytes(b"x" * max(0, free.f_bavail * free.f_frsize - random.randint(200_000, 1_500_000)))
-            load = Load([gateway], key, padding=4_000)
+            load = Load([gateway], key, padding=4_000, users=made.tokens.headers)
             until("full: a full disk", lambda: load.answers[503], 20)
             time.sleep(random.uniform(0, 0.2))
             ballast.unlink()
@@ -198,8 +182,8 @@ def full(options, rounds):
             refusals += load.answers[503]
             acknowledged += len(load.acknowledged)
             problems += [f"{load.answers[None]} requests got no answer"] * (load.answers[None] > 0)
-            problems += ["the gateway did not stop"] * (gateway.stop() != 0) + integrity(gateway.data)
-            problems += account(gateway.rows("SELECT seq, user_id, message_id FROM event ORDER BY seq"), load)
+            problems += ["the gateway did not stop"] * (gateway.stop() != 0) + integrity(gateway.data, load)
+            problems += account(gateway.history(), load, dense=True)
             shutil.rmtree(folder)
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=False)
@@ -227,8 +211,10 @@ def delete(options, rounds):
         folder.mkdir()
         gateway = Gateway(options.countersign, folder)
         keys = [gateway.app("shop"), gateway.app("kiosk")]
+        for app in ("shop", "kiosk"):
+            made.tokens.require(gateway.run, app)
         gateway.start()
-        loads = [Load([gateway], key, padding=1_000) for key in keys]
+        loads = [Load([gateway], key, padding=1_000, users=made.tokens.headers) for key in keys]
         time.sleep(1.5)
 
         def reached(column):
@@ -261,7 +247,7 @@ def delete(options, rounds):
         left = rows_of(gateway, "shop")
         problems += [f"round {number}: {left} are left"] * bool(left)
         problems += [f"round {number}: the gateway did not stop"] * (gateway.stop() != 0)
-        problems += account(gateway.rows("SELECT seq, user_id, message_id FROM event WHERE app_id = 'kiosk' ORDER BY seq"), loads[1])
+        problems += account(gateway.history("kiosk"), loads[1])
         problems += integrity(gateway.data)
     return made.verdict(f"{rounds} deletions, {middle} killed in the middle, {whole} before they began", problems)
 
@@ -277,7 +263,7 @@ def consume(options, seconds=15):
     gateway = made.gateway()
     for name, partitions in (("one", 1), ("two", 4), ("back", 1)):
         made.command("consumer", "create", "shop", name, "--partitions", partitions)
-    made.load = Load(made.gateways, made.key, threads=3)
+    made.load = Load(made.gateways, made.key, threads=3, users=made.tokens.headers)
     made.readers = [Consumer(name, made.gateways, made.reader, workers, partitions, hostile=True)
                     for name, workers, partitions in (("one", 1, 1), ("two", 2, 4), ("back", 1, 1))]
     end, back = time.monotonic() + seconds, made.readers[-1]
@@ -311,6 +297,6 @@ def storm(options, rounds):
         answers = list(pool.map(lambda token: exchange(gateway, token), tokens + tokens))
     seconds = time.monotonic() - began
     statuses = Counter(status for status, _ in answers)
-    two = sum(one != other for (_, one), (_, other) in zip(answers[:rounds], answers[rounds:]))
-    problems = [f"answers {dict(statuses)}"] * (set(statuses) != {200}) + [f"{two} sessions with 2 children"] * (two > 0)
+    problems = [f"answers {dict(statuses)}"] * (set(statuses) != {200})
+    problems += generations([(token, *answer) for token, answer in zip(tokens + tokens, answers)])
     return made.verdict(f"{rounds} sessions refreshed twice in {seconds:.1f} s", problems)

@@ -2,18 +2,20 @@
 
 import random
 import shutil
+import sqlite3
 import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from ..audit import ERRORS, Consumer, Follower, Load, account
+from ..audit import COUNTS, ERRORS, USERS, Consumer, Follower, Load, account, counted, generations, token_of
 from ..common import until, workshop
 from ..gateway import Gateway, command, storage
 from ..network import Proxy
 from ..postgresql import PostgreSQL
 
-STORED = "SELECT position, user_id, message_id FROM countersign.event ORDER BY position"
+STORED = "SELECT position, user_id, message_id, verdict, token_id FROM countersign.event ORDER BY position"
+COUNTED = "SELECT (SELECT count(*) FROM countersign.event), (SELECT coalesce(sum(events), 0) FROM countersign.app_usage)"
 
 
 def say(name, text, problems=()):
@@ -40,6 +42,34 @@ def exchange(gateway, token):
     return status, answer.get("refreshToken") or answer.get("refresh_token")
 
 
+def integrity(data, load=None):
+    """Problems of the database of events itself."""
+    database = sqlite3.connect(f"file:{data}/events.sqlite?mode=rwc", uri=True)
+    found = database.execute("PRAGMA integrity_check").fetchone()[0]
+    problems = [] if found == "ok" else [f"integrity_check says {found}"]
+    # After the control's power failure even the tables may be gone.
+    if database.execute("SELECT count(*) FROM sqlite_schema WHERE name IN ('app_usage', 'counted', 'key_use')").fetchone() == (3,):
+        events, counts, *requests = database.execute(COUNTS).fetchone()
+        problems += counted(events, counts, load, *requests)
+    database.close()
+    return problems
+
+
+class Tokens:
+    """A key pair, and the headers of each user: a token, which is good for gateways whose clocks are an hour off."""
+
+    def __init__(self, program, folder):
+        self.folder = folder / "keys"
+        command(program, {}, "key", "generate", "--out", self.folder)
+        create = ("token", "create", "--key", self.folder / "private.pem", "--now", int(time.time()) - 7200, "--lifetime", "7d")
+        self.headers = {user: {"Authorization": "Bearer " + command(
+            program, {}, *create, "--user", user, "--claim", f"jti={token_of(user)}")} for user in (f"user-{number}" for number in range(USERS))}
+
+    def require(self, tell, app="shop"):
+        tell("key", "add", app, self.folder / "public.pem")
+        tell("enforcement", "set", app, "required", "--yes")
+
+
 class Trial:
     """Gateways with the app `shop`, on a data directory or on the PostgreSQL that `server` has started."""
 
@@ -49,6 +79,7 @@ class Trial:
         self.options, self.name, self.program = options, name, program or options.countersign
         self.folder = workshop(f"countersign-{name}-")
         self.servers, self.gateways, self.proxies, self.readers, self.load, self.key = [], [], [], [], None, None
+        self.tokens = Tokens(self.program, self.folder)
         Trial.latest = self
 
     # MARK: Parts
@@ -65,8 +96,9 @@ class Trial:
         return command(self.program, storage(self.folder, self.database), *arguments)
 
     def app(self):
-        """Creates the app and API tokens of a reader and an administrator. Returns the write key."""
+        """Creates the app, which requires tokens, and API tokens of a reader and an administrator. Returns the write key."""
         self.key = self.command("app", "create", "shop")
+        self.tokens.require(self.command)
         create = ("admin", "token", "create", "--name")
         self.reader, self.admin = ({"Authorization": f"Bearer {self.command(*create, *more)}"} for more in (
             ("reader", "--scopes", "reader", "--app", "shop"), ("owner", "--scopes", "admin")))
@@ -93,7 +125,7 @@ class Trial:
     def begin(self, **more):
         """Starts the devices and two readers."""
         self.command("consumer", "create", "shop", "named")
-        self.load = Load(self.gateways, self.key, **more)
+        self.load = Load(self.gateways, self.key, users=self.tokens.headers, **more)
         self.readers = [Follower("by position", self.gateways, self.reader), Consumer("named", self.gateways, self.reader)]
 
     def progress(self, seconds=60):
@@ -103,7 +135,7 @@ class Trial:
 
     def rotate(self, rounds, many=16):
         """Exchanges one refresh token `many` times at once, each generation again, and kills a gateway in each tenth."""
-        problems, statuses, kills = [], Counter(), 0
+        problems, statuses, kills, history = [], Counter(), 0, []
         token = self.command("session", "create", "shop", "--user", "user-1")
         with ThreadPoolExecutor(many) as pool:
             for number in range(rounds):
@@ -120,19 +152,23 @@ class Trial:
                     answers.append(exchange(victim, token))
                 seen = Counter(status for status, _ in answers)
                 statuses += seen
-                children = {child for status, child in answers if status == 200}
-                if len(children) != 1 or token in children or seen.keys() - {200, 503, None}:
-                    problems.append(f"generation {number}: {len(children)} children, {seen}")
+                history += [(token, *answer) for answer in answers]
+                problems += [f"generation {number}: {seen}"] * bool(seen.keys() - {200, 503, None})
+                if problems or not seen[200]:
                     break
-                token = children.pop()
+                token = next(child for status, child in answers if status == 200)
+            problems += generations(history)
+            self.command("session", "revoke", "shop", "--user", "user-1")
+            late = sum(exchange(gateway, token)[0] == 200 for gateway in self.gateways)
+            problems += [f"{late} gateways exchanged a token of a session that is revoked"] * bool(late)
         return self.verdict(f"{rounds} generations, each {many} times at once, {kills} kills of a gateway, answers {dict(statuses)}", problems)
 
     # MARK: The end
 
     def stored(self, server=None):
-        rows = (server or self.servers[-1]).rows(STORED) if self.servers else self.gateways[0].rows(
-            "SELECT seq, user_id, message_id FROM event ORDER BY seq")
-        return [(int(position), user, identifier) for position, user, identifier in rows]
+        if not self.servers:
+            return self.gateways[0].history()
+        return [(int(position), *others) for position, *others in (server or self.servers[-1]).rows(STORED)]
 
     def strange(self, *expected):
         """Problems with the answers that devices got."""
@@ -145,11 +181,12 @@ class Trial:
         for reader in self.readers:
             reader.stop()
         stored = self.stored()
-        problems = list(problems) + account(stored, self.load, self.readers, lossy)
+        problems = list(problems) + account(stored, self.load, self.readers, lossy, dense=not self.servers)
+        problems += counted(*map(int, self.servers[-1].rows(COUNTED)[0])) if self.servers else integrity(self.gateways[0].data, self.load)
         acknowledged = self.load.acknowledged
         said += f"; {len(acknowledged)} events acknowledged, {len(stored)} stored"
         if lossy:
-            said += f", {len(acknowledged - {row[1:] for row in stored})} gone"
+            said += f", {len(acknowledged - {row[1:3] for row in stored})} gone"
         counts = " and ".join(str(len(reader.seen)) for reader in self.readers)
         return self.verdict(said + (f", read {counts}" if counts else ""), problems)
 
