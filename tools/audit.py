@@ -4,13 +4,14 @@ import contextlib
 import hashlib
 import http.client
 import json
+import subprocess
 import threading
 import time
 from collections import Counter
 from itertools import zip_longest
 from types import SimpleNamespace
 
-from .common import DICE, check, output
+from .common import DICE, check
 from .gateway import COLUMNS, message_id, request
 
 USERS = 12
@@ -234,7 +235,9 @@ def lines(folder, entry):
     """The events of a listed file, as JSON."""
     data = (folder / entry["file"]).read_bytes()
     assert hashlib.sha256(data).hexdigest() == entry["sha256"] and len(data) == entry["bytes"], entry
-    return output("zstd", "-dqc", folder / entry["file"]).splitlines()
+    with subprocess.Popen(["zstd", "-dqc", folder / entry["file"]], stdout=subprocess.PIPE, text=True) as process:
+        yield from process.stdout
+    assert process.returncode == 0, entry
 
 
 class Listed(Follower):
@@ -329,7 +332,7 @@ COUNTS = """
 
 
 def counted(events, counts, load=None, requests=0, uses=0):
-    """The problems of counts: none is without its event. Requests whose events were all duplicates count too, and those without a good answer may."""
+    """The problems of counts of events, and of requests with a good token. Requests of duplicates count too; requests with no or a bad answer may."""
     most = requests + (load.duplicates + load.answers[None] + load.answers[503] if load else 0)
     return [f"app_usage counts {counts} of {events} events"] * (counts != events) + [
         f"key_use counts {uses} requests, and not {requests} to {most}"] * (load is not None and not requests <= uses <= most)
