@@ -13,7 +13,9 @@ package final class SQLiteConnection {
     /// Whether the last transaction timed out waiting for another connection's lock; set only with `waitsOnceForLock`.
     package private(set) var isLockHeld = false
     private static let heldLockMilliseconds: Int32 = 20
-    private var cache: [String: SQLiteStatement] = [:]
+    /// Exceeds the number of the event writer's statements.
+    static let mostStatements = 256
+    private(set) var cache: [String: SQLiteStatement] = [:]
     package let path: String
 
     /// Throws `SQLiteError` if the file cannot be opened. If it is not a database, the first statement fails.
@@ -79,6 +81,8 @@ package final class SQLiteConnection {
         let code = sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
         guard code == SQLITE_OK, let statement else { throw lastError(sql: sql) }
         let made = SQLiteStatement(handle: statement, connection: handle, sql: sql)
+        // A statement in use stays with its caller.
+        if cache.count >= Self.mostStatements { cache = [:] }
         cache[sql] = made
         return made
     }

@@ -49,6 +49,16 @@ struct SQLiteConnectionTests {
         }
     }
 
+    /// The filters of lists make many different statements.
+    @Test func aConnectionKeepsABoundedNumberOfStatements() throws {
+        let database = try SQLiteConnection(path: ":memory:")
+        let inUse = try database.cached("SELECT 1 UNION SELECT 2")
+        #expect(try inUse.step())
+        for number in 0..<1_000 { #expect(try database.first("SELECT \(number)") { _ in true } == true) }
+        #expect(database.cache.count <= SQLiteConnection.mostStatements)
+        #expect(try inUse.step() && inUse.int64(0) == 2)
+    }
+
     @Test func aTransactionIsAllOrNothing() throws {
         let database = try SQLiteConnection(path: ":memory:")
         try database.execute("CREATE TABLE t (a INTEGER PRIMARY KEY)")
