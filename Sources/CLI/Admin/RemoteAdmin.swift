@@ -144,6 +144,11 @@ struct RemoteAdmin: AdminClient {
                 hint: "give the CA's certificate with --ca-file")
         }
         if error.code == .cancelled { return CommandError(.interrupted, "interrupted") }
+        if error.code == .connectionLost {
+            return CommandError(
+                .unavailable, "the answer of \(server.url) is incomplete: \(error.detail)",
+                hint: "try again; exports also end so while a transaction stays open in the database")
+        }
         return CommandError(
             .unavailable, "the gateway at \(server.url) does not answer: \(error.detail)",
             hint: "is it running, and is this its URL?")

@@ -56,6 +56,31 @@ extension PostgreSQLTests {
             }
         }
 
+        @Test func anExportThatMissesEventsFails() throws {
+            try TestDatabase.use { database in
+                let store = try database.openEvents()
+                defer { store.close() }
+                let slow = try database.connect()
+                try slow.execute("BEGIN; SELECT pg_current_xact_id()")
+                #expect(try store.store(.of(["m-1"])).get().accepted == 1)
+                var (log, export) = (database.log, EventQuery(appID: "shop"))
+                log.patience = 0
+                export.isExport = true
+                let error = #expect(throws: GatewayError.self) { try log.follow(export, after: 0, limit: 9) }
+                #expect(error?.reason.contains("incomplete") == true)
+                let listed = try #require(
+                    try log.newest(export, before: nil, limit: 1).events.first?.sequence)
+                let positions = try log.positions()
+                #expect(
+                    try positions.sequence(of: positions.text(after: listed, in: "shop"), in: "shop")
+                        == listed)
+                // The transaction hides no event of this app, so the export is complete.
+                export.appID = "kiosk"
+                #expect(try log.follow(export, after: 0, limit: 9).events.isEmpty)
+                try slow.execute("COMMIT")
+            }
+        }
+
         /// Two gateways with two connections each, and a stream that follows them.
         @Test func aReaderOfFourWritersMissesNoEvent() async throws {
             try await TestDatabase.use { database in

@@ -19,10 +19,11 @@ package enum EventHorizon {
         "(\(try base(connection)) + (pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 12))"
     }
 
-    /// The highest readable position.
-    static func head(_ connection: PostgreSQLConnection) throws -> Int64 {
+    /// The highest readable position, or the highest position that an event can have.
+    static func head(_ connection: PostgreSQLConnection, isReadable: Bool = true) throws -> Int64 {
         let base = try base(connection)
-        return try connection.first("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint") {
+        let end = isReadable ? "xmin" : "xmax"
+        return try connection.first("SELECT pg_snapshot_\(end)(pg_current_snapshot())::text::bigint") {
             base + $0.int64(0) << 12 - 1
         } ?? 0
     }
@@ -31,15 +32,19 @@ package enum EventHorizon {
     private static let pauses = (shortest: 0.001, longest: 0.05)
 
     /// Waits until all transactions that are open now have ended, so that everything stored before is
-    /// readable. Returns false after the time limit; an abandoned transaction may stay open for hours.
+    /// readable; with `position`, only those older than the event there. Returns false after the time limit; an
+    /// abandoned transaction may stay open for hours.
     ///
     /// Polls, because the server does not notify about the end of transactions.
-    package static func waitForTransactions(_ connection: PostgreSQLConnection, seconds: Double) throws
-        -> Bool
-    {
+    package static func waitForTransactions(
+        _ connection: PostgreSQLConnection, seconds: Double, before position: Int64? = nil
+    ) throws -> Bool {
         let start = Uptime.milliseconds
         let now = "pg_current_snapshot()"
-        let next = try connection.first("SELECT pg_snapshot_xmax(\(now))::text::bigint") { $0.int64(0) } ?? 0
+        let next =
+            try position.map { try ($0 - base(connection)) >> 12 + 1 } ?? connection.first(
+                "SELECT pg_snapshot_xmax(\(now))::text::bigint"
+            ) { $0.int64(0) } ?? 0
         var pause = pauses.shortest
         while try connection.first(
             "SELECT pg_snapshot_xmin(\(now))::text::bigint >= ?1", .integer(next), row: { $0.int(0) }) != 1

@@ -9,7 +9,7 @@ package struct PostgreSQLEventLog: EventLog {
     let pool: PostgreSQLPool
     let now: @Sendable () -> Date
     /// The maximum time that the last page of an export waits for open transactions, in seconds.
-    var patience = 1.0
+    var patience = 5.0
 
     private func read<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws(GatewayError) -> Value {
         try GatewayError.storing { try pool.use { try body($0) } }
@@ -41,9 +41,14 @@ package struct PostgreSQLEventLog: EventLog {
             }
             let range = try page()
             // An export must contain all events acknowledged before it began, so it waits for open transactions.
-            guard !range.hasMore, try EventHorizon.waitForTransactions(connection, seconds: patience) else {
-                return range
-            }
+            let newest = try connection.first(
+                "SELECT max(position) FROM event WHERE app_id = ?1 AND position > ?2", .text(query.appID),
+                .integer(range.reached)
+            ) { $0.optionalInt64(0) }
+            guard !range.hasMore, let newest = newest ?? nil else { return range }
+            guard
+                try EventHorizon.waitForTransactions(connection, seconds: patience, before: newest)
+            else { throw Self.incomplete }
             return try page()
         }
     }
@@ -52,9 +57,14 @@ package struct PostgreSQLEventLog: EventLog {
         try read { connection in
             EventPositions(
                 logID: try connection.first("SELECT id FROM event_log") { $0.blob(0) } ?? [],
-                head: try EventHorizon.head(connection))
+                head: try EventHorizon.head(connection, isReadable: false))
         }
     }
+
+    private static let incomplete = GatewayError(
+        .storage,
+        "the export is incomplete: a transaction that is open in the database keeps newer events from being read "
+            + "in their order; end it (pg_stat_activity shows it), then export again after the last position")
 
     package func users(
         of appID: String, after last: String, _ isEnough: (String) -> Bool
