@@ -115,6 +115,15 @@ extension StorageConformance {
         try expect(
             try storage.log.follow(EventQuery(appID: "shop"), after: 0, limit: 9).events.map(\.userID)
                 == ["mallory", "jane", "jane", "bob"], "each user has an event")
+        var own = EventQuery(appID: "shop", filter: EventFilter(userID: "jane"))
+        try expect(
+            try storage.log.follow(own, after: 0, limit: 9).events.map(\.messageID) == ["a"],
+            "a reader that filters by user does not get an event that was assigned to the user later")
+        own.isExport = true
+        try expect(
+            try storage.log.follow(own, after: 0, limit: 9).events.map(\.messageID) == ["a", "b"]
+                && storage.log.newest(own, before: nil, limit: 9).events.count == 2,
+            "an export and a list have it")
         try expect(try storage.log.count() == 4, "each is counted once")
     }
 

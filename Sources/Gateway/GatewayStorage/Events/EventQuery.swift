@@ -4,7 +4,8 @@ package import GatewayModel
 /// Selects events. Nil members match every event.
 package struct EventQuery: Sendable {
     package var appID: String
-    /// Does not match events that were assigned to the user after they were stored, except in an export.
+    /// Readers that follow the log do not get events that were assigned to the user after they were stored: the
+    /// position may have passed them. Lists and exports have them.
     package var userID: String?
     package var messageID: String?
     package var requestID: String?

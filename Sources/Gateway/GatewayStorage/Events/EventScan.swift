@@ -7,7 +7,7 @@ struct EventScan {
 
     private let subject: EventSubject
     private let appID: String
-    private let isAscending: Bool
+    let isAscending: Bool
     private let mostLooked: Int
     /// Ranges of the log to skip.
     private let leftOut: [ClosedRange<Int64>]

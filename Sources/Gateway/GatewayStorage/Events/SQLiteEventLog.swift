@@ -160,6 +160,10 @@ struct SQLiteEventLog: EventLog {
             }
         }
         conditions.add("user_id = ?", query.userID.map { .text($0) })
+        if query.userID != nil, !query.isExport, scan.isAscending {
+            // Excludes events that were assigned to the user later.
+            conditions.add("sender IS NOT '\(EventSender.anonymousContent)'")
+        }
         conditions.add("type = ?", query.type.map { .text($0) })
         conditions.add("name = ?", query.name.map { .text($0) })
         conditions.add("received_ms >= ?", query.fromMilliseconds.map { .integer($0) })
