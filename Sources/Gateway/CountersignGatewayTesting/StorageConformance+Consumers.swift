@@ -23,6 +23,9 @@ extension StorageConformance {
             description: "a filter that lets nothing through passes on", body: filtersPass),
         StorageConformance(
             description: "retention waits for a consumer, but not for ever", body: retentionWaits),
+        StorageConformance(
+            description: "each partition reports a gap until it is acknowledged there",
+            body: partitionsReportGaps),
     ]
 
     /// A manual clock in milliseconds since 1970.
@@ -425,6 +428,50 @@ extension StorageConformance {
         let lease = try unwrap(try leased(consumers, id), "what the filter lets through")
         _ = try consumers.acknowledge(lease.id, of: id, through: nil)
         try expect(try !consumers.find(id).gap.isOpen, "then it was told")
+    }
+
+    private static func partitionsReportGaps(_ storage: any Storage) throws {
+        let id = EventConsumerID(appID: "shop", name: "two")
+        let settings = EventConsumerSettings(filter: EventFilter(type: "identify"), partitions: 2)
+        let now = Milliseconds(Date()).count
+        var rules = AppRules()
+        rules.retentionDays = 1
+        let first = try open(storage)
+        _ = try storage.openConsumers(with: first, now: Clock().now).create(id, settings, from: .start)
+        _ = try append([event("old", user: "ada")], receivedMilliseconds: now - 9 * 86_400_000, to: first)
+        first.close()
+        let store = try storage.openEvents(
+            EventStoreOptions(pendingBytes: 1 << 20, retention: { [rules] in ["shop": rules] }))
+        defer { store.close() }
+        let consumers = storage.openConsumers(with: store, now: Clock().now)
+        _ = try append([event("new", user: "ada")], receivedMilliseconds: now, to: store)
+        try expect(try leased(consumers, id) == nil, "both partitions pass the gap")
+
+        func lease(_ name: String, of partition: Int) throws -> EventLease {
+            var sent = event(name)
+            sent.userID = (0..<99).map { "user-\($0)" }.first { (user: String) in
+                EventPartition(partition, of: 2).has(sender: nil, userID: user, anonymousID: nil)
+            }
+            sent.kind = .identify
+            _ = try append([sent], receivedMilliseconds: now, to: store)
+            let lease = try unwrap(try leased(consumers, id), "\(name) is leased")
+            try expect(lease.partition == partition, "\(name) is in partition \(partition)")
+            return lease
+        }
+        let one = try lease("one", of: 0)
+        try expect(one.gap.isOpen, "the first partition reports the gap")
+        try consumers.acknowledge(one.id, of: id, through: nil)
+        try expect(try consumers.find(id).gap.isOpen, "the second partition has not reported it")
+        let other = try lease("other", of: 1)
+        try expect(other.gap.isOpen, "the second partition reports the gap")
+        let from = try consumers.find(id).partitions[1].committed
+        try consumers.acknowledge(other.id, of: id, through: from)
+        try consumers.release(other.id, of: id)
+        let again = try unwrap(try leased(consumers, id), "the event is leased again")
+        try expect(again.gap.isOpen, "no event after the gap was acknowledged")
+        try consumers.acknowledge(again.id, of: id, through: nil)
+        try expect(try !consumers.find(id).gap.isOpen, "both have acknowledged it")
+        try expect(try !lease("next", of: 0).gap.isOpen, "the gap is reported once")
     }
 
     private final class Missed: GatewayObserver {

@@ -158,6 +158,32 @@ extension PostgreSQLTests {
             }
         }
 
+        /// Acknowledgements and seeks lock the consumer, then a position. A poll that passes a gap locks only a position,
+        /// so that no deadlock is possible.
+        @Test func aPollDoesNotWaitForTheConsumersRow() throws {
+            try use { bench, database, _ in
+                let named = EventConsumerID(appID: "shop", name: "named")
+                let filter = EventFilter(name: "none")
+                _ = try bench.one.create(bench.id, EventConsumerSettings(filter: filter), from: .start)
+                _ = try bench.one.create(named, EventConsumerSettings(), from: .start)
+                try bench.store(3)
+                let connection = try database.connect()
+                try connection.execute("INSERT INTO event_floor VALUES ('shop', 1)")
+                try connection.execute("BEGIN; SELECT 1 FROM event_consumer FOR UPDATE")
+                #expect(try bench.leased(bench.one) == nil)
+                let state = try bench.one.find(bench.id)
+                #expect(state.gap.isOpen && state.partitions[0].committed > 0)
+                guard case .leased(let lease) = try bench.one.lease(named, limit: 9, seconds: 60) else {
+                    Issue.record("nothing is leased")
+                    return
+                }
+                // As for a row that refers to the consumer.
+                try connection.execute("ROLLBACK; BEGIN; SELECT 1 FROM event_consumer FOR KEY SHARE")
+                try bench.one.acknowledge(lease.id, of: named, through: nil)
+                try connection.execute("ROLLBACK")
+            }
+        }
+
         @Test func leasesEndByTheDatabasesClock() throws {
             try use { bench, database, folder in
                 let storage = try folder.storage(database, takesGivenTime: false)

@@ -68,6 +68,25 @@ struct SchemaTests {
         #expect(error?.code == .conflict)
     }
 
+    /// An earlier version had one gap for all partitions.
+    @Test func aGapOfAConsumerBecomesThatOfItsPartitions() throws {
+        let connection = try SQLiteConnection(path: path)
+        try Schema.migrate(connection, EventLogSchema.migrations.dropLast())
+        try connection.execute(
+            """
+            INSERT INTO event_consumer (app_id, kind, name, created_ms, generation, missed_ms)
+                VALUES ('shop', 'pull', 'one', 1, 1, 1), ('shop', 'pull', 'two', 1, 1, NULL);
+            INSERT INTO event_consumer_position VALUES ('shop', 'pull', 'one', 0, 5),
+                ('shop', 'pull', 'one', 1, 4), ('shop', 'pull', 'two', 0, 7);
+            INSERT INTO event_floor VALUES ('shop', 5);
+            """)
+        try EventLogSchema.migrate(connection)
+        let gaps = try connection.all(
+            "SELECT is_after_gap FROM event_consumer_position ORDER BY name, partition"
+        ) { $0.int(0) }
+        #expect(gaps == [1, 0, 0])
+    }
+
     /// Creates `control.sqlite` with the schema of an earlier version.
     private func control(in data: String, schema: Int) throws -> SQLiteConnection {
         try FileManager.default.createDirectory(

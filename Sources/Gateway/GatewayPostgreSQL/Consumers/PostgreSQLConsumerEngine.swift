@@ -153,13 +153,11 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
                 // Another worker has leased the partition.
                 if connection.changes == 0 { return nil }
             } else if attempt.range.looked > 0 {
-                // Advances the position, so that these events are not examined again.
-                let isMoved = try rows.move(
-                    id, partition, from: attempt.from, to: attempt.range.reached,
+                // Advances the position, so that these events are not examined again. Locks only this row:
+                // an acknowledgement locks the consumer first.
+                _ = try rows.move(
+                    id, partition, from: attempt.from, to: attempt.range.reached, gap: attempt.range.gap,
                     also: ", " + Self.noLease, if: Self.isFree(at: 7), time, last)
-                if isMoved, attempt.range.gap.isOpen {
-                    try rows.note(attempt.range.gap, of: id, atMilliseconds: now)
-                }
             }
             return attempt
         }
@@ -184,7 +182,11 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
     ) throws(ConsumerFailure) -> Int64 {
         let target = try write { connection in
             let rows = ConsumerRows(connection)
-            guard try rows.isThere(id) else { throw EventConsumerRules.notFound(id) }
+            // The lock that the update below takes. A weaker lock would have to be upgraded, and acknowledgements
+            // of two partitions and a seek could then wait for each other.
+            guard try rows.isThere(id, lock: " FOR NO KEY UPDATE") else {
+                throw EventConsumerRules.notFound(id)
+            }
             guard let found = try find(lease, of: id, connection) else {
                 throw EventConsumerRules.leaseExpired
             }
@@ -192,9 +194,9 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
             let target = try found.lease.position(through: sequence)
             let end = ", \(Self.noLease), settled_id = ?7, settled_seq = ?6"
             _ = try rows.move(
-                id, found.lease.partition, from: found.lease.from, to: target,
+                id, found.lease.partition, from: found.lease.from, to: target, gap: nil,
                 also: target >= found.lease.reached ? end : "", if: "lease_id = ?7", .text(lease))
-            try rows.note(.none, of: id, atMilliseconds: try now(connection), isAccepted: true)
+            try rows.noteMoved(id, deliveredMilliseconds: try now(connection))
             return target
         }
         leasesEnded(of: id)

@@ -34,6 +34,7 @@ package enum PostgreSQLSchema {
         ControlTables.keySources,
         texts(ControlTables.restrictions),
         texts(EventLogSchema.claims),
+        PartitionGaps.script(integer: "BIGINT"),
     ]
 
     package static var newest: Int { migrations.count }

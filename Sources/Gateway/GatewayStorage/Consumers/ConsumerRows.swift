@@ -12,29 +12,19 @@ package struct ConsumerRows {
         package let generation: Int64
         /// The position of each partition.
         package let positions: [Int64]
-        /// A gap before the position that no lease has reported yet.
-        package let passedGap: EventGap
+        /// For each partition, a gap before its position that was not acknowledged.
+        package let passedGaps: [EventGap]
     }
 
     package static let isIt = "app_id = ?1 AND kind = ?2 AND name = ?3"
 
-    /// The SQL value of `missed_ms`. An open gap keeps its first time, or gets `value`. Otherwise the gap is
-    /// cleared once the position has passed all deleted events.
-    private static func missed(
-        _ gap: EventGap, _ value: String,
-        at position: String = least
-    ) -> String {
-        gap.isOpen
-            ? "coalesce(missed_ms, \(value))"
-            : "CASE WHEN \(hasCaughtUp(position)) THEN NULL ELSE missed_ms END"
+    /// The SQL value of `missed_ms`, which is cleared once the position has passed all deleted events.
+    private static func missed(at position: String) -> String {
+        """
+        CASE WHEN \(position) >= coalesce((SELECT seq FROM event_floor WHERE event_floor.app_id = ?1), 0)
+            THEN NULL ELSE missed_ms END
+        """
     }
-
-    /// Whether retention has deleted no event after a position.
-    private static func hasCaughtUp(_ position: String) -> String {
-        "\(position) >= coalesce((SELECT seq FROM event_floor WHERE event_floor.app_id = ?1), 0)"
-    }
-
-    private static let least = "(SELECT min(seq) FROM event_consumer_position WHERE \(isIt))"
 
     private let connection: any SQLConnection
 
@@ -65,35 +55,36 @@ package struct ConsumerRows {
         ) { $0.int(0) } ?? 0
     }
 
-    /// Whether the consumer exists. Locks it until the end of the transaction.
-    package func isThere(_ id: EventConsumerID) throws -> Bool {
+    /// Whether the consumer exists. Locks it until the end of the transaction. `lock` replaces the engine's lock.
+    package func isThere(_ id: EventConsumerID, lock: String? = nil) throws -> Bool {
         try !connection.all(
-            "SELECT 1 FROM event_consumer WHERE \(Self.isIt)\(connection.forUpdate)", Self.key(id)
+            "SELECT 1 FROM event_consumer WHERE \(Self.isIt)\(lock ?? connection.forUpdate)", Self.key(id)
         ) { _ in true }.isEmpty
     }
 
     /// `generation` is the column of an engine that has one.
     package func row(_ id: EventConsumerID, generation: String = "0") throws -> Row? {
         let positions = try connection.all(
-            "SELECT seq FROM event_consumer_position WHERE \(Self.isIt) ORDER BY partition", Self.key(id)
-        ) { $0.int64(0) }
+            "SELECT seq, is_after_gap FROM event_consumer_position WHERE \(Self.isIt) ORDER BY partition",
+            Self.key(id)
+        ) { (sequence: $0.int64(0), gap: EventGap(isOpen: $0.int(1) != 0)) }
         return try connection.all(
             """
-            SELECT verdict, type, event_name, user_id, hold_days, created_ms,
-                missed_ms IS NOT NULL AND \(Self.hasCaughtUp(Self.least)), \(generation), claim
+            SELECT verdict, type, event_name, user_id, hold_days, created_ms, \(generation), claim
             FROM event_consumer WHERE \(Self.isIt)
             """, Self.key(id)
         ) { row in
             let filter = EventFilter(
                 verdict: row.optionalText(0).flatMap { VerdictFilter($0) }, type: row.optionalText(1),
                 name: row.optionalText(2), userID: row.optionalText(3),
-                claim: row.optionalText(8).flatMap { ClaimFilter($0) })
+                claim: row.optionalText(7).flatMap { ClaimFilter($0) })
             return Row(
                 id: id,
                 settings: EventConsumerSettings(
                     filter: filter, partitions: positions.count,
                     holdDays: row.optionalInt64(4).map { Int($0) }), createdMilliseconds: row.int64(5),
-                generation: row.int64(7), positions: positions, passedGap: EventGap(isOpen: row.int(6) != 0))
+                generation: row.int64(6), positions: positions.map(\.sequence),
+                passedGaps: positions.map(\.gap))
         }.first
     }
 
@@ -144,20 +135,27 @@ package struct ConsumerRows {
     }
 
     /// Sets all positions.
-    package func setPositions(of id: EventConsumerID, to sequence: Int64) throws {
-        try run("UPDATE event_consumer_position SET seq = ?4 WHERE \(Self.isIt)", id, .integer(sequence))
+    package func setPositions(
+        of id: EventConsumerID, to sequence: Int64, _ passedGap: EventGap = .none
+    ) throws {
+        try run(
+            "UPDATE event_consumer_position SET seq = ?4, is_after_gap = ?5 WHERE \(Self.isIt)", id,
+            .integer(sequence), .integer(passedGap.isOpen ? 1 : 0))
     }
 
-    /// Advances the position of a partition unless it has changed. `also` has further assignments,
+    /// Advances the position of a partition unless it has changed. `gap` is a gap before events that do not
+    /// match; nil acknowledges the partition's gap if events are acknowledged. `also` has further assignments,
     /// and `condition` a further condition. Their values begin with number 7. Returns whether the position was
     /// advanced.
     package func move(
-        _ id: EventConsumerID, _ partition: Int, from: Int64, to sequence: Int64, also: String = "",
-        if condition: String, _ values: SQLValue...
+        _ id: EventConsumerID, _ partition: Int, from: Int64, to sequence: Int64, gap: EventGap?,
+        also: String = "", if condition: String, _ values: SQLValue...
     ) throws -> Bool {
+        let isAfterGap =
+            gap.map { $0.isOpen ? "1" : "is_after_gap" } ?? "CASE WHEN ?6 > seq THEN 0 ELSE is_after_gap END"
         try connection.each(
             """
-            UPDATE event_consumer_position SET seq = ?6\(also)
+            UPDATE event_consumer_position SET seq = ?6, is_after_gap = \(isAfterGap)\(also)
             WHERE \(Self.isIt) AND partition = ?4 AND seq = ?5 AND \(condition)
             """,
             Self.key(id) + [.integer(Int64(partition)), .integer(from), .integer(sequence)] + values
@@ -165,19 +163,14 @@ package struct ConsumerRows {
         return connection.changes > 0
     }
 
-    /// Records an open gap; otherwise clears it once all deleted events are passed. `isAccepted` also stores
-    /// the time of the acknowledgement.
-    package func note(
-        _ gap: EventGap, of id: EventConsumerID, atMilliseconds now: Int64, isAccepted: Bool = false
-    ) throws {
-        let missed = Self.missed(gap, "?4")
-        let values: [SQLValue] = gap.isOpen || isAccepted ? [.integer(now)] : []
-        try connection.each(
+    /// Notes that the positions have changed. After an acknowledgement, `deliveredMilliseconds` is its time.
+    package func noteMoved(_ id: EventConsumerID, deliveredMilliseconds: Int64? = nil) throws {
+        let missed = Self.missed(at: "(SELECT min(seq) FROM event_consumer_position WHERE \(Self.isIt))")
+        try run(
             """
-            UPDATE event_consumer SET missed_ms = \(missed)\(isAccepted ? ", delivered_ms = ?4" : "")
+            UPDATE event_consumer SET missed_ms = \(missed), delivered_ms = coalesce(?4, delivered_ms)
             WHERE \(Self.isIt)
-            """, Self.key(id) + values
-        ) { _ in true }
+            """, id, .optionalInteger(deliveredMilliseconds))
     }
 
     // MARK: Progress of ways
@@ -187,12 +180,10 @@ package struct ConsumerRows {
             """
             SELECT consumer.app_id, consumer.name, place.seq, message_id, through_seq, digest, revision, epoch,
                 receiver_seq, failures, failing_since_ms, next_ms, delivered_ms, failed_ms, error, reason,
-                CASE WHEN missed_ms IS NOT NULL AND place.seq >= coalesce(event_floor.seq, 0)
-                    THEN 1 ELSE 0 END
+                is_after_gap
             FROM event_consumer AS consumer
             JOIN event_consumer_position AS place ON place.app_id = consumer.app_id
                 AND place.kind = consumer.kind AND place.name = consumer.name
-            LEFT JOIN event_floor ON event_floor.app_id = consumer.app_id
             WHERE consumer.kind = ?1
             """, .text(kind.rawValue)
         ) { row in
@@ -216,10 +207,8 @@ package struct ConsumerRows {
     }
 
     /// Stores progress. Does nothing for a way without a row.
-    package func keep(
-        _ progress: DeliveryProgress, of id: EventConsumerID, atMilliseconds now: Int64
-    ) throws {
-        let missed = Self.missed(progress.gap, "?17", at: "?17")
+    package func keep(_ progress: DeliveryProgress, of id: EventConsumerID) throws {
+        let missed = Self.missed(at: "?17")
         try run(
             """
             UPDATE event_consumer SET missed_ms = \(missed), message_id = ?4, through_seq = ?5, digest = ?6,
@@ -232,8 +221,8 @@ package struct ConsumerRows {
             .optionalInteger(progress.failingSinceMilliseconds), .integer(progress.nextMilliseconds),
             .optionalInteger(progress.deliveredMilliseconds), .optionalInteger(progress.failedMilliseconds),
             .optionalText(progress.failure?.code), .optionalText(progress.failure?.reason),
-            .integer(progress.gap.isOpen ? now : progress.committed))
-        try setPositions(of: id, to: progress.committed)
+            .integer(progress.gap.isOpen ? -1 : progress.committed))
+        try setPositions(of: id, to: progress.committed, progress.gap)
     }
 
     package func setHold(_ days: Int?, of id: EventConsumerID) throws {

@@ -34,7 +34,7 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
     package func read<Value>(_ body: (SQLiteConnection) throws -> Value) throws(ConsumerFailure) -> Value {
         try Self.storing {
             try reader.following { sqlite, log in
-                guard log.hasClaims else { throw SQLiteEventLog.earlierVersion }
+                guard log.hasPartitionGaps else { throw SQLiteEventLog.earlierVersion }
                 return try Self.result { try body(sqlite) }
             }.get()
         }
@@ -167,24 +167,25 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
 
     /// Reserves a partition in the leases of the row's generation. A seek, also by another process, begins a
     /// new generation, and so does recreating the consumer: that ends all leases. Returns false if the row is
-    /// of an earlier generation than the stored one, or if the partition is not free.
+    /// of an earlier generation than the leases, or if the partition is not free.
     private func reserve(_ partition: Int, of row: ConsumerRows.Row) throws(ConsumerFailure) -> Bool {
-        let outdated = leases.withLock { $0[row.id].flatMap { $0.isValid(for: row) ? nil : $0.generation } }
-        if outdated != nil {
-            let stored = try read { try ConsumerRows($0).row(row.id, generation: Self.generation) }
-            guard let stored, stored.generation == row.generation else { return false }
-        }
+        let isOutdated = leases.withLock { $0[row.id]?.isValid(for: row) == false }
+        if isOutdated { try removeOutdatedLeases(of: row.id) }
         return leases.withLock { leases in
             var table =
                 leases[row.id] ?? ConsumerLeases(partitions: row.positions.count, generation: row.generation)
-            if !table.isValid(for: row) {
-                // Only the table that was compared with the stored row is replaced.
-                guard table.generation == outdated else { return false }
-                table = ConsumerLeases(partitions: row.positions.count, generation: row.generation)
-            }
+            guard table.isValid(for: row) else { return false }
             defer { leases[row.id] = table }
             return table.reserve(partition, at: time())
         }
+    }
+
+    /// Removes leases of an earlier generation than the stored one.
+    private func removeOutdatedLeases(of id: EventConsumerID) throws(ConsumerFailure) {
+        guard let known = leases.withLock({ $0[id]?.generation }) else { return }
+        let stored = try read { try ConsumerRows($0).row(id, generation: Self.generation)?.generation }
+        // A poll may have begun leases of the stored generation meanwhile.
+        if stored != known { leases.withLock { if $0[id]?.generation == known { $0[id] = nil } } }
     }
 
     /// Advances the position over events that do not match, so that they are not examined again.
@@ -192,15 +193,10 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
         _ attempt: LeaseAttempt, _ partition: Int, of id: EventConsumerID
     ) throws(ConsumerFailure) {
         guard attempt.range.looked > 0 else { return }
-        let now = time()
-        try write { connection in
-            let rows = ConsumerRows(connection)
-            let isMoved = try rows.move(
-                id, partition, from: attempt.from, to: attempt.range.reached, if: Self.isOfGeneration,
-                .integer(attempt.generation))
-            if isMoved, attempt.range.gap.isOpen {
-                try rows.note(attempt.range.gap, of: id, atMilliseconds: now)
-            }
+        _ = try write { connection in
+            try ConsumerRows(connection).move(
+                id, partition, from: attempt.from, to: attempt.range.reached, gap: attempt.range.gap,
+                if: Self.isOfGeneration, .integer(attempt.generation))
         }
     }
 
@@ -233,9 +229,9 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
             isMoved = try write { connection in
                 let rows = ConsumerRows(connection)
                 let isMoved = try rows.move(
-                    id, found.partition, from: found.from, to: target, if: Self.isOfGeneration,
+                    id, found.partition, from: found.from, to: target, gap: nil, if: Self.isOfGeneration,
                     .integer(generation))
-                if isMoved { try rows.note(.none, of: id, atMilliseconds: now, isAccepted: true) }
+                if isMoved { try rows.noteMoved(id, deliveredMilliseconds: now) }
                 return isMoved
             }
         } catch {
@@ -273,7 +269,8 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
     }
 
     package func leasesEnded(of id: EventConsumerID) {
-        leases.withLock { _ = $0.removeValue(forKey: id) }
+        // Leases that cannot be removed now are rejected by their generation.
+        try? removeOutdatedLeases(of: id)
         noteChange(of: id)
     }
 

@@ -73,7 +73,7 @@ package struct StoredConsumers<Engine: ConsumerEngine>: EventConsumers {
             },
             lag: (behind + count - 1) / max(1, count),
             oldestUnreadMilliseconds: unread[least]?.oldestMilliseconds,
-            gap: EventGap(after: least, floor: floor).joined(with: row.passedGap))
+            gap: row.passedGaps.reduce(EventGap(after: least, floor: floor)) { $0.joined(with: $1) })
     }
 
     package func seek(
@@ -86,7 +86,7 @@ package struct StoredConsumers<Engine: ConsumerEngine>: EventConsumers {
             guard try rows.isThere(id) else { throw EventConsumerRules.notFound(id) }
             try engine.endLeases(of: id, connection)
             try rows.setPositions(of: id, to: sequence)
-            try rows.note(.none, of: id, atMilliseconds: 0)
+            try rows.noteMoved(id)
         }
         engine.leasesEnded(of: id)
         return try find(id)
@@ -125,22 +125,20 @@ package struct StoredConsumers<Engine: ConsumerEngine>: EventConsumers {
         try engine.write { [engine] connection in
             let rows = ConsumerRows(connection)
             if let progress {
-                let now = try engine.now(connection)
                 _ = try rows.insert(
                     id, EventConsumerSettings(), at: progress.committed, generation: Engine.generation,
-                    milliseconds: now)
-                try rows.keep(progress, of: id, atMilliseconds: now)
+                    milliseconds: try engine.now(connection))
+                try rows.keep(progress, of: id)
             }
             try rows.setHold(holdDays, of: id)
         }
     }
 
     package func keep(_ progress: [EventConsumerID: DeliveryProgress]) throws(ConsumerFailure) {
-        try engine.write { [engine] connection in
-            let now = try engine.now(connection)
+        try engine.write { connection in
             // In one order, so that two gateways cannot wait for each other's rows.
             for (id, progress) in progress.sorted(by: { $0.key < $1.key }) {
-                try ConsumerRows(connection).keep(progress, of: id, atMilliseconds: now)
+                try ConsumerRows(connection).keep(progress, of: id)
             }
         }
     }
@@ -193,7 +191,8 @@ package struct StoredConsumers<Engine: ConsumerEngine>: EventConsumers {
         attempt.lease = EventLease(
             id: Base64URL.encode(.random(count: 12)), partition: partition,
             deadlineMilliseconds: try engine.now(connection) + Milliseconds(seconds: seconds).count,
-            events: range.events, reached: range.reached, gap: range.gap.joined(with: row.passedGap))
+            events: range.events, reached: range.reached,
+            gap: range.gap.joined(with: row.passedGaps[partition]))
         return attempt
     }
 

@@ -15,6 +15,8 @@ struct EventLogState {
     let hasShortColumns: Bool
     /// False in a file of an earlier version.
     let hasClaims: Bool
+    /// False in a file of an earlier version.
+    let hasPartitionGaps: Bool
 
     /// Nil in a file of a version without the index.
     static func read(_ sqlite: SQLiteConnection) throws -> EventLogState? {
@@ -22,12 +24,14 @@ struct EventLogState {
             """
             SELECT name FROM sqlite_schema WHERE name IN ('event_log', 'event_key')
                 OR name = 'event' AND instr(sql, ' claims TEXT') > 0
+                OR name = 'event_consumer_position' AND instr(sql, ' is_after_gap ') > 0
             """, row: { $0.text(0) })
         guard tables.contains("event_log") else { return nil }
         return try sqlite.first("SELECT id, key_secret, next_seq FROM event_log") {
             EventLogState(
                 id: $0.blob(0), secret: $0.blob(1), next: $0.int64(2),
-                hasShortColumns: tables.contains("event_key"), hasClaims: tables.contains("event"))
+                hasShortColumns: tables.contains("event_key"), hasClaims: tables.contains("event"),
+                hasPartitionGaps: tables.contains("event_consumer_position"))
         }
     }
 

@@ -40,6 +40,7 @@ enum EventLogSchema {
         CustomerSchema.propertyCount,
         ProgressColumns.script(integer: "INTEGER"),
         claims,
+        PartitionGaps.script(integer: "INTEGER"),
     ]
 
     /// Makes message ids unique for each sender instead of each app, so that clients cannot use up the ids of others.

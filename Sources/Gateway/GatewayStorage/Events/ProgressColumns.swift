@@ -13,3 +13,20 @@ package enum ProgressColumns {
             .map { "ALTER TABLE event_consumer ADD COLUMN \($0);" }.joined(separator: "\n")
     }
 }
+
+/// The gap before the position of each partition, which was that of the consumer in earlier versions.
+package enum PartitionGaps {
+    /// The migration that adds it. The type of numbers is the engine's.
+    package static func script(integer: String) -> String {
+        """
+        ALTER TABLE event_consumer_position ADD COLUMN is_after_gap \(integer) NOT NULL DEFAULT 0;
+        UPDATE event_consumer_position SET is_after_gap = 1
+        WHERE EXISTS (
+            SELECT 1 FROM event_consumer AS own WHERE missed_ms IS NOT NULL
+            AND own.app_id = event_consumer_position.app_id AND own.kind = event_consumer_position.kind
+            AND own.name = event_consumer_position.name
+            AND event_consumer_position.seq >= coalesce(
+                (SELECT seq FROM event_floor WHERE event_floor.app_id = own.app_id), 0));
+        """
+    }
+}

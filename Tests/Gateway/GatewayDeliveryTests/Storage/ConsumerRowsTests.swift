@@ -29,15 +29,15 @@ struct ConsumerRowsTests {
             for isOpen in [false, true] {
                 var progress = DeliveryProgress(committed: number)
                 progress.gap = EventGap(isOpen: isOpen)
-                try rows.keep(progress, of: id, atMilliseconds: number)
-                try rows.note(progress.gap, of: id, atMilliseconds: number, isAccepted: true)
-                _ = try rows.move(id, 0, from: number, to: number + 1, if: "true")
+                try rows.keep(progress, of: id)
+                try rows.noteMoved(id, deliveredMilliseconds: number)
+                _ = try rows.move(id, 0, from: number, to: number + 1, gap: progress.gap, if: "true")
             }
             _ = try rows.insert(
                 id, EventConsumerSettings(), at: number, generation: "generation", milliseconds: number)
             counts.insert(recorder.statements.count)
         }
-        #expect(counts == [8])
+        #expect(counts == [7])
     }
 
     /// They belong to a consumer that another transaction creates at the same time.

@@ -106,6 +106,23 @@ final class SQLiteEventConsumersTests {
         #expect(isLeased)
     }
 
+    /// A poll comes between the commit of a seek and the end of its leases.
+    @Test func aSeekEndsNoLeaseThatBeganAfterIt() throws {
+        let id = EventConsumerID(appID: "shop", name: "billing")
+        _ = try consumers.create(id, EventConsumerSettings(), from: .start)
+        append()
+        let engine = consumers.engine
+        guard case .leased = try consumers.lease(id, limit: 9, seconds: 60) else { throw CancellationError() }
+        try engine.write { try engine.endLeases(of: id, $0) }
+        guard case .leased(let new) = try consumers.lease(id, limit: 9, seconds: 60) else {
+            throw CancellationError()
+        }
+        engine.leasesEnded(of: id)
+        try consumers.acknowledge(new.id, of: id, through: nil)
+        try consumers.delete(id)
+        #expect(engine.leases.withLock { $0.isEmpty })
+    }
+
     @Test func aMissingConsumerIsNotChanged() throws {
         let id = EventConsumerID(appID: "shop", name: "billing")
         let ways: [() throws -> Void] = [
