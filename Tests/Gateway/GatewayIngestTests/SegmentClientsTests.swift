@@ -145,5 +145,6 @@ struct SegmentClientsTests {
         #expect((answer.json[member] as? String)?.hasSuffix(sentence) == true)
         #expect(answer.json["success"] as? Bool == false)
         #expect(answer.json["code"] as? Int == 400)
+        #expect(answer.json["status"] as? Int == 0)
     }
 }
