@@ -118,7 +118,7 @@ final class SQLiteEventConsumersTests {
             throw CancellationError()
         }
         engine.leasesEnded(of: id)
-        try consumers.acknowledge(new.id, of: id, through: nil)
+        _ = try consumers.acknowledge(new.id, of: id, through: nil)
         try consumers.delete(id)
         #expect(engine.leases.withLock { $0.isEmpty })
     }
