@@ -192,7 +192,7 @@ def house(visitor):
 
 
 def last_key(visitor, gateway):
-    """The deletion of the last key of an app names the consequences for its users."""
+    """Deletes a key. The deletion of the last key of an app names the consequences for its users."""
     gateway.run("app", "create", "lone")
     gateway.run("key", "add", "lone", gateway.path("good", "public.pem"))
     for state, said in (("disabled", None), ("optional", "gets a warning"), ("required", "is rejected")):
@@ -215,9 +215,11 @@ def last_key(visitor, gateway):
     visitor.page.get_by_role("menuitem", name="Delete public key").click()
     expect(visitor.dialog.get_by_role("button", name="Delete public key")).to_be_enabled()
     expect(visitor.dialog.get_by_role("alert")).to_have_count(0)
-    visitor.dialog.get_by_role("button", name="Cancel").click()
+    visitor.dialog.get_by_role("button", name="Delete public key").click()
+    visitor.told("The key is deleted.")
+    expect(visitor.button("Manage")).to_have_count(1)
     gateway.run("app", "delete", "lone", "--confirm", "lone")
-    say("the deletion of an app's last key says what it means for its users")
+    say("a key is deleted, and the deletion of an app's last key says what it means for its users")
 
 
 def nowhere(visitor):

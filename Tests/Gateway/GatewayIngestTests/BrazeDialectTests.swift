@@ -1,5 +1,6 @@
 import CountersignGatewayTesting
 import Foundation
+import GatewayStorage
 import GatewayTestSupport
 import Testing
 
@@ -16,7 +17,8 @@ struct BrazeDialectTests {
     private static let body = """
         {"api_key":null,"time":1795249800,"device_id":"device-1","sdk_version":"13.0.0","events":[
         {"name":"ce","data":{"n":"Order Placed","p":{"total":5}},"time":1795249790.5,"user_id":"user-1","session_id":"s"},
-        {"name":"ss","data":{},"time":1795249791,"user_id":"user-1","session_id":"s"}],
+        {"name":"ss","data":{},"time":1795249791,"user_id":"user-1","session_id":"s"},
+        {"name":"p","data":{"pid":"tea","c":"EUR","p":4.5,"q":2},"time":1795249792,"user_id":"user-1"}],
         "attributes":[{"user_id":"user-1","first_name":"Ada"}],"respond_with":{"user_id":"user-1"}}
         """
 
@@ -37,17 +39,18 @@ struct BrazeDialectTests {
         let stored = try rows().map { $0.dropLast() }
         #expect(stored[0] == ["track", "user-1", "device-1", "Order Placed", "1795249790500"])
         #expect(stored[1] == ["track", "user-1", "device-1", "ss", "1795249791000"])
-        #expect(stored[2].dropLast() == ["identify", "user-1", "device-1", nil])
+        #expect(stored[2] == ["track", "user-1", "device-1", "p", "1795249792000"])
+        #expect(stored[3].dropLast() == ["identify", "user-1", "device-1", nil])
     }
 
     @Test func theSameRequestAgainStoresNothingAndEqualEventsAreTwo() throws {
         let token = try fixture.token(for: "user-1")
         _ = post(token: token)
         #expect(post(token: token)?.status == 201)
-        #expect(try rows().count == 3)
+        #expect(try rows().count == 4)
         let event = #"{"name":"ss","time":5,"user_id":"user-1"}"#
         _ = post(#"{"device_id":"d","events":[\#(event),\#(event)]}"#, token: token)
-        #expect(Set(try rows().map(\.last)).count == 5)
+        #expect(Set(try rows().map(\.last)).count == 6)
     }
 
     /// The status is 201, because the behaviour of shipped clients is documented for 401 only.
@@ -84,7 +87,8 @@ struct BrazeDialectTests {
         let error = try #require(answer.json["auth_error"] as? [String: Any])
         #expect(error["error_code"] as? Int == 28)
         #expect(error["reason"] is String)
-        #expect(try rows().isEmpty)
+        let found = try fixture.place.connection(to: "events").first("SELECT 1 FROM customer") { $0.int(0) }
+        #expect(try rows().isEmpty && found == nil)
     }
 
     @Test func anUnknownKeyAndABadBodyAreReportedPlainly() throws {

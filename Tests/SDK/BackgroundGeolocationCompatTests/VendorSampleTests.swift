@@ -211,6 +211,7 @@ struct VendorSampleTests {
 
     @Test func sparseUpdatesKeepTheRest() {
         let config = AuthorizationConfig()
+        #expect(config.expires == -1)
         config.accessToken = "a"
         config.refreshPayload = ["x": "{refreshToken}", "n": 7, "o": ["p": true]]
         config.update(with: [

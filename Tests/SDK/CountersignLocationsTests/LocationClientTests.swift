@@ -16,16 +16,17 @@ struct LocationClientTests {
     private let here = Location(
         latitude: 46.05, longitude: 14.51, timestamp: Date(timeIntervalSince1970: 1_430_800_314.123))
 
-    @Test func refusedTokenIsRefreshedAndTheRecordArrivesOnce() async throws {
-        bench.response.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
-        let client = try bench.make()
+    @Test(arguments: ["Bearer ", ""])
+    func refusedTokenIsRefreshedAndTheRecordArrivesOnce(prefix: String) async throws {
+        bench.response.withLock { $0 = { $0.token == prefix + "A0" ? .json(401, "") : nil } }
+        let client = try bench.make { $0.authorization.strategy = prefix.isEmpty ? .sas : .jwt }
         let uuid = try await client.record(here)
         #expect(try await client.count() == 1)
         let delivered = try await client.sync()
         await client.callbacksDelivered()
         #expect(delivered.count == 1)
         #expect(bench.stored.withLock { $0 } == [uuid])
-        #expect(bench.uploads.withLock { $0.map(\.token) } == ["Bearer A0", "Bearer A1"])
+        #expect(bench.uploads.withLock { $0.map(\.token) } == [prefix + "A0", prefix + "A1"])
         #expect(bench.http.withLock { $0.map(\.status) } == [401, 200], "the app sees the rejection too")
         #expect(bench.authorization.withLock { $0.map(\.isSuccess) } == [true])
         #expect(bench.authorization.withLock { $0[0].response["access_token"] } == "A1")

@@ -31,7 +31,8 @@ struct TokenCommandTests {
     }
 
     @Test func aPairIsTwoFilesOfTheOwnerAndNothingPrinted() async throws {
-        #expect(await run("key", "generate", "--out", folder.path + "/pair").0 == .done)
+        let (made, pair) = await run("key", "generate", "--out", folder.path + "/pair", "--json")
+        #expect(made == .done && pair.output.contains(#""algorithm":"RS256","bits":2048"#))
         for name in ["private.pem", "public.pem"] {
             let attributes = try FileManager.default.attributesOfItem(atPath: folder.path + "/pair/" + name)
             #expect(attributes[.posixPermissions] as? Int == 0o600)
