@@ -2,7 +2,7 @@
 """Fails when comments and documents have many phrases that are hard to read, or documents have long lines.
 
 A hit of a pattern is a place to read again. A folder may have 0.5 hits for 100 lines of comment, and 1 for 100 lines of documents.
-Lists every hit of a folder over its limit; with --list all hits.
+Lists every hit of a folder over its limit; with --list all hits. Also fails when a test that Conformance/claims.tsv names is missing.
 """
 
 import re
@@ -70,8 +70,18 @@ def groups():
     return found
 
 
+def is_there(name):
+    """Whether a test (`Target.Suite/test`) or text (`file: text`) that Conformance/claims.tsv names exists."""
+    file, _, text = name.partition(": ")
+    target, suite, test = re.split("[./]", name, maxsplit=2)
+    pattern = re.escape(text) or rf"\bstruct {suite}\b.*\bfunc {test}\("
+    return any(re.search(pattern, path.read_text(), re.S) for path in ROOT.glob(file if text else f"Tests/*/{target}/**/*.swift"))
+
+
 def main():
-    wrong = False
+    claims = (ROOT / "Conformance/claims.tsv").read_text().splitlines()[1:]
+    wrong = [name for claim in claims for name in claim.split("\t")[3].split("; ") if not is_there(name)]
+    print(*(f"Conformance/claims.tsv: {name} does not exist" for name in wrong), sep="\n", end="\n" * bool(wrong))
     for (kind, folder), group in sorted(groups().items()):
         isOver = len(group["hits"]) * 100 > LIMITS[kind] * group["lines"]
         wrong = wrong or isOver or bool(group["long"])
