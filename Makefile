@@ -126,11 +126,11 @@ fuzz: setup ## Fuzz the parsers of tokens, keys, JSON and request bodies (DURATI
 		-timeout=60 -rss_limit_mb=1024 -detect_leaks=0 .build/corpus Seeds
 
 # The gateway as released, with the Swift runtime linked in.
-bench: ## Measure verification and the gateway (release build)
+bench: ## Measure verification and the gateway, also beside servers in Go, Rust, Node and Python (release build)
 	@scripts/setup.sh bench
 	swift build -c release --static-swift-stdlib --scratch-path .build-static --product countersign-cli
 	swift run -c release --package-path Benchmarks Verifying
-	for part in "" views floods dashboards; do \
+	for part in "" views floods dashboards peers readers; do \
 		swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build-static/release/countersign-cli" $$part || exit 1; done
 	swift run -c release --package-path Benchmarks Queue
 

@@ -6,13 +6,13 @@ enum Command {
         let description: String
     }
 
-    /// Starts a program; without a pipe its output is thrown away.
+    /// Starts a program, on one core if that is given. Without a pipe its output is thrown away.
     static func start(
-        _ program: String, _ arguments: [String], output: Pipe? = nil, folder: URL? = nil
+        _ program: String, core: Int? = nil, _ arguments: [String], output: Pipe? = nil, folder: URL? = nil
     ) throws -> Process {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = [program] + arguments
+        process.arguments = (core.map { ["taskset", "-c", String($0)] } ?? []) + [program] + arguments
         // Debian installs servers in /usr/sbin, which may not be on the path.
         var environment = ProcessInfo.processInfo.environment
         environment["PATH", default: "/usr/bin"] += ":/usr/sbin"
@@ -25,9 +25,11 @@ enum Command {
     }
 
     /// The output of a program, trimmed.
-    static func output(_ program: String, _ arguments: [String], folder: URL? = nil) throws -> String {
+    static func output(
+        _ program: String, core: Int? = nil, _ arguments: [String], folder: URL? = nil
+    ) throws -> String {
         let output = Pipe()
-        let process = try start(program, arguments, output: output, folder: folder)
+        let process = try start(program, core: core, arguments, output: output, folder: folder)
         let data = try output.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
         guard process.terminationStatus == 0 else {

@@ -13,8 +13,8 @@ struct Credentials {
     /// More than the gateway's memory of tokens holds (96 MiB, at least 0.7 KB a token).
     static let freshTokens = 150_000
 
-    /// With so many tokens of one user, and one for each of so many users.
-    init(countersign: String, folder: URL, fresh: Int = 1, users: Int = 0) throws {
+    /// With so many tokens of one user, and the tokens of each kind of traffic.
+    init(countersign: String, folder: URL, fresh: Int = 1, kinds: [Traffic.Kind] = []) throws {
         let data = folder.appendingPathComponent("data").path
         func run(_ arguments: String...) throws -> String {
             try Command.output(countersign, arguments, folder: folder)
@@ -40,13 +40,13 @@ struct Credentials {
             return path
         }
         // The users of a smaller number are the first of a larger one.
-        let tokens = try Self.sign(users) { number in
+        let tokens = try Self.sign(kinds.filter { !$0.isFresh }.map(\.users).max() ?? 0) { number in
             try own.sign(claims: [
                 "sub": .string("user-\(number + 1)"), "iat": .integer(now), "exp": .integer(now + 86_400),
             ])
         }
         var files: [String: String] = [:]
-        for kind in users > 0 ? Traffic.kinds : [] {
+        for kind in kinds where files[kind.tokens.file] == nil {
             let path = folder.appendingPathComponent("\(kind.tokens.file).txt").path
             let lines =
                 kind.isFresh

@@ -20,7 +20,8 @@ struct Dashboards {
 
     func run() throws {
         let credentials = try Credentials(
-            countersign: countersign, folder: folder, users: 2_000)
+            countersign: countersign, folder: folder,
+            kinds: [.init(name: "ingestion", users: 2_000, events: 1)])
         let token = try Command.output(
             countersign,
             ["admin", "token", "create", "--name", "bench", "--data", credentials.dataDirectory],

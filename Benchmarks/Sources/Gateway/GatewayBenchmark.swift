@@ -63,6 +63,8 @@ import Foundation
             print("       Gateway PATH-OF-COUNTERSIGN floods [SECONDS]")
             print("       Gateway PATH-OF-COUNTERSIGN traffic [SECONDS] [EVENTS-STORED...]")
             print("       Gateway PATH-OF-COUNTERSIGN dashboards [SECONDS] [EVENTS-STORED]")
+            print("       Gateway PATH-OF-COUNTERSIGN peers [SECONDS] [ROUNDS]")
+            print("       Gateway PATH-OF-COUNTERSIGN readers [SECONDS] [EVENTS-STORED] [SECONDS-TO-FILL]")
             exit(2)
         }
         do {
@@ -98,6 +100,21 @@ import Foundation
                 countersign: arguments[1], folder: folder,
                 events: arguments.count > 4 ? Int(arguments[4]) ?? 0 : 200_000,
                 seconds: arguments.count > 3 ? Int(arguments[3]) ?? 5 : 5
+            ).run()
+        }
+        if arguments.count > 2, arguments[2] == "readers" {
+            return try Readers(
+                countersign: arguments[1], folder: folder,
+                events: arguments.count > 4 ? Int(arguments[4]) ?? 0 : 1_000_000,
+                seconds: arguments.count > 3 ? Int(arguments[3]) ?? 5 : 5,
+                secondsToFill: arguments.count > 5 ? Double(arguments[5]) ?? 600 : 600
+            ).run()
+        }
+        if arguments.count > 2, arguments[2] == "peers" {
+            return try Peers(
+                countersign: arguments[1], folder: folder,
+                seconds: arguments.count > 3 ? Int(arguments[3]) ?? 4 : 4,
+                rounds: arguments.count > 4 ? Int(arguments[4]) ?? 4 : 4
             ).run()
         }
         let seconds = arguments.count > 2 ? Int(arguments[2]) ?? 5 : 5

@@ -10,6 +10,7 @@ final class Load {
         let microsecondsPerRequest: Double
         let p50: Int
         let p99: Int
+        let p999: Int
     }
 
     private let scenario: GatewayBenchmark.Scenario
@@ -62,20 +63,20 @@ final class Load {
           return wrk.format("POST", nil, tokens[token], '{"batch":[' .. table.concat(events, ",") .. ']}')
         end
         function done(summary, latency, requests)
-          io.write(string.format("RESULT %d %d %d %d %d\\n", summary.requests, summary.duration,
-            summary.errors.status, latency:percentile(50), latency:percentile(99)))
+          io.write(string.format("RESULT %d %d %d %d %d %d\\n", summary.requests, summary.duration,
+            summary.errors.status, latency:percentile(50), latency:percentile(99), latency:percentile(99.9)))
         end
         """.write(toFile: script, atomically: true, encoding: .utf8)
     }
 
     /// Runs the load; with `checks` the answers must be what the scenario says, so that nothing else is measured.
     func run(
-        on server: Server, seconds: Int, checks: Bool, connections: Int = 64
+        on server: Server, seconds: Int, checks: Bool, connections: Int = 64, core: Int? = nil
     ) throws -> Result {
         runs += 1
         let before = server.cpuSeconds ?? 0
         let text = try Command.output(
-            "wrk",
+            "wrk", core: core,
             [
                 "-t1", "-c\(connections)", "-d\(seconds)s", "-s", script, server.url + "/v1/batch",
                 String(runs), String(turns[server.url] ?? 0),
@@ -83,7 +84,7 @@ final class Load {
         let after = server.cpuSeconds ?? 0
         guard
             let numbers = text.split(separator: "\n").first(where: { $0.hasPrefix("RESULT ") })?
-                .split(separator: " ").dropFirst().compactMap({ Int($0) }), numbers.count == 5,
+                .split(separator: " ").dropFirst().compactMap({ Int($0) }), numbers.count == 6,
             numbers[0] > 0
         else { throw Command.Failure(description: "wrk printed no result: \(text)") }
         turns[server.url, default: 0] += numbers[0]
@@ -94,6 +95,6 @@ final class Load {
         return Result(
             requests: numbers[0], requestsPerSecond: Double(numbers[0]) / Double(numbers[1]) * 1_000_000,
             microsecondsPerRequest: (after - before) * 1_000_000 / Double(numbers[0]), p50: numbers[3],
-            p99: numbers[4])
+            p99: numbers[4], p999: numbers[5])
     }
 }

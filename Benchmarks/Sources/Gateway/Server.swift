@@ -13,6 +13,7 @@ final class Server {
     }
 
     var processIdentifier: Int32 { process.processIdentifier }
+    var storesEvents: Bool { database != nil }
 
     /// The wall clock of a server.
     enum Clock {
@@ -21,7 +22,9 @@ final class Server {
         case ahead(ofNow: Double, by: Double)
     }
 
-    static func gateway(countersign: String, dataDirectory: String, clock: Clock = .real) throws -> Server {
+    static func gateway(
+        countersign: String, dataDirectory: String, clock: Clock = .real, core: Int? = nil
+    ) throws -> Server {
         let output = Pipe()
         let serve = [
             "serve", "--data", dataDirectory, "--port", "0", "--requests-per-second-per-address", "0",
@@ -29,7 +32,7 @@ final class Server {
         ]
         let process: Process
         switch clock {
-        case .real: process = try Command.start(countersign, serve, output: output)
+        case .real: process = try Command.start(countersign, core: core, serve, output: output)
         case .ahead(let seconds, let speed):
             let start = DateFormatter()
             start.dateFormat = "yyyy-MM-dd HH:mm:ss"
@@ -60,9 +63,9 @@ final class Server {
 
     /// HAProxy with one thread: it reads the body, checks `alg`, `sub`, `exp` and the signature, and answers with a fixed
     /// text. Nil where it is not installed.
-    static func haproxy(_ credentials: Credentials, folder: URL) throws -> Server? {
+    static func haproxy(_ credentials: Credentials, folder: URL, core: Int? = nil) throws -> Server? {
         guard (try? Command.output("haproxy", ["-v"])) != nil else { return nil }
-        let port = 18_798
+        let port = try freePort()
         let configuration = """
             global
               nbthread 1
@@ -88,14 +91,58 @@ final class Server {
             """
         let path = folder.appendingPathComponent("haproxy.cfg").path
         try configuration.write(toFile: path, atomically: true, encoding: .utf8)
-        let process = try Command.start("haproxy", ["-f", path])
-        let server = Server(url: "http://127.0.0.1:\(port)", process: process, database: nil)
-        for _ in 0..<100 {
-            if (try? Command.output("curl", ["-s", "-o", "/dev/null", server.url])) != nil { return server }
+        let process = try Command.start("haproxy", core: core, ["-f", path])
+        return try Server(url: "http://127.0.0.1:\(port)", process: process, database: nil).whenReady()
+    }
+
+    /// A server of `Benchmarks/Peers`.
+    static func peer(
+        _ command: [String], database: String, _ credentials: Credentials, core: Int? = nil
+    ) throws -> Server {
+        let port = try freePort()
+        let process = try Command.start(
+            command[0], core: core,
+            command.dropFirst() + [
+                String(port), database, credentials.publicKeyPath, credentials.writeKey,
+            ])
+        return try Server(url: "http://127.0.0.1:\(port)", process: process, database: database).whenReady()
+    }
+
+    /// A port on which no other program listens.
+    private static func freePort() throws -> UInt16 {
+        #if canImport(Glibc)
+            let kind = Int32(SOCK_STREAM.rawValue)
+        #else
+            let kind = SOCK_STREAM
+        #endif
+        let socket = socket(AF_INET, kind, 0)
+        defer { close(socket) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(socket, $0, length) == 0 && getsockname(socket, $0, &length) == 0
+            }
+        }
+        guard isBound else { throw Command.Failure(description: "there is no free port") }
+        return UInt16(bigEndian: address.sin_port)
+    }
+
+    private func whenReady() throws -> Server {
+        for _ in 0..<250 {
+            if (try? Command.output("curl", ["-s", "-o", "/dev/null", url])) != nil { return self }
             guard process.isRunning else { break }
             usleep(20_000)
         }
-        throw Command.Failure(description: "haproxy did not start")
+        throw Command.Failure(description: "a server did not start")
+    }
+
+    /// Ends the process at once, with SIGKILL.
+    func kill() {
+        Foundation.kill(processIdentifier, SIGKILL)
+        process.waitUntilExit()
     }
 
     func stop() {
@@ -103,7 +150,7 @@ final class Server {
         process.waitUntilExit()
     }
 
-    /// How many events the gateway's database holds.
+    /// How many events the server's database holds.
     func storedEvents() throws -> String {
         try Command.output("sqlite3", ["-readonly", database ?? "", "SELECT count(*) FROM event"])
     }

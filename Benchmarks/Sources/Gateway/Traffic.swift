@@ -32,8 +32,7 @@ struct Traffic {
     let seconds: Int
 
     func run() throws {
-        let credentials = try Credentials(
-            countersign: countersign, folder: folder, users: Self.kinds.map(\.users).max() ?? 0)
+        let credentials = try Credentials(countersign: countersign, folder: folder, kinds: Self.kinds)
         let gateway = try Server.gateway(countersign: countersign, dataDirectory: credentials.dataDirectory)
         defer { gateway.stop() }
         let haproxy = try Server.haproxy(credentials, folder: folder)
