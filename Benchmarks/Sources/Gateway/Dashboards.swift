@@ -24,7 +24,10 @@ struct Dashboards {
             kinds: [.init(name: "ingestion", users: 2_000, events: 1)])
         let token = try Command.output(
             countersign,
-            ["admin", "token", "create", "--name", "bench", "--data", credentials.dataDirectory],
+            [
+                "admin", "token", "create", "--name", "bench", "--scopes", "write", "--data",
+                credentials.dataDirectory,
+            ],
             folder: folder)
         let gateway = try Server.gateway(countersign: countersign, dataDirectory: credentials.dataDirectory)
         defer { gateway.stop() }
@@ -106,6 +109,6 @@ private final class Crowd {
             process.terminate()
             process.waitUntilExit()
         }
-        guard areThere else { throw Command.Failure(description: "a dashboard or an export was refused") }
+        guard areThere else { throw Command.Failure(description: "a dashboard or an export was rejected") }
     }
 }
