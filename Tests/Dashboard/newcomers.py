@@ -266,9 +266,10 @@ def outage(visitor, gateway):
     page.wait_for_timeout(20_000)
     early, late = (len([at for at in asked if start < at - began <= start + 10]) for start in (0, 10))
     assert 0 < late < early < 16, f"{early} requests in 10 s of an outage, then {late}"
-    # Not at once: the page must notice it without a click.
-    threading.Timer(1, gateway.start).start()
-    expect(page.get_by_role("heading", name="Claims policy", level=1)).to_be_visible()
-    expect(page.get_by_label("Issuer (iss)")).to_be_visible()
+    page.get_by_role("navigation").get_by_role("link", name="Enforcement").click()
+    expect(page.get_by_role("heading", name="Enforcement", level=1)).to_be_visible()
+    # The preview fails before the screen shows it. Not at once: the page must notice the gateway without a click.
+    threading.Timer(4, gateway.start).start()
+    expect(page.get_by_text("would have been rejected, out of")).to_be_visible()
     expect(alert).to_have_count(0)
     say(f"a screen recovers from an outage by itself, after {early} and {late} requests in 10 s each")

@@ -13,8 +13,8 @@ function fill(element, properties, children) {
   return element;
 }
 
-/** Characters that change the text direction, and control characters except line ends. */
-const unsafe = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+/** Characters that change the text direction, invisible characters except joiners, and control characters except line ends. */
+const unsafe = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
 /** Text for display. Ids from clients must not change the appearance of surrounding text: shows escapes as in JSON. */
 function shown(text) {

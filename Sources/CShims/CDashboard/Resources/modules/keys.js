@@ -86,12 +86,12 @@ export function keys(context) {
   }
 
   /**
-   * The consequence of deleting the last key, based on current data; null if other keys remain or tokens are
-   * not verified.
+   * The consequence of deleting the last key, based on current data; null if other keys remain, followed ones
+   * are loaded, or tokens are not verified.
    */
   async function lastKey() {
     const [now, source] = await Promise.all([api.get(path("apps", app.id)), api.get(path("apps", app.id, "key-source"))]).catch(() => [app, null]);
-    return now.keys > 1 || source?.url ? null : withoutKeys(now);
+    return now.keys > 1 || source?.sources.some(({ keys }) => keys.length > 0) ? null : withoutKeys(now);
   }
 
   async function remove(key) {

@@ -63,14 +63,16 @@ export function problemText(error) {
   return error instanceof Problem ? `${sentences(error).join("; ").replace(/\.?$/, ".")} ${error.advice}`.trim() : error.message;
 }
 
-/** Counts down to an instant after the text, then calls `done` if the text is still shown. Waits while the page is hidden. */
+/** Counts down to an instant after the text, then calls `done` if the text is still shown. Waits while the page is hidden, and for a part that is not shown yet. */
 export function countdown(words, at, done) {
   // Screen readers would announce each second.
   const text = h("span", { class: "retry", "aria-live": "off" });
+  let wasShown = false;
   const tick = () => {
+    wasShown ||= text.isConnected;
     const left = Math.ceil((at - Date.now()) / 1000);
     text.textContent = `${words} ${Math.max(0, left)} s.`;
-    if (left > 0 || document.hidden) return;
+    if (left > 0 || document.hidden || !wasShown) return;
     clearInterval(timer);
     if (text.isConnected) done();
   };
