@@ -16,6 +16,8 @@ package struct IdentityProvider: Sendable {
     package let name: String
     package let documentation: String
     package let tenantExample: String
+    /// A part that every tenant has, such as `/realms/`. Its absence shows that something else was given.
+    let tenantPart: String
     let audience: Audience
     /// The `iss` of tokens. `{tenant}` stands for the tenant, and `{region}` for its part before `_`.
     let issuer: String
@@ -38,9 +40,11 @@ package struct IdentityProvider: Sendable {
     package func fill(
         _ policy: inout ClaimsPolicy, tenant: String, audience given: String?
     ) throws(GatewayError) -> KeySource {
-        guard (1...200).contains(tenant.utf8.count),
-            tenantExample.utf8.contains(UInt8(ascii: "/")) || !tenant.utf8.contains(UInt8(ascii: "/")),
-            tenant.utf8.allSatisfy({ $0.isASCIIAlphanumeric(or: ".-_:/") })
+        let slash = UInt8(ascii: "/")
+        guard (1...200).contains(tenant.utf8.count), tenant.utf8.last != slash,
+            tenantExample.utf8.contains(slash) || !tenant.utf8.contains(slash),
+            tenant.utf8.allSatisfy({ $0.isASCIIAlphanumeric(or: ".-_:/") }), !tenant.contains("://"),
+            tenant.contains(tenantPart)
         else {
             throw GatewayError(
                 .invalid, "the tenant of \(name) is given like \(tenantExample), without https://",
@@ -76,14 +80,14 @@ package struct IdentityProvider: Sendable {
         IdentityProvider(
             id: "auth0", name: "Auth0",
             documentation: "https://auth0.com/docs/secure/tokens/access-tokens/validate-access-tokens",
-            tenantExample: "example.eu.auth0.com",
+            tenantExample: "example.eu.auth0.com", tenantPart: ".",
             audience: .required("the identifier of your API; the client id for ID tokens"),
             issuer: "https://{tenant}/", keySource: "https://{tenant}" + metadata, types: ["JWT", "at+jwt"]),
         IdentityProvider(
             id: "cognito", name: "Amazon Cognito",
             documentation:
                 "https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-tokens-verifying-a-jwt.html",
-            tenantExample: "eu-west-1_AbCdEfGhI",
+            tenantExample: "eu-west-1_AbCdEfGhI", tenantPart: "_",
             audience: .optional(
                 "the app client's id: then only ID tokens, because access tokens have no aud"),
             issuer: "https://cognito-idp.{region}.amazonaws.com/{tenant}",
@@ -91,39 +95,39 @@ package struct IdentityProvider: Sendable {
         IdentityProvider(
             id: "firebase", name: "Firebase Authentication",
             documentation: "https://firebase.google.com/docs/auth/admin/verify-id-tokens",
-            tenantExample: "my-project", audience: .known("{tenant}"),
+            tenantExample: "my-project", tenantPart: "", audience: .known("{tenant}"),
             issuer: "https://securetoken.google.com/{tenant}",
             keySource: "https://securetoken.google.com/{tenant}" + metadata),
         IdentityProvider(
             id: "supabase", name: "Supabase",
             documentation: "https://supabase.com/docs/guides/auth/jwts",
-            tenantExample: "abcdefghijklmnopqrst", audience: .known("authenticated"),
+            tenantExample: "abcdefghijklmnopqrst", tenantPart: "", audience: .known("authenticated"),
             issuer: "https://{tenant}.supabase.co/auth/v1",
             keySource: "https://{tenant}.supabase.co/auth/v1/.well-known/jwks.json",
             algorithms: [.es256, .rs256]),
         IdentityProvider(
             id: "clerk", name: "Clerk",
             documentation: "https://clerk.com/docs/guides/sessions/manual-jwt-verification",
-            tenantExample: "clerk.example.com",
+            tenantExample: "clerk.example.com", tenantPart: ".",
             audience: .optional("the aud of your JWT template; session tokens have none"),
             issuer: "https://{tenant}", keySource: "https://{tenant}/.well-known/jwks.json"),
         IdentityProvider(
             id: "okta", name: "Okta",
             documentation: "https://developer.okta.com/docs/guides/validate-access-tokens/",
-            tenantExample: "example.okta.com/oauth2/default",
+            tenantExample: "example.okta.com/oauth2/default", tenantPart: "/oauth2/",
             audience: .required("the audience of your authorization server, such as api://default"),
             issuer: "https://{tenant}", keySource: "https://{tenant}" + metadata, userClaim: "uid"),
         IdentityProvider(
             id: "entra", name: "Microsoft Entra",
             documentation: "https://learn.microsoft.com/en-us/entra/identity-platform/access-tokens",
-            tenantExample: "aaaabbbb-0000-cccc-1111-dddd2222eeee",
+            tenantExample: "aaaabbbb-0000-cccc-1111-dddd2222eeee", tenantPart: "-",
             audience: .required("the client id of your API, whose tokens have version 2"),
             issuer: "https://login.microsoftonline.com/{tenant}/v2.0",
             keySource: "https://login.microsoftonline.com/{tenant}/v2.0" + metadata, userClaim: "oid"),
         IdentityProvider(
             id: "keycloak", name: "Keycloak",
             documentation: "https://www.keycloak.org/securing-apps/oidc-layers",
-            tenantExample: "id.example.com/realms/shop",
+            tenantExample: "id.example.com/realms/shop", tenantPart: "/realms/",
             audience: .required("the client whose audience mapper adds it, such as account"),
             issuer: "https://{tenant}", keySource: "https://{tenant}" + metadata, types: ["JWT", "at+jwt"]),
     ]

@@ -152,8 +152,11 @@ struct IdentityProviderTests {
     @Test(arguments: [
         ("auth0", "https://example.eu.auth0.com", "a"), ("auth0", "a/b", "a"), ("auth0", "", "a"),
         ("auth0", "example.eu.auth0.com", nil), ("firebase", "a#b", nil), ("okta", "a@b/c", "a"),
+        ("okta", "https://example.okta.com/oauth2/default", "a"), ("okta", "example.okta.com", "a"),
+        ("entra", "common", "a"), ("cognito", "AbCdEfGhI", nil), ("auth0", "example", "a"),
+        ("keycloak", "id.example.com", "a"), ("keycloak", "id.example.com/realms/shop/", "a"),
     ])
-    func presetRejectsATenantThatFitsNoURL(provider: String, tenant: String, audience: String?) throws {
+    func presetRejectsAnythingButATenant(provider: String, tenant: String, audience: String?) throws {
         let provider = try #require(IdentityProvider.all.first { $0.id == provider })
         var policy = ClaimsPolicy()
         #expect(throws: GatewayError.self) {
