@@ -96,16 +96,19 @@ enum AppCommand {
         let admin = try invocation.admin()
         let id = invocation.app
         let app = try await admin.get("apps", id).body
+        let plan = try await admin.get("apps", id, "enforcement").body
         let policy = try await admin.get("apps", id, "policy").body
         let keys = try await admin.items("apps", id, "keys")
         if invocation.printsJSON {
-            let more: JSONObject = ["policy": policy, "verification_keys": .array(keys)]
+            let more: JSONObject = [
+                "policy": policy, "ramp_percent": plan["ramp_percent"], "verification_keys": .array(keys),
+            ]
             return try invocation.io.print(.object((app.members ?? [:]).merging(more) { $1 }))
         }
         var table = TextTable()
         table.add("app", app["id"].shown)
         table.add("name", app["name"].shown)
-        table.add("enforcement", app["enforcement"].shown)
+        table.add("enforcement", EnforcementCommand.stated(plan))
         table.add("algorithms", policy["algorithms"].joined(" "))
         table.add("leeway", policy["leeway_seconds"].duration)
         table.add("created", app["created_ms"].time(from: invocation.io.now))

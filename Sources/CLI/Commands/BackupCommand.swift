@@ -110,7 +110,7 @@ enum BackupCommand {
             try Backup.restore(path, to: target, report: line.show)
         }
         line.clear()
-        invocation.io.say("Restored \(restored.events) events. Next:")
+        invocation.io.say("Restored \(JSONValue.integer(Int64(restored.events)).counted("event")). Next:")
         try invocation.io.print("countersign serve --data \(target)")
     }
 

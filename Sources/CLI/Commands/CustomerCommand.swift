@@ -30,9 +30,11 @@ enum CustomerCommand {
                     TerminalText.safe(String(decoding: property["value"].bytes, as: UTF8.self)))
             }
             try invocation.io.print(table)
-            if customer["more_properties"].isTrue { invocation.io.say("There are more properties.") }
+            if customer["more_properties"].isTrue {
+                try invocation.io.print("There are more properties.")
+            }
             let seen = customer["seen_ms"] == .null ? "" : ", last seen \(customer["seen_ms"].time)"
-            invocation.io.say("\(customer["events"].counted("event"))\(seen).")
+            try invocation.io.print("\(customer["events"].counted("event"))\(seen).")
         }
     }
 

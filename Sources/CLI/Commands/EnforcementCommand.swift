@@ -18,9 +18,7 @@ enum EnforcementCommand {
         let plan = try await invocation.admin()
             .get("apps", invocation.app, "enforcement").body
         try invocation.print(plan) {
-            let percent = plan["ramp_percent"].integer ?? 100
-            try invocation.io.print(
-                plan["state"].shown + (percent < 100 ? " for \(percent) % of users" : ""))
+            try invocation.io.print(stated(plan))
             if plan["scheduled"] != .null {
                 let change = plan["scheduled"]
                 let share = change["ramp_percent"].integer.flatMap {
@@ -41,6 +39,12 @@ enum EnforcementCommand {
                 )
             }
         }
+    }
+
+    /// The state, with the percentage of users if it does not apply to all.
+    static func stated(_ plan: JSONValue) -> String {
+        let percent = plan["ramp_percent"].integer ?? 100
+        return plan["state"].shown + (percent < 100 ? " for \(percent) % of users" : "")
     }
 
     private static let hours = Flag(
@@ -76,7 +80,7 @@ enum EnforcementCommand {
                 try invocation.io.print(
                     "  app version \(version ?? "unknown"): \(counted(part))")
             }
-            if let note = preview["unknown"].text { invocation.io.say(TerminalText.safe(note)) }
+            if let note = preview["unknown"].text { try invocation.io.print(TerminalText.safe(note)) }
         }
     }
 

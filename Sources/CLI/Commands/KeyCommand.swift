@@ -79,10 +79,13 @@ enum KeyCommand {
         let read = try await admin.get("apps", invocation.app, "keys")
         let keys = read.body["items"].elements.map(\.["id"].shown)
         let state = app["enforcement"].shown
-        if keys == [id], state != "disabled",
-            try await admin.get("apps", invocation.app, "key-source").body["sources"].elements.isEmpty
-        {
-            let then = state == "required" ? "every user's events are rejected" : "every token fails"
+        let sources = try await admin.get("apps", invocation.app, "key-source").body["sources"].elements
+        // A data directory does not tell whether the gateway has loaded followed keys.
+        if keys == [id], state != "disabled", sources.allSatisfy(\.["keys"].elements.isEmpty) {
+            let then =
+                !sources.isEmpty
+                ? "only the keys that it follows verify tokens"
+                : state == "required" ? "every user's events are rejected" : "every token fails"
             try invocation.confirm(
                 to:
                     "delete the last key of \(invocation.app), whose tokens are \(state): \(then) from then on"
@@ -160,22 +163,23 @@ enum KeyCommand {
             empty: sources.isEmpty
                 ? "\(invocation.app) has no key. Next: countersign key add \(invocation.app) public.pem"
                 : "\(invocation.app) has no key of its own.")
-        describe(sources, of: invocation.app, isLocal: admin is LocalAdmin, invocation.io)
+        for line in describe(sources, of: invocation.app, isLocal: admin is LocalAdmin) {
+            if invocation.printsJSON { invocation.io.say(line) } else { try invocation.io.print(line) }
+        }
     }
 
-    /// Says on standard error which keys an app follows and whether they can be fetched.
-    static func describe(_ sources: [JSONValue], of app: String, isLocal: Bool, _ io: CommandIO) {
-        for source in sources {
-            let count = source["keys"].elements.count
+    /// Sentences about which keys an app follows and whether they can be fetched.
+    static func describe(_ sources: [JSONValue], of app: String, isLocal: Bool) -> [String] {
+        sources.map { source in
             let state =
                 if isLocal {
                     "The gateway fetches the keys; see the result with --server, or in its log."
                 } else if let problem = source["problem"].text {
                     "It cannot be fetched: \(problem)"
                 } else {
-                    "\(count) \(count == 1 ? "key" : "keys") loaded."
+                    "\(JSONValue.integer(Int64(source["keys"].elements.count)).counted("key")) loaded."
                 }
-            io.say(TerminalText.safe("\(app) follows \(source["url"].shown). \(state)"))
+            return TerminalText.safe("\(app) follows \(source["url"].shown). \(state)")
         }
     }
 

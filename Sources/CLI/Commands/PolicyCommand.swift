@@ -112,7 +112,12 @@ enum PolicyCommand {
         }
         let kept = invocation.values(of: keptClaims)
         if !kept.isEmpty { changes["kept_claims"] = .array(kept.filter { !$0.isEmpty }.map { .string($0) }) }
-        if let names = try list(invocation, types) { changes["typ"] = .array(names.map { .string($0) }) }
+        if let names = try list(invocation, types) {
+            if let unknown = names.first(where: { !["JWT", "at+jwt"].contains($0) }) {
+                throw CommandError(.usage, "--typ takes JWT, at+jwt, not '\(unknown)'")
+            }
+            changes["typ"] = .array(names.map { .string($0) })
+        }
         if let name = try invocation.value(of: userClaim) { changes["user_claim"] = .string(name) }
         if let names = try list(invocation, required) {
             if let unknown = names.first(where: { !["aud", "iss", "typ"].contains($0) }) {

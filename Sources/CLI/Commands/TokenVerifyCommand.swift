@@ -83,7 +83,7 @@ enum TokenVerifyCommand {
         let answer = try await admin.post("apps", app, "tokens", "verify", body: .object(body))
         if answer["code"].integer == Int64(AuthErrorCode.noMatchingPublicKeys.rawValue) {
             let sources = try await admin.get("apps", app, "key-source").body["sources"].elements
-            KeyCommand.describe(sources, of: app, isLocal: admin is LocalAdmin, invocation.io)
+            KeyCommand.describe(sources, of: app, isLocal: admin is LocalAdmin).forEach(invocation.io.say)
         }
         return answer
     }
@@ -95,7 +95,7 @@ enum TokenVerifyCommand {
         guard !texts.isEmpty || customerKey != nil else {
             throw CommandError(
                 .usage, "which key?",
-                hint: "--key FILE takes the public key that the app has, up to three times")
+                hint: "--app APP takes the app's keys and policy; --key FILE a public key, up to three times")
         }
         var policy = ClaimsPolicy()
         let names = invocation.values(of: algorithm)

@@ -5,6 +5,8 @@ enum UserCommand {
 
     private static let user = Positional(
         "USER", completes: .users, help: "the user's id; with --device the anonymousId of events")
+    private static let restricted = Positional(
+        user.name, completes: .ofApp("restrictions", member: "target"), help: user.help)
     private static let device = Flag("device", help: "a device instead of a user")
     private static let lasting = Flag(
         "for", .duration(.seconds, 1...315_360_000), help: "how long; without it, until it is lifted")
@@ -62,27 +64,35 @@ enum UserCommand {
                 "reason": try invocation.value(of: reason).map { .string($0) } ?? .null,
             ])
         try invocation.print(made) {
-            let until = made["until_ms"] == .null ? "until it is lifted" : "until \(made["until_ms"].time)"
-            invocation.io.say("\(action) \(made["target"].shown) \(until).")
+            let target = made["target"].shown
+            let end = made["until_ms"] == .null ? "it is lifted" : made["until_ms"].time
+            let done =
+                switch action {
+                case "block": "Blocked \(target) until \(end)."
+                case "limit":
+                    "Limited \(target) to \(made["requests_per_minute"].counted("request")) a minute until \(end)."
+                default: "Revoked the tokens of \(target) that were issued before \(made["since_ms"].time)."
+                }
+            invocation.io.say(done)
         }
     }
 
     private static let allow = Command(
         "user allow", summary: "Lift the block and the limit of a user or a device",
-        details: "A revocation stays: the user's old tokens do not become valid again.",
-        positionals: [.app, user], flags: [device] + Flag.target,
+        details: "A revocation stays. Only the dashboard's enforcement screen lifts it.",
+        positionals: [.app, restricted], flags: [device] + Flag.target,
         examples: ["Enough": "countersign user allow shop ada"]
     ) { invocation in
         let admin = try invocation.admin()
         let subject = invocation.isSet(device) ? "device" : "user"
         let found = try await admin.items("apps", invocation.app, "restrictions").filter {
-            $0["target"].text == invocation[user] && $0["subject"].text == subject
+            $0["target"].text == invocation[restricted] && $0["subject"].text == subject
                 && $0["action"].text != "revoke"
         }
         for one in found {
             try await admin.delete("apps", invocation.app, "restrictions", one["id"].text ?? "")
         }
-        let name = TerminalText.safe(invocation[user])
+        let name = TerminalText.safe(invocation[restricted])
         invocation.io.say(
             found.isEmpty ? "\(name) is neither blocked nor limited." : "\(name) is allowed again.")
     }

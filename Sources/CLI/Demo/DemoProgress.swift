@@ -10,7 +10,7 @@ struct DemoProgress: Sendable {
         while !Task.isCancelled {
             try? await Task.sleep(nanoseconds: step)
             let line = text(seconds: Date().timeIntervalSince(start))
-            io.talk(io.isInteractive ? "\r\u{1B}[K\(line)" : "\(line)\n")
+            io.talk(io.isInteractive ? io.inPlace(line) : "\(line)\n")
         }
         if io.isInteractive { io.talk("\n") }
     }

@@ -13,7 +13,7 @@ struct DemoReport: Sendable {
 
     var lines: [String] {
         var table = TextTable(rightAligned: [1, 2, 3, 4])
-        table.add("DEVICE", "RECORDED", "DELIVERED", "REFRESHED", "QUEUED", "REFUSED", "NOTE")
+        table.add("DEVICE", "RECORDED", "DELIVERED", "REFRESHED", "QUEUED", "REJECTED", "NOTE")
         for device in devices {
             let identified = device.identified.values.reduce(0, +)
             let rejections = device.tally.rejections.sorted { $0.key < $1.key }

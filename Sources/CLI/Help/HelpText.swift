@@ -57,8 +57,8 @@ struct HelpText {
         let usage =
             ["countersign", command.name] + command.positionals.map(\.usage)
             + (command.flags.isEmpty ? [] : ["[FLAGS]"])
-        let isGlobal = command.flags.contains(.server)
-        let flags = command.flags.filter { !isGlobal || !Flag.target.contains($0) }
+        let shared = command.flags.first { $0 == .server || $0 == .profile }
+        let flags = command.flags.filter { shared == nil || !Flag.target.contains($0) }
         var lines = wrapped(command.summary + ".") + ["", "Usage: \(usage.joined(separator: " "))"]
         lines += ["", "Examples:"]
         for example in command.examples {
@@ -69,8 +69,11 @@ struct HelpText {
             lines += ["", "Arguments:"] + table(command.positionals.map { ($0.name, $0.help) })
         }
         if !flags.isEmpty { lines += ["", "Flags:"] + table(flags.map { ($0.usage, Self.help(for: $0)) }) }
-        let note = "Global flags: --server, --data and others; see `countersign help global-flags`."
-        if isGlobal { lines += [""] + wrapped(note) }
+        if let shared {
+            let note =
+                "Global flags: --\(shared.name), --data and others; see `countersign help global-flags`."
+            lines += [""] + wrapped(note)
+        }
         return lines.joined(separator: "\n")
     }
 

@@ -25,6 +25,9 @@ struct CommandIO: Sendable {
     /// The present in milliseconds since 1970, for relative times at a terminal. Nil prints dates.
     var now: Int64? { isOutputWatched ? Milliseconds(Date()).count : nil }
 
+    /// A text in place of the terminal's present line. A line that wraps could not be replaced.
+    func inPlace(_ text: String) -> String { "\r\u{1B}[K\(text.prefix(max(1, (width ?? 10_000) - 1)))" }
+
     func print(_ line: String) throws {
         try output(line + "\n")
     }

@@ -27,7 +27,8 @@ final class ProgressLine: Sendable {
             let left = rate > 0 ? Double(total - done) / rate : 0
             let filled = total > 0 ? 24 * done / total : 24
             let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: 24 - filled)
-            return "\(bar) \(done) of \(total)  \(Int(rate))/s  \(Int(left.rounded(.up))) s left"
+            return ((io.width ?? 80) < 64 ? "" : bar + " ")
+                + "\(done) of \(total)  \(Int(rate))/s  \(Int(left.rounded(.up))) s left"
         }
     }
 
@@ -45,7 +46,7 @@ final class ProgressLine: Sendable {
             last = now
             return true
         }
-        if isDue { io.talk("\r\u{1B}[K\(text())") }
+        if isDue { io.talk(io.inPlace(text())) }
     }
 
     /// Prints a message above the line.

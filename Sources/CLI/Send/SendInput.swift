@@ -55,7 +55,7 @@ struct SendInput: Sendable {
     private mutating func readTable(_ bytes: [UInt8]) {
         let table = CSVReader.rows(bytes)
         guard let header = table.first else { return }
-        if let problem = header.problem ?? Self.repeatedColumn(header) { return problems.append(problem) }
+        if let problem = header.problem ?? Self.problem(of: header) { return problems.append(problem) }
         for row in table.dropFirst() {
             if let problem = row.problem {
                 problems.append(problem)
@@ -81,8 +81,13 @@ struct SendInput: Sendable {
         }
     }
 
-    /// Of two columns for the same value only the last would be sent. Columns without a name have no values.
-    private static func repeatedColumn(_ header: CSVReader.Row) -> Replay.Problem? {
+    /// The problem of a header with other separators, or with two columns for the same value, because only the
+    /// last would be sent. Columns without a name have no values.
+    private static func problem(of header: CSVReader.Row) -> Replay.Problem? {
+        if header.fields.count == 1, header.fields[0].contains(";") || header.fields[0].contains("\t") {
+            return Replay.Problem(
+                line: header.line, reason: "columns must be separated by commas; nothing is read")
+        }
         var columns = BytewiseDictionary<String>()
         for column in header.fields where !column.isEmpty {
             let key = member(ofColumn: column) ?? "property \(column)"

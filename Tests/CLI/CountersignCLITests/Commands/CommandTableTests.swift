@@ -32,7 +32,7 @@ struct CommandTableTests {
             let arguments = command.path + ["--help"]
             #expect(
                 await CommandLineProgram(commands: CommandTable.all, io: recorded.io).run(arguments) == .done)
-            let isGlobal = command.flags.contains(.server)
+            let isGlobal = command.flags.contains(.server) || command.flags.contains(.profile)
             for flag in command.flags where !isGlobal || !Flag.target.contains(flag) {
                 #expect(recorded.output.contains(flag.usage))
             }

@@ -51,6 +51,10 @@ struct ConfirmationTests {
         #expect(
             io.talk.contains(
                 "delete the last key of shop, whose tokens are required: every user's events are rejected"))
+        // Keys that an app follows may be out of reach.
+        #expect(await run("key follow shop https://id.example/jwks.json").code == .done)
+        let question = await run("key delete shop \(last)").io.talk
+        #expect(question.contains("only the keys that it follows verify tokens"))
         try fixture.apps.setEnforcement(.disabled, for: "shop")
         #expect(await run("key delete shop \(last)").code == .done)
     }

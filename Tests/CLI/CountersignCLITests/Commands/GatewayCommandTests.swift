@@ -86,6 +86,8 @@ struct GatewayCommandTests {
         let steps =
             #"{"auto_return":{"minimum_requests":100,"rejected_percent":5,"window_minutes":5},"ramp_percent":10,"#
         #expect(await shown() == steps + #""returned":null,"scheduled":null,"state":"required"}"# + "\n")
+        #expect(await run("app show shop").1.output.contains("required for 10 % of users\n"))
+        #expect(await run("app show shop --json").1.output.contains(#""ramp_percent":10"#))
         // Scheduling a change keeps the present enforcement and the automatic return.
         #expect(
             await run("enforcement set shop required --at 2090-01-01T00:00:00Z --percent 50 --yes").0 == .done
@@ -348,12 +350,31 @@ struct GatewayCommandTests {
         #endif
     }
 
+    @Test func theKeysThatAnAppFollowsAreInTheOutput() async {
+        _ = await run("app create shop")
+        #expect(await run("key follow shop https://id.example/jwks.json").0 == .done)
+        #expect(
+            await run("key list shop").1.output.hasPrefix("shop follows https://id.example/jwks.json. "))
+        #expect(await run("key list shop --json").1.output == "[]\n")
+    }
+
+    @Test(arguments: [
+        ("block shop ada", "Blocked ada until it is lifted.\n"),
+        ("limit shop ada --rate 1", "Limited ada to 1 request a minute until it is lifted.\n"),
+        ("revoke shop ada", "Revoked the tokens of ada that were issued before "),
+    ])
+    func aRestrictionIsConfirmedInASentence(line: String, said: String) async {
+        _ = await run("app create shop")
+        #expect(await run("user " + line).1.talk.hasPrefix(said))
+    }
+
     @Test func aCustomerIsShownAndDeleted() async throws {
         _ = await run("app create shop")
         try storeCustomer("ada", plan: "gold", in: folder.path + "/data")
         let shown = await run("customer show shop ada").1
-        #expect(shown.output == "registered  ada\nplan        \"gold\"\n")
-        #expect(shown.talk.hasPrefix("0 events, last seen 1970"))
+        #expect(
+            shown.output.hasPrefix("registered  ada\nplan        \"gold\"\n0 events, last seen 1970"))
+        #expect(shown.talk.isEmpty)
         #expect(await run("customer show shop ada --json").1.output.contains(#""value":"gold""#))
         #expect(await run("customer show shop ada --id-name cookie").0 == .notFound)
         let deleted = await run("customer delete shop ada")

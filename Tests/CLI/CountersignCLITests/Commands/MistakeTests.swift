@@ -178,6 +178,7 @@ struct MistakeTests {
         ("policy set shop", "nothing to change was given"),
         ("project set shop", "nothing to change was given"),
         ("policy set shop --algorithms RS256,RS256", "names one twice"),
+        ("policy set shop --typ JOSE", "--typ takes JWT, at+jwt, not 'JOSE'"),
         ("project set shop --customer-tokens off --allow-private", "go with --webhook"),
         ("app create -- -x", "must not begin with -"),
     ])

@@ -18,6 +18,7 @@ struct CompletionTests {
         ("tail --app sh", "shop"), ("consumer show shop bil", "billing"),
         ("webhook show shop {webh", "{webhook}"),
         ("customer show shop ali", "alice"), ("event list shop --since 2h --user ali", "alice"),
+        ("user allow shop mall", "mallory"),
         ("key add shop publ", "public.pem"), ("send --key publ", "public.pem"),
     ]
 
@@ -31,6 +32,8 @@ struct CompletionTests {
         for user in ["alix;id", "--alix", "alix\tx"] { try storeEvent(of: user, in: data) }
         _ = try folder.write("", to: "public.pem")
         let io = RecordedIO(environment: ["COUNTERSIGN_DATA": data])
+        // This user has sent no event.
+        #expect(await io.run("user", "block", "shop", "mallory") == .done, "\(io.talk)")
         #expect(await io.run("consumer", "create", "shop", "billing") == .done, "\(io.talk)")
         #expect(await io.run("webhook", "create", "shop", "https://hook.example") == .done, "\(io.talk)")
         webhook = String(io.output.split(separator: "\n")[1])

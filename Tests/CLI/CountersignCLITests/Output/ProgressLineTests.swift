@@ -10,10 +10,11 @@ struct ProgressLineTests {
         let text = Lock("")
         let time = Lock(Date(timeIntervalSince1970: 0))
 
-        func line(total: Int = 0, isInteractive: Bool = true) -> ProgressLine {
-            let io = CommandIO(
+        func line(total: Int = 0, isInteractive: Bool = true, width: Int? = nil) -> ProgressLine {
+            var io = CommandIO(
                 output: { _ in }, talk: { [text] talk in text.withLock { $0 += talk } }, input: { [] },
                 environment: [:], isInteractive: isInteractive)
+            io.width = width
             return ProgressLine(total: total, io: io) { [time] in time.withLock { $0 } }
         }
 
@@ -38,6 +39,14 @@ struct ProgressLineTests {
         #expect(drawn.taken == "\r\u{1B}[Kthree")
         line.show("four", always: true)
         #expect(drawn.taken == "\r\u{1B}[Kfour")
+    }
+
+    @Test func aLineFitsTheTerminal() {
+        let drawn = Drawn()
+        drawn.line(width: 4).show("one two")
+        #expect(drawn.taken == "\r\u{1B}[Kone")
+        drawn.line(total: 100, width: 40).show(100)
+        #expect(drawn.taken == "\r\u{1B}[K100 of 100  100000/s  0 s left")
     }
 
     @Test func aBarEndsFull() {

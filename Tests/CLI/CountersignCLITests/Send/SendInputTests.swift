@@ -95,6 +95,14 @@ struct SendInputTests {
         #expect(read.problems == [.init(line: 1, reason: reason + "; rename or remove one, nothing is read")])
     }
 
+    @Test(arguments: ["userId;event", "userId\tevent"])
+    func otherSeparatorsAreReportedOnce(header: String) {
+        let read = input("\u{FEFF}\(header)\r\nu;a\r\nu;b\r\n", "orders.csv")
+        #expect(read.events.isEmpty)
+        #expect(
+            read.problems == [.init(line: 1, reason: "columns must be separated by commas; nothing is read")])
+    }
+
     @Test func aColumnWithoutANameHasNoValues() {
         let read = input("event,user_id,,\na,u,,\na,u,1,\n", "orders.csv")
         #expect(read.events.map(\.line) == [2])
