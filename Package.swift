@@ -456,7 +456,7 @@ let tests: [Target] = [
             "Countersign", "CountersignCLI", "CountersignConsumer", "CountersignCore", "CountersignCrypto",
             "CountersignGateway", "CountersignGatewayTesting", "CountersignJOSE", "CountersignJSON",
             "CountersignSQLite", "CountersignTesting", "CountersignTransport", "GatewayHTTP", "GatewayIngest",
-            "GatewayModel", "GatewayStorage",
+            "GatewayModel", "GatewayStorage", "TestSupport",
         ], path: "Tests/CLI/CountersignCLITests", swiftSettings: strict),
 ]
 

@@ -10,6 +10,8 @@ struct AdminRequest: Sendable {
     var ifMatch: String?
     var body: JSONValue?
     var root = "/admin/api"
+    /// The time limit for a server's answer.
+    var seconds: Double = 60
 
     var encodedPath: String { path.map { "/" + Self.encoded($0) }.joined() }
 

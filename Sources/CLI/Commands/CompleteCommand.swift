@@ -43,8 +43,9 @@ enum CompleteCommand {
         let invocation = Invocation(
             commandName: "complete", flags: Flag.target, positionals: [], flagValues: completion.flagValues,
             words: [:], io: io)
+        // The shell waits.
         let page = try await invocation.admin().send(
-            AdminRequest(method: "GET", path: path, query: [("limit", newest)]))
+            AdminRequest(method: "GET", path: path, query: [("limit", newest)], seconds: 2))
         let values = page.body["items"].elements.compactMap { $0[member].text }
         return Set(values.filter(isPlain)).sorted().map { ($0, "") }
     }

@@ -5,6 +5,7 @@ import CountersignJOSE
 import Foundation
 import GatewayModel
 import GatewayStorage
+import TestSupport
 import Testing
 
 @testable import CountersignCLI
@@ -110,6 +111,17 @@ struct RemoteAdminTests {
         #expect(
             await run("app list --server \(url)", environment: ["COUNTERSIGN_TOKEN": "csa_x"]).code
                 == .unavailable)
+    }
+
+    /// The shell waits for the completion, without a way to tell why.
+    @Test func completionGivesUpOnASilentGateway() async throws {
+        let server = try RawServer { _ in "" }
+        defer { server.stop() }
+        let io = RecordedIO(environment: ["COUNTERSIGN_TOKEN": "csa_x"])
+        let start = ContinuousClock.now
+        let code = await io.run(
+            "complete", "--", "--server", "http://127.0.0.1:\(server.port)", "app", "show", "")
+        #expect(code == .unavailable && ContinuousClock.now - start < .seconds(30))
     }
 
     @Test func aConcurrentChangeIsNotOverwritten() async throws {
