@@ -16,7 +16,8 @@ package struct IdentityProvider: Sendable {
     package let name: String
     package let documentation: String
     package let tenantExample: String
-    /// A part that every tenant has, such as `/realms/`. Its absence shows that something else was given.
+    /// A part that every tenant has, such as `/realms/`; empty without one. Its absence shows that something
+    /// else was given.
     let tenantPart: String
     let audience: Audience
     /// The `iss` of tokens. `{tenant}` stands for the tenant, and `{region}` for its part before `_`.
@@ -44,7 +45,7 @@ package struct IdentityProvider: Sendable {
         guard (1...200).contains(tenant.utf8.count), tenant.utf8.last != slash,
             tenantExample.utf8.contains(slash) || !tenant.utf8.contains(slash),
             tenant.utf8.allSatisfy({ $0.isASCIIAlphanumeric(or: ".-_:/") }), !tenant.contains("://"),
-            tenant.contains(tenantPart)
+            tenantPart.isEmpty || tenant.contains(tenantPart)
         else {
             throw GatewayError(
                 .invalid, "the tenant of \(name) is given like \(tenantExample), without https://",

@@ -350,14 +350,6 @@ struct GatewayCommandTests {
         #endif
     }
 
-    @Test func theKeysThatAnAppFollowsAreInTheOutput() async {
-        _ = await run("app create shop")
-        #expect(await run("key follow shop https://id.example/jwks.json").0 == .done)
-        #expect(
-            await run("key list shop").1.output.hasPrefix("shop follows https://id.example/jwks.json. "))
-        #expect(await run("key list shop --json").1.output == "[]\n")
-    }
-
     @Test(arguments: [
         ("block shop ada", "Blocked ada until it is lifted.\n"),
         ("limit shop ada --rate 1", "Limited ada to 1 request a minute until it is lifted.\n"),

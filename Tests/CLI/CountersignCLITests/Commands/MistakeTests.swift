@@ -207,8 +207,9 @@ struct MistakeTests {
         let (_, io) = await run("key", "list", "shop")
         #expect(io.talk.contains("shop has no key of its own."))
         #expect(
-            io.talk.contains(
+            io.output.contains(
                 "shop follows https://id.example.com/j. The gateway fetches the keys; see the result"))
+        #expect(await run("key", "list", "shop", "--json").io.output == "[]\n")
     }
 
     @Test func enforcementWithoutAKeyIsWarnedAboutUnlessASetIsFollowed() async {
