@@ -270,6 +270,6 @@ def outage(visitor, gateway):
     expect(page.get_by_role("heading", name="Enforcement", level=1)).to_be_visible()
     # The preview fails before the screen shows it. Not at once: the page must notice the gateway without a click.
     threading.Timer(4, gateway.start).start()
-    expect(page.get_by_text("would have been rejected, out of")).to_be_visible()
+    expect(page.get_by_text("there is nothing to predict from")).to_be_visible()
     expect(alert).to_have_count(0)
     say(f"a screen recovers from an outage by itself, after {early} and {late} requests in 10 s each")
