@@ -32,6 +32,7 @@ struct ListenTests {
             let headers = ["X-Write-Key": fixture.writeKey, "Content-Type": "application/json"]
             #expect(try fixture.client().send("POST", "/v1/batch", headers, Array(body.utf8))?.status == 200)
         }
+        try fixture.place.waitForTransactions()
     }
 
     /// Runs `listen` until it has printed a line for each of `count` requests.
@@ -56,7 +57,6 @@ struct ListenTests {
 
     @Test func newEventsAreDeliveredAsSignedWebhooks() async throws {
         try store("before")
-        try fixture.place.waitForTransactions()
         let listen = try await listen(from: [:], until: 1) { try store("m-1") }
         let delivery = try #require(receiver.deliveries.first)
         #expect(receiver.deliveries.count == 1)
