@@ -101,7 +101,8 @@ extension AdminClient {
         return items
     }
 
-    /// Throws `conflict` if another client has changed the resource meanwhile, and errors of `edit`.
+    /// Reads a resource and replaces it by the result of `edit`. Throws `conflict` if another client has changed the
+    /// resource meanwhile, and errors of `edit`.
     func change(
         _ path: String..., edit: (inout JSONObject) throws -> Void
     ) async throws -> JSONValue {

@@ -30,8 +30,8 @@ extension Flag {
 }
 
 extension Invocation {
-    /// Flags take precedence over the environment, the profile in use, and the data directory. Throws `usage`
-    /// for two locations or a server without a token, and `notFound` without data.
+    /// Flags come first, then the environment, the profile in use and the data directory. Throws `usage` for
+    /// two locations or a server without a token, and `notFound` without data.
     func admin(makingData makes: Bool = false) throws -> any AdminClient {
         if let remote = try remoteAdmin() { return remote }
         if flagValues[Flag.tokenFile.name] != nil {

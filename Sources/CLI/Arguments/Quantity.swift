@@ -26,7 +26,7 @@ enum Quantity {
         "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
     ]
 
-    /// `90` or `2h` as whole units; nil if it is not a duration or not a whole number of units.
+    /// A text such as `90` or `2h` in whole units; nil for other texts and for parts of a unit.
     static func duration(_ text: String, in unit: Time) -> Int? {
         guard let (number, name) = parts(text) else { return nil }
         if name.isEmpty { return number }

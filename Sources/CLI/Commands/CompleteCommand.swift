@@ -43,7 +43,7 @@ enum CompleteCommand {
         let invocation = Invocation(
             commandName: "complete", flags: Flag.target, positionals: [], flagValues: completion.flagValues,
             words: [:], io: io)
-        // The shell waits.
+        // A short time limit, because the shell waits for the completions.
         let page = try await invocation.admin().send(
             AdminRequest(method: "GET", path: path, query: [("limit", newest)], seconds: 2))
         let values = page.body["items"].elements.compactMap { $0[member].text }

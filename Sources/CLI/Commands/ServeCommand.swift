@@ -57,7 +57,8 @@ enum ServeCommand {
         return true
     }
 
-    /// Disables core dumps, which would contain tokens and keys. Else the service manager's limit applies.
+    /// Disables core dumps, which would contain tokens and keys. If that fails, the service manager's limit
+    /// applies.
     private static func leaveNoCore() {
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         #if canImport(Glibc)

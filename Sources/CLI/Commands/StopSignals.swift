@@ -1,9 +1,9 @@
 internal import Foundation
 
-/// SIGTERM and Ctrl-C as a stream. The second signal ends the process immediately. SIGHUP triggers a reload.
+/// SIGTERM and Ctrl-C as a stream. The second signal ends the process immediately. SIGHUP calls `reload`.
 ///
 /// The handler writes to a pipe that a thread reads. A `DispatchSource` is not suitable: on Linux, it
-/// installs its own handler some time after `resume()`, which is a race with `signal(_, SIG_IGN)`.
+/// installs its own handler some time after `resume()`, so any call of `signal(_, SIG_IGN)` is a race.
 struct StopSignals: Sendable {
     /// Yields the number of each further signal to one reader.
     let stream: AsyncStream<Int32>

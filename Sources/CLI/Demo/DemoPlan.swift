@@ -28,7 +28,8 @@ struct DemoPlan: Sendable, Equatable {
     /// The events of all devices except the one with forged tokens.
     var honestRows: [Row] { devices.filter { $0.role != .forged }.flatMap(\.rows) }
 
-    /// Each user gets the device with the fewest events, busiest users first. The forger records its own.
+    /// Assigns each user, the busiest first, to the device with the fewest events. Adds the device with
+    /// forged tokens, which records its own events.
     init(replay: Replay, devices count: Int) {
         var rowsOfUser: [String: [Row]] = [:]
         var users: [String] = []

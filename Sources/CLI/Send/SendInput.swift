@@ -18,7 +18,7 @@ struct SendInput: Sendable {
     private(set) var events: [SendEvent] = []
     private(set) var problems: [Replay.Problem] = []
 
-    /// Neither the name, the first byte nor a flag determined the format, so it is read as an access log.
+    /// Neither the name, the first byte nor a flag determined the format: the input is read as an access log.
     let isGuess: Bool
 
     /// The part of the message ids that all events share.

@@ -15,8 +15,9 @@ public import Foundation
 /// let messages = try await client.fetchAppInbox()
 /// ```
 ///
-/// Tracked data goes through the durable queue of `CountersignClient`, one event for each request, with the
-/// customer's IDs at the time of recording. Queries are sent at once. All methods may be called from any thread.
+/// Tracked data goes through the durable queue of `CountersignClient`, one event for each request, with the customer's
+/// IDs at the time of recording. Queries are sent at once. All methods may be called from any thread. Methods that are
+/// not `async` return at once.
 public final class BloomreachClient: Sendable {
     struct Setup: Sendable {
         var project: BloomreachProject
@@ -380,7 +381,7 @@ public final class BloomreachClient: Sendable {
         try pipeline.wipeAndStop(isLasting: false, removeFiles)
     }
 
-    /// So that caching providers do not use the tokens for the next customer.
+    /// Makes caching providers drop the customer's tokens, so that the next customer does not get them.
     private func notifyProviders(of ids: [String: String]) {
         customerTokens.customerChanged(to: ids)
         userTokens.customerChanged(to: ids)

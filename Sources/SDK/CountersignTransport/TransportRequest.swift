@@ -14,7 +14,7 @@ public struct TransportRequest: Sendable, CustomStringConvertible {
     public let timeout: TimeInterval
     /// The maximum bytes of a response's body. A longer body is truncated (`TransportResponse.isTruncated`).
     public let maximumResponseBytes: Int
-    /// With gzip, by the SDK's own transports.
+    /// Whether the SDK's own transports may compress the body with gzip.
     package var isCompressible = false
 
     /// Makes a request.

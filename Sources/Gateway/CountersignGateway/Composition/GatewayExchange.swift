@@ -11,7 +11,8 @@ final class GatewayExchange: Sendable {
     /// How long other gateways send live results after a request, and how often the request is repeated.
     private static let watchSeconds: UInt64 = 15
     private static let tellNanoseconds: UInt64 = 5_000_000_000
-    /// A gateway with the token responds immediately; gateways of the previous version check once a second.
+    /// The maximum wait for a response. A gateway with the token responds immediately; gateways of the
+    /// previous version check once a second.
     private static let questionSeconds = 2.5
     private static let mostQuestions = 16
 

@@ -4,7 +4,7 @@ internal import GatewayIngest
 internal import GatewayModel
 
 /// `/livez` and `/readyz`. Ready: the gateway is not draining, can read changes to apps and sessions, and can
-/// write to the store. Each request proves the last by a small write in the next commit.
+/// write to the store. Each request for readiness adds a small test write to the next commit.
 struct Health: Sendable {
     let store: any EventStore
     let diskFloorBytes: Int

@@ -50,7 +50,8 @@ final class Inbox: Sendable {
         if isFirst { _ = write(writing, &byte, 1) }
     }
 
-    /// Called when `reading` can be read; later signals end the next wait.
+    /// Replaces `ended` by the finished requests. Called when `reading` can be read; later signals end the
+    /// next wait.
     func take(_ ended: inout [RequestTicket]) {
         // First: a byte that is written after the lock is released must stay.
         var bytes: UInt64 = 0

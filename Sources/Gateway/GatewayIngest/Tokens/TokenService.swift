@@ -106,8 +106,8 @@ package final class TokenService: Sendable {
         prune(at: now)
     }
 
-    /// Deletes expired rows in batches, one for each periodic refresh, so that requests are not delayed. The
-    /// first run is at start, so that `retention` records a time before the clock can jump.
+    /// Deletes expired rows once an hour, in batches, one for each periodic refresh, so that requests are not
+    /// delayed. The first run is at start, so that `retention` records a time before the clock can jump.
     private func prune(at now: Int64) {
         let isDue = pruning.withLock { pruning in
             guard !pruning.isRunning,

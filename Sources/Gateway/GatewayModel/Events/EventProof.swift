@@ -73,8 +73,8 @@ package struct ClaimFilter: Sendable, Equatable {
         members = []
     }
 
-    /// An SQL expression that is above 0 if `claims` has the member bound to `?`. Claims are stored without
-    /// spaces and with escaped quotes, so a text search finds only whole members.
+    /// An SQL expression that is above 0 if `claims` has the member bound to `?`. `instr` is the engine's search.
+    /// Claims are stored without spaces and with escaped quotes, so it finds only whole members.
     package static func sought(by instr: String) -> String {
         "coalesce(\(instr)(',' || substr(claims, 2, length(claims) - 2) || ',', ?), 0)"
     }

@@ -2,7 +2,8 @@ internal import CountersignCore
 
 /// The body of an error response below `/v1`, and everywhere that a dialect has no shape of its own.
 package enum ErrorBody {
-    /// `code` is a stable word in snake case. `requestID` is nil for a request that has no id yet.
+    /// `code` is a stable word in snake case. `reason` says what happened and what to do. `requestID` is nil
+    /// for a request without an id.
     package static func bytes(code: String, reason: String, requestID: String?) -> [UInt8] {
         var body = Array(#"{"success":false,"code":""#.utf8)
         body.append(contentsOf: code.utf8)

@@ -33,7 +33,7 @@ package struct TraceSampler: Sendable {
     private let ratio: Double
     private let random: @Sendable () -> UInt64
 
-    /// `ratio` is from 0 to 1.
+    /// `ratio` is the share of recorded traces, from 0 to 1.
     package init(
         ratio: Double, random: @escaping @Sendable () -> UInt64 = { UInt64.random(in: 0...UInt64.max) }
     ) {

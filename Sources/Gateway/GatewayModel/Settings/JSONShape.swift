@@ -36,7 +36,7 @@ package indirect enum JSONShape: Sendable {
         .object(members.map { .must($0.key, $0.value) })
     }
 
-    /// The object with additional members, or an object of only those for other shapes.
+    /// The object with additional members. Other shapes become an object of only these members.
     package func with(_ more: [JSONMember]) -> JSONShape {
         switch self {
         case .object(let members): .object(members + more)

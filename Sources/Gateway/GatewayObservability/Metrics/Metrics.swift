@@ -32,7 +32,8 @@ package final class Metrics: GatewayObserver {
     private struct State {
         var requests: [RequestKey: RequestSeries] = [:]
         var auth: [AuthKey: Int] = [:]
-        /// Usually also the next request's series. The index is valid until a series is added or removed.
+        /// The series of the last request, usually also of the next. The index is valid until a series is
+        /// added or removed.
         var last: (key: RequestKey, at: Dictionary<RequestKey, RequestSeries>.Index)?
         var lastAuth: (key: AuthKey, at: Dictionary<AuthKey, Int>.Index)?
         var commitSeconds = Histogram.seconds

@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
-/// Reads customers from a database of any engine. The server's threads may read, because the writer does not block.
+/// Reads customers from a database of any engine. The server's threads may call it: the writer blocks no readers.
 package final class StoredCustomers: CustomerStore {
     private let database: any SQLReader
     private let end: @Sendable () -> Void

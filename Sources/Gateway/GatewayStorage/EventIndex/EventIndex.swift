@@ -273,7 +273,7 @@ final class EventIndex {
         } catch {
             state.withLock { state in
                 state.failure = error
-                // Excludes a damaged run from merges. The run is written again at the next opening.
+                // Excludes a damaged run from merges and deletes its file. The next opening writes the run again.
                 for run in state.runs where run.file.path == error.path {
                     state.damaged.insert(run.name)
                     IndexFolder.remove(run.name.file, from: writer.folder)

@@ -27,7 +27,7 @@ struct SignedUserTokens: Sendable {
         return found ?? .unreadable
     }
 
-    /// Stores a token before its events are acknowledged, in the order of the app's calls: it cancels an earlier
+    /// Stores a token before its events are acknowledged, in the order of the app's calls: a token cancels an earlier
     /// log-out.
     func keep(_ token: SignedToken, of userID: String) {
         tokens.submit("token could not be stored", isToken: true) { [users] store, storage in

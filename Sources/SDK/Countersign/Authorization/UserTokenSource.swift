@@ -60,7 +60,7 @@ actor UserTokenSource: CredentialSource {
     let stored: SignedUserTokens
     private let clock: any ClientClock
     private let random: @Sendable () -> Double
-    /// Users who have not received a token since.
+    /// Users who are logging out and have not received a token since.
     var loggingOut: Set<UserKey> = []
     /// `Recorder.userRevision` of the last app call for each user. Late calls with an earlier revision are ignored.
     private var revisions: [UserKey: Int] = [:]
@@ -71,7 +71,7 @@ actor UserTokenSource: CredentialSource {
     private var isStored: [UserKey: Bool] = [:]
     /// Users with a token in an earlier run. Their events wait while no token is stored.
     var signed: Set<UserKey>
-    /// Of `user.json` at the last check for a log-out, for each user with a token in memory.
+    /// The version of `user.json` at the last check for a log-out, for each user with a token in memory.
     private var seenVersions: [UserKey: [Int]] = [:]
     /// Set if removing all tokens from the store has failed. Stored tokens are then ignored.
     private var distrustsStore = false

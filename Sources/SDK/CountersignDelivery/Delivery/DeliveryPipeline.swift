@@ -137,8 +137,8 @@ extension DeliveryPipeline {
         engine.inbox.post(.enteredBackground)
     }
 
-    /// Asks the system not to suspend the process until records are stored and sent. When its time limit expires,
-    /// cancels the current request. No request starts before the app returns.
+    /// Asks the system not to suspend the process until records are stored and sent. When the system's time limit
+    /// expires, cancels the current request, and starts no other until the app returns.
     func enterBackground(holding activity: BackgroundAssertion.Activity?) {
         guard let activity else { return enterBackground() }
         let assertion = BackgroundAssertion(activity) { [uploads] in uploads.interrupt() }

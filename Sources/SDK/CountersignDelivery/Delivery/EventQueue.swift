@@ -84,8 +84,8 @@ final class EventQueue {
 
     // MARK: Recording
 
-    /// Stores events that the queue does not have, and the log's checkpoint. Events that are too large go to
-    /// quarantine.
+    /// Stores events that the queue does not have, and the log's checkpoint in the same transaction. Events that are
+    /// too large go to quarantine.
     func append(
         _ events: [RenderedEvent], from log: String, clock: any ClientClock
     ) throws {

@@ -22,6 +22,6 @@ package struct EventRecord: Sendable {
     package let timestamp: Date
     /// Estimated when the event was recorded.
     var bytes = 0
-    /// Called with the message id when the event is durable.
+    /// Called with the message id when the event is durable, or with an error.
     var completion: Completion?
 }

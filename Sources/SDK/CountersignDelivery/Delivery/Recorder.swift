@@ -81,7 +81,8 @@ package final class Recorder: Sendable {
     let logger: CountersignLog?
     let stored: @Sendable (Int) -> Void
 
-    // `saveIdentity` writes to `identity`. `stored` is called with the number of events that the log has received.
+    // `saveIdentity` writes to `identity`. `stored` is called on a thread of the recorder with the number of events
+    // that the log has received.
     init(
         storage: Storage, limits: QueueLimits, clock: any ClientClock,
         userID: String? = nil, identity: SlotFile? = nil, sessionID: String, log: CountersignLog?,
@@ -104,7 +105,8 @@ package final class Recorder: Sendable {
             try self?.checkpoint(into: queue, maximumBytes: maximumBytes)
         }
         guard isLocked else { return }
-        // The writer waits for the storage thread only then, because that thread starts late on a busy machine.
+        // The storage thread runs from the first unlock on. At other times the writer does not wait for that thread,
+        // which starts late on a busy machine.
         writer.suspend()
         storage.submit { [state, writer] _ in
             state.withLock { $0.isLocked = false }

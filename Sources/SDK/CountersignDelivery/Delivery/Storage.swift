@@ -7,10 +7,10 @@ internal import Foundation
 ///
 /// `@unchecked Sendable`: all `var`s are only used on `queue`, which is serial.
 package final class Storage: @unchecked Sendable {
-    /// The reserve is a file that is emptied on a full disk, to give space to the journal of transactions that delete
-    /// delivered events.
+    /// The size of the reserve, a file that is emptied on a full disk. The journal of transactions that delete
+    /// delivered events then has space.
     static let reserveBytes = 256 << 10
-    /// For one checkpoint while only the reserve has space.
+    /// Bytes of events in one checkpoint while only the reserve has space for them.
     private static let partBytes = 48 << 10
     /// Seconds between two searches for logs of processes that have ended.
     private static let adoptionInterval: TimeInterval = 60
@@ -37,7 +37,7 @@ package final class Storage: @unchecked Sendable {
     private var isUsingReserve = false
     /// Delivered events that a full disk has no room to delete, without bodies. Only on the storage thread.
     private var undeleted: [DeliveryOutcome] = []
-    /// They must not be sent again. Only on the storage thread.
+    /// The sequence numbers of `undeleted`, not to be sent again. Only on the storage thread.
     private(set) var undeletedSequences: Set<Int64> = []
     /// Why some recorded events could not be moved to the queue file. Only on the storage thread.
     private(set) var checkpointFailure: (any Error)?
@@ -89,7 +89,8 @@ package final class Storage: @unchecked Sendable {
 
     // MARK: The queue file
 
-    /// Sets the function that moves events into the queue file before each use, fewer bytes while space is short.
+    /// Sets the function that moves events into the queue file before each use of that file. `maximumBytes` limits the
+    /// bytes to move while space is short.
     func setCheckpoint(_ body: @escaping @Sendable (EventQueue, _ maximumBytes: Int) throws -> Void) {
         submit { $0.checkpointLog = body }
     }
@@ -115,7 +116,7 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// For a thread that may block.
+    /// Blocks until `body` has run on the storage thread.
     func runNow<Result>(_ body: (Storage) throws -> Result) throws -> Result {
         // The app's log handler may call this on the storage thread.
         let isHere = DispatchQueue.getSpecific(key: isOnThread) == true

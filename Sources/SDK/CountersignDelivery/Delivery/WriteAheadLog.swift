@@ -39,7 +39,8 @@ package final class WriteAheadLog: @unchecked Sendable {
         var mustSyncDirectory = false
         /// The number of calls of `restart()`. A flush that began before a call does not cover the files after it.
         var generation = 0
-        /// The system drops pages that it could not write, so another flush would wrongly succeed.
+        /// True after a failed flush. The system drops pages that it could not write, so another flush would wrongly
+        /// succeed.
         var hasFailed = false
     }
 

@@ -87,7 +87,7 @@ package struct DataFolder {
         Bundle.main.bundleIdentifier ?? Bundle.main.executableURL?.lastPathComponent ?? "app"
     }
 
-    /// iOS terminates a process that is suspended while it holds a lock on a file there (`0xDEAD10CC`).
+    /// iOS terminates a process suspended while it holds a lock in an app group's container (`0xDEAD10CC`).
     static func isInAppGroup(_ path: String) -> Bool {
         "\(path)/".contains("/Containers/Shared/AppGroup/")
     }

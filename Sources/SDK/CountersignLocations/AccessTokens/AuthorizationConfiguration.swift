@@ -50,8 +50,8 @@ public struct AuthorizationConfiguration: Sendable, Hashable {
     public var refreshStatuses: Set<Int> = []
     /// The unit of expiry numbers, here and in responses.
     public var expiresUnit = ExpiresUnit.auto
-    /// Paths of `accessToken`, `refreshToken` and `expires` in a response, such as `$.data.tokens[0].jwt`. Default:
-    /// by name.
+    /// Paths of `accessToken`, `refreshToken` and `expires` in a response, such as `$.data.tokens[0].jwt`. Members
+    /// without a path are found by name.
     public var responseMapping: [String: String] = [:]
 
     /// Makes a configuration without a token.

@@ -17,23 +17,23 @@ struct RefreshMachine {
         var window: TimeInterval = 30
         /// The limit on consecutive fresh tokens that are rejected.
         var maximumRejectedTokens = 2
-        /// Consecutive, over at least `unusableSpan` seconds.
+        /// The limit on consecutive unusable responses over at least `unusableSpan` seconds.
         var maximumUnusableAnswers = 3
         var unusableSpan: TimeInterval = 300
         /// Consecutive rejections without a reason, over at least `rejectionSpan` seconds. They are then final.
         var maximumRejections = 3
         var rejectionSpan: TimeInterval = 3_600
-        /// Seconds until the next attempt.
+        /// Seconds until the next attempt while suspended.
         var suspension: TimeInterval = 3_600
         var retry = RetryPolicy(baseDelay: 2, maximumDelay: 300)
-        /// After a lost response. Servers repeat it for a minute, of which a request may take
+        /// Delays after a lost response. Servers repeat the response for a minute, of which a request may take
         /// `AccessTokens.longestExchange`.
         var retryWhenLost = RetryPolicy(baseDelay: 2, maximumDelay: 30)
     }
 
     enum Demand: Equatable {
         case use(generation: Int)
-        /// Or wait for the running refresh.
+        /// Refresh first, or wait for the running refresh.
         case refresh
         /// Retry after `retryAt`; if nil, only with new credentials.
         case unavailable(ServerAnswer.Explanation, retryAt: TimeInterval?)

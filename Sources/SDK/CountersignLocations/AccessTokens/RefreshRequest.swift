@@ -6,7 +6,7 @@ struct RefreshRequest {
     let configuration: AuthorizationConfiguration
     /// Header fields of all requests of the app.
     var commonHeaders: [String: String] = [:]
-    /// The only origin to which their `Authorization` is sent.
+    /// The only origin to which the `Authorization` of `commonHeaders` is sent.
     var commonOrigin: URL?
     var timeout: TimeInterval = 30
 
