@@ -1,7 +1,7 @@
 package import Foundation
 
 /// Copies the folder of a client that still runs. The client replaces files by renaming others, and a copy
-/// fails if one of those is gone. The copy then begins again.
+/// fails if such a file is gone. The copy then begins again.
 package func copyRunning(_ source: URL, to target: URL) throws {
     while true {
         do {

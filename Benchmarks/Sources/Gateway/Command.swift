@@ -6,7 +6,7 @@ enum Command {
         let description: String
     }
 
-    /// Starts a program, on one core if that is given. Without a pipe its output is thrown away.
+    /// Starts a program, only on `core` if given. Without a pipe its output is discarded.
     static func start(
         _ program: String, core: Int? = nil, _ arguments: [String], output: Pipe? = nil, folder: URL? = nil
     ) throws -> Process {

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Whether a peer does what it is compared for: rejects bad tokens, stores a message once, and has each acknowledged event
-/// after SIGKILL.
+/// Checks that a peer rejects bad tokens, stores a message once, and has each acknowledged event after SIGKILL. A peer
+/// that does less work must not be compared.
 struct HonestyTest {
     private static let clients = 4
     private static let secondsUntilKill: UInt32 = 2
@@ -18,7 +18,7 @@ struct HonestyTest {
         var failures: [String] = []
         let good = try token("users-2000")
         for (kind, bad) in try badTokens(good) {
-            // Twice, in case a rejected token is remembered.
+            // Twice, because a cache of tokens may also contain rejected ones.
             for _ in 0..<2 where try status(server, bad, id: kind) != "401" {
                 failures.append("accepts a token that is \(kind)")
             }
@@ -125,7 +125,7 @@ struct HonestyTest {
         end
         """.write(toFile: script, atomically: true, encoding: .utf8)
         let outputs = (0..<Self.clients).map { folder.appendingPathComponent("kill-\($0).txt").path }
-        // With one connection, a response belongs to the last request.
+        // With one connection, `count` is the number of the request that the response belongs to.
         let clients = try outputs.map { output in
             try Command.start(
                 "wrk",

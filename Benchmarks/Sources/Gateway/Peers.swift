@@ -14,7 +14,7 @@ struct Peers {
     let countersign: String
     let folder: URL
     let seconds: Int
-    /// With none, only the honesty tests run.
+    /// With 0 rounds, only the honesty tests run.
     let rounds: Int
 
     private struct Candidate {
@@ -63,7 +63,7 @@ struct Peers {
         print("load average after: \(loadAverage)")
     }
 
-    /// The command of each peer that could be built. Names the others.
+    /// The command of each peer that could be built. Prints the reasons for the others.
     private func build() throws -> [(name: String, command: [String])] {
         let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()
@@ -91,7 +91,7 @@ struct Peers {
                 on: candidate.server, seconds: seconds, checks: candidate.server.storesEvents,
                 core: Self.core.load)
         }
-        // Tokens are seen, and users known, before anything is measured.
+        // Before the measurement, the servers have seen the tokens and know the users.
         for candidate in candidates {
             var sent = 0
             while sent < (kind.isFresh ? 1 : 3) * kind.users { sent += try run(candidate).requests }
@@ -99,7 +99,7 @@ struct Peers {
         var results: [String: [Load.Result]] = [:]
         var written: [String: Int] = [:]
         for round in 0..<rounds {
-            // Each begins a round once, so that none always follows the same neighbour.
+            // Rotates the order, so that no server is always the first of a round.
             for turn in candidates.indices {
                 let candidate = candidates[(turn + round) % candidates.count]
                 let before = candidate.server.writtenBytes ?? 0

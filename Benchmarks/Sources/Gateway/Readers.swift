@@ -1,8 +1,7 @@
 import Foundation
 
-/// The cost of reading events by position from a large log, and how much one reader at full speed slows writers down.
-///
-/// Writers run alone and together with the reader, in turns.
+/// Measures the cost of reading events by position from a large log, and how much one reader at full speed slows writers
+/// down. Writers run alone and together with the reader, in turns.
 struct Readers {
     private static let rounds = 11
     private static let connections = 8
@@ -11,7 +10,7 @@ struct Readers {
     let folder: URL
     let events: Int
     let seconds: Int
-    /// The longest time to fill the log.
+    /// The time limit for filling the log. With fewer events, the measurement goes on.
     let secondsToFill: Double
 
     private struct Reading {

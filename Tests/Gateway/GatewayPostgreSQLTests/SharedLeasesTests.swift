@@ -177,7 +177,7 @@ extension PostgreSQLTests {
                     Issue.record("nothing is leased")
                     return
                 }
-                // As for a row that refers to the consumer.
+                // The lock that an inserted row with a reference to the consumer takes.
                 try connection.execute("ROLLBACK; BEGIN; SELECT 1 FROM event_consumer FOR KEY SHARE")
                 try bench.one.acknowledge(lease.id, of: named, through: nil)
                 try connection.execute("ROLLBACK")

@@ -19,7 +19,7 @@ package final class HTTPServer: Sendable {
     package static var usualLoopCount: Int { min(8, max(1, Int(countersign_usable_loops()))) }
 
     /// `credentialHeaders` are lower-case and may occur only once. `report` gets advice when no file
-    /// descriptor is free for a connection. Throws `cannotBind` if none is free now.
+    /// descriptor is free for a connection. Throws `cannotBind` without a free one.
     package init(
         limits: GatewayLimits, memory: BodyMemory? = nil, trustedProxies: [AddressRange] = [],
         certificates: TLSCertificates? = nil, observer: any GatewayObserver, sampler: TraceSampler? = nil,

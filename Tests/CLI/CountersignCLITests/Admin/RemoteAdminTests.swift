@@ -113,7 +113,7 @@ struct RemoteAdminTests {
                 == .unavailable)
     }
 
-    /// The shell waits for the completion, without a way to tell why.
+    /// The shell waits for the completions and cannot show why.
     @Test func completionGivesUpOnASilentGateway() async throws {
         let server = try RawServer { _ in "" }
         defer { server.stop() }

@@ -51,7 +51,7 @@ struct ConfirmationTests {
         #expect(
             io.talk.contains(
                 "delete the last key of shop, whose tokens are required: every user's events are rejected"))
-        // Keys that an app follows may be out of reach.
+        // The gateway may be unable to fetch the keys that an app follows.
         #expect(await run("key follow shop https://id.example/jwks.json").code == .done)
         let question = await run("key delete shop \(last)").io.talk
         #expect(question.contains("only the keys that it follows verify tokens"))
