@@ -26,21 +26,21 @@ def columns(events):
 class Load:
     """Devices that send batches of one to four events, and each again until a gateway acknowledges it.
 
-    One in twenty batches is sent by two devices at once. With `users`, headers for each user, a batch is of one user
-    and has the user's headers; one in twenty is then preceded by an event with the token of another user, which must not be
-    stored. `gap` is the longest time without an acknowledgement, in seconds.
+    One in twenty batches is sent by two devices at once. `users` has the headers of each user. A batch is then of one user and
+    has the user's headers, and before one in twenty an event with the token of another user is sent, which must not be stored.
+    `gap` is the longest time without an acknowledgement, in seconds.
     """
 
     def __init__(self, gateways, key, threads=6, timeout=15, padding=400, users=None):
         self.gateways, self.timeout, self.padding, self.users, self.gap = gateways, timeout, padding, users, 0
         self.key, self.lock, self.stopping, self.abandons = key, threading.Lock(), threading.Event(), False
         self.sent, self.acknowledged, self.answers, self.duplicates = set(), set(), Counter(), 0
-        self.last, self.refused_at, self.unsettled = time.monotonic(), None, []
+        self.last, self.rejected_at, self.unsettled = time.monotonic(), None, []
         self.threads = [threading.Thread(target=self.run, daemon=True) for _ in range(threads)]
         for thread in self.threads:
             thread.start()
 
-    def made(self, user):
+    def event(self, user):
         return {"type": "track", "event": "Tortured", "messageId": message_id(), "userId": user or f"user-{DICE.randrange(USERS)}",
                 "properties": {"text": "x" * DICE.randrange(self.padding)}}
 
@@ -48,14 +48,14 @@ class Load:
         """Sends an event with the token of another user. It is not in `sent`."""
         user, other = DICE.sample(list(self.users), 2)
         with contextlib.suppress(*ERRORS):
-            DICE.choice(self.gateways).batch([self.made(user)], self.key, self.users[other], timeout=self.timeout)
+            DICE.choice(self.gateways).batch([self.event(user)], self.key, self.users[other], timeout=self.timeout)
 
     def batch(self):
         with self.lock:
             if self.unsettled and (self.stopping.is_set() or DICE.random() < 0.3):
                 return self.unsettled.pop()
             user = self.users and DICE.choice(list(self.users))
-            events = [self.made(user) for _ in range(DICE.randint(1, 4))]
+            events = [self.event(user) for _ in range(DICE.randint(1, 4))]
             self.sent.update((event["userId"], event["messageId"]) for event in events)
             if DICE.random() < 0.05:
                 self.unsettled.append(events[::-1])
@@ -82,8 +82,8 @@ class Load:
         good = status == 200 and not answer["rejected"]
         with self.lock:
             self.answers[status] += 1
-            if status == 503 and not self.refused_at:
-                self.refused_at = time.monotonic()
+            if status == 503 and not self.rejected_at:
+                self.rejected_at = time.monotonic()
             if good:
                 self.duplicates += answer["accepted"] == 0
                 self.acknowledged.update((event["userId"], event["messageId"]) for event in events)
@@ -143,7 +143,7 @@ class Reader:
 
 
 class Follower(Reader):
-    """Reads by position, which it keeps itself, so it must see each event once."""
+    """Reads by position. The reader has the position, so it must see each event once."""
 
     after = None
 
@@ -159,7 +159,7 @@ class Follower(Reader):
 
 
 class Consumer(Reader):
-    """Reads as a named consumer. The gateways keep its position. It may see an event again when an answer was lost.
+    """Reads as a named consumer. The gateways store its position. It may see an event again when an answer was lost.
 
     With `hostile`, workers die with a lease, outlive it, or confirm only a part of it.
     """
@@ -180,10 +180,10 @@ class Consumer(Reader):
         if not answer["lease"]:
             return self.lag() != 0
         if self.chance(0.03):
-            return True  # It dies before it has looked at the events.
+            return True  # The worker dies before it reads the events.
         found, body = self.see(answer["events"]), {"lease": answer["lease"]["id"]}
         if self.chance(0.05):
-            return True  # It dies before it confirms them.
+            return True  # The worker dies before it confirms the events.
         if self.chance(0.03):
             time.sleep(DICE.choice([0.2, 6]))
         if self.chance(0.2) and len(found) > 1:
@@ -241,7 +241,7 @@ def lines(folder, entry):
 
 
 class Listed(Follower):
-    """A list of events that was read by other means. `seen` are message ids, or events as `COLUMNS`."""
+    """A list of events from a file, a stream or a database, as a reader for `account`. `seen` has message ids, or events as `COLUMNS`."""
 
     def __init__(self, name, seen, stored):
         of_id = {row[2]: row for row in stored}
@@ -250,13 +250,13 @@ class Listed(Follower):
 
 
 class Tally:
-    """How often each event came, in a byte each, for runs with millions. Their message ids are USER/NUMBER."""
+    """Which events came, in a byte each, for runs with millions of events. Message ids are USER/NUMBER."""
 
     def __init__(self, name):
         self.name, self.seen, self.count, self.last, self.found = name, bytearray(), 0, 0, Counter()
 
     def mark(self, number):
-        """Returns whether it is new."""
+        """Marks an event by its number. Returns whether it is new."""
         if number >= len(self.seen):
             self.seen.extend(bytes(number + 100_000 - len(self.seen)))
         is_new = not self.seen[number]
@@ -265,24 +265,24 @@ class Tally:
         return is_new
 
     def take(self, stored):
-        """Takes events as `COLUMNS`. Their tokens have the id of their user, or are of the gateway's own."""
+        """Takes events as `COLUMNS`. A token has the id that `token_of` gives its user, or is the gateway's own."""
         for position, user, identifier, verdict, token in stored:
             owner, number = identifier.split("/")
             self.found["came again"] += not self.mark(int(number))
             self.found["came before one that is stored before them"] += position <= self.last
             is_own = verdict != "verified" or token == token_of(user) or not (token or "").startswith(token_of(""))
-            self.found["have not the token of their user"] += user != owner or not is_own
+            self.found["do not have the token of their user"] += user != owner or not is_own
             self.last = position
 
     def problems(self, sent, acknowledged):
-        """`sent` is how many events were sent."""
+        """The problems, as texts. `sent` is the number of sent events."""
         missing = sum(one > other for one, other in zip_longest(acknowledged.seen, self.seen, fillvalue=0))
         return [f"{self.name}: {problem}" for problem in failures(
             {**self.found, "events never came": missing, "events were never sent": sum(self.seen[sent:])})]
 
 
 def compare(what, load, stored, *lists):
-    """Exits unless each event of a `load` is stored, and each list has them once and in order. A list is of message ids or `COLUMNS`."""
+    """Exits unless each event of a `load` is stored, and each list has them once and in order. Lists have message ids, or events as `COLUMNS`."""
     problems = account(stored, load, [Listed(what, seen, stored) for seen in lists], dense=True)
     check(f"{what}: {len(stored)} events, once and in order", not problems, "; ".join(problems))
 
@@ -302,28 +302,28 @@ def account(stored, load, readers=(), lossy=False, dense=False):
     """
     problems = []
     ids = [row[1:3] for row in stored]
-    places = [row[0] for row in stored]
-    kept = set(ids)
-    lost = load.acknowledged - kept
+    positions = [row[0] for row in stored]
+    distinct = set(ids)
+    lost = load.acknowledged - distinct
     if not load.acknowledged:
         problems.append("nothing was acknowledged")
     if lost and not lossy:
         problems.append(f"{len(lost)} acknowledged events are not stored, such as {sorted(lost)[:2]}")
     problems += failures({
-        "events are stored twice": len(ids) - len(kept),
-        "events were never sent": len(kept - load.sent),
-        "events have not the token of their user": len(stored) - sum(
+        "events are stored twice": len(ids) - len(distinct),
+        "events were never sent": len(distinct - load.sent),
+        "events do not have the token of their user": len(stored) - sum(
             row[3:] == ("verified", token_of(row[1])) for row in stored) if load.users else 0,
-        "positions are not above the one before": sum(one >= other for one, other in zip(places, places[1:])),
-        "positions are missing": places[-1] - places[0] + 1 - len(places) if dense and places else 0,
+        "positions are not above the one before": sum(one >= other for one, other in zip(positions, positions[1:])),
+        "positions are missing": positions[-1] - positions[0] + 1 - len(positions) if dense and positions else 0,
     })
     for reader in readers:
         problems += reader.problems[:3] + read(set(stored), reader, lossy)
     return problems
 
 
-# On SQLite: the events, and how many are counted; the requests with a good token that stored events, and how many are counted.
-# Counts are written once a second; the next start adds the rest.
+# On SQLite: stored events, counted events, requests with a good token that stored events, and counted requests with a good token.
+# Counts are written once a second, and the next start adds later events. So `late` events count here too.
 COUNTS = """
     WITH late AS (SELECT request_uuid, key_number FROM event WHERE seq > (SELECT seq FROM counted))
     SELECT (SELECT count(*) FROM event), (SELECT coalesce(sum(events), 0) FROM app_usage) + (SELECT count(*) FROM late),
@@ -332,7 +332,7 @@ COUNTS = """
 
 
 def counted(events, counts, load=None, requests=0, uses=0):
-    """The problems of counts of events, and of requests with a good token. Requests of duplicates count too; requests with no or a bad answer may."""
+    """The problems of these counts. A request with a good token may be counted without a new event if it had duplicates only, failed, or got no answer."""
     most = requests + (load.duplicates + load.answers[None] + load.answers[503] if load else 0)
     return [f"app_usage counts {counts} of {events} events"] * (counts != events) + [
         f"key_use counts {uses} requests, and not {requests} to {most}"] * (load is not None and not requests <= uses <= most)
@@ -344,7 +344,7 @@ def token_of(user):
 
 
 def generations(exchanges):
-    """The problems of exchanged refresh tokens, each as (token, status, new token): one new token for each, and no other's."""
+    """The problems of exchanges, each as (token, status, new token): a token has one new token, which no other token has."""
     children = {}
     for token, status, child in exchanges:
         children.setdefault(token, set()).update([child] if status == 200 else [])
@@ -357,11 +357,11 @@ def generations(exchanges):
     })
 
 
-def revoked(answers, gone):
-    """The problems of requests, each as (token, begun, ended, status), after the confirmed revocation of a token, from and to a time."""
+def revoked(answers, revocations):
+    """The problems of requests (token, begun, ended, status) that began while their token was revoked. Revocations are (token, from, to)."""
     return failures({"requests were accepted after the deletion was confirmed": sum(
         status == 200 and known == token and start < begun < end
-        for token, start, end in gone for known, begun, _, status in answers)})
+        for token, start, end in revocations for known, begun, _, status in answers)})
 
 
 def read(log, reader, lossy):
@@ -390,17 +390,17 @@ def read(log, reader, lossy):
 
 # MARK: A check of the checker
 
-TRUE = [(number, f"user-{number % 3}", f"m-{number}", "verified", token_of(f"user-{number % 3}")) for number in range(1, 10)]
+HISTORY = [(number, f"user-{number % 3}", f"m-{number}", "verified", token_of(f"user-{number % 3}")) for number in range(1, 10)]
 
 
-def shifted(number, **new):
-    """The history with one event changed."""
-    return [tuple({**dict(zip(COLUMNS, row)), **new}.values()) if row[0] == number else row for row in TRUE]
+def changed(number, **new):
+    """`HISTORY` with one event changed."""
+    return [tuple({**dict(zip(COLUMNS, row)), **new}.values()) if row[0] == number else row for row in HISTORY]
 
 
-def tried(stored, seen=None):
-    """The problems of a history of `TRUE` in which these events were stored, and seen by a reader."""
-    sent = {row[1:3] for row in TRUE}
+def audited(stored, seen=None):
+    """The problems if the events of `HISTORY` were sent, and these were stored and seen by a reader."""
+    sent = {row[1:3] for row in HISTORY}
     load = SimpleNamespace(sent=sent, acknowledged=sent, users=True)
     return account(stored, load, [Listed("list", seen or stored, stored)], dense=True)
 
@@ -417,21 +417,21 @@ def tallied(*rows, count=1):
 def main(_):
     """Exits unless each false history is found, and a true one has no problem."""
     known, gone = SimpleNamespace(duplicates=1, answers=Counter({None: 1})), [("a", 5, 9)]
-    true = [tried(TRUE), counted(9, 9, known, 4, 6), generations([("a", 200, "b"), ("a", None, None), ("b", 200, "c")]),
+    true = [audited(HISTORY), counted(9, 9, known, 4, 6), generations([("a", 200, "b"), ("a", None, None), ("b", 200, "c")]),
             revoked([("a", 4, 6, 200), ("a", 6, 7, 401), ("b", 6, 7, 200)], gone),
             tallied((1, "a", "a/0", "verified", token_of("a")), (4, "b", "b/1", "warned", None), (5, "c", "c/2", "verified", "x"), count=3)]
     false = {
-        "acknowledged events are not stored": tried(TRUE[:-1]),
-        "events are stored twice": tried([*TRUE, (10, *TRUE[0][1:])]),
-        "events were never sent": tried([*TRUE, (10, "user-1", "m-10", "verified", token_of("user-1"))]),
-        "1 events have not the token of their user": tried(shifted(3, token_id=token_of("user-1"))),
-        "not the token of their user": tried(shifted(3, verdict="warned")),
-        "not above the one before": tried(TRUE[1::-1] + TRUE[2:]),
-        "positions are missing": tried(shifted(9, seq=10)),
-        "never came": tried(TRUE, TRUE[:-1]),
-        "came again": tried(TRUE, [*TRUE, TRUE[-1]]),
-        "came before": tried(TRUE, [*TRUE[:-2], TRUE[-1], TRUE[-2]]),
-        "not in the log": tried(TRUE, shifted(3, verdict="warned")),
+        "acknowledged events are not stored": audited(HISTORY[:-1]),
+        "events are stored twice": audited([*HISTORY, (10, *HISTORY[0][1:])]),
+        "events were never sent": audited([*HISTORY, (10, "user-1", "m-10", "verified", token_of("user-1"))]),
+        "1 events do not have the token of their user": audited(changed(3, token_id=token_of("user-1"))),
+        "not have the token of their user": audited(changed(3, verdict="warned")),
+        "not above the one before": audited(HISTORY[1::-1] + HISTORY[2:]),
+        "positions are missing": audited(changed(9, seq=10)),
+        "never came": audited(HISTORY, HISTORY[:-1]),
+        "came again": audited(HISTORY, [*HISTORY, HISTORY[-1]]),
+        "came before": audited(HISTORY, [*HISTORY[:-2], HISTORY[-1], HISTORY[-2]]),
+        "not in the log": audited(HISTORY, changed(3, verdict="warned")),
         "app_usage counts 10 of 9": counted(9, 10),
         "key_use counts 7": counted(9, 9, known, 4, 7),
         "key_use counts 3": counted(9, 9, known, 4, 3),
@@ -442,8 +442,8 @@ def main(_):
         "accepted after the deletion": revoked([("a", 6, 7, 200)], gone),
         "tally: 1 came again": tallied((1, "a", "a/0", "warned", None), (2, "a", "a/0", "warned", None)),
         "tally: 1 came before": tallied((2, "a", "a/0", "warned", None), (1, "a", "a/1", "warned", None), count=2),
-        "tally: 1 have not the token": tallied((1, "a", "a/0", "verified", token_of("b"))),
-        "tally: 2 have not the token": tallied((1, "a", "b/0", "warned", None), (2, "a", "b/1", "warned", None), count=2),
+        "tally: 1 do not have the token": tallied((1, "a", "a/0", "verified", token_of("b"))),
+        "tally: 2 do not have the token": tallied((1, "a", "b/0", "warned", None), (2, "a", "b/1", "warned", None), count=2),
         "tally: 1 events never came": tallied((1, "a", "a/0", "warned", None), count=2),
         "tally: 1 events were never sent": tallied((1, "a", "a/0", "warned", None), (2, "a", "a/1", "warned", None)),
     }

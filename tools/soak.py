@@ -2,10 +2,10 @@
 
 A thousand devices with tokens send to two apps. `shop` has two consumers, a webhook and hourly files; each must read each acknowledged
 event. `brief` keeps only its last megabyte. Meanwhile keys are rotated, enforcement changes, backups are made, a tenth of the devices
-refreshes its tokens, and dashboards are open. An interrupted run (SIGINT, SIGTERM) reports what it has.
+refreshes its tokens, and dashboards are open. An interrupted run (SIGINT, SIGTERM) prints the same report.
 
 Slopes are least squares over means of equal parts of the run, without its first tenth. Exit status: 1 if memory, descriptors or threads
-grow by more than their bounds with 95 % confidence, or if an event is missing. Slopes of less than 20 minutes are shown and not judged.
+grow by more than their bounds with 95 % confidence, or if an event is missing. In less than 20 minutes, growth does not fail the run.
 """
 
 import contextlib
@@ -34,6 +34,11 @@ BOUNDS = {"memory, MB": 16, "descriptors": 4, "threads": 2}
 ENVIRONMENT = {"COUNTERSIGN_TOKEN_REQUESTS_PER_SECOND": "0", "COUNTERSIGN_REQUESTS_PER_SECOND_PER_ADDRESS": "0"}
 
 
+def counting(reader, tally):
+    """The class of a reader that counts events in a tally and does not store them."""
+    return type("Counting", (reader,), {"limit": 1000, "see": lambda _, events: tally.take(columns(events)) or []})
+
+
 class Device:
     """A device that gets a new token when its token is rejected. One in ten refreshes it at the token service, every two minutes."""
 
@@ -47,7 +52,7 @@ class Device:
             self.refresh = self.refresh or soak.admin("POST", f"/apps/{self.app}/sessions", {"user": self.user})["refresh_token"]
             status, answer = soak.gateway.ask("POST", "/api/refresh_token", {"refresh_token": self.refresh})
             if status != 200:
-                raise OSError(f"a refresh met {status}")
+                raise OSError(f"a refresh was answered {status}")
             soak.problems += ["a refresh token is its own successor"] * (answer["refreshToken"] == self.refresh)
             token, self.refresh, self.due = answer["accessToken"], answer["refreshToken"], time.monotonic() + 120
             soak.done["refreshes"] += 1
@@ -61,15 +66,15 @@ class Device:
         soak, status = self.soak, None
         events = [{"type": "track", "event": "Soaked", "messageId": f"{self.user}/{number}", "userId": self.user,
                    "properties": {"text": "x" * DICE.randrange(100)}} for number in numbers]
-        while not soak.is_lost.is_set():
+        while not soak.abandons.is_set():
             try:
                 if status == 401 or time.monotonic() > self.due:
                     self.renew()
                 began = time.monotonic()
-                status, answer = soak.gateway.batch(events, soak.keys[self.app], self.headers)
+                status, answer = soak.gateway.batch(events, soak.write_keys[self.app], self.headers)
                 soak.answers[status] += 1
                 if status == 200 and not answer["rejected"]:
-                    soak.times["batch"].append(time.monotonic() - began)
+                    soak.latencies["batch"].append(time.monotonic() - began)
                     soak.done[f"events of {self.app}"] += len(numbers)
                     with soak.lock:
                         return [soak.acknowledged.mark(number) for number in numbers if self.app == "shop"]
@@ -84,9 +89,10 @@ class Soak:
         flags = ("--event-files", self.folder / "files", "--backup-folder", self.folder / "backups")
         self.gateway = Gateway(options.countersign, self.folder, environment=ENVIRONMENT, flags=flags, level="error")
         self.problems, self.answers, self.done, self.samples = [], Counter(), Counter(), []
-        self.times, self.lock, self.sent, self.keys, self.ids = {"batch": [], "/livez": []}, threading.Lock(), 0, {}, {"shop": [], "brief": []}
-        # `is_lost`: the gateway has ended, or events are not acknowledged after the end.
-        self.stop, self.is_lost, self.acknowledged = threading.Event(), threading.Event(), Tally("acknowledged")
+        self.latencies, self.lock, self.sent = {"batch": [], "/livez": []}, threading.Lock(), 0
+        self.write_keys, self.key_ids = {}, {"shop": [], "brief": []}
+        # With `abandons`, devices do not send a batch again: the gateway has ended, or does not acknowledge after the end.
+        self.stop, self.abandons, self.acknowledged = threading.Event(), threading.Event(), Tally("acknowledged")
         self.tallies = {name: Tally(name) for name in ("by position", "named", "webhook", "files", "stored")}
 
     def admin(self, method, path, body=None):
@@ -97,15 +103,14 @@ class Soak:
 
     def begin(self):
         gateway = self.gateway
-        self.keys |= {app: gateway.app(app, enforcement="optional") for app in self.ids}
+        self.write_keys |= {app: gateway.app(app, enforcement="optional") for app in self.key_ids}
         gateway.run("app", "retention", "brief", "--bytes", 1_000_000, "--confirm", "brief")
         self.owner, reader = gateway.bearer(), gateway.bearer("reader", "reader", "shop")
         gateway.start()
         gateway.run("consumer", "create", "shop", "named")
         gateway.run("webhook", "create", "shop", Receiver(self.deliver).start().url, "--allow-private", "--from", "start")
         self.rotate()
-        self.readers = [type("Reader", (kind,), {"limit": 1000, "see": lambda _, events, tally=self.tallies[name]: tally.take(columns(events)) or []})(
-            name, [gateway], reader) for kind, name in ((Follower, "by position"), (Consumer, "named"))]
+        self.readers = [counting(kind, self.tallies[name])(name, [gateway], reader) for kind, name in ((Follower, "by position"), (Consumer, "named"))]
         self.devices = deque(Device(self, number) for number in range(DEVICES))
         for work in [self.probe, self.watch] + [self.follow] * DASHBOARDS:
             threading.Thread(target=self.repeat, args=(work,), daemon=True).start()
@@ -119,17 +124,17 @@ class Soak:
                 self.stop.wait(1)
 
     def load(self, rate, seconds):
-        """Starts to send so many batches a second, or as many as it can. Returns the threads."""
+        """Starts threads that send this many batches a second, or as many as they can. Returns the threads."""
         due, end = [time.monotonic()], time.monotonic() + seconds
 
         def work():
             while not self.stop.is_set() and due[0] < end:
                 with self.lock:
                     due[0] = max(due[0] + 1 / rate, time.monotonic() - 1)
-                    mine, device, first = due[0], self.devices.popleft(), self.sent
+                    begin, device, first = due[0], self.devices.popleft(), self.sent
                     self.sent += DICE.randint(1, 2)
                     numbers = range(first, self.sent)
-                self.stop.wait(max(0, mine - time.monotonic()))
+                self.stop.wait(max(0, begin - time.monotonic()))
                 device.send(numbers)
                 self.devices.append(device)
         workers = [threading.Thread(target=work, daemon=True) for _ in range(WORKERS)]
@@ -146,11 +151,11 @@ class Soak:
     def probe(self):
         began = time.monotonic()
         self.gateway.ask("GET", "/livez")
-        self.times["/livez"].append(time.monotonic() - began)
+        self.latencies["/livez"].append(time.monotonic() - began)
         self.stop.wait(0.1)
 
     def watch(self):
-        """Asks what an open page of the dashboard asks."""
+        """Sends the requests of an open page of the dashboard."""
         for path in ("/overview", "/apps/shop/analytics", "/apps/shop/consumers"):
             self.admin("GET", path)
         self.stop.wait(5)
@@ -168,7 +173,7 @@ class Soak:
         """Adds a key for new tokens, and deletes the key before the previous one."""
         private = rsa.generate_private_key(65537, 2048)
         public = private.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo).decode()
-        for app, ids in self.ids.items():
+        for app, ids in self.key_ids.items():
             ids.append(self.admin("POST", f"/apps/{app}/keys", {"text": public})["id"])
             self.admin("PATCH", f"/apps/{app}/keys/{ids[-1]}", {"slot": "primary"})
             if len(ids) > 2:
@@ -204,13 +209,13 @@ class Soak:
 
     def sample(self, since, before):
         now, after = time.monotonic(), self.used()
-        taken = {name: sorted(times.pop() for _ in range(len(times))) for name, times in self.times.items()}
+        latencies = {name: sorted(times.pop() for _ in range(len(times))) for name, times in self.latencies.items()}
         self.samples.append((now, {
             "memory, MB": self.gateway.memory(), "descriptors": len(os.listdir(f"/proc/{self.gateway.process.pid}/fd")),
             "threads": self.gateway.threads(), "CPU, % of a core": (after[0] - before[0]) / (now - since) * 100,
             "events a second": (after[1] - before[1]) / (now - since), "data directory, MB": self.size() / 1e6,
             "events not yet read": self.acknowledged.count - min(self.tallies[name].count for name in ("by position", "named", "webhook")),
-            **{f"p99 of {name}, ms": times[len(times) * 99 // 100] * 1000 for name, times in taken.items() if times}}))
+            **{f"p99 of {name}, ms": times[len(times) * 99 // 100] * 1000 for name, times in latencies.items() if times}}))
 
     def run(self):
         self.begin()
@@ -240,7 +245,7 @@ class Soak:
         for worker in workers:
             worker.join(timeout=60)
         self.problems += ["events are not acknowledged"] * any(worker.is_alive() for worker in workers)
-        self.is_lost.set()
+        self.abandons.set()
 
     def report(self):
         """Prints the slopes; returns the problems."""
@@ -250,24 +255,24 @@ class Soak:
         problems = []
         for name in self.samples[-1][1] if len(self.samples) > 5 else ():
             points = parts([(at / 3600, values[name]) for at, values in self.samples[len(self.samples) // 10:] if name in values])
-            rise, half = slope(points)
-            bound = f"; at most {BOUNDS[name]}" + "; too short to judge" * (minutes < SHORTEST) if name in BOUNDS else ""
-            problems += [f"{name}: the slope is above its bound"] * (minutes >= SHORTEST and rise - half > BOUNDS.get(name, float("inf")))
+            growth, margin = slope(points)
+            bound = f"; at most {BOUNDS[name]}" + "; too short to fail" * (minutes < SHORTEST) if name in BOUNDS else ""
+            problems += [f"{name}: the slope is above its bound"] * (minutes >= SHORTEST and growth - margin > BOUNDS.get(name, float("inf")))
             print(f"{name:22}{points[0][1]:10.1f}{statistics.mean(value for _, value in points):10.1f}{points[-1][1]:10.1f}"
-                  f"   {rise:+.2f} ± {half:.2f}{bound}", flush=True)
+                  f"   {growth:+.2f} ± {margin:.2f}{bound}", flush=True)
         return problems
 
     def audit(self):
-        """Compares what was acknowledged, stored and read; returns the problems."""
+        """Compares the acknowledged, stored and read events; returns the problems."""
         gateway, tallies, total, folder = self.gateway, self.tallies, self.acknowledged.count, self.folder / "files/shop"
         for reader in self.readers:
             reader.stop()
             self.problems += reader.problems[:3]
         until("the webhook", lambda: tallies["webhook"].count >= total, 300, pause=0.5)
-        self.problems += ["the gateway did not stop well"] * (gateway.stop() != 0)
+        self.problems += ["the gateway ended with an error"] * (gateway.stop() != 0)
         for start in range(0, gateway.rows("SELECT max(seq) FROM event")[0][0], 100_000):
             tallies["stored"].take(gateway.history(after=start, through=start + 100_000))
-        # Its clock is an hour ahead, so that it writes the files of this hour.
+        # With a clock that is an hour ahead, the gateway writes the files of this hour.
         gateway.environment |= preloaded("wrong-clock", self.folder) | {"CLOCK_OFFSET": "3700"}
         gateway.start()
         until("the files", lambda: sum(entry["events"] for entry in listed(folder)) >= tallies["stored"].count, 600, pause=0.5)
@@ -288,9 +293,9 @@ def slope(points):
     """The slope of a least-squares line, and half the width of its 95 % confidence interval."""
     times, values = zip(*points)
     line, freedom = statistics.linear_regression(times, values), len(points) - 2
-    rest = sum((value - line.intercept - line.slope * at) ** 2 for at, value in points) / freedom
+    variance = sum((value - line.intercept - line.slope * at) ** 2 for at, value in points) / freedom
     # Student's t, within two percent from three degrees of freedom.
-    return line.slope, (1.96 + 2.4 / freedom + 3.6 / freedom ** 2) * (rest / statistics.pvariance(times) / len(points)) ** 0.5
+    return line.slope, (1.96 + 2.4 / freedom + 3.6 / freedom ** 2) * (variance / statistics.pvariance(times) / len(points)) ** 0.5
 
 
 def main(arguments):
@@ -304,7 +309,7 @@ def main(arguments):
             problems = soak.report()
         problems += soak.audit()
     finally:
-        soak.is_lost.set()
+        soak.abandons.set()
         soak.gateway.kill()
     print("".join(f"soak: {problem}\n" for problem in problems[:20]) + f"soak: {'BAD' if problems else 'good'}")
     if not problems:

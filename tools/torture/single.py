@@ -147,7 +147,7 @@ def fsync(options, rounds):
         mode = "once" if number % 2 else "always"
         outage = Outage(made, number, seconds=0.8, environment={"PF_FAIL_AFTER": str(random.randint(5, 80)), "PF_FAIL_MODE": mode})
         outages.append(outage)
-        recovered += mode == "once" and outage.refused > 0 and outage.load.last > outage.load.refused_at
+        recovered += mode == "once" and outage.refused > 0 and outage.load.last > outage.load.rejected_at
     problems = [problem for outage in outages for problem in outage.problems()]
     refused = sum(outage.refused > 0 for outage in outages)
     problems += ["no disk failed while events came"] * (not refused) + ["none recovered from one failure"] * (not recovered)

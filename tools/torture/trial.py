@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ..audit import COUNTS, ERRORS, USERS, Consumer, Follower, Load, account, counted, generations, token_of
 from ..common import until, workshop
-from ..gateway import Gateway, command, storage
+from ..gateway import COLUMNS, Gateway, command, storage
 from ..network import Proxy
 from ..postgresql import PostgreSQL
 
-STORED = "SELECT position, user_id, message_id, verdict, token_id FROM countersign.event ORDER BY position"
+STORED = f"SELECT position, {', '.join(COLUMNS[1:])} FROM countersign.event ORDER BY position"
 COUNTED = "SELECT (SELECT count(*) FROM countersign.event), (SELECT coalesce(sum(events), 0) FROM countersign.app_usage)"
 
 
@@ -43,7 +43,7 @@ def exchange(gateway, token):
 
 
 def integrity(data, load=None):
-    """Problems of the database of events itself."""
+    """Problems of the database of events, and of its counts."""
     database = sqlite3.connect(f"file:{data}/events.sqlite?mode=rwc", uri=True)
     found = database.execute("PRAGMA integrity_check").fetchone()[0]
     problems = [] if found == "ok" else [f"integrity_check says {found}"]
@@ -56,7 +56,7 @@ def integrity(data, load=None):
 
 
 class Tokens:
-    """A key pair, and the headers of each user: a token, which is good for gateways whose clocks are an hour off."""
+    """A key pair, and the headers of each user with a token, which is valid for gateways whose clocks are an hour off."""
 
     def __init__(self, program, folder):
         self.folder = folder / "keys"
