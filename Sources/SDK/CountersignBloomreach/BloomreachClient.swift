@@ -57,7 +57,8 @@ public final class BloomreachClient: Sendable {
     ///   - transport: The HTTP transport; nil for two of the platform's, one for tracking and one for queries.
     ///   - clock: The clock, replaceable in tests.
     /// - Throws: `CountersignError` with `invalidConfiguration`, also logged, if the configuration is invalid, such
-    ///   as `advancedAuthEnabled` without a provider. With `notStored` if the customer cannot be read now.
+    ///   as `advancedAuthEnabled` without a provider. With `notStored` if the customer cannot be read now;
+    ///   retry later.
     public init(
         configuration: BloomreachConfiguration, transport: (any HTTPTransport)? = nil,
         clock: any ClientClock = SystemClock()

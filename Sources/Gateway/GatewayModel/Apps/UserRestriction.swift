@@ -15,6 +15,7 @@ package struct UserRestriction: Sendable, Equatable {
         case revoke
     }
 
+    /// Random, because viewers must not see the ids of users.
     package let key: String
     package let subject: Subject
     package let id: String

@@ -5,6 +5,7 @@ package import GatewayStorage
 
 /// A pool of connections. Each is used by one thread at a time.
 package final class PostgreSQLPool: Sendable {
+    // Unchecked, because only one thread uses a connection that was taken out of `idle`.
     private struct State: @unchecked Sendable {
         var idle: [PostgreSQLConnection] = []
         var load = DatabaseLoad()

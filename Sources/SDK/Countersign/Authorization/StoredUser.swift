@@ -3,9 +3,10 @@ internal import Foundation
 
 /// Stores the current user and the log-outs (see `LogOut`), in two files in the queue's directory.
 ///
-/// The first file has the current user of a write key. `Recorder` writes it before the events of that user, and it is
-/// read before the first event is recorded. The second file, `user.json`, has the log-outs by write key. Processes
-/// that share the queue share both files. The user set last by any process is the initial user of the next start.
+/// The first file has the current user of a write key. `Recorder` writes it before the events of that user. It is read
+/// on the caller's thread, before the first event is recorded. The second file, `user.json`, has the log-outs by write
+/// key. Processes that share the queue share both files. The user set last by any process is the initial user of the
+/// next start.
 struct StoredUser: Sendable {
     struct Identity: Codable, Sendable {
         struct UnwrittenLogOut: Codable, Sendable {

@@ -24,7 +24,8 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
         rawValue = text
     }
 
-    /// The `exp` claim, in seconds since 1970. The signature is not verified: use it only to get a new token in time.
+    /// The `exp` claim, in seconds since 1970; nil if unreadable. The signature is not verified: use `exp` only to get
+    /// a new token in time.
     package var expiresAt: TimeInterval? {
         struct Claims: Decodable { let exp: Double? }
         return claims.flatMap { try? JSONDecoder().decode(Claims.self, from: $0) }?.exp

@@ -20,7 +20,8 @@ package final class Recorder: Sendable {
 
     fileprivate struct DeviceID {
         var text: String
-        /// True until the id is read from the queue file, which another process may hold.
+        /// True until the id is read from the queue file. Events are written earlier, because another process may lock
+        /// that file.
         var isProvisional: Bool
     }
 

@@ -11,7 +11,8 @@ struct UserBackoff: Equatable {
         case awaitingToken(until: TimeInterval?)
     }
 
-    /// Generation 0 means that no token was sent.
+    /// The token that was rejected last. Generation 0 means that no token was sent. With `mayResend`, the same token
+    /// may be sent again.
     enum RejectedToken: Equatable {
         case none
         case rejected(generation: Int, mayResend: Bool)
@@ -21,7 +22,8 @@ struct UserBackoff: Equatable {
     private(set) var rejection = RejectedToken.none
     /// Consecutive rejections.
     private(set) var failures = 0
-    /// Consecutive. A rejection of the last token, sent in place of a new one, counts here and not in `failures`.
+    /// Consecutive failures of the token provider. A rejection of the last token, sent in place of a new one, counts
+    /// here and not in `failures`.
     private(set) var providerFailures = 0
     private(set) var problem: ServerAnswer.Explanation?
 
