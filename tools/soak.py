@@ -88,9 +88,8 @@ class Soak:
         self.minutes, self.rate, self.folder = options.minutes, options.rate, workshop("countersign-soak-")
         flags = ("--event-files", self.folder / "files", "--backup-folder", self.folder / "backups")
         self.gateway = Gateway(options.countersign, self.folder, environment=ENVIRONMENT, flags=flags, level="error")
-        self.problems, self.answers, self.done, self.samples = [], Counter(), Counter(), []
-        self.latencies, self.lock, self.sent = {"batch": [], "/livez": []}, threading.Lock(), 0
-        self.write_keys, self.key_ids = {}, {"shop": [], "brief": []}
+        self.problems, self.answers, self.done, self.samples, self.write_keys = [], Counter(), Counter(), [], {}
+        self.latencies, self.lock, self.sent, self.key_ids = {"batch": [], "/livez": []}, threading.Lock(), 0, {"shop": [], "brief": []}
         # With `abandons`, devices do not send a batch again: the gateway has ended, or does not acknowledge after the end.
         self.stop, self.abandons, self.acknowledged = threading.Event(), threading.Event(), Tally("acknowledged")
         self.tallies = {name: Tally(name) for name in ("by position", "named", "webhook", "files", "stored")}
@@ -272,6 +271,8 @@ class Soak:
         self.problems += ["the gateway ended with an error"] * (gateway.stop() != 0)
         for start in range(0, gateway.rows("SELECT max(seq) FROM event")[0][0], 100_000):
             tallies["stored"].take(gateway.history(after=start, through=start + 100_000))
+        verified = gateway.rows("SELECT count(*) FROM event WHERE app_id = 'shop' AND verdict = 'verified'")[0][0]
+        self.problems += [f"only {verified} events are verified"] * (verified < total / 10)
         # With a clock that is an hour ahead, the gateway writes the files of this hour.
         gateway.environment |= preloaded("wrong-clock", self.folder) | {"CLOCK_OFFSET": "3700"}
         gateway.start()
