@@ -41,10 +41,12 @@ package struct IdentityProvider: Sendable {
     package func fill(
         _ policy: inout ClaimsPolicy, tenant: String, audience given: String?
     ) throws(GatewayError) -> KeySource {
-        let slash = UInt8(ascii: "/")
-        guard (1...200).contains(tenant.utf8.count), tenant.utf8.last != slash,
-            tenantExample.utf8.contains(slash) || !tenant.utf8.contains(slash),
-            tenant.utf8.allSatisfy({ $0.isASCIIAlphanumeric(or: ".-_:/") }), !tenant.contains("://"),
+        // A project of Google's with an organization, `example.com:shop`, has a dot although it is not a host.
+        let unexpected = ["/", tenant.contains(":") ? "/" : "."].filter { !tenantExample.contains($0) }
+        guard (1...200).contains(tenant.utf8.count),
+            [tenant.utf8.first, tenant.utf8.last].allSatisfy({ $0?.isASCIIAlphanumeric(or: "") == true }),
+            tenant.utf8.allSatisfy({ $0.isASCIIAlphanumeric(or: ".-_:/") }),
+            !(unexpected + ["//", "..", ":/"]).contains(where: { tenant.contains($0) }),
             tenantPart.isEmpty || tenant.contains(tenantPart)
         else {
             throw GatewayError(

@@ -155,6 +155,10 @@ struct IdentityProviderTests {
         ("okta", "https://example.okta.com/oauth2/default", "a"), ("okta", "example.okta.com", "a"),
         ("entra", "common", "a"), ("cognito", "AbCdEfGhI", nil), ("auth0", "example", "a"),
         ("keycloak", "id.example.com", "a"), ("keycloak", "id.example.com/realms/shop/", "a"),
+        ("supabase", "abcdefghijklmnopqrst.supabase.co", nil), ("cognito", "_AbCdEfGhI", nil),
+        ("entra", "my-shop.onmicrosoft.com", "a"), ("firebase", "my-project.firebaseapp.com", nil),
+        ("auth0", "example..com", "a"), ("okta", "/oauth2/default", "a"), ("entra", "-", "a"),
+        ("keycloak", "id.example.com/../realms/shop", "a"), ("keycloak", "id.example.com:/realms/shop", "a"),
     ])
     func presetRejectsAnythingButATenant(provider: String, tenant: String, audience: String?) throws {
         let provider = try #require(IdentityProvider.all.first { $0.id == provider })
@@ -162,6 +166,13 @@ struct IdentityProviderTests {
         #expect(throws: GatewayError.self) {
             try provider.fill(&policy, tenant: tenant, audience: audience)
         }
+    }
+
+    @Test(arguments: [("firebase", "example.com:shop"), ("keycloak", "id.example.com:8443/auth/realms/shop")])
+    func presetTakesATenantWithAColon(provider: String, tenant: String) throws {
+        let provider = try #require(IdentityProvider.all.first { $0.id == provider })
+        var policy = ClaimsPolicy()
+        #expect(try provider.fill(&policy, tenant: tenant, audience: "a").url.contains(tenant))
     }
 
     /// Otherwise each provider could sign tokens in the name of the other.
