@@ -128,13 +128,16 @@ enum PolicyCommand {
         guard !changes.isEmpty else {
             throw CommandError(.usage, "nothing to change was given", hint: "such as --leeway 5")
         }
-        _ = try await admin.change("apps", invocation.app, "policy") { $0.merge(changes) { $1 } }
+        // The address first, because it may be rejected.
         if let chosen {
             let source: JSONValue = [
                 "url": .string(chosen.keySource),
                 "allow_private": .bool(invocation.isSet(KeyCommand.allowPrivate)),
             ]
             _ = try await admin.change("apps", invocation.app, "key-source") { $0 = ["sources": [source]] }
+        }
+        _ = try await admin.change("apps", invocation.app, "policy") { $0.merge(changes) { $1 } }
+        if let chosen {
             invocation.io.say("\(invocation.app) follows the keys at \(TerminalText.safe(chosen.keySource)).")
         }
         invocation.io.say("Set. `countersign policy show \(invocation.app)` prints it.")

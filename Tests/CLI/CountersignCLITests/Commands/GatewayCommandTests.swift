@@ -132,6 +132,14 @@ struct GatewayCommandTests {
         #expect(await run("enforcement set shop required --at 2020-01-01T00:00:00Z").0 == .usage)
     }
 
+    @Test func aPresetWithARejectedAddressChangesNothing() async {
+        _ = await run("app create shop")
+        let before = await run("policy show shop --json").1.output
+        let made = await run("policy set shop --preset clerk --tenant 127.0.0.1:443")
+        #expect(made.1.talk.contains("the address is private"))
+        #expect(await run("policy show shop --json").1.output == before)
+    }
+
     @Test func aWriteKeyIsMadeListedAndDeleted() async throws {
         _ = await run("app create shop")
         let directory = try AppDirectory(dataDirectory: folder.path + "/data")
