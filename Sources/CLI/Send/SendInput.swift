@@ -84,7 +84,10 @@ struct SendInput: Sendable {
     /// The problem of a header with other separators, or with two columns for the same value, because only the
     /// last would be sent. Columns without a name have no values.
     private static func problem(of header: CSVReader.Row) -> Replay.Problem? {
-        if header.fields.count == 1, header.fields[0].contains(";") || header.fields[0].contains("\t") {
+        let hasOtherSeparators = header.fields.contains { field in
+            [";", "\t", "|"].contains { field.contains($0) }
+        }
+        if hasOtherSeparators, !header.fields.contains(where: { member(ofColumn: $0) != nil }) {
             return Replay.Problem(
                 line: header.line, reason: "columns must be separated by commas; nothing is read")
         }

@@ -95,7 +95,7 @@ struct SendInputTests {
         #expect(read.problems == [.init(line: 1, reason: reason + "; rename or remove one, nothing is read")])
     }
 
-    @Test(arguments: ["userId;event", "userId\tevent"])
+    @Test(arguments: ["userId;event", "userId\tevent", "userId|event", "userId;event;price, EUR"])
     func otherSeparatorsAreReportedOnce(header: String) {
         let read = input("\u{FEFF}\(header)\r\nu;a\r\nu;b\r\n", "orders.csv")
         #expect(read.events.isEmpty)
