@@ -15,6 +15,8 @@ struct CommandIO: Sendable {
     var isOutputWatched = false
     /// The width of the terminal on standard output; nil without one.
     var width: Int?
+    /// The width of the terminal on standard error; nil without one.
+    var messageWidth: Int?
     /// Whether the process runs in the background, so that the terminal's input goes to another job.
     var isInBackground = false
     /// Asks for a secret without echo; nil without a terminal.
@@ -26,7 +28,9 @@ struct CommandIO: Sendable {
     var now: Int64? { isOutputWatched ? Milliseconds(Date()).count : nil }
 
     /// A text in place of the terminal's present line. A line that wraps could not be replaced.
-    func inPlace(_ text: String) -> String { "\r\u{1B}[K\(text.prefix(max(1, (width ?? 10_000) - 1)))" }
+    func inPlace(_ text: String) -> String {
+        "\r\u{1B}[K\(messageWidth.map { text.prefix(columns: max(1, $0 - 1)) } ?? text[...])"
+    }
 
     func print(_ line: String) throws {
         try output(line + "\n")
@@ -68,7 +72,8 @@ struct CommandIO: Sendable {
             },
             environment: ProcessInfo.processInfo.environment,
             isInteractive: isatty(STDERR_FILENO) == 1, isOutputWatched: isatty(STDOUT_FILENO) == 1,
-            width: terminalWidth, isInBackground: isInBackground(),
+            width: terminalWidth(of: STDOUT_FILENO), messageWidth: terminalWidth(of: STDERR_FILENO),
+            isInBackground: isInBackground(),
             ask: askWithoutEcho, askOpenly: askWithEcho)
     }
 
@@ -83,10 +88,10 @@ struct CommandIO: Sendable {
         exit(ExitCode.interrupted.rawValue)
     }
 
-    /// Nil if standard output is not a terminal or its width is unknown.
-    private static var terminalWidth: Int? {
+    /// Nil if the stream is not a terminal or its width is unknown.
+    private static func terminalWidth(of stream: Int32) -> Int? {
         var size = winsize()
-        guard isatty(STDOUT_FILENO) == 1, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0
+        guard isatty(stream) == 1, ioctl(stream, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0
         else { return nil }
         return Int(size.ws_col)
     }

@@ -27,7 +27,7 @@ final class ProgressLine: Sendable {
             let left = rate > 0 ? Double(total - done) / rate : 0
             let filled = total > 0 ? 24 * done / total : 24
             let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: 24 - filled)
-            return ((io.width ?? 80) < 64 ? "" : bar + " ")
+            return ((io.messageWidth ?? 80) < 64 ? "" : bar + " ")
                 + "\(done) of \(total)  \(Int(rate))/s  \(Int(left.rounded(.up))) s left"
         }
     }

@@ -46,6 +46,15 @@ struct TextTable {
 extension String {
     /// The number of columns in a terminal: two for an emoji or an East Asian wide character.
     fileprivate var columns: Int { reduce(0) { $0 + ($1.isWide ? 2 : 1) } }
+
+    /// The first characters that fit into a number of columns.
+    func prefix(columns: Int) -> Substring {
+        var left = columns
+        return prefix {
+            left -= $0.isWide ? 2 : 1
+            return left >= 0
+        }
+    }
 }
 
 extension Character {

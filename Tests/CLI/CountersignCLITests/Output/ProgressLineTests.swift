@@ -14,7 +14,7 @@ struct ProgressLineTests {
             var io = CommandIO(
                 output: { _ in }, talk: { [text] talk in text.withLock { $0 += talk } }, input: { [] },
                 environment: [:], isInteractive: isInteractive)
-            io.width = width
+            io.messageWidth = width
             return ProgressLine(total: total, io: io) { [time] in time.withLock { $0 } }
         }
 
@@ -45,6 +45,8 @@ struct ProgressLineTests {
         let drawn = Drawn()
         drawn.line(width: 4).show("one two")
         #expect(drawn.taken == "\r\u{1B}[Kone")
+        drawn.line(width: 6).show("商店 shop")
+        #expect(drawn.taken == "\r\u{1B}[K商店 ")
         drawn.line(total: 100, width: 40).show(100)
         #expect(drawn.taken == "\r\u{1B}[K100 of 100  100000/s  0 s left")
     }
