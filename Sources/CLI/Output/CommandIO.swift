@@ -107,7 +107,10 @@ struct CommandIO: Sendable {
         return readLine() ?? ""
     }
 
-    /// Ctrl-C restores the terminal and ends the process.
+    // Written before the handlers are installed; they only read it.
+    nonisolated(unsafe) fileprivate static var echoing = termios()
+
+    /// Ctrl-C and the signals that end a process restore the terminal.
     private static let askWithoutEcho: @Sendable (String) -> String? = { question in
         var before = termios()
         guard isatty(STDIN_FILENO) == 1, tcgetattr(STDIN_FILENO, &before) == 0 else { return nil }
@@ -115,6 +118,9 @@ struct CommandIO: Sendable {
         // Ctrl-C ends the line instead of the program, which would leave the terminal without echo.
         silent.c_lflag &= ~tcflag_t(ECHO | ISIG)
         withUnsafeMutableBytes(of: &silent.c_cc) { $0[Int(VEOL)] = 0x03 }
+        echoing = before
+        let handlers = [SIGTERM, SIGINT].map { ($0, signal($0, endWithEcho)) }
+        defer { for (number, handler) in handlers { signal(number, handler) } }
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
         try? FileHandle.standardError.write(contentsOf: Data((question + ": ").utf8))
         var answer: [UInt8] = []
@@ -129,4 +135,11 @@ struct CommandIO: Sendable {
         if answer.last == 0x03 { endByInterrupt() }
         return String(decoding: answer.prefix { $0 != 0x0A }, as: UTF8.self)
     }
+}
+
+/// A signal handler that ends the process. Calls only async-signal-safe functions (POSIX, 2.4.3).
+private let endWithEcho: @convention(c) (Int32) -> Void = { number in
+    tcsetattr(STDIN_FILENO, TCSANOW, &CommandIO.echoing)
+    signal(number, SIG_DFL)
+    raise(number)
 }

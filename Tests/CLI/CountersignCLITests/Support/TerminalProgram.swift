@@ -40,6 +40,8 @@ final class TerminalProgram: Sendable {
         close(slave)
     }
 
+    func terminate() { process.terminate() }
+
     /// Whether the terminal shows what is typed.
     var echoes: Bool {
         var settings = termios()

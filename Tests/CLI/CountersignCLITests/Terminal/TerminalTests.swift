@@ -36,6 +36,25 @@ struct TerminalTests {
         #expect(program.echoes && !program.screen.text.contains("secret"))
     }
 
+    @Test func aTerminatedHiddenPromptRestoresTheEcho() async throws {
+        _ = try AppDirectory(dataDirectory: folder.path + "/data")
+        let program = try start("countersign admin user create kim")
+        try await program.screen.wait { $0.contains(": ") }
+        #expect(!program.echoes)
+        program.terminate()
+        #expect(try await program.end() == -SIGTERM)
+        #expect(program.echoes)
+    }
+
+    /// Standard output is a file.
+    @Test func aProgressLineFitsTheTerminalOfStandardError() async throws {
+        _ = try AppDirectory(dataDirectory: folder.path + "/data").createApp(id: "shop")
+        let program = try start("sh -c 'stty cols 8; countersign backup create --to copy >out; echo end'")
+        try await program.screen.wait { $0.contains("end") }
+        let lines = program.screen.text.split(separator: "\r\u{1B}[K").dropFirst()
+        #expect(!lines.isEmpty && lines.dropLast().allSatisfy { $0.utf8.count < 8 }, "\(lines)")
+    }
+
     @Test func aNewPasswordIsAskedTwiceWithoutEcho() async throws {
         let admins = try AppDirectory(dataDirectory: folder.path + "/data").admins
         for (second, status) in [("correct hors", 2), ("correct horse battery", 0)] {
