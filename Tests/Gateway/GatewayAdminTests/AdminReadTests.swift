@@ -89,6 +89,9 @@ struct AdminReadTests {
             "INSERT INTO event_floor VALUES ('shop', \(sequences[1]))")
         let gap = try export("&after=\(positions[0])")
         #expect(gap.header == "true")
+        let begun = try bench.place.open().log.positions().text(after: 0, in: "shop")
+        let fromEmptyLog = try export("&after=\(begun)")
+        #expect(fromEmptyLog.header == "true" && fromEmptyLog.lines.first?["events_missed"] as? Bool == true)
         #expect(gap.lines.map { $0["events_missed"] as? Bool } == [true, nil, nil])
         // The filter excludes the events right after the gap.
         #expect(

@@ -139,8 +139,10 @@ struct EventRoutes: Sendable {
         let start = after ?? 0
         // Only the first page is audited. Later pages continue an export that has an entry, or a list.
         if start == 0 { try noteExport(call, query) }
+        // A position 0 was read from an empty log, so events after it can be missed.
+        let isFromOldest = after == nil || call.query("after") == "start"
         let gap =
-            start > 0
+            !isFromOldest
             ? try log.follow(EventQuery(appID: query.appID), after: start, limit: 1).gap : .none
         // An export from the oldest event misses nothing. An export from a position can, even if retention
         // deletes events while it runs.
@@ -149,7 +151,8 @@ struct EventRoutes: Sendable {
             call, name: "\(query.appID)-events", columns: Self.columns, from: start
         ) { [log, query, positions = positions?.of(query.appID)] sequence in
             let page = try log.follow(query, after: sequence, limit: 500)
-            if after != nil, page.gap.forReader(after: sequence).isOpen { isAfterGap.withLock { $0 = true } }
+            let gap = isFromOldest ? page.gap.forReader(after: sequence) : page.gap
+            if after != nil, gap.isOpen { isAfterGap.withLock { $0 = true } }
             let rows = page.events.map { event in
                 let event = mask.event(event, of: query.appID)
                 var line: [UInt8] = []
