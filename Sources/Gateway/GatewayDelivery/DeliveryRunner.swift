@@ -348,7 +348,8 @@ package final class DeliveryRunner: Sendable {
             page.hasMore = page.hasMore && page.reached < through
             page.reached = min(page.reached, through)
         }
-        page.gap = page.gap.forReader(after: sequence)
+        // A new folder for files begins at 0. Other ways at 0 were created without a deleted event.
+        if route.id.kind == .file { page.gap = page.gap.forReader(after: sequence) }
         return (page, positions)
     }
 

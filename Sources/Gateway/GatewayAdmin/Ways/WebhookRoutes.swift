@@ -161,10 +161,17 @@ struct WebhookRoutes: Sendable {
         if body.value("allow_private") ?? false {
             try call.checkPrivateAddress(try body.text("url"), before: nil)
         }
-        var start: Int64 = 0
-        if body.value("from") ?? "end" == "end" {
-            start = try newestSequence(of: call[0])
+        // After the deleted events, so that they are not reported as missed.
+        var start = try ConsumerRoutes.answering {
+            do throws(ConsumerFailure) {
+                return try consumers.sequence(of: .start, in: call[0])
+            } catch {
+                // No gateway has run on the data directory yet.
+                if error.code == .notFound { return Int64(0) }
+                throw error
+            }
         }
+        if body.value("from") ?? "end" == "end" { start = max(start, try newestSequence(of: call[0])) }
         let made = try call.directory.webhooks.create(
             of: call[0], try members(call, body), secret: body.value("secret"), after: start,
             at: call.nowMilliseconds)

@@ -108,6 +108,18 @@ struct DeliveryConformanceTests {
         #expect(bench.logged("delivery missed events").count == (way == .pull ? 0 : 1))
     }
 
+    @Test(arguments: [(WayCase.webhook, 1), (.stream, 1), (.sample, 0)])
+    func deletedEventsOfAWayThatBeganOnAnEmptyLogAreAGap(_ way: WayCase, reports: Int) throws {
+        let bench = try DeliveryBench(way)
+        try bench.create()
+        bench.look()
+        bench.log.add(3)
+        bench.log.state.withLock { $0.floor = 2 }
+        bench.look()
+        #expect(bench.received == ["3"])
+        #expect(bench.logged("delivery missed events").count == reports)
+    }
+
     /// A file has more events than a batch.
     @Test func aGapWithinAFileIsLoggedOnce() throws {
         let bench = try DeliveryBench(.file)

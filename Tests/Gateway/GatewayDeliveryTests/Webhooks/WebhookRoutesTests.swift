@@ -119,6 +119,16 @@ struct WebhookRoutesTests {
         #expect(resumed.json["state"] as? String == "active")
     }
 
+    @Test(arguments: ["start", "end"])
+    func aWebhookBeginsAfterTheDeletedEvents(from: String) throws {
+        let bench = try AdminBench()
+        try bench.place.connection(to: "events").execute("INSERT INTO event_floor VALUES ('shop', 5)")
+        let made = try create(
+            bench, #"{"url":"https://127.0.0.1:1/","allow_private":true,"from":"\#(from)"}"#,
+            try bench.token("admin"))
+        #expect(made.status == 201 && made.json["committed_seq"] as? Int ?? 0 >= 5, "\(made.body)")
+    }
+
     @Test func theAlertWebhookIsTestedAndItsAttemptsAreListed() throws {
         let bench = try AdminBench()
         let owner = try bench.token("admin")
