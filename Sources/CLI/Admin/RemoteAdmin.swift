@@ -133,18 +133,18 @@ struct RemoteAdmin: AdminClient {
             }
             return response.headers
         } catch let error as HTTPTransportError {
-            throw unavailable(error)
+            throw unavailable(error, isDownload: true)
         }
     }
 
-    private func unavailable(_ error: HTTPTransportError) -> CommandError {
+    private func unavailable(_ error: HTTPTransportError, isDownload: Bool = false) -> CommandError {
         if error.code == .tls {
             return CommandError(
                 .unavailable, "the certificate of \(server.url) is not trusted: \(error.detail)",
                 hint: "give the CA's certificate with --ca-file")
         }
         if error.code == .cancelled { return CommandError(.interrupted, "interrupted") }
-        if error.code == .connectionLost {
+        if isDownload, error.code == .connectionLost {
             return CommandError(
                 .unavailable, "the answer of \(server.url) is incomplete: \(error.detail)",
                 hint: "try again; exports also end so while a transaction stays open in the database")

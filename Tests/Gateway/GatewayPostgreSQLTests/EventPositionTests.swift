@@ -60,13 +60,18 @@ extension PostgreSQLTests {
             try TestDatabase.use { database in
                 let store = try database.openEvents()
                 defer { store.close() }
+                #expect(try store.store(.of(["m-0"])).get().accepted == 1)
                 let slow = try database.connect()
                 try slow.execute("BEGIN; SELECT pg_current_xact_id()")
                 #expect(try store.store(.of(["m-1"])).get().accepted == 1)
                 var (log, export) = (database.log, EventQuery(appID: "shop"))
                 log.patience = 0
                 export.isExport = true
-                let error = #expect(throws: GatewayError.self) { try log.follow(export, after: 0, limit: 9) }
+                let readable = try log.follow(export, after: 0, limit: 9)
+                #expect(readable.events.map(\.messageID) == ["m-0"] && readable.hasMore)
+                let error = #expect(throws: GatewayError.self) {
+                    try log.follow(export, after: readable.reached, limit: 9)
+                }
                 #expect(error?.reason.contains("incomplete") == true)
                 let listed = try #require(
                     try log.newest(export, before: nil, limit: 1).events.first?.sequence)
@@ -74,7 +79,10 @@ extension PostgreSQLTests {
                 #expect(
                     try positions.sequence(of: positions.text(after: listed, in: "shop"), in: "shop")
                         == listed)
-                // The transaction hides no event of this app, so the export is complete.
+                // The transaction hides no event before this time or of this app, so the export is complete.
+                export.toMilliseconds = 1
+                #expect(try log.follow(export, after: readable.reached, limit: 9).events.isEmpty)
+                export.toMilliseconds = nil
                 export.appID = "kiosk"
                 #expect(try log.follow(export, after: 0, limit: 9).events.isEmpty)
                 try slow.execute("COMMIT")

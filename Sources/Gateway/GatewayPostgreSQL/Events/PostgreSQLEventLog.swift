@@ -39,13 +39,20 @@ package struct PostgreSQLEventLog: EventLog {
                     try Self.follow(query, after: sequence, limit: limit, at: now(), connection)
                 }
             }
-            let range = try page()
+            var range = try page()
+            if range.hasMore { return range }
             // An export must contain all events acknowledged before it began, so it waits for open transactions.
             let newest = try connection.first(
-                "SELECT max(position) FROM event WHERE app_id = ?1 AND position > ?2", .text(query.appID),
-                .integer(range.reached)
+                """
+                SELECT max(position) FROM event WHERE app_id = ?1 AND position > ?2 AND received_ms < ?3
+                """, .text(query.appID), .integer(range.reached), .integer(query.toMilliseconds ?? .max)
             ) { $0.optionalInt64(0) }
-            guard !range.hasMore, let newest = newest ?? nil else { return range }
+            guard let newest = newest ?? nil else { return range }
+            // The readable events first: the next page waits, and fails without losing them.
+            if !range.events.isEmpty {
+                range.hasMore = true
+                return range
+            }
             guard
                 try EventHorizon.waitForTransactions(connection, seconds: patience, before: newest)
             else { throw Self.incomplete }
