@@ -245,7 +245,7 @@ class Proof:
         print(f"\nprove: commit {self.state['commit'][:12]}\n{'row':16} {'rounds':>13}  {'verdict':9} {'controls':17} {'seconds':>7}  last seed")
         status = 0
         for name in names:
-            row, runs, bad, controls = self.row(name)["runs"], self.bad(name), self.controls(name)
+            row, runs, bad, controls = ROWS[name], self.row(name)["runs"], self.bad(name), self.controls(name)
             verdict = bad[0]["verdict"] if bad else "good" if runs else "not run"
             last = (bad or runs or [{"seed": "-"}])[-1]["seed"]
             print(f"{name:16} {self.done(name):>6}/{row.rounds:<6}  {verdict:9} {', '.join(controls):17} {sum(run['seconds'] for run in runs):>7}  {last}")
