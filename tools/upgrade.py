@@ -246,7 +246,8 @@ def rehearsals(options, folder):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("upgrade: ended"))
     assert ctypes.CDLL(None).unshare(CLONE_NEWNET) == 0, "a network needs root"
     output("ip", "link", "set", "lo", "up")
-    signer = Gateway(options.earlier, folder)
+    # Not the earlier program, which cannot add the claim `jti` that the checker reads.
+    signer = Gateway(options.countersign, folder)
     signer.pairs("good")
     (folder / "token-key").write_text(base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("="))
     arguments = (folder / "base", folder, options.package, signer)

@@ -47,8 +47,9 @@ def integrity(data, load=None):
     database = sqlite3.connect(f"file:{data}/events.sqlite?mode=rwc", uri=True)
     found = database.execute("PRAGMA integrity_check").fetchone()[0]
     problems = [] if found == "ok" else [f"integrity_check says {found}"]
-    # After the control's power failure even the tables may be gone.
-    if database.execute("SELECT count(*) FROM sqlite_schema WHERE name IN ('app_usage', 'counted', 'key_use')").fetchone() == (3,):
+    # After the control's power failure even the tables may be gone, or have no columns of later versions.
+    tables = "name IN ('app_usage', 'counted', 'key_use') OR name = 'event' AND sql LIKE '%request_uuid%'"
+    if database.execute(f"SELECT count(*) FROM sqlite_schema WHERE {tables}").fetchone() == (4,):
         events, counts, *requests = database.execute(COUNTS).fetchone()
         problems += counted(events, counts, load, *requests)
     database.close()
