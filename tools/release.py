@@ -6,8 +6,10 @@ Two runs with the same commit and the same compiled programs make equal files. R
 
 import argparse
 import datetime
+import functools
 import gzip
 import hashlib
+import http.server
 import io
 import json
 import os
@@ -16,11 +18,13 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import threading
 import time
+import urllib.parse
 import zipfile
 from pathlib import Path
 
-from .common import ROOT, SYSTEM_PATH, free_port, output, workshop
+from .common import ROOT, SYSTEM_PATH, chromium, free_port, output, workshop
 from .gateway import Shop
 
 VERSION = re.search(r'countersignVersion = "(.+)"', (ROOT / "Sources/SDK/CountersignCore/Version.swift").read_text())[1]
@@ -380,6 +384,17 @@ await client.flush();
 process.exit(0);
 """
 
+# A page delivers an event, with the package in an import map or bundled.
+PAGE = """import { Countersign } from 'countersign-web';
+const [endpoint, writeKey, token] = location.hash.slice(1).split('%20').map(decodeURIComponent);
+const client = new Countersign({ endpoint, writeKey, tokenProvider: async () => token });
+client.identify('user-1');
+await client.track('Page Opened', {});
+await client.flush();
+document.title = 'flushed';
+"""
+MAP = '<script type="importmap">{"imports": {"countersign-web": "./package/src/index.js"}}</script>'
+
 
 def base(suite):
     """A Debian root without compilers, with the interpreters of the clients. Later runs reuse it."""
@@ -455,6 +470,7 @@ def check(out):
     compare(out)
     check_gateways(out)
     check_clients(out)
+    check_pages(*out.glob("*.tgz"))
     print(output("scripts/service-test.sh", *out.glob("*.deb"), timeout=1800))
     print(output("scripts/consumer-test.sh", "native", env={**os.environ, "ARCHIVE": str(*out.glob("*-source.tar.gz"))}, timeout=3600))
 
@@ -480,6 +496,41 @@ def check_clients(out):
                 stored += 1
                 found = shop.run("event", "list", "shop", "--verdict", "verified", "--name", "Order Completed", "--json").splitlines()
                 assert len(found) == stored, f"{name} on {suite}: {len(found)} events are stored"
+
+
+class Files(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+def check_pages(package):
+    """A page in Chromium delivers an event with the npm archive in an import map, and one with a bundle of it."""
+    from playwright.sync_api import sync_playwright
+    site = fresh("pages")
+    output("tar", "-xzf", package, "-C", site)
+    (site / "app.js").write_text(PAGE)
+    (site / "import-map.html").write_text(MAP + '<script type="module" src="app.js"></script>')
+    if shutil.which("esbuild"):
+        output("esbuild", "--bundle", "--format=esm", "--alias:countersign-web=./package/src/index.js", "--outfile=bundle.js", "app.js", cwd=site)
+        (site / "bundle.html").write_text('<script type="module" src="bundle.js"></script>')
+    else:
+        print("release: bundle: skipped, esbuild is not here")
+    files = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Files, directory=site))
+    threading.Thread(target=files.serve_forever, daemon=True).start()
+    origin = f"http://127.0.0.1:{files.server_port}"
+    with Shop(STAGE / "program/countersign") as shop, sync_playwright() as playwright:
+        shop.run("key", "add", "shop", shop.path("good", "public.pem"))
+        shop.run("enforcement", "set", "shop", "required", "--yes")
+        shop.run("app", "origins", "shop", origin)
+        browser = playwright.chromium.launch(**chromium())
+        for number, path in enumerate(sorted(site.glob("*.html")), 1):
+            page = browser.new_page()
+            page.goto(f"{origin}/{path.name}#{'%20'.join(map(urllib.parse.quote, (shop.url, shop.write_key, shop.token('user-1'))))}")
+            page.wait_for_function("document.title == 'flushed'")
+            found = shop.run("event", "list", "shop", "--verdict", "verified", "--name", "Page Opened", "--json").splitlines()
+            assert len(found) == number, f"{path.stem}: {len(found)} events are stored"
+            print(f"release: a page with {path.stem} delivers an event", flush=True)
+    files.shutdown()
 
 
 def check_image(package):
