@@ -29,7 +29,7 @@ struct LocationClientTests {
         #expect(bench.uploads.withLock { $0.map(\.token) } == [prefix + "A0", prefix + "A1"])
         #expect(bench.http.withLock { $0.map(\.status) } == [401, 200], "the app sees the rejection too")
         #expect(bench.authorization.withLock { $0.map(\.isSuccess) } == [true])
-        #expect(bench.authorization.withLock { $0[0].response["access_token"] } == "A1")
+        #expect(bench.authorization.withLock { $0.first?.response["access_token"] } == "A1")
         #expect(bench.locations.withLock { $0 } == [uuid])
         #expect(try await client.count() == 0)
         #expect(try await client.sync().isEmpty)
