@@ -1,6 +1,6 @@
 /// Canonical base64url without padding, as JOSE uses it (RFC 7515, section 2).
 package enum Base64URL {
-    /// 256 words for each position in a group of four characters. `invalid` marks other characters.
+    /// 256 words for each position in a group of four characters. `invalid` marks characters outside the alphabet.
     private static let tables: Tables = Tables()
     private static let invalid: UInt32 = 0xFF00_0000
     private static let alphabet = Array(
@@ -25,7 +25,8 @@ package enum Base64URL {
     package static func decodedCount(_ count: Int) -> Int { count / 4 * 3 + max(0, count % 4 - 1) }
 
     /// Returns the number of bytes written to `output`, which must have space for `decodedCount` bytes. Returns nil for
-    /// other characters (also white space and padding), an impossible length, and non-zero unused bits.
+    /// a character outside the alphabet, such as white space or padding, for an impossible length, and for non-zero
+    /// unused bits in the last character.
     package static func decode(
         _ text: UnsafeBufferPointer<UInt8>, into output: UnsafeMutablePointer<UInt8>
     ) -> Int? {

@@ -4,7 +4,8 @@ package enum ECDSASignature {
     package static let rawCount = 64
     package static let maximumDERCount = 72
 
-    /// Returns the length, or nil unless `raw` has 64 bytes with non-zero r and s. `output` must hold 72 bytes.
+    /// Returns the length of the DER form, or nil unless `raw` has 64 bytes with non-zero r and s. `output` must have
+    /// space for 72 bytes.
     package static func writeDER(
         raw: UnsafeBufferPointer<UInt8>, to output: UnsafeMutablePointer<UInt8>
     ) -> Int? {

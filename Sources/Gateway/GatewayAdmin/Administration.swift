@@ -91,7 +91,9 @@ package final class Administration: Sendable {
             })
     }
 
-    /// Counted by this gateway to the second, or with a shared database by all gateways to the minute.
+    /// Returns a function that counts an app's requests in the mode `required`, and the rejected requests among them,
+    /// since a time. A gateway without a cluster counts to the second. With a shared database, the requests of all
+    /// gateways are counted to the minute.
     private static func recent(
         _ storage: any Storage, _ recorder: AnalyticsRecorder, _ now: @escaping @Sendable () -> Date
     ) -> @Sendable (String, Int64) -> EnforcementWatch.Recent {

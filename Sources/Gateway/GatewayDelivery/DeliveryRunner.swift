@@ -348,7 +348,8 @@ package final class DeliveryRunner: Sendable {
             page.hasMore = page.hasMore && page.reached < through
             page.reached = min(page.reached, through)
         }
-        // A new folder for files begins at 0. Other ways at 0 were created without a deleted event.
+        // Event files begin at 0 even if events were deleted earlier, so there is no gap. Other ways begin at 0 only if
+        // no event was deleted before, so their gap is real.
         if route.id.kind == .file { page.gap = page.gap.forReader(after: sequence) }
         return (page, positions)
     }

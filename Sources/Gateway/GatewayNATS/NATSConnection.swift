@@ -4,7 +4,8 @@ internal import Foundation
 package import GatewayDelivery
 package import GatewayModel
 
-/// A connection to NATS through its C library. A failure closes it; the stream's way then opens a new one.
+/// A connection to NATS through its C library. A failure closes the connection. `StreamWay` then opens a
+/// new connection.
 package final class NATSConnection: StreamConnection {
     /// The time limit for connecting and for responses of the API.
     private static let timeoutMilliseconds: Int64 = 5_000

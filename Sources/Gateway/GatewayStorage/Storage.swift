@@ -2,7 +2,8 @@ package import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// The storage of a gateway: SQLite files or a PostgreSQL database. Code above it knows no files, tables or SQL.
+/// The storage of a gateway: SQLite files or a PostgreSQL database. Code that uses this protocol does not depend on
+/// files, tables or SQL.
 ///
 /// Opened stores see changes of other stores and processes within a second. The conformance suite in
 /// `CountersignGatewayTesting` tests the engines.

@@ -3,15 +3,18 @@ internal import GatewayHTTP
 internal import GatewayIngest
 internal import GatewayModel
 
-/// `/livez` and `/readyz`. Ready: the gateway is not draining, can read changes to apps and sessions, and can
-/// write to the store. Each request for readiness adds a small test write to the next commit.
+/// `/livez`, which shows only that a server thread responds, and `/readyz`.
+///
+/// A ready gateway is not draining, can read changes to apps and sessions, and can write to the store. Each request
+/// for `/readyz` adds a small test write to the next commit.
 struct Health: Sendable {
     let store: any EventStore
     let diskFloorBytes: Int
     /// False while changes by other gateways may have been missed.
     let isCurrent: @Sendable () -> Bool
     let isDraining: @Sendable () -> Bool
-    /// The last values stay in use for ``RefreshHealth/patienceMilliseconds``.
+    /// The state of reading changes by other processes. After a failed read, the gateway uses the values of the last
+    /// successful read, and stays ready for ``RefreshHealth/patienceMilliseconds``.
     let reads: [(name: String, health: RefreshHealth)]
 
     var endpoints: [Endpoint] {

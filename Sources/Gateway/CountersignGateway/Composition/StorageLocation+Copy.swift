@@ -6,7 +6,7 @@ package import GatewayStorage
 #endif
 
 extension StorageCopy {
-    /// From a data directory to a database or the reverse. Throws `invalid` for other combinations.
+    /// A copy from a data directory to a database or the reverse. Throws `invalid` for other combinations.
     package init(from source: StorageLocation, to target: StorageLocation) throws(GatewayError) {
         #if POSTGRESQL
             switch (source, target) {

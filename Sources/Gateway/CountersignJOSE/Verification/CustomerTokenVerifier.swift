@@ -4,8 +4,8 @@ internal import CountersignJSON
 
 /// Verifies Bloomreach's customer tokens, in which `sub` is an object of the customer's ids.
 ///
-/// They are signed by the app's backend, with HS256, where `kid` names the secret, or with a key of the app's
-/// ring. Only this type accepts HS256, so a public key can never be used as a secret (RFC 8725, section 3.1).
+/// The app's backend signs these tokens with HS256, where `kid` names the secret, or with a key of the app's ring.
+/// ``TokenVerifier`` does not accept HS256, so a public key can never be used as a secret (RFC 8725, section 3.1).
 package struct CustomerTokenVerifier: Sendable {
     package struct Secret: Sendable {
         let id: String

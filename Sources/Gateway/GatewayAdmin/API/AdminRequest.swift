@@ -55,9 +55,9 @@ struct AdminRequest: Sendable {
     /// Whether the method is safe (RFC 9110, section 9.2.1).
     var isSafe: Bool { method == "GET" || method == "HEAD" }
 
-    /// Nil if the cookie is missing or repeated. Over HTTPS only the cookie with the prefix `__Host-` is
-    /// accepted, because a page of a sibling domain or an attacker on plain HTTP could set another (RFC
-    /// 6265bis, section 4.1.3.2).
+    /// Nil if the cookie is missing or repeated. Over HTTPS only the cookie with the prefix `__Host-` is accepted. A
+    /// page of a sibling domain or an attacker on plain HTTP could set a cookie without the prefix (RFC 6265bis,
+    /// section 4.1.3.2).
     func sessionToken(isSecure: Bool) -> String? {
         let name = AdminCookie.name(isSecure: isSecure)
         var found: String?

@@ -22,7 +22,7 @@ final class IdempotencyKeys: Sendable {
     }
 
     /// Returns the stored response to the same request of the same caller with the same key. After nil, call
-    /// ``keep(_:to:_:of:at:)`` or ``forget(_:_:of:after:)``. Throws 422 for a malformed key or one of another
+    /// ``keep(_:to:_:of:at:)`` or ``forget(_:_:of:after:)``. Throws 422 for a malformed key or the key of another
     /// request, 409 while the first request is running, and `storage`.
     func answer(
         to request: AdminRequest, _ route: AdminOperation, of identity: AdminIdentity, at milliseconds: Int64
@@ -120,7 +120,8 @@ final class IdempotencyKeys: Sendable {
         of request: AdminRequest, _ route: AdminOperation, _ identity: AdminIdentity
     ) -> String? {
         guard route.takesIdempotencyKey, let key = request.idempotencyKey else { return nil }
-        // The time distinguishes a new user from a deleted user of the same name.
+        // Contains the user's time of creation, so that a new user does not get the responses of a deleted user of the
+        // same name.
         return "\(identity.name)\n\(identity.userCreatedMilliseconds ?? 0)\n\(key)"
     }
 

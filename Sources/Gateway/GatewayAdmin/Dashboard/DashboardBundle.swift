@@ -5,8 +5,8 @@ internal import CountersignCore
 /// two files instead of sixty.
 ///
 /// The ES modules in `Sources/CShims/CDashboard/Resources` have one import a line, in the form
-/// `import { … } from "./other.js";`, and export in declarations. Each becomes a function that is called
-/// once, after those that it imports. Comments on their own lines are left out.
+/// `import { … } from "./other.js";`, and export in declarations. Each module becomes a function that is called
+/// once, after the modules that it imports. Comments on their own lines are left out.
 enum DashboardBundle {
     static let files: BytewiseDictionary<String> = {
         var files: BytewiseDictionary<String> = [:]

@@ -42,9 +42,9 @@ final class EnforcementWatch: Sendable {
     private let queue = DispatchQueue(label: "enforcement")
     private let ticker: Ticker
 
-    /// `directory` must have its own database connection; otherwise changes go unnoticed. `recent` counts the
-    /// requests of all gateways, `known` only those of this one. `tells` is false while another gateway sends
-    /// alerts. Any gateway may make a scheduled switch, because it is decided in its own transaction.
+    /// `directory` must have its own database connection; otherwise changes go unnoticed. `recent` counts the requests
+    /// of all gateways, `known` only the requests of this gateway. `tells` is false while another gateway sends alerts.
+    /// Any gateway may make a scheduled switch, because each switch is decided in its own transaction.
     init(
         directory: AppDirectory, now: @escaping @Sendable () -> Date,
         recent: @escaping @Sendable (String, Int64) -> Recent,

@@ -139,7 +139,7 @@ struct EventRoutes: Sendable {
         let start = after ?? 0
         // Only the first page is audited. Later pages continue an export that has an entry, or a list.
         if start == 0 { try noteExport(call, query) }
-        // A position 0 was read from an empty log, so events after it can be missed.
+        // A position with the sequence number 0 was read from an empty log, so a client with it can have missed events.
         let isFromOldest = after == nil || call.query("after") == "start"
         let gap =
             !isFromOldest

@@ -1,7 +1,7 @@
 internal import CountersignCore
 
-/// Maps pseudonyms to users, for the app of the last query. A pseudonym is resolved by computing those of all
-/// users, in steps, so that a request does not block others for long.
+/// Maps pseudonyms to users, for the app of the last query. A pseudonym can be resolved only by computing the
+/// pseudonyms of all users. Each request computes a limited number, so that it does not block others for long.
 final class PseudonymIndex: Sendable {
     private struct State {
         var appID = ""

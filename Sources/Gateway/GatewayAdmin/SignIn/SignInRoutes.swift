@@ -148,7 +148,8 @@ struct SignInRoutes: Sendable {
         return name
     }
 
-    /// Wrong codes count together with wrong passwords. `body` returns nil for a wrong code. Throws 429.
+    /// Wrong codes count together with wrong passwords. `body` returns nil for a wrong code. Throws 429 after too many
+    /// attempts.
     func tryCode<Value>(_ call: AdminCall, _ body: (_ user: String) throws -> Value?) throws -> Value? {
         let name = call.identity.name
         let user = try call.directory.admins.users().first { $0.name == name }

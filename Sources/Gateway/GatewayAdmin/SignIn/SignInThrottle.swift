@@ -125,7 +125,7 @@ final class SignInThrottle: Sendable {
         return own + [(Key(name: name, network: nil), 50)]
     }
 
-    /// Limited to the length of the longest user name with a time of creation.
+    /// Truncates a name from a client to bound memory. The longest user name with a time of creation fits.
     private static func known(_ name: String) -> String {
         String(decoding: name.utf8.prefix(96), as: UTF8.self)
     }

@@ -151,7 +151,8 @@ struct WebhookRoutes: Sendable {
             Self.webhook.json(shown, with: more), status: status, tag: Self.version(of: endpoint))
     }
 
-    /// Neither the progress, which is no change, nor the user, whom a hash would reveal.
+    /// The content of the entity tag. Omits the progress, which is not a change, and the user id, because a hash would
+    /// confirm a guessed id.
     private static func version(of endpoint: WebhookEndpoint) -> JSONValue {
         ["id": .string(endpoint.id), "revision": .integer(endpoint.revision)]
     }
@@ -161,7 +162,7 @@ struct WebhookRoutes: Sendable {
         if body.value("allow_private") ?? false {
             try call.checkPrivateAddress(try body.text("url"), before: nil)
         }
-        // After the deleted events, so that they are not reported as missed.
+        // A webhook starts after the deleted events. Otherwise the deleted events would be reported as missed.
         var start = try ConsumerRoutes.answering {
             do throws(ConsumerFailure) {
                 return try consumers.sequence(of: .start, in: call[0])

@@ -1,7 +1,8 @@
 internal import Foundation
 internal import GatewayModel
 
-/// Limits each IPv4 address, each IPv6 /64, and all /64s of a /48 together, which one customer may own.
+/// Limits the request rate of each IPv4 address, each IPv6 /64, and all /64s of a /48 together. One customer may own
+/// a whole /48.
 package struct AddressLimiter: Sendable {
     /// The rate limit of a /48, as a multiple of the limit of a /64.
     static let networkShare = 16

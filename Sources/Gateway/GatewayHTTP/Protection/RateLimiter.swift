@@ -74,7 +74,8 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
                     break
                 }
             }
-            // Starts with the level of the overflow bucket, so that replacing a bucket gives no extra tokens.
+            // A key without a bucket starts with the level of the overflow bucket, so that replacing a bucket gives no
+            // extra tokens.
             let fullAt = found.map { table.buckets[$0].fullAt } ?? table.overflow[set]
             let full = max(fullAt, now) + cost
             guard full - now <= depth else {

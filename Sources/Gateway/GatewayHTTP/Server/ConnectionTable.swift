@@ -25,7 +25,7 @@ final class Peer: RequestPeer {
 
     let socket: Int32
     let address: String
-    /// The unit whose connections are counted together; nil for a trusted proxy, which has many clients.
+    /// The address or network whose connections are counted together; nil for a trusted proxy, which has many clients.
     let unit: NetworkAddress?
 
     // Written by the connection's loop, read by other threads.
@@ -80,7 +80,8 @@ final class ConnectionTable: Sendable {
     private let limits: GatewayLimits
     private let report: @Sendable (String) -> Void
 
-    /// Connections closed at once when all slots are in use, so that a flood does not cost a search for each.
+    /// The number of connections closed at once when all slots are in use, so that a flood does not cost a search for
+    /// each new connection.
     private static let room = 32
     private static let pause: UInt64 = 100_000_000
 
@@ -90,7 +91,7 @@ final class ConnectionTable: Sendable {
         self.report = report
     }
 
-    /// The maximum number of closing connections that still have a descriptor, beside the open ones.
+    /// The maximum number of closing connections that still have a descriptor, in addition to the open connections.
     static func mostLeaving(_ connections: Int) -> Int { min(128, max(8, connections / 4)) }
 
     var count: Int { connections.withLock { $0.all.count } }

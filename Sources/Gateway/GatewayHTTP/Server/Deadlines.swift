@@ -1,5 +1,5 @@
-/// The deadlines of a loop's connections. Setting one is one store. All are compared when the earliest may
-/// have passed, at most every 134 ms.
+/// The deadlines of a loop's connections. Setting a deadline only writes it to an array. All deadlines are compared
+/// with the time when the earliest may have passed, at most every 134 ms.
 struct Deadlines {
     static let never = UInt64.max
     static let pause: UInt64 = 1 << 27

@@ -18,8 +18,8 @@ package final class HTTPServer: Sendable {
     /// One for each usable processor, at most 8. With more, the single event writer is the bottleneck.
     package static var usualLoopCount: Int { min(8, max(1, Int(countersign_usable_loops()))) }
 
-    /// `credentialHeaders` are lower-case and may occur only once. `report` gets advice when no file
-    /// descriptor is free for a connection. Throws `cannotBind` without a free one.
+    /// `credentialHeaders` are lower-case, and a request may have each of them only once. `report` gets advice when no
+    /// file descriptor is free for a connection. Throws `cannotBind` if no descriptor is free now.
     package init(
         limits: GatewayLimits, memory: BodyMemory? = nil, trustedProxies: [AddressRange] = [],
         certificates: TLSCertificates? = nil, observer: any GatewayObserver, sampler: TraceSampler? = nil,

@@ -39,7 +39,7 @@ final class ServerLoop: @unchecked Sendable {
     private var streaming: ContiguousArray<Int> = []
     private var begun: [StartedWork] = []
     private var requestNumber: UInt64 = 0
-    /// When the pass began. Used for deadlines, because reading the clock costs more.
+    /// When the pass began. Deadlines use this time, because reading the clock costs more than the steps of a pass.
     private var now: UInt64
     /// The wall clock at the first use in the pass; nil before.
     private var milliseconds: Int64?

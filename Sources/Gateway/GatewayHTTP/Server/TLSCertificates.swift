@@ -3,8 +3,8 @@ internal import CountersignCore
 internal import Foundation
 package import GatewayModel
 
-/// The certificate for HTTPS, reloaded when its files change. Open connections keep theirs, and the old one
-/// stays in use while the new one is invalid or does not match the key.
+/// The certificate for HTTPS, reloaded when its files change. Open connections keep their certificate. The old
+/// certificate stays in use while the new certificate is invalid or does not match the key.
 package final class TLSCertificates: @unchecked Sendable {
     private let files: TLSFiles
     private let report: @Sendable (_ problem: String?) -> Void

@@ -20,7 +20,9 @@ package struct AdmissionRequest {
 
 /// The result of admission. Responses, metrics and logs derive from it.
 package enum Verdict {
+    /// The request names no user, so a token was not verified.
     case anonymous
+    /// Enforcement is disabled, so a token was not verified.
     case notJudged
     case accepted(VerificationReport, from: Principal)
     /// The token is invalid. Enforcement is optional, so the request is accepted with a warning.

@@ -9,9 +9,9 @@ typealias KeySourceFetch = @Sendable (KeySource) throws(OutboundRequest.Failure)
 
 /// The keys that another server publishes for an app.
 ///
-/// The last good set is stored, and shared by gateways with the same database. It stays in use after a
-/// restart or a failed fetch. It is fetched again after ten minutes, or earlier after a token with an unknown
-/// key (``UnknownKeyBudget``). At most one fetch runs at a time.
+/// The last good set is stored, so it stays in use after a restart or a failed fetch. Gateways with a shared database
+/// share the set, so they accept the same tokens. A set is fetched again after ten minutes, or earlier after a token
+/// with an unknown key (``UnknownKeyBudget``). At most one fetch runs at a time.
 package final class FollowedKeys: Sendable {
     static let maximumAgeSeconds = 600.0
     /// Seconds between two fetches of a set that is too old or was never fetched.

@@ -2,8 +2,8 @@ package import CountersignCore
 package import CountersignJOSE
 package import GatewayModel
 
-/// Verifies access tokens issued by this gateway, which a byte comparison tells from others by their header.
-/// The app's policy does not apply: it is for tokens signed by others and rejects this type.
+/// Verifies access tokens issued by this gateway. A byte comparison of the header tells them from other tokens. The
+/// app's policy does not apply, because the policy is for tokens signed by others and rejects this type.
 package final class IssuedTokens: Sendable {
     /// `cache` may be shared with the apps: each verifier finds only its own tokens.
     package init(cache: VerifiedTokenCache = VerifiedTokenCache()) {
@@ -42,6 +42,7 @@ package final class IssuedTokens: Sendable {
         state.withLock { $0.ids.contains(key.id) }
     }
 
+    /// `ids` has the revoked token families and access tokens that have not expired.
     package func replaceRevoked(_ ids: BytewiseSet) {
         revoked.withLock { $0 = ids }
     }

@@ -1,8 +1,8 @@
 internal import CountersignCore
 package import GatewayModel
 
-/// Records whether a gateway can read changes by other processes. After ``patienceMilliseconds`` without a
-/// successful read it is not ready, because it could accept a deleted key or an ended session.
+/// Records whether a gateway can read changes by other processes. After ``patienceMilliseconds`` without a successful
+/// read, the gateway is not ready, because it could accept a deleted key or an ended session.
 package final class RefreshHealth: Sendable {
     package static let patienceMilliseconds: Int64 = 30_000
 

@@ -2,9 +2,9 @@ internal import GatewayModel
 
 /// Decides when a published set may be fetched again because tokens name unknown keys.
 ///
-/// Any client can send such tokens. A new key id triggers a fetch ``fastSeconds`` after the last one, unless
-/// its address has named several others; all others wait ``slowSeconds``. So a client can neither delay the
-/// fetch after a rotation nor flood the publisher.
+/// Any client can send such tokens. A new key id triggers a fetch ``fastSeconds`` after the last fetch, unless its
+/// address has just named several other unknown keys. All other key ids trigger a fetch ``slowSeconds`` after the
+/// last fetch. So a client can neither delay the fetch after a rotation nor flood the publisher.
 struct UnknownKeyBudget: Sendable {
     static let fastSeconds = 2.0
     static let slowSeconds = 10.0

@@ -93,7 +93,7 @@ package struct ClientAuthentication {
         guard clientID?.utf8.elementsEqual(id.utf8) ?? true else {
             throw OAuthError(.invalidClient, "client_id is another client than the assertion's iss")
         }
-        // Verified alike for unknown clients, so that the response does not reveal which clients exist.
+        // The assertion of an unknown client is verified too, so that the response does not reveal which clients exist.
         let client = apps.client(id: id)
         let key = client?.publicKey.map { KeyRing.Entry(id: "client", text: $0, algorithm: .rs256) }
         let verifier = TokenVerifier(

@@ -58,6 +58,7 @@ package struct CommitRecord: Sendable {
     package var batches: Int
     /// Events in the commit, including duplicates.
     package var events: Int
+    /// Seconds until the commit was durable.
     package var seconds: Double
     /// The reason of a failure; nil after success.
     package var failure: StoreFailure?

@@ -87,7 +87,7 @@ package final class UserRestrictions: Sendable {
         return wait > 0 ? .limited(retryAfterSeconds: wait) : nil
     }
 
-    /// Takes a request from a bucket of a minute. Returns the seconds to wait, or 0.
+    /// Counts a request against the limit per minute. Returns the seconds to wait; 0 if the request is allowed.
     private func take(_ name: String, _ perMinute: Int, _ now: Int64) -> Int {
         let cost = 60_000 * Int64(max(1, sharers())) / Int64(perMinute)
         let key = BytewiseText(name)

@@ -1,4 +1,4 @@
-/// Measures how long readers of events wait for an open transaction, because they stop before the oldest.
+/// Measures how long an open transaction delays the readers of events, which stop before the oldest transaction.
 ///
 /// A transaction's age follows from samples of the next transaction id, which need no permission to see sessions.
 struct ReaderLag {

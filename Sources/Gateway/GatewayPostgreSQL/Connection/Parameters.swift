@@ -15,7 +15,7 @@ enum ServerType {
 
 /// The values of a statement in PostgreSQL's binary format.
 ///
-/// U+FFFD replaces U+0000, which PostgreSQL cannot store. One such name would fail the whole transaction.
+/// U+FFFD replaces U+0000, which PostgreSQL cannot store. One text with U+0000 would fail the whole transaction.
 struct Parameters {
     private(set) var types: [Oid] = []
     private var bytes: [UInt8] = []

@@ -4,8 +4,8 @@ package import CountersignSQLite
 internal import Foundation
 package import GatewayStorage
 
-/// A connection for one thread at a time. Connecting and statements have a deadline. After that the
-/// connection is lost.
+/// A connection for one thread at a time. Connecting and every statement have a deadline, after which the connection
+/// is lost.
 package final class PostgreSQLConnection: SQLConnection {
     private struct Statement: Hashable {
         let sql: String

@@ -153,8 +153,8 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
                 // Another worker has leased the partition.
                 if connection.changes == 0 { return nil }
             } else if attempt.range.looked > 0 {
-                // Advances the position, so that these events are not examined again. Locks only this row:
-                // an acknowledgement locks the consumer first.
+                // Advances the position, so that these events are not examined again. Must not lock the consumer's row:
+                // an acknowledgement locks the consumer before its positions, so the two could deadlock.
                 _ = try rows.move(
                     id, partition, from: attempt.from, to: attempt.range.reached, gap: attempt.range.gap,
                     also: ", " + Self.noLease, if: Self.isFree(at: 7), time, last)

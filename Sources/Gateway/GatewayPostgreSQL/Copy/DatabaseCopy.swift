@@ -13,7 +13,8 @@ package final class DatabaseCopy: CopyEndpoint {
     private let tokenKey: TokenKeySeal
     private var days: Set<Int64> = []
 
-    /// Migrates the schema. Throws `conflict` for token keys of another file, or an unfinished copy as the source.
+    /// Migrates the schema. Throws `conflict` if the database has token keys and `tokenKeyFile` does not exist, or if
+    /// the source is itself an unfinished copy.
     package init(
         _ settings: PostgreSQLSettings, tokenKeyFile: String, isSource: Bool
     ) throws(GatewayError) {

@@ -3,7 +3,8 @@ internal import GatewayModel
 
 /// Creates, changes and merges the customers of batches, within the transaction that stores their events.
 ///
-/// Call it once, after the events: all transactions lock shared rows in the same order. Roll back when it throws.
+/// Must be called once, after the events, so that all transactions lock shared rows in the same order. After an error,
+/// the transaction must be rolled back.
 enum CustomerWriter {
     static func store(_ batches: [EventBatch], _ connection: PostgreSQLConnection) throws {
         let changes = batches.flatMap { batch in batch.customers.map { (batch, $0) } }

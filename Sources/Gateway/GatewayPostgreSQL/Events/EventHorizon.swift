@@ -19,7 +19,8 @@ package enum EventHorizon {
         "(\(try base(connection)) + (pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 12))"
     }
 
-    /// The highest readable position, or the highest position that an event can have.
+    /// The highest readable position. If `isReadable` is false, the highest position that an event of any transaction
+    /// until now can have.
     static func head(_ connection: PostgreSQLConnection, isReadable: Bool = true) throws -> Int64 {
         let base = try base(connection)
         let end = isReadable ? "xmin" : "xmax"
@@ -31,9 +32,9 @@ package enum EventHorizon {
     /// Back-off while waiting for transactions to end, in seconds.
     private static let pauses = (shortest: 0.001, longest: 0.05)
 
-    /// Waits until all transactions that are open now have ended, so that everything stored before is
-    /// readable; with `position`, only those older than the event there. Returns false after the time limit; an
-    /// abandoned transaction may stay open for hours.
+    /// Waits until all transactions that are open now have ended, so that everything stored before is readable. With
+    /// `position`, waits only until the event at that position is readable. Returns false after the time limit, because
+    /// an abandoned transaction may stay open for hours.
     ///
     /// Polls, because the server does not notify about the end of transactions.
     package static func waitForTransactions(

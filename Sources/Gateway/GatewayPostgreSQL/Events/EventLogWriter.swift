@@ -6,11 +6,13 @@ internal import GatewayStorage
 
 /// A connection that stores events. Belongs to one thread.
 final class EventLogWriter {
-    /// The class of advisory locks on writer numbers. A writer takes the first free number and counts in its rows.
+    /// The class of advisory locks on writer numbers (column `lane`). A writer takes the first free number, and adds
+    /// its counts to the rows of that number.
     private static let lockClass = 0x4C41
     /// The writer number of rows that count deletions.
     static let ofDeletions: Int32 = -1
-    /// Limited because devices wait. On a network that drops packets, the connection is closed 5 s later.
+    /// The statement timeout, short because devices wait for the response. On a network that drops packets, the
+    /// connection is closed 5 s later.
     private static let statementMilliseconds = 8_000
 
     private let pool: PostgreSQLPool

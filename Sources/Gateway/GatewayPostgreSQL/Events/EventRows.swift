@@ -179,7 +179,8 @@ private struct EventConditions {
         return condition[..<mark.lowerBound] + "?\(values.count)" + condition[mark.upperBound...]
     }
 
-    /// Ids of past days are deleted from the table of ids, so their events are searched in the possible days.
+    /// Adds a condition for a message id. The table of ids no longer has ids with an old date. For such an id, all days
+    /// on which the event may have been received are searched instead.
     mutating func add(messageID id: String, at now: Date) {
         let bucket = Int64(MessageKey.bucket(of: id))
         let today = Milliseconds(now).count / 86_400_000

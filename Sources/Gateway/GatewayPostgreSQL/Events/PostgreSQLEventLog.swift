@@ -48,7 +48,8 @@ package struct PostgreSQLEventLog: EventLog {
                 """, .text(query.appID), .integer(range.reached), .integer(query.toMilliseconds ?? .max)
             ) { $0.optionalInt64(0) }
             guard let newest = newest ?? nil else { return range }
-            // The readable events first: the next page waits, and fails without losing them.
+            // Returns the readable events without waiting. The next page then waits, and these events are not lost if
+            // waiting fails.
             if !range.events.isEmpty {
                 range.hasMore = true
                 return range
@@ -127,7 +128,7 @@ extension PostgreSQLEventLog {
             range = try EventRows.scan(
                 query, .after(sequence, through: head), limit: limit, at: now, connection)
         }
-        // Read after the events, so that a deletion during the read is reported.
+        // The floor is read after the events, so that a deletion during the read is reported.
         range.gap = EventGap(after: sequence, floor: try EventFloor.read(of: query.appID, connection))
         return range
     }

@@ -4,7 +4,8 @@ internal import GatewayStorage
 
 /// Deletes events and customers beyond one app's retention, a few at a time.
 ///
-/// No event is read until the oldest is due. Message ids of a day stay for as long as devices may send them again.
+/// Reads no event until the oldest event is due. Message ids with a date stay for as long as devices may send them
+/// again. All other ids are deleted with their events.
 struct RetentionSweeper {
     static let rowsPerStep = 500
     static let bytesPerStep: Int64 = 4 << 20

@@ -1,5 +1,5 @@
-/// The tables of customers, and the functions that change them. Each change reads the result of the previous one, so
-/// separate statements would wait for the network each time.
+/// The tables of customers, and the database functions that change them. Each change reads the result of the previous
+/// change, so separate statements instead of a function would wait for the network each time.
 enum CustomerSchema {
     static let script = tables + lock + change + forget + member
 

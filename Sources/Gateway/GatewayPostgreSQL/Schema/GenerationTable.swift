@@ -1,4 +1,5 @@
-/// Counts the transactions that have changed each kind of data. Exclusive transactions lock its row.
+/// The table that counts, for each kind of data, the transactions that have changed it. Exclusive transactions lock
+/// the row of their kind.
 enum GenerationTable {
     static let script = """
         CREATE TABLE generation (kind TEXT PRIMARY KEY, number BIGINT NOT NULL) WITH (fillfactor = 50);

@@ -183,7 +183,7 @@ package struct AnalyticsReader: AnalyticsLog {
     package func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError)
         -> EnforcementPreview
     {
-        // From the same full hour as users. Otherwise there could be more users than requests.
+        // Counts requests from the same full hour as users. Otherwise there could be more users than requests.
         let from = (now / 3_600_000 - Int64(hours)) * 3_600_000
         let query = AnalyticsQuery(appID: appID, fromMilliseconds: from, toMilliseconds: now + 60_000)
         let length = hours <= 47 ? BucketLength.minute : .hour

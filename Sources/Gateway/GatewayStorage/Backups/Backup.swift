@@ -8,7 +8,8 @@ package import GatewayModel
 /// A backup of a data directory: a folder with a copy of each SQLite file, and `manifest.json` with their digests and
 /// row counts. A folder without a manifest is an unfinished backup.
 ///
-/// A backup can be made while the gateway runs. Each file is a snapshot of its own, first those of apps and keys.
+/// A backup can be made while the gateway runs. Each file is a separate snapshot. The files of apps and keys are
+/// copied first.
 package struct Backup: Sendable, Equatable {
     package struct File: Sendable, Equatable {
         package var name: String
@@ -38,7 +39,8 @@ package struct Backup: Sendable, Equatable {
     static let manifestName = "manifest.json"
     static let prefix = "countersign-"
     private static let partialSuffix = ".partial"
-    /// In the order of copying. Progress of an earlier version precedes the events, so that it is not ahead of them.
+    /// In the order of copying. Files of an earlier version with the progress of deliveries come before the events, so
+    /// that the progress is not ahead of the events.
     static let databases = [
         "control.sqlite", "token-keys.sqlite", "tokens.sqlite", DeliveryStore.fileName,
         EarlierStreams.fileName, "events.sqlite",

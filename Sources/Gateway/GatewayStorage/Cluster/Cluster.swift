@@ -12,7 +12,8 @@ package protocol Cluster: Sendable {
     /// Returns once each gateway has read all changes committed before this call, or stopped accepting requests.
     func waitForGateways()
 
-    /// Changes these notes in an exclusive transaction. They expire after ``ClusterNote/Kind/keptMilliseconds``.
+    /// Changes the notes with these names in an exclusive transaction. Notes expire after
+    /// ``ClusterNote/Kind/keptMilliseconds``.
     func change<Value>(
         _ names: [ClusterNote.Name], _ body: (inout [ClusterNote.Name: JSONValue]) -> Value
     ) throws(GatewayError) -> Value

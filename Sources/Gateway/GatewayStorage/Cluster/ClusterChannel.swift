@@ -24,8 +24,8 @@ package struct ClusterMessage: Sendable, Equatable {
 
 /// Sends messages among the gateways of a cluster: verdicts at the next poll, other messages immediately.
 package protocol ClusterChannel: AnyObject, Sendable {
-    /// At each poll, `take` returns the messages to send, and `hear` receives those of other gateways. Polls are more
-    /// frequent while `isBusy`. All callbacks run on one thread.
+    /// Starts polling. At each poll, `take` returns the messages to send, and `hear` receives the messages of other
+    /// gateways. Polls are more frequent while `isBusy` returns true. All callbacks run on one thread.
     func start(
         take: @escaping @Sendable () -> [ClusterMessage], hear: @escaping @Sendable (ClusterMessage) -> Void,
         isBusy: @escaping @Sendable () -> Bool)

@@ -134,7 +134,6 @@ package struct ConsumerRows {
         return true
     }
 
-    /// Sets all positions.
     package func setPositions(
         of id: EventConsumerID, to sequence: Int64, _ passedGap: EventGap = .none
     ) throws {
@@ -143,10 +142,10 @@ package struct ConsumerRows {
             .integer(sequence), .integer(passedGap.isOpen ? 1 : 0))
     }
 
-    /// Advances the position of a partition unless it has changed. `gap` is a gap before events that do not
-    /// match; nil acknowledges the partition's gap if events are acknowledged. `also` has further assignments,
-    /// and `condition` a further condition. Their values begin with number 7. Returns whether the position was
-    /// advanced.
+    /// Advances the position of a partition unless it has changed. `gap` is a gap among skipped events; an open gap is
+    /// stored. Nil means that the events were acknowledged, and clears the stored gap if the position advances. `also`
+    /// has further assignments, and `condition` a further condition. Their values begin with number 7. Returns whether
+    /// the position was advanced.
     package func move(
         _ id: EventConsumerID, _ partition: Int, from: Int64, to sequence: Int64, gap: EventGap?,
         also: String = "", if condition: String, _ values: SQLValue...

@@ -165,9 +165,9 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
         }
     }
 
-    /// Reserves a partition in the leases of the row's generation. A seek, also by another process, begins a
-    /// new generation, and so does recreating the consumer: that ends all leases. Returns false if the row is
-    /// of an earlier generation than the leases, or if the partition is not free.
+    /// Reserves a partition in the leases of the row's generation. A seek, also by another process, and recreating the
+    /// consumer begin a new generation, which ends all leases. Returns false if the row is of an earlier generation
+    /// than the leases, or if the partition is not free.
     private func reserve(_ partition: Int, of row: ConsumerRows.Row) throws(ConsumerFailure) -> Bool {
         let isOutdated = leases.withLock { $0[row.id]?.isValid(for: row) == false }
         if isOutdated { try removeOutdatedLeases(of: row.id) }

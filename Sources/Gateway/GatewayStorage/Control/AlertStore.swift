@@ -24,7 +24,7 @@ package struct AlertStore: ControlStore {
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// Must run in the transaction of its cause. Returns the `webhook-id`; nil when the app has no webhook.
+    /// Must run in the transaction that causes the alert. Returns the `webhook-id`; nil when the app has no webhook.
     @discardableResult
     func add(
         _ body: JSONValue, of appID: String, at milliseconds: Int64, _ connection: any SQLConnection

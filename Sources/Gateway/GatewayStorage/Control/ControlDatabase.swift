@@ -3,7 +3,7 @@ internal import GatewayModel
 
 /// The database `control.sqlite`, shared by several stores.
 ///
-/// It uses a rollback journal with `synchronous=EXTRA`, because several connections may write (see
+/// The file uses a rollback journal with `synchronous=EXTRA`, because several connections may write (see
 /// `docs/adr/0002-two-databases.md`).
 enum ControlDatabase {
     static let migrations = [

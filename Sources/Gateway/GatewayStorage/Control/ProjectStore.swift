@@ -212,7 +212,8 @@ package struct ProjectStore: ControlStore {
         }
     }
 
-    /// Makes clients fetch their App Inbox from the start; those before iOS SDK 4.0 only after an identification.
+    /// Makes clients fetch their App Inbox from the start. Clients before iOS SDK 4.0 do so only after the next
+    /// identification.
     package func endSyncTokens(of appID: String) throws(GatewayError) {
         try writeProject(of: appID) { connection in
             let table = SettingTable(connection: connection)

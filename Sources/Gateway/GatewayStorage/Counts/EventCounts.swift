@@ -39,8 +39,9 @@ struct EventCounts {
     private var counted: Int64
     private var last: Int64
 
-    /// Completes the counters of an earlier run. With `uses`, also restores key uses from stored events, except for
-    /// requests with duplicates only. Pass false if this process still has the tally: `write` then completes both.
+    /// With `uses`, completes the counters and key uses of an earlier run from the stored events. The key uses of
+    /// requests with only duplicates cannot be restored. Pass false if this process still has the tally of key uses.
+    /// The next ``write(_:listing:to:)`` then completes the counters.
     init(_ connection: SQLiteConnection, uses: Bool) throws {
         let reached = try Self.reached(connection)
         last = max(reached, try connection.first("SELECT max(seq) FROM event") { $0.int64(0) } ?? 0)
@@ -132,6 +133,7 @@ struct EventCounts {
         try connection.run("UPDATE counted SET seq = max(seq, (SELECT coalesce(max(seq), 0) FROM event))")
     }
 
+    /// Includes events that are not yet counted.
     static func events(_ connection: SQLiteConnection) throws -> Int64 {
         let counted = "coalesce((SELECT sum(events) FROM app_usage), 0)"
         let later = "(SELECT count(*) FROM event WHERE seq > (SELECT seq FROM counted))"

@@ -32,7 +32,8 @@ final class EventIndex {
             last = first - 1
         }
 
-        /// Whether a 32-bit offset from the first number reaches this one. Numbers from PostgreSQL may have large gaps.
+        /// Whether a run can hold this number as a 32-bit offset from its first number. Numbers from PostgreSQL may
+        /// have large gaps.
         func reaches(_ sequence: Int64) -> Bool { sequence - first <= Int64(UInt32.max) }
 
         mutating func add(_ event: IndexedEvent) {

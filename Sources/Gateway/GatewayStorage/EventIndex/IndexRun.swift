@@ -130,7 +130,7 @@ final class IndexRun: Sendable {
         return found
     }
 
-    /// Reads two blocks, regardless of the number.
+    /// Reads two blocks, regardless of the number of events.
     func count(of hash: UInt64, after sequence: Int64) throws(IndexFileError) -> Int {
         guard sequence < name.last else { return 0 }
         let from = SubjectEntry(hash: hash, offset: UInt32(max(0, max(sequence, 0) + 1 - name.first)))

@@ -44,6 +44,8 @@ enum EventLogSchema {
     ]
 
     /// Makes message ids unique for each sender instead of each app, so that clients cannot use up the ids of others.
+    /// Removing the old unique constraint requires a new table.
+    ///
     /// Ids from the content of a Bloomreach event also get a sender, because such an event stays the same after its
     /// customer has signed in (`docs/adr/0008-message-ids-of-bloomreach-clients.md`).
     private static let messageIDsOfSenders = """

@@ -153,8 +153,8 @@ final class EventLogWriter {
         return outcomes
     }
 
-    /// Before it deletes events, writes the counts and resets `uses`, because deleted events must have been counted.
-    /// Returns the consumers whose held events were deleted.
+    /// Performs a step of a sweep. If the step deletes events, first writes the counts and resets `uses`, because
+    /// deleted events must have been counted. Returns the consumers whose held events were deleted.
     func sweep(
         _ sweeper: inout RetentionSweeper, counting uses: inout KeyUseTally
     ) throws -> [EventConsumerID] {
@@ -186,7 +186,7 @@ final class EventLogWriter {
         return passed
     }
 
-    /// Writes and resets `uses` first. Returns true when all data of the app is deleted.
+    /// Performs a step of an erasure. Writes and resets `uses` first. Returns true when all data of the app is deleted.
     func erase(_ erasure: inout EventErasure, counting uses: inout KeyUseTally) throws -> Bool {
         // Otherwise counts would be written again after the erasure.
         if !counts.isEmpty || !uses.isEmpty {

@@ -26,8 +26,8 @@ struct EventTexts: Sendable {
         }
     }
 
-    /// Reads five columns for the first names and five for the others, which are nil without columns. `uuid` is the
-    /// column of 16 bytes to use if the request id is NULL.
+    /// Reads the texts of the first names from `columns` and all later texts from `others`. Without `others`, the later
+    /// texts are nil. If the request id is NULL, the id is read from `uuid`, a column of 16 bytes.
     init(
         _ row: SQLiteStatement, columns: ClosedRange<Int32>, _ others: ClosedRange<Int32>?, uuid: Int32
     ) {

@@ -1,6 +1,6 @@
 /// The columns of `event_consumer` with the progress of webhooks, streams and event files.
 package enum ProgressColumns {
-    /// The type of numbers is the engine's.
+    /// `integer` is the engine's type of 64-bit integers.
     package static func script(integer: String) -> String {
         let texts = ["message_id", "digest", "error", "reason"]
         let numbers = [
@@ -14,9 +14,10 @@ package enum ProgressColumns {
     }
 }
 
-/// The gap before the position of each partition, which was that of the consumer in earlier versions.
+/// The column that notes a gap before the position of a partition. Earlier versions noted gaps only for the whole
+/// consumer.
 package enum PartitionGaps {
-    /// The migration that adds it. The type of numbers is the engine's.
+    /// The migration that adds the column. `integer` is the engine's type of 64-bit integers.
     package static func script(integer: String) -> String {
         """
         ALTER TABLE event_consumer_position ADD COLUMN is_after_gap \(integer) NOT NULL DEFAULT 0;

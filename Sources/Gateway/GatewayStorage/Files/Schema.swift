@@ -8,8 +8,8 @@ enum Schema {
     /// The backup is in the folder `backups` next to the file, and durable before any change. To go back, stop the
     /// gateway and replace the file with the backup.
     ///
-    /// Throws `conflict` when the file was written by a newer version, and `SQLiteError` when the backup or a migration
-    /// fails. A failed migration changes nothing; earlier ones stay.
+    /// Throws `conflict` when the file was written by a newer version, `storage` when the backup cannot be made
+    /// durable, and errors of SQLite and Foundation. A failed migration changes nothing. Earlier migrations stay.
     static func migrate(
         _ connection: SQLiteConnection, _ migrations: [String], at now: Date = Date()
     ) throws {

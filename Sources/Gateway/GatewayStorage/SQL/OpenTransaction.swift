@@ -33,7 +33,7 @@ final class OpenTransaction: SQLDatabase, @unchecked Sendable {
 }
 
 extension SQLDatabase {
-    /// Runs `body` in one exclusive transaction. It may run again from its start, as in ``commit(alone:_:)``.
+    /// Runs `body` in one exclusive transaction. `body` may run again from its start, as in ``commit(alone:_:)``.
     package func alone<Result>(_ body: (any SQLDatabase) throws -> Result) throws -> Result {
         do {
             return try commit(alone: true) { connection in

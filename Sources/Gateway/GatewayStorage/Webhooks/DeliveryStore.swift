@@ -122,7 +122,7 @@ package final class DeliveryStore: AppData, Sendable {
         }
     }
 
-    /// Deletes the attempts of an app's alert webhook. ``sweep(keeping:at:)`` deletes those of other endpoints.
+    /// Deletes the attempts of an app's alert webhook. ``sweep(keeping:at:)`` deletes the attempts of other endpoints.
     package func erase(appID: String) throws(GatewayError) {
         try database.write(alone: false) { connection in
             let id = DeliveryRecord.alerts(of: appID)
@@ -130,7 +130,7 @@ package final class DeliveryStore: AppData, Sendable {
         }
     }
 
-    /// Deletes expired attempts and those of deleted endpoints. An app's alert webhook counts as an endpoint.
+    /// Deletes expired attempts and all attempts of deleted endpoints. An app's alert webhook counts as an endpoint.
     package func sweep(keeping endpointIDs: BytewiseSet, at milliseconds: Int64) throws(GatewayError) {
         try database.write(alone: false) { connection in
             try connection.run(

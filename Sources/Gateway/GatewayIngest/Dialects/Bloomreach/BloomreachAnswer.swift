@@ -5,9 +5,9 @@ internal import GatewayModel
 
 /// Responses in the formats that existing clients decode.
 ///
-/// A 5xx that a client can decode, with objects in `errors`, counts as a failed try of the event. Any other is
-/// retried without limit, so a 5xx has strings in `errors`. 402, 403 and 3xx are never sent, because clients
-/// treat them as success.
+/// A 5xx that a client can decode, with objects in `errors`, counts as a failed try of the event. Clients retry any
+/// other 5xx without limit, so a 5xx has strings in `errors`. 402, 403 and 3xx are never sent, because clients treat
+/// them as success.
 enum BloomreachAnswer {
     static func failure(
         _ status: Int, _ message: String, _ request: HTTPRequest, authError: AuthErrorBody? = nil

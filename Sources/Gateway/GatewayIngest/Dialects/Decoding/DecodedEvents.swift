@@ -28,7 +28,7 @@ struct DecodedEvents {
         rejected.append(RejectedEvent(index: index, code: code, reason: reason))
     }
 
-    /// Returns false and rejects the event if it is not JSON, or has an unpaired surrogate in one of `ids`.
+    /// Returns false and rejects the event if it is not JSON, or if a member in `ids` has an unpaired surrogate.
     mutating func isIntact(_ event: JSONNode, at json: Range<Int>, ids: [StaticString]) -> Bool {
         if let reason = faults.reason(for: json) {
             reject("invalid_json", reason)

@@ -1,8 +1,8 @@
 internal import CountersignCore
 internal import CountersignJSON
 
-/// The time of an event. It is unusable if it is ambiguous, such as one without an offset, or outside the
-/// years 0 to 9999. The event is then stored with the time of receipt and a warning.
+/// The time of an event. A time without an offset is ambiguous and therefore unusable, and so is a time outside the
+/// years 0 to 9999. An event with an unusable time is stored with the time of receipt, and the response has a warning.
 enum EventTime {
     private static let dates = RFC3339.instants
 

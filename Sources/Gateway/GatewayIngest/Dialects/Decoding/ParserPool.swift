@@ -28,8 +28,8 @@ package final class ParserPool: Sendable {
         }
     }
 
-    /// Parses a body with events. Unpaired surrogates become U+FFFD. If it is still not JSON, `isolate`
-    /// removes the invalid events, and the rest must be JSON. The request then has the changed body.
+    /// Parses a body with events. If the body is not JSON, unpaired surrogates become U+FFFD. If the body is still not
+    /// JSON, `isolate` removes the invalid events, and the rest must be JSON. The request then has the changed body.
     package func withEvents(
         of request: HTTPRequest, isolate: (inout BodyRepair) -> Void,
         _ body: (JSONNode, EventFaults) -> Void

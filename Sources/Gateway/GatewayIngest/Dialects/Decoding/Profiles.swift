@@ -5,7 +5,8 @@ internal import GatewayModel
 struct Profiles {
     /// Properties of a request beyond this number are only in the stored events.
     static let mostProperties = 2_000
-    /// Bytes of a property's name. Longer names and those with control characters are only in the events.
+    /// The maximum bytes of a property's name. Properties with a longer name, or with control characters in the name,
+    /// are only in the stored events.
     static let longestName = 256
 
     private(set) var changes: [CustomerChange] = []

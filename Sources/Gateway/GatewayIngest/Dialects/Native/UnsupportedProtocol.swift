@@ -41,7 +41,7 @@ package enum UnsupportedProtocol {
         var response = HTTPResponse.failure(
             400, code: "unsupported_protocol", reason: sentence, requestID: request.id)
         // Amplitude's clients repeat a 400 that has no `missing_field`, or whose `code` is not a number.
-        // Mixpanel's raise an error without a text if there is no `status`; 1 is a success.
+        // Mixpanel's clients report an error without a text if there is no `status`. The status 1 means success.
         let body: JSONObject = [
             "success": false, "status": 0, "code": 400, "reason": .string(sentence),
             "message": .string(sentence), "error": .string(sentence), "detail": .string(sentence),
