@@ -254,6 +254,8 @@ class Soak:
         problems = []
         for name in self.samples[-1][1] if len(self.samples) > 5 else ():
             points = parts([(at / 3600, values[name]) for at, values in self.samples[len(self.samples) // 10:] if name in values])
+            if len(points) < 3:
+                continue
             growth, margin = slope(points)
             bound = f"; at most {BOUNDS[name]}" + "; too short to fail" * (minutes < SHORTEST) if name in BOUNDS else ""
             problems += [f"{name}: the slope is above its bound"] * (minutes >= SHORTEST and growth - margin > BOUNDS.get(name, float("inf")))
