@@ -36,11 +36,7 @@ struct Dashboards {
                 .init(name: name, events: events, tokens: .users(2_000), isAccepted: true), credentials,
                 folder: folder)
         }
-        let fill = try load("fill", 100)
-        while (Int(try gateway.storedEvents().trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0) < events
-        {
-            _ = try fill.run(on: gateway, seconds: 2, checks: true)
-        }
+        try load("fill", 100).fill(gateway, to: events)
         let ingestion = try load("ingestion", 1)
         _ = try ingestion.run(on: gateway, seconds: 2, checks: true)
         var idle: [Load.Result] = []
@@ -66,8 +62,6 @@ struct Dashboards {
         let ratio = median(busy.map { Double($0.p99) }) / median(idle.map { Double($0.p99) })
         print(String(format: "p99 to idle: %.2f%@", ratio, ratio <= Self.aim ? "" : "  above the aim"))
     }
-
-    private func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
 }
 
 /// Processes that act as open dashboards.

@@ -69,6 +69,14 @@ final class Load {
         """.write(toFile: script, atomically: true, encoding: .utf8)
     }
 
+    /// Sends batches until a server has stored so many events, or the time is over.
+    func fill(_ server: Server, to events: Int, within seconds: Double = .infinity) throws {
+        let start = Date()
+        while try server.storedEvents() < events, Date().timeIntervalSince(start) < seconds {
+            _ = try run(on: server, seconds: 5, checks: true)
+        }
+    }
+
     /// Runs the load; with `checks` the answers must be what the scenario says, so that nothing else is measured.
     func run(
         on server: Server, seconds: Int, checks: Bool, connections: Int = 64, core: Int? = nil
@@ -97,4 +105,9 @@ final class Load {
             microsecondsPerRequest: (after - before) * 1_000_000 / Double(numbers[0]), p50: numbers[3],
             p99: numbers[4], p999: numbers[5])
     }
+}
+
+func median(_ values: [Double]) -> Double {
+    let sorted = values.sorted()
+    return (sorted[(sorted.count - 1) / 2] + sorted[sorted.count / 2]) / 2
 }

@@ -135,11 +135,6 @@ struct Peers {
         String(format: "%.1f", median(microseconds.map { Double($0) / 1_000 }))
     }
 
-    private func median(_ values: [Double]) -> Double {
-        let sorted = values.sorted()
-        return (sorted[(sorted.count - 1) / 2] + sorted[sorted.count / 2]) / 2
-    }
-
     private var loadAverage: String {
         (try? String(contentsOfFile: "/proc/loadavg", encoding: .utf8))?.split(separator: " ").prefix(3)
             .joined(separator: " ") ?? "-"

@@ -36,15 +36,9 @@ struct Readers {
                 .init(name: name, events: events, tokens: .users(2_000), isAccepted: true), credentials,
                 folder: folder)
         }
-        let fill = try load("fill", 100)
         let start = Date()
-        func stored() throws -> Int {
-            Int(try gateway.storedEvents().trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0
-        }
-        while try stored() < events, Date().timeIntervalSince(start) < secondsToFill {
-            _ = try fill.run(on: gateway, seconds: 10, checks: true)
-        }
-        print("\(try stored()) events stored after \(Int(Date().timeIntervalSince(start))) s")
+        try load("fill", 100).fill(gateway, to: events, within: secondsToFill)
+        print("\(try gateway.storedEvents()) events stored after \(Int(Date().timeIntervalSince(start))) s")
         let script = try reader(token)
         let readings = try (0..<Self.rounds).map { _ in
             let before = gateway.cpuSeconds ?? 0
@@ -128,6 +122,4 @@ struct Readers {
         """.write(toFile: script, atomically: true, encoding: .utf8)
         return script
     }
-
-    private func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
 }

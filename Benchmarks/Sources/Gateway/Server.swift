@@ -151,8 +151,10 @@ final class Server {
     }
 
     /// How many events the server's database holds.
-    func storedEvents() throws -> String {
-        try Command.output("sqlite3", ["-readonly", database ?? "", "SELECT count(*) FROM event"])
+    func storedEvents() throws -> Int {
+        let count = try Command.output(
+            "sqlite3", ["-readonly", database ?? "", "SELECT count(*) FROM event"])
+        return Int(count.trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0
     }
 
     /// User and system time of the process so far (proc(5), fields 14 and 15 of `stat`); nil where there is no `/proc`.

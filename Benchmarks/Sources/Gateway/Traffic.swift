@@ -76,23 +76,19 @@ struct Traffic {
             last = result
         }
         costs.sort()
-        ratios.sort()
         guard let last else { return }
         let columns = [
-            try gateway.storedEvents().trimmingCharacters(in: .whitespacesAndNewlines), kind.name,
+            "\(try gateway.storedEvents())", kind.name,
             String(format: "%.0f", last.requestsPerSecond),
             costs.map { String(format: "%.1f", $0) }.joined(separator: " "), "\(last.p50)", "\(last.p99)",
             "\(written / max(1, events))",
             gateway.residentMegabytes.map { String(format: "%.0f", $0) } ?? "-",
-            ratios.isEmpty ? "-" : String(format: "%.2f", ratios[ratios.count / 2]),
+            ratios.isEmpty ? "-" : String(format: "%.2f", median(ratios)),
         ]
         print(columns.joined(separator: " | "))
     }
 
     private func fill(_ gateway: Server, _ credentials: Credentials, upTo size: Int) throws {
-        let load = try load(Kind(name: "fill", users: 24_000, events: 100), credentials)
-        while (Int(try gateway.storedEvents().trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0) < size {
-            _ = try load.run(on: gateway, seconds: 5, checks: true)
-        }
+        try load(Kind(name: "fill", users: 24_000, events: 100), credentials).fill(gateway, to: size)
     }
 }
