@@ -28,6 +28,7 @@ struct AdminRequest: Sendable {
 }
 
 struct AdminAnswer: Sendable {
+    /// The entity tag, for ``AdminRequest/ifMatch``.
     let tag: String?
     /// Null for an empty body.
     let body: JSONValue

@@ -30,7 +30,7 @@ extension Flag {
 }
 
 extension Invocation {
-    /// Flags come first, then the environment, the profile in use and the data directory. Throws `usage` for
+    /// Flags take precedence over the environment, then the profile in use, then the data directory. Throws `usage` for
     /// two locations or a server without a token, and `notFound` without data.
     func admin(makingData makes: Bool = false) throws -> any AdminClient {
         if let remote = try remoteAdmin() { return remote }

@@ -26,7 +26,7 @@ enum Quantity {
         "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
     ]
 
-    /// A text such as `90` or `2h` in whole units; nil for other texts and for parts of a unit.
+    /// A text such as `90` or `2h` in whole units. Nil if the text is not a duration or the result is not whole.
     static func duration(_ text: String, in unit: Time) -> Int? {
         guard let (number, name) = parts(text) else { return nil }
         if name.isEmpty { return number }

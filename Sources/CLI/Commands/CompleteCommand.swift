@@ -50,7 +50,7 @@ enum CompleteCommand {
         return Set(values.filter(isPlain)).sorted().map { ($0, "") }
     }
 
-    /// Whether a shell takes the text as one word. Clients choose user ids, and bash does not quote words.
+    /// Whether a shell takes the text as one word. Clients choose user ids, and bash inserts completions unquoted.
     private static func isPlain(_ value: String) -> Bool {
         value.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "-_.@+/%,") } && !value.hasPrefix("-")
     }

@@ -128,7 +128,7 @@ enum PolicyCommand {
         guard !changes.isEmpty else {
             throw CommandError(.usage, "nothing to change was given", hint: "such as --leeway 5")
         }
-        // The address first, because it may be rejected.
+        // Set the key source first, because the gateway may reject its URL.
         if let chosen {
             let source: JSONValue = [
                 "url": .string(chosen.keySource),

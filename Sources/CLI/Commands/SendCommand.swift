@@ -41,7 +41,8 @@ enum SendCommand {
         try plan.report(outcome, invocation)
     }
 
-    /// The parsed arguments, apart because one function crashes the optimizer of Swift 6.3.
+    /// The parsed arguments. Not part of the command's closure, because the optimizer of Swift 6.3 crashes if the
+    /// closure does everything.
     private struct Plan {
         let input: SendInput
         let checkpoint: SendCheckpoint

@@ -77,7 +77,8 @@ extension Tail.Connection {
     /// stream when the token expires.
     private static let tokenSeconds = 86_400.0
 
-    /// The new token is deleted on close. With `app`, it reads the app's events, at the URL for clients.
+    /// Connects with a new token, which is deleted on close. With `app`, the token reads the app's events, at the URL
+    /// for clients.
     init(
         toGatewayOn location: StorageLocation, certificateAuthorityFile authority: String?, tokenName: String,
         scope: String, app: String? = nil

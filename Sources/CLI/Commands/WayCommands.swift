@@ -1,6 +1,7 @@
 internal import CountersignCore
 
-/// Commands of several ways out of the event log: `consumer`, `webhook`, `stream` and `files`.
+/// Commands that `consumer`, `webhook`, `stream` and `files` share. Each of these nouns is a way to receive the events
+/// of an app.
 struct WayCommands: Sendable {
     let noun: String
     /// The words after the app that name the way in the admin API.

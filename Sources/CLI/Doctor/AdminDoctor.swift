@@ -155,7 +155,7 @@ struct AdminDoctor: Sendable {
     /// An hour is written soon after it has ended. Milliseconds.
     private static let lateFiles: Int64 = 2 * 3_600_000
 
-    /// `remedies` has the commands for other remedies than `show`.
+    /// `remedies` has the command for a problem (`failing` or `missed`) if `show` is not the remedy.
     private func problems(
         of way: JSONValue, _ noun: String, _ name: String?, of app: String,
         remedies: [String: String] = [:]

@@ -27,7 +27,7 @@ struct CommandIO: Sendable {
     /// The present in milliseconds since 1970, for relative times at a terminal. Nil prints dates.
     var now: Int64? { isOutputWatched ? Milliseconds(Date()).count : nil }
 
-    /// A text in place of the terminal's present line. A line that wraps could not be replaced.
+    /// A text that replaces the terminal's current line. Truncated, because a line that wraps cannot be replaced.
     func inPlace(_ text: String) -> String {
         "\r\u{1B}[K\(messageWidth.map { text.prefix(columns: max(1, $0 - 1)) } ?? text[...])"
     }
@@ -107,7 +107,8 @@ struct CommandIO: Sendable {
         return readLine() ?? ""
     }
 
-    // Written before the handlers are installed; they only read it.
+    // The terminal settings that `endWithEcho` restores. Written before the signal handlers are installed, and only
+    // read by the handlers.
     nonisolated(unsafe) fileprivate static var echoing = termios()
 
     /// Ctrl-C and the signals that end a process restore the terminal.

@@ -68,7 +68,7 @@ struct ShopSample {
     }
 }
 
-/// Equal results on all platforms and Swift versions, which `Int.random(in:using:)` does not guarantee.
+/// Random numbers that are equal on all platforms and Swift versions, which `Int.random(in:using:)` does not guarantee.
 struct SplitMix64 {
     var state: UInt64
 

@@ -188,7 +188,7 @@ struct SendRun: Sendable {
     private func note(
         _ answer: TransportResponse, _ batch: ArraySlice<SendEvent>, _ outcome: inout Outcome
     ) throws {
-        // Rejected events of 400 have no other member.
+        // A response with status 400 has `rejected` without the two counts. A missing count is 0.
         guard let body = JSONValue(parsing: answer.body),
             body["accepted"].count + body["duplicates"].count + Int64(body["rejected"].elements.count)
                 == batch.count

@@ -53,7 +53,7 @@ final class Tail: Sendable {
         self.pause = pause
     }
 
-    /// Throws if the first connection fails, or permanently if no further one is possible.
+    /// Throws if the first connection fails, or if a later failure is permanent.
     func run() async throws {
         while true {
             do {

@@ -62,7 +62,7 @@ final class Listeners<Event>: @unchecked Sendable {
         callbacks = []
     }
 
-    /// On the main thread, in the order of `send` calls.
+    /// Calls the listeners on the main thread, in the order of `send` calls.
     func send(_ event: sending Event) {
         let sendable = SendableEvent(event)
         DispatchQueue.main.async { [self] in

@@ -45,7 +45,8 @@ public final class Braze: Sendable {
 
     /// Begins a session. Sending that paused after 50 rejected signatures is tried again.
     ///
-    /// An addition to BrazeKit's API. On iOS, sessions follow the app's life cycle. Elsewhere the app calls it.
+    /// An addition to BrazeKit's API. On iOS, sessions follow the app's life cycle. Elsewhere the app calls this
+    /// method.
     public func startSession() { client?.startSession() }
 
     /// Ends the session. An addition to BrazeKit's API, see `startSession()`.

@@ -43,8 +43,8 @@ struct BrazeDialect: EventDialect {
         return JSONValue.object(object).bytes
     }
 
-    /// The possible first bytes of an event, whose members are sorted by name. Earlier versions have no `context`.
-    /// User attributes start with other members.
+    /// The possible first bytes of an event. Members are sorted by name, and events of earlier versions have no
+    /// `context`. User attributes start with other members.
     private static let eventHeads = [Array(#"{"context":"#.utf8), Array(#"{"data":"#.utf8)]
 
     private static func isEvent(_ row: QueuedEvent) -> Bool {

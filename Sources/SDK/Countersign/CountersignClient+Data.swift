@@ -65,7 +65,7 @@ extension CountersignClient {
         }
     }
 
-    /// Blocks: later calls take effect after it. Errors are logged.
+    /// Blocks, so that later calls take effect after the opt-out. Errors are logged.
     package func optOutNow() {
         do {
             try pipeline.wipeAndStop(isLasting: true, removeUsers)

@@ -137,7 +137,8 @@ extension CountersignClient {
         return await Self.endLogOut(of: user, tokens, pipeline.engine) { await flush() }
     }
 
-    /// In the order of the calls: events recorded after it returns have no user. Calls `ended` once, on any thread.
+    /// Takes effect in the order of calls: events recorded after this call have no user. Calls `ended` once, on any
+    /// thread.
     package func logOut(_ ended: @escaping @Sendable (FlushResult) -> Void) {
         let user = beginLogOut()
         Task { ended(await Self.endLogOut(of: user, tokens, pipeline.engine) { await flush() }) }
@@ -158,7 +159,7 @@ extension CountersignClient {
         return user
     }
 
-    /// Until it is written, the identity has the log-out.
+    /// Writes the log-out into `user.json`. Until then `identity` has the log-out.
     private func saveLogOut(of userID: String) {
         stored.saveLogOut(of: userID) { [recorder, identity] in
             recorder.saveIdentity { _ in

@@ -10,9 +10,9 @@ public import CountersignTransport
 /// client.track("Order Completed", properties: ["total": 42.5])
 /// ```
 ///
-/// All methods may be called from any thread. Methods that are not `async` return at once: serialization and I/O
-/// happen in the background. While more than 64 events or 256 KiB are only in memory, each call waits up to 5 ms.
-/// Events on disk survive crashes until a server accepts them or `QueueLimits` evicts them.
+/// All methods may be called from any thread. Methods that are not `async` return at once: serialization and I/O happen
+/// in the background. While more than 64 events or 256 KiB are only in memory, each call waits up to 5 ms for the
+/// background thread. Events on disk survive crashes until a server accepts them or `QueueLimits` evicts them.
 public final class CountersignClient: Sendable {
     package let pipeline: DeliveryPipeline
     let tokens: UserTokenSource
@@ -92,8 +92,8 @@ public final class CountersignClient: Sendable {
         identify(userID: userID, token: token, traits: traits, stored: nil)
     }
 
-    /// Calls `stored` once, on any thread, with the event's ID when it is on disk, with nil if no event was recorded,
-    /// or with the error. Without `stored`, an event that cannot be written now is written later.
+    /// Calls `stored` once, on any thread: with the event's ID when the event is on disk, with nil if no event was
+    /// recorded, or with the error. Without `stored`, an event that cannot be written now is written later.
     package func identify(
         userID: String, token: String?, traits: JSONObject,
         stored: (@Sendable (Result<String?, CountersignError>) -> Void)?
@@ -193,7 +193,8 @@ public final class CountersignClient: Sendable {
         try await pipeline.store(self.event(kind, name: event, payload: properties))
     }
 
-    /// In the order of the calls. Calls `stored` once, on any thread: when the event is on disk, or with the error.
+    /// Records in the order of the calls. Calls `stored` once, on any thread, when the event is on disk or with the
+    /// error.
     package func record(
         _ event: String, kind: EventKind, properties: JSONObject,
         stored: @escaping @Sendable (Result<String, CountersignError>) -> Void
@@ -205,7 +206,7 @@ public final class CountersignClient: Sendable {
         Event(kind, name: name, payload: payload, dialect: dialect)
     }
 
-    /// With a dialect-specific kind.
+    /// Records an event of a dialect-specific kind.
     package func record(_ kind: EventKind, payload: JSONObject) {
         recorder.record(event(kind, payload: payload))
     }

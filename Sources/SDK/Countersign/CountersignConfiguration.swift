@@ -20,7 +20,8 @@ public struct CountersignConfiguration: Sendable {
     public var batchEvents = 100
     /// Maximum bytes of events in a request. Default: 400,000.
     public var batchBytes = 400_000
-    /// Further header fields of each request, for example for a proxy. Those of the SDK are `invalidConfiguration`.
+    /// Further header fields of each request, for example for a proxy. A field that the SDK sets is
+    /// `invalidConfiguration`.
     public var headers: [String: String] = [:]
     /// Time limit for a request, in seconds. Default: 30.
     public var requestTimeout: TimeInterval = 30
@@ -93,6 +94,6 @@ extension CountersignConfiguration {
     /// Call before anything is written to the directory.
     func makeTokenStore() -> any TokenStore { folder.makeTokenStore(tokenStore, log: log) }
 
-    /// Data of an earlier version has been moved there.
+    /// The first access moves data of an earlier version to this directory.
     package var instanceDirectory: URL { folder.directory }
 }

@@ -61,7 +61,7 @@ final class AppInboxCache: @unchecked Sendable {
 
     func messages(of owner: Owner) -> [AppInboxMessage] { Self.sorted(contents(of: owner)) }
 
-    /// After the server has confirmed it.
+    /// Call it after the server has marked the messages as read.
     func markAsRead(_ ids: [String], of owner: Owner) {
         var contents = contents(of: owner)
         for id in ids { contents.messages[id]?.isRead = true }

@@ -73,8 +73,8 @@ extension BloomreachClient {
 
     /// Fetches new messages of the App Inbox and returns them with the cached ones.
     ///
-    /// If the sync token is gone, the inbox is fetched again from the start, once. If the customer changes meanwhile,
-    /// it is fetched for the new customer.
+    /// If the server no longer has the sync token (410), the inbox is fetched again from the start, once. If the
+    /// customer changes meanwhile, the inbox is fetched for the new customer.
     ///
     /// - Returns: All messages, newest first.
     /// - Throws: `CountersignError`. Without a customer token no request is sent.

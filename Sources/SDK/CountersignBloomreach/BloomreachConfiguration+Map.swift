@@ -93,7 +93,7 @@ extension MapReader {
         "flushMode", "flushPeriod", "context", "headers",
     ]
 
-    /// Such as `ios.appGroup`.
+    /// The keys without effect, such as `ios.appGroup`.
     fileprivate func unread() -> [String] {
         members.filter { $0.value != .null && !Self.known.contains($0.key) }.flatMap { key, value in
             guard ["ios", "android"].contains(key), let object = value.object, !object.isEmpty else {
@@ -173,7 +173,8 @@ private struct MapReader {
 }
 
 extension BloomreachProject {
-    /// Bare, or after `Token `. Throws `invalidConfiguration` for schemes that are for servers only.
+    /// Reads a bare key, or the key after `Token `. Throws `invalidConfiguration` for schemes that are for servers
+    /// only.
     package static func apiKey(inAuthorization text: String) throws(CountersignError) -> String {
         if text.hasPrefix("Basic ") || text.hasPrefix("Bearer ") {
             throw CountersignError(

@@ -10,8 +10,9 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         var end: Double?
         /// Time of the last recorded event, to within a few seconds.
         var seen: Double?
-        /// Whether this process has been in the foreground since, so that the session cannot have timed out. Not
-        /// stored, because a process killed in the foreground sets neither this nor `end`.
+        /// True from the start or resumption of the session in this process until the app enters the background. The
+        /// session cannot time out then. Not stored, because a process killed in the foreground could not reset the
+        /// value.
         var isInFront = true
 
         private enum CodingKeys: String, CodingKey {
@@ -42,6 +43,7 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
 
     struct PushToken: Codable, Sendable, Equatable {
         var token: String
+        /// When the token was last sent.
         var toldAt: Double
     }
 

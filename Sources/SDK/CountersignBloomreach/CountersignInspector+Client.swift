@@ -1,6 +1,6 @@
 extension CountersignInspector {
-    /// Starts observing the queue of a client for Bloomreach Engagement, whose users are projects and whose tokens
-    /// are API keys. The inspector retains the client.
+    /// Starts observing the queue of a client for Bloomreach Engagement. The inspector shows projects as users and API
+    /// keys as tokens. It retains the client.
     ///
     /// - Parameter client: The client to observe.
     public convenience init(_ client: BloomreachClient) {

@@ -67,7 +67,7 @@ struct Arguments: Sendable {
         Arguments(try object(name) ?? [:], path: "\(path)\(name).", code: code)
     }
 
-    /// Not empty.
+    /// Throws if the string is missing or empty.
     func required(_ name: String) throws(CountersignError) -> String {
         guard let text = try string(name), !text.isEmpty else {
             throw wrong(name, "a text that is not empty")

@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// Converts one value of any type. The number of levels and values is bounded: an object graph may have circles, and
-/// parts of it may occur many times.
+/// Converts one value of any type. The number of levels and values is bounded, because an object graph may have cycles
+/// and the same part many times.
 final class JSONConversion {
     private let onUnsupported: (Any.Type) -> Void
     private var room = JSONValue.maximumValues
-    /// Null replaces an object that is inside itself.
+    /// The objects that contain the current value. Null replaces an object that contains itself.
     private var path: [ObjectIdentifier] = []
 
     init(onUnsupported: @escaping (Any.Type) -> Void) {

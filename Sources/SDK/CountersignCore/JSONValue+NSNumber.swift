@@ -39,7 +39,7 @@ extension JSONValue {
         self = number.flatMap { $0.isFinite ? .number($0) : nil } ?? .null
     }
 
-    /// Text with all digits if a number of 64 bits has other digits; null if it is not a number.
+    /// Text with all digits for integers beyond 64 bits and for fractions that a `Double` changes; null for NaN.
     init(decimal: Decimal) {
         let text = decimal.description
         if decimal.isNaN {

@@ -7,7 +7,7 @@ package enum UUIDText {
         words(of: text).map { words in withUnsafeBytes(of: words) { Array($0) } }
     }
 
-    /// In memory order.
+    /// The bytes as two words in memory order. Nil as for ``bytes(of:)``.
     package static func words(of text: String) -> (UInt64, UInt64)? {
         text.withBytes { text in
             guard text.count == count else { return nil }

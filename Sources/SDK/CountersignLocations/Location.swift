@@ -113,7 +113,7 @@ struct LocationRecord {
         return object
     }
 
-    /// Of a time with an offset, or of a number of milliseconds.
+    /// Reads a time with an offset, or a number of milliseconds since 1970.
     private static func milliseconds(_ timestamp: JSONValue) -> Int64? {
         let found =
             switch timestamp {

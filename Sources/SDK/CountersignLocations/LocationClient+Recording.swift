@@ -32,7 +32,7 @@ extension LocationClient {
         return try result.get()
     }
 
-    /// In the order of the calls. `stored` is called once, on any thread, unless this throws.
+    /// Stores records in the order of the calls. `stored` is called once, on any thread, unless this method throws.
     package func insert(
         _ record: JSONObject,
         stored: @escaping @Sendable (Result<String, CountersignError>) -> Void

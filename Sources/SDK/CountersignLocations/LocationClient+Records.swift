@@ -53,7 +53,7 @@ extension LocationClient {
         return delivered.compactMap { JSONDocument.value($0.body) }
     }
 
-    /// Records stored meanwhile may still wait.
+    /// Nil if the waiting records were sent. Records stored meanwhile may still wait.
     static func error(of result: FlushResult) -> CountersignError? {
         // The last one counts, because a request may have been repeated under another token or in parts.
         if result.ending == .drained, result.batches.last.map({ $0.outcome == .delivered }) ?? true,

@@ -22,6 +22,7 @@ public final class LocationClient: Sendable {
     private let tokens: AccessTokens
     let destination: LocationDestination
     let state: Lock<State>
+    /// The member `context` of records.
     let facts: JSONValue
     private let settingsFile: SettingsFile?
     /// Serial. A slow closure of the app delays only the next one.

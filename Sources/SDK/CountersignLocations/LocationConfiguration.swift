@@ -28,8 +28,8 @@ public struct LocationConfiguration: Sendable {
         /// Records in one request at most; -1 for all, up to 1,000.
         public var maxBatchSize = -1
 
-        /// Whether an HTML document with a status from 200 to 299 acknowledges the records. By default the records
-        /// stay queued, because it is usually a login page of the network. Every other body acknowledges them.
+        /// Whether an HTML document with a status from 200 to 299 acknowledges the records. By default the records stay
+        /// queued, because such a document is usually a login page of the network. Every other body acknowledges them.
         public var acceptsPages = false
 
         /// Whether bodies over 1 KiB are compressed with gzip. Default: false, because not every server replies with
@@ -92,8 +92,7 @@ public struct LocationConfiguration: Sendable {
         public var maxRecordsToPersist = -1
         /// Members that are added to each record's `extras`.
         public var extras: JSONObject = [:]
-        /// JSON with tags such as `<%= latitude %>`, instead of the default shape; empty for that. Texts are not
-        /// quoted automatically.
+        /// JSON with tags such as `<%= latitude %>`; empty for the default shape. Texts are not quoted automatically.
         public var locationTemplate = ""
         /// The format of instants.
         public var timestampFormat = TimestampFormat.iso

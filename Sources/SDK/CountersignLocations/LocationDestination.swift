@@ -111,7 +111,7 @@ final class LocationDestination: Destination {
             return answer
         }
         if [419, 440, 498].contains(response.status) {
-            // Not in RFC 9110. Servers use them for sessions.
+            // These statuses are not in RFC 9110. Servers use them for expired sessions or invalid tokens.
             return ServerAnswer(
                 .configurationProblem(
                     .init("http_\(response.status)", "list it in refreshStatuses if it rejects a token")),

@@ -13,14 +13,15 @@ package final class SQLiteConnection {
     /// Whether the last transaction timed out waiting for another connection's lock; set only with `waitsOnceForLock`.
     package private(set) var isLockHeld = false
     private static let heldLockMilliseconds: Int32 = 20
-    /// Exceeds the number of the event writer's statements.
+    /// The cache is emptied at this size. The event writer uses fewer statements, so its statements stay cached.
     static let mostStatements = 256
     private(set) var cache: [String: SQLiteStatement] = [:]
     package let path: String
 
     /// Throws `SQLiteError` if the file cannot be opened. If it is not a database, the first statement fails.
     /// `keepsJournal` saves a flush of the directory for each transaction, on Linux only (`KeptJournal`). With
-    /// `waitsOnceForLock`, transactions after one that timed out wait only 20 ms for the lock, until one succeeds.
+    /// `waitsOnceForLock`, a time-out for the lock shortens the time-out of later transactions to 20 ms, until one
+    /// succeeds.
     package init(
         path: String, mode: Mode = .readWriteCreate, keepsJournal: Bool = false,
         busyTimeoutMilliseconds: Int32 = 5_000, waitsOnceForLock: Bool = false
@@ -81,7 +82,7 @@ package final class SQLiteConnection {
         let code = sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
         guard code == SQLITE_OK, let statement else { throw lastError(sql: sql) }
         let made = SQLiteStatement(handle: statement, connection: handle, sql: sql)
-        // A statement in use stays with its caller.
+        // Emptying the cache is safe, because callers retain the statements in use.
         if cache.count >= Self.mostStatements { cache = [:] }
         cache[sql] = made
         return made

@@ -45,7 +45,7 @@ package final class SQLiteStatement {
         textsKept = 0
     }
 
-    /// Preserves the texts bound so far across ``rewind()``. Texts bound later must be bound again after each.
+    /// Preserves the texts bound so far across ``rewind()``. Texts bound later must be bound again after each rewind.
     package func keepTexts() { textsKept = textsEnd }
 
     /// Resets the statement without clearing its bindings.
@@ -108,7 +108,7 @@ package final class SQLiteStatement {
         guard code == SQLITE_OK else { throw error() }
     }
 
-    /// Stays valid until ``rewind()`` or ``reset()``. SQLite copies the blob if the buffer is full.
+    /// Binds a blob that stays valid until ``rewind()`` or ``reset()``. SQLite copies the blob if the buffer is full.
     package func bind(blob: UnsafeRawBufferPointer, at index: Int32) throws(SQLiteError) {
         guard let place = keep(blob) else { return try bind(.blob(Array(blob)), at: index) }
         guard sqlite3_bind_blob(handle, index, place.baseAddress, Int32(place.count), nil) == SQLITE_OK else {

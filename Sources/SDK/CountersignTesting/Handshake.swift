@@ -49,7 +49,6 @@ package final class Handshake: Sendable {
         }
     }
 
-    /// Blocks the thread.
     package func block() {
         let semaphore = DispatchSemaphore(value: 0)
         let id = makeID()

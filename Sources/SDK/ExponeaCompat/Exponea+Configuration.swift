@@ -63,7 +63,7 @@ extension Exponea {
     }
 
     /// Starts the SDK with the keys of a property list: `projectToken` and `authorization` (`Token` and the API key),
-    /// and those of `BloomreachConfiguration.init(map:)`. Keys without effect are logged with the reason.
+    /// and the keys of `BloomreachConfiguration.init(map:)`. Keys without effect are logged with the reason.
     ///
     /// - Parameter plistName: The file's name in the app's bundle, with or without `.plist`.
     public func configure(plistName: String) {
@@ -137,7 +137,8 @@ extension Exponea {
         }
     }
 
-    /// If the customer cannot be read before the device's first unlock, starts then. Calls wait until then.
+    /// Starts now, or at the device's first unlock if the customer cannot be read before. Calls of the app wait until
+    /// then.
     private func begin(_ configuration: BloomreachConfiguration) throws(CountersignError) -> Bool {
         do throws(CountersignError) {
             return start(try makeClient(configuration))

@@ -26,7 +26,7 @@ struct LogOut: Codable, Equatable, Sendable {
     enum TokenOrigin: Sendable {
         case provider
         case app
-        /// After this client began to log out the user.
+        /// The app, after this client began to log out the user.
         case appDuringLogOut
     }
 

@@ -5,7 +5,7 @@ struct SignedUserTokens: Sendable {
     enum Found: Sendable, Equatable {
         case token(SignedToken)
         case none
-        /// Events from the signed-in period remain.
+        /// The user has logged out, and events from the signed-in period remain.
         case loggedOut
         /// The user had a token, but the store does not have it.
         case lost
@@ -27,8 +27,8 @@ struct SignedUserTokens: Sendable {
         return found ?? .unreadable
     }
 
-    /// Stores a token before its events are acknowledged, in the order of the app's calls: a token cancels an earlier
-    /// log-out.
+    /// Stores a token. `Storage.waitForTokens()` lets the token's events be acknowledged only afterwards. Call in the
+    /// order of the app's calls: a token cancels an earlier log-out.
     func keep(_ token: SignedToken, of userID: String) {
         tokens.submit("token could not be stored", isToken: true) { [users] store, storage in
             try Self.store(token, of: userID, from: .appDuringLogOut, in: store, storage, users)

@@ -191,7 +191,8 @@ struct StoredUser: Sendable {
         return [Int(status.st_ino), Int(status.st_size), Int(time.tv_sec), Int(time.tv_nsec)]
     }
 
-    /// Locks `user.json`. On the thread for credentials. `body` may run again if the process was suspended meanwhile.
+    /// Changes `user.json` under its lock. Call on the thread for credentials. `body` may run again if the process was
+    /// suspended meanwhile.
     func change<Result>(_ body: (inout Draft) throws -> Result) throws -> Result {
         try FileLock.withLock(at: lockPath) { lock in
             var draft = Draft(path: path, writeKey: writeKey, check: lock.check)
@@ -202,7 +203,7 @@ struct StoredUser: Sendable {
         }
     }
 
-    /// For all write keys.
+    /// Removes the users of all write keys.
     func removeAll() throws {
         try FileLock.withLock(at: lockPath) { lock in
             try lock.check()

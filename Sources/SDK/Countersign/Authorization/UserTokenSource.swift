@@ -10,7 +10,6 @@ actor UserTokenSource: CredentialSource {
     struct Settings: Sendable {
         var scheme = Credential.Scheme.bearer
         var provider: TokenProvider?
-        /// In seconds.
         var timeout: TimeInterval
         var retry: RetryPolicy
         /// Concurrent provider calls, all for different users.
@@ -276,7 +275,8 @@ actor UserTokenSource: CredentialSource {
         }
     }
 
-    /// Nil if the server decides.
+    /// Why events must wait without a token. Nil if there is a token, or if the server decides about events without
+    /// one.
     private static func obstacle(_ found: SignedUserTokens.Found) -> ServerAnswer.Explanation? {
         switch found {
         case .loggedOut:
@@ -362,7 +362,7 @@ actor UserTokenSource: CredentialSource {
         return news
     }
 
-    /// Nil if there is a token.
+    /// Returns the failure to report to the app. Nil if there is a token or the call is outdated.
     private func apply(
         _ call: TokenProviderCall, _ outcome: TokenProviderCall.Outcome, for user: UserKey
     ) async -> AuthenticationFailure? {
@@ -419,7 +419,7 @@ actor UserTokenSource: CredentialSource {
 
     // MARK: Time
 
-    /// In the server's time, because the device clock may be wrong.
+    /// Compares with the server's time, because the device clock may be wrong.
     func isExpired(_ token: SignedToken, margin: TimeInterval = 0) -> Bool {
         guard let expiresAt = token.expiresAt else { return false }
         return expiresAt <= clock.now.timeIntervalSince1970 + clockOffset + margin

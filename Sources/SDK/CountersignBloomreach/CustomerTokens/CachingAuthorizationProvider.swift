@@ -89,7 +89,8 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
             }
             if isCurrent {
                 try? store.store(text, for: Self.key)
-                // Cleared while it was being stored. Do not leave an earlier customer's token to the next run.
+                // If the cache was cleared while the token was stored, do not leave the token to the next run. The
+                // token may belong to an earlier customer.
                 if state.withLock({ $0.generation != generation }) { try? store.removeToken(for: Self.key) }
             }
         }

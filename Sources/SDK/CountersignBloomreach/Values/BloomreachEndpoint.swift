@@ -40,8 +40,8 @@ public enum BloomreachEndpoint: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether it accepts a customer token with `BloomreachConfiguration.advancedAuthEnabled`, and not only the API
-    /// key.
+    /// Whether the endpoint accepts a customer token if `BloomreachConfiguration.advancedAuthEnabled` is set. Other
+    /// endpoints always use the API key.
     public var takesCustomerToken: Bool {
         self == .fetchAppInbox || self == .markAppInboxAsRead
     }

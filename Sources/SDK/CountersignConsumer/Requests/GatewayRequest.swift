@@ -5,7 +5,7 @@ internal import Foundation
 struct GatewayRequest: Sendable {
     /// Seconds that the gateway waits for events before it returns an empty page.
     static let wait = 30
-    /// Seconds for the network.
+    /// Seconds for the network, in addition to `wait` in requests that wait.
     private static let slack: TimeInterval = 15
 
     let method: String

@@ -39,7 +39,7 @@ extension String {
     }
     package static func ~= (pattern: String, text: String) -> Bool { pattern.hasSameBytes(as: text) }
 
-    /// As both databases do.
+    /// Orders by UTF-8 bytes, as SQLite and PostgreSQL do.
     package static func < (left: String, right: String) -> Bool {
         left.utf8.lexicographicallyPrecedes(right.utf8)
     }

@@ -56,7 +56,8 @@
             if status != errSecItemNotFound { try check(status) }
         }
 
-        /// Moves the tokens of another service here, one by one: updating all at once fails if this service has one.
+        /// Moves the tokens of another service to this one, one by one. A single update fails for all tokens if this
+        /// service has a token of one of the users.
         func adopt(from former: KeychainTokenStore) throws {
             var query = former.item(nil)
             query[kSecMatchLimit as String] = kSecMatchLimitAll

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// Runs each call of an app's provider on its own thread, so that a blocking provider does not occupy Swift's pool.
 package enum ProviderThread {
-    /// False if tasks run on Swift's pool. It may have two threads, so at most one call should run.
+    /// False if tasks run on Swift's pool. The pool may have only two threads, so at most one call should run.
     package static var isApart: Bool {
         #if canImport(Darwin)
             guard #available(iOS 18, macOS 15, *) else { return false }

@@ -7,7 +7,8 @@ package struct TokenProviderTimeout: Error {
     package init() {}
 }
 
-/// One call of the app's token provider, with a time limit. A provider cannot be stopped: `late` gets a later token.
+/// One call of the app's token provider, with a time limit. A provider cannot be stopped: `late` receives a token that
+/// arrives after the time limit.
 package final class TokenProviderCall: Sendable {
     package enum Outcome: Sendable {
         case token(String)

@@ -1,4 +1,5 @@
-/// Users whose events must not be sent now. Logs unblocked users, so that readers need not compare whole sets.
+/// Users whose events must not be sent now. Has a history of unblocked users, so that readers need not compare whole
+/// sets.
 struct BlockedUsers: Equatable, Sendable {
     fileprivate final class History: Sendable {}
 

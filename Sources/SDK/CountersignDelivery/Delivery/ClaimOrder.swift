@@ -43,7 +43,8 @@ struct ClaimOrder {
     /// Returns the user to send for next and that user's first event. Nil if no event can be sent.
     ///
     /// `read` passes rows in the direction of the search until its second argument returns false. `first` returns the
-    /// user's first event and the first that may be claimed. `isNew` is true if that row was read just now.
+    /// user's first event and the first that may be claimed. Its `isNew` is true if the row `sequence` was read just
+    /// now.
     mutating func next(
         blocked: BlockedUsers,
         read: (Search, (Row) -> Bool) throws -> Void,

@@ -10,7 +10,6 @@ package struct DeliverySettings: Sendable {
     package var batchEvents = 100
     package var batchBytes = 400_000
     package var headers: [String: String] = [:]
-    /// In seconds.
     package var requestTimeout: TimeInterval = 30
     package var networkRetry = RetryPolicy.network
     package var authenticationRetry = RetryPolicy.authentication

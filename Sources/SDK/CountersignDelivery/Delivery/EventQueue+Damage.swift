@@ -22,7 +22,8 @@ extension EventQueue {
         } catch let error as SQLiteError where error.isFull || error.isBusy {}
     }
 
-    /// Throws if sequence numbers are close to the highest one, beyond which SQLite would report a full disk.
+    /// Throws as for a damaged file if sequence numbers are close to the highest one, beyond which SQLite would report
+    /// a full disk.
     func checkSequences() throws {
         let highest = try connection.first(
             """
@@ -115,8 +116,8 @@ extension EventQueue {
         return (overhead...overhead + (try pragma("page_count")) * (try pragma("page_size"))).contains(bytes)
     }
 
-    /// Whether the counter has more events than a claim without a result has passed over. With more than 100 blocked
-    /// users it compares only once, because it counts the events of each.
+    /// Whether the counter of rows exceeds the number of rows that a claim without a result had to skip. With more than
+    /// 100 blocked users, compares only once after the file was opened, because this counts the events of each user.
     func mayHaveMissedEvents(_ request: ClaimRequest, undeleted: Set<Int64>) throws -> Bool {
         if request.blockedUsers.count > 100 {
             if hasComparedBlockedUsers { return false }
@@ -132,7 +133,8 @@ extension EventQueue {
         return try value(of: .rows) > known
     }
 
-    /// SQLite does not detect a damaged index, which hides events permanently. Throws as for a damaged file.
+    /// Called after a claim has missed events. Throws as for a damaged file, or corrects the counter of rows. SQLite
+    /// does not detect a damaged index, which hides events permanently.
     func checkIndexAndCounter() throws {
         let finding =
             try connection.first("PRAGMA integrity_check(1)") { row throws(SQLiteError) in row.text(0) } ?? ""
@@ -145,7 +147,7 @@ extension EventQueue {
 }
 
 extension Sequence {
-    /// At least one element, even if it is longer.
+    /// The first elements with at most `maximum` bytes together, but at least one element.
     func prefix(bytes maximum: Int, of size: (Element) -> Int) -> [Element] {
         var bytes = 0
         var elements: [Element] = []

@@ -53,7 +53,7 @@ final class EventQueue {
     private let clock: any ClientClock
     var now: Date { clock.now }
     private var claimOrder = ClaimOrder(newestFirst: false)
-    /// Since the file was opened.
+    /// Set by `mayHaveMissedEvents` once after the file was opened.
     var hasComparedBlockedUsers = false
     var countedSize: Size?
 
@@ -102,8 +102,8 @@ final class EventQueue {
     /// Stores nothing after an opt-out.
     ///
     /// Reads the log inside a write transaction, so that no other process can remove the log or its checkpoint
-    /// meanwhile. Counts the damaged events after the last ones if `isOver` (the client of the log has ended).
-    /// Returns whether all events are stored, and the damaged files.
+    /// meanwhile. If `isOver` (the client of the log has ended) and all events are stored, also counts the damaged
+    /// events. Returns whether all events are stored, and the damaged files.
     @discardableResult
     func adopt(
         _ log: WriteAheadLog.Found, isOver: Bool, maximumBytes: Int = .max, clock: any ClientClock

@@ -15,6 +15,7 @@ struct FailureThrottle {
 
     private struct Entry {
         var failure: AuthenticationFailure
+        /// Uptime of the last report to the app; nil if not reported yet.
         var toldAt: TimeInterval?
     }
 
@@ -76,7 +77,7 @@ struct FailureThrottle {
         return order.reversed().filter { users.insert($0.user).inserted }.reversed()
     }
 
-    /// After an accepted request, so that a new failure is reported.
+    /// Removes the failures of a user after an accepted request, so that a new failure is reported.
     mutating func succeeded(_ user: UserKey) {
         for key in order where key.user == user { entries[key] = nil }
         order.removeAll { $0.user == user }

@@ -8,7 +8,8 @@ package enum HTMLDocument {
     ]
     private static let maximumBytes = 16_384
 
-    /// Skips byte order marks, white space, comments and XML declarations. Also reads UTF-16.
+    /// Whether `body` begins with a document type of HTML or an element in `firstElements`. Skips byte order marks,
+    /// white space, comments and XML declarations. Also reads UTF-16.
     package static func begins(_ body: [UInt8]) -> Bool {
         var rest = body.prefix(maximumBytes).filter { $0 != 0 }[...]
         while true {

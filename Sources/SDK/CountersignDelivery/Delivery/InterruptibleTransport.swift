@@ -4,7 +4,8 @@ internal import Foundation
 
 /// A transport whose requests can be cancelled from outside, before the process is suspended.
 final class InterruptibleTransport: HTTPTransport {
-    /// Seconds. A process that still runs after it was not suspended, or was woken in the background.
+    /// Seconds after which an interruption ends. A process that still runs then was not suspended, or was woken in the
+    /// background.
     private static let longestPause: TimeInterval = 60
 
     private struct State {

@@ -30,8 +30,8 @@ struct LogIndex {
         return moving
     }
 
-    /// The queue file has the first `count` events, through the sequence number `last`. Returns the highest one that
-    /// is durable there: SQLite makes a transaction durable with the next one.
+    /// The queue file has the first `count` events, through the sequence number `last`. Returns the last sequence
+    /// number that is durable in the queue file: SQLite makes a transaction durable with the next one.
     mutating func endCheckpoint(_ count: Int, through last: Int64) -> Int64 {
         // If the events were wiped meanwhile, `moving` is empty.
         let moved = moving.prefix(count)

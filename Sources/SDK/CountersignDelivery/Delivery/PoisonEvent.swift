@@ -2,8 +2,8 @@ internal import Foundation
 
 /// An event that failed when sent alone. Only accepted requests with other events show whether it is at fault.
 ///
-/// It goes to quarantine after two failures alone, with an accepted request of others before the second. While the
-/// server is flaky, it takes three failures, with five accepted requests in a row before each.
+/// The event goes to quarantine after two failures alone, with an accepted request of others before the second. While
+/// the server is flaky, it takes three failures, with five accepted requests in a row before each.
 struct PoisonEvent: Equatable {
     /// Seconds for which a server counts as flaky after it failed on events that it accepted later.
     static let flakyDuration: TimeInterval = 86_400

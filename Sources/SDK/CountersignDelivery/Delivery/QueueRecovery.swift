@@ -55,7 +55,8 @@ struct QueueRecovery {
         try FileManager.default.copyItem(atPath: aside, toPath: copy)
         var salvaged = try salvage(from: copy, into: fresh)
         if salvaged == nil {
-            // The first page has the schema, which all queue files share, so the page of a new file can replace it.
+            // The first page has the schema, which all queue files share, so the page of a new file can replace a
+            // damaged one.
             try? replaceFirstPage(of: copy, with: path)
             salvaged = try salvage(from: copy, into: fresh)
         }

@@ -33,7 +33,7 @@ struct QueueTime {
         guard let saved else { return }
         base = TimeInterval(saved.seconds)
         guard let uptime = saved.uptime.map({ TimeInterval($0) }) else { return }
-        // A smaller uptime means a restart. If it is larger after a restart, events appear younger.
+        // A smaller uptime means a restart. If uptime is larger in spite of a restart, events appear younger.
         base += start >= uptime ? start - uptime : start
     }
 

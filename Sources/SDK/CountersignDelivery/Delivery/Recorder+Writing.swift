@@ -7,7 +7,7 @@ extension Recorder {
     /// Seconds between two attempts while the disk is full, unavailable or broken.
     private static let retryInterval: TimeInterval = 0.5
 
-    /// On the writer's thread, until no events are left or the disk fails.
+    /// Writes until no events are left or the disk fails. On the writer's thread.
     func write() {
         while true {
             let isDone = state.withLock { state in

@@ -258,7 +258,8 @@ package final class Recorder: Sendable {
     /// Removes the user at once, so that a user set later stays.
     func removeUser() { state.withLock { $0.user.wipe() } }
 
-    /// Also from memory and the log. On the storage thread. Throws if the queue file cannot be written now.
+    /// Removes all events, also from memory and the log. On the storage thread. Throws if the queue file cannot be
+    /// written now.
     func removeAll(on storage: Storage, withDeviceID: Bool) throws {
         var events = 0
         try storage.withQueue(usesReserve: true, checkpoints: false) { queue in

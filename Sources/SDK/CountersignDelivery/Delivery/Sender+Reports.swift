@@ -16,7 +16,7 @@ extension Sender {
         }
     }
 
-    /// Also if the lease could not be renewed.
+    /// Also called if the lease could not be renewed.
     mutating func claimFailed(_ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double) {
         backOff(problem, serverDelay: nil, now: now, fraction: fraction)
     }

@@ -78,7 +78,7 @@ struct Sender {
         return .claim(request)
     }
 
-    /// Infinity waits without a limit; nil does not wait.
+    /// The uptime until which a flush waits for the token provider. Infinity waits without a limit; nil does not wait.
     private mutating func idleUntil(_ now: TimeInterval) -> TimeInterval? {
         guard current == nil else { return nil }
         let (awaitsTokens, next) = (awaitsTokens, nextInstant)

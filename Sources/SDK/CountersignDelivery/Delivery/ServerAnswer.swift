@@ -114,7 +114,7 @@ extension ServerAnswer {
         response.header("Date").flatMap(Timestamp.date(fromHTTP:))
     }
 
-    /// Nil for 2xx and 401, whose meaning depends on the dialect.
+    /// Nil for 2xx and 401, because their meaning depends on the dialect.
     package static func meaning(ofStatus status: Int, explanation: Explanation) -> Meaning? {
         switch status {
         case 200..<300, 401: nil

@@ -42,7 +42,7 @@ package struct ServerAnswerBody: Sendable {
     package var verdict: ServerAnswer.TokenVerdict? { members.authError?.verdict }
     package var success: Bool? { members.success }
     package var message: String? { members.message }
-    /// With any status.
+    /// True if the server rejected all events, with any status.
     package var rejectsEverything: Bool { members.code == "all_events_rejected" }
     package var accepted: Int? { members.accepted }
     package var duplicates: Int? { members.duplicates }

@@ -247,11 +247,11 @@ package final class Storage: @unchecked Sendable {
 
     // MARK: Deleting what was delivered
 
-    /// Deletes delivered events, also those that earlier calls could not delete. On the storage thread. Returns how
-    /// many events were removed from quarantine to make space.
+    /// Deletes delivered events, and the delivered events of earlier calls that failed. On the storage thread. Returns
+    /// how many events were removed from quarantine to make space.
     ///
-    /// On a full disk it marks them as delivered in memory, so that sending can continue. After a restart they are
-    /// sent again, and the server drops them as duplicates.
+    /// On a full disk, marks the events as delivered in memory, so that sending can continue. After a restart the
+    /// events are sent again, and the server drops them as duplicates.
     func apply(_ outcome: DeliveryOutcome) throws -> Int {
         let added = outcome.withoutBodies
         undeleted.append(added)

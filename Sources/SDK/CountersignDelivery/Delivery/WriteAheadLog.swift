@@ -115,7 +115,7 @@ package final class WriteAheadLog: @unchecked Sendable {
         }
     }
 
-    /// After a disk failure the content on disk is unknown, so it throws until `restart()`.
+    /// After a disk failure the content on disk is unknown, so each call throws until `restart()`.
     func synchronize() throws {
         // Repeat if the log was restarted meanwhile, because the events may be in the new files only.
         while try synchronizeFiles() == false {}

@@ -2,8 +2,9 @@ internal import Foundation
 
 /// Keeps the system from suspending the process until `end()`, or until the system's time limit.
 final class BackgroundAssertion: Sendable {
-    /// As `ProcessInfo.performExpiringActivity(withReason:using:)`, which calls the closure on its own thread and
-    /// keeps the process running until it returns. Calls it with true when time expires, or at once if there is none.
+    /// As `ProcessInfo.performExpiringActivity(withReason:using:)`, which calls the closure on its own thread and keeps
+    /// the process running until the closure returns. Calls the closure with true when time expires, or at once if no
+    /// time is available.
     typealias Activity =
         @Sendable (_ reason: String, _ body: @escaping @Sendable (_ hasExpired: Bool) -> Void) -> Void
 

@@ -51,7 +51,7 @@ package enum FileLock {
 
     private static func acquire(_ path: String, limit: TimeInterval) -> Held {
         while true {
-            // Counts pauses, because this process may be suspended too. Each lock file has its own limit.
+            // Counts pauses and not time, because this process may be suspended too. Each lock file has its own limit.
             var waited: TimeInterval = 0
             var pause: TimeInterval = 0.001
             let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

@@ -1,7 +1,8 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Tracks the app session. It ends after a time-out in the background, at a change of the user, or by the app.
+/// Tracks the app session. A session ends after a time-out in the background, when the user changes, or when the app
+/// ends it.
 struct SessionTracker {
     private enum AppState {
         /// No notification has arrived yet. After a start in the background, the foreground notification arrives
@@ -39,7 +40,7 @@ struct SessionTracker {
         return Ended(duration: end - begun)
     }
 
-    /// Also while the app is in the background. Returns the session that ends.
+    /// Begins a session also while the app is in the background. Returns the session that ends.
     mutating func begin(now: Date, uptime: TimeInterval) -> Ended? {
         let ended = end(uptime: uptime)
         id = UUIDv7.make(at: now)

@@ -6,7 +6,8 @@ internal import Foundation
 
 /// Receives the SDK's log lines. Without a log the SDK logs nothing.
 ///
-/// Values are created only if `isEnabled` returns true. They never contain a token, a key or the content of an event.
+/// A line has a constant text and values, which are created only if `isEnabled` returns true. Values never contain a
+/// token, a key or the content of an event.
 public struct CountersignLog: Sendable {
     /// The severity of a line.
     public enum Level: Sendable, Comparable, CaseIterable {

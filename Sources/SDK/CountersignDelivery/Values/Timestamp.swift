@@ -12,7 +12,7 @@ package enum Timestamp {
         RFC3339.write(milliseconds: milliseconds, to: &output)
     }
 
-    /// Only in its preferred form.
+    /// Reads only the preferred form of an HTTP date.
     package static func date(fromHTTP text: String) -> Date? {
         HTTPDate.seconds(text).map { Date(timeIntervalSince1970: TimeInterval($0)) }
     }

@@ -47,7 +47,7 @@ enum Expiry: Equatable {
         }
     }
 
-    /// Seconds left at the server's time `now`. Nil if it has passed: a token that was never valid has no known
+    /// Seconds left at the server's time `now`. Nil if the expiry has passed: a token that was never valid has no known
     /// expiry.
     func lifetime(at now: Date) -> TimeInterval? {
         let seconds: TimeInterval =

@@ -82,7 +82,8 @@ struct RefreshAnswer: Equatable {
         code.map { deadCodes.contains($0.lowercased()) } ?? false
     }
 
-    /// Of RFC 6749, section 5.2, and of other servers. They count under any status: GitHub and Slack reply with 200.
+    /// Error codes of RFC 6749, section 5.2, and of other servers. They count under any status, because GitHub and
+    /// Slack reply with 200.
     private static let deadCodes: Set = [
         "invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type",
         // Supabase
@@ -100,7 +101,7 @@ struct RefreshAnswer: Equatable {
         code.map { transientCodes.contains($0.lowercased()) } ?? false
     }
 
-    /// Of RFC 6749, section 4.1.2.1, of RFC 8628, section 3.5, and of other servers, under any status.
+    /// Error codes of RFC 6749, section 4.1.2.1, of RFC 8628, section 3.5, and of other servers, under any status.
     private static let transientCodes: Set = [
         "temporarily_unavailable", "server_error", "slow_down",
         // Slack, Supabase, Firebase

@@ -4,7 +4,7 @@ internal import Foundation
 struct RefreshRate {
     enum Rejections: Equatable {
         case none
-        /// Consecutive ones, and the generation of the last.
+        /// The number of consecutive rejected fresh tokens, and the generation of the last one.
         case counted(Int, last: Int)
     }
 

@@ -101,8 +101,8 @@ struct TokenInUse {
         generation += 1
     }
 
-    /// True from the time of the refresh on, or one second before the expiry, because servers that count whole
-    /// seconds may report it early.
+    /// Whether the token has reached the planned refresh, or the last second before its expiry: servers that count
+    /// whole seconds may report the expiry early.
     func hasLived(at uptime: TimeInterval) -> Bool {
         guard case .known(let refreshAt, let expiresAt) = lifetime, uptime - issuedAt >= 1 else {
             return false

@@ -86,7 +86,7 @@ export function keys(context) {
   }
 
   /**
-   * The consequence of deleting the last key, based on current data; null if other keys remain, followed ones
+   * The consequence of deleting the last key, based on current data; null if other keys remain, keys of a key source
    * are loaded, or tokens are not verified.
    */
   async function lastKey() {

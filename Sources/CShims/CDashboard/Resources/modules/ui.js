@@ -63,7 +63,10 @@ export function problemText(error) {
   return error instanceof Problem ? `${sentences(error).join("; ").replace(/\.?$/, ".")} ${error.advice}`.trim() : error.message;
 }
 
-/** Counts down to an instant after the text, then calls `done` if the text is still shown. Waits while the page is hidden, and for a part that is not shown yet. */
+/**
+ * Counts down to an instant after the text, then calls `done` if the text is still shown. Waits while the page is
+ * hidden, and until the text is shown for the first time.
+ */
 export function countdown(words, at, done) {
   // Screen readers would announce each second.
   const text = h("span", { class: "retry", "aria-live": "off" });
