@@ -61,6 +61,7 @@ extension PostgreSQLTests {
                 let store = try database.openEvents()
                 defer { store.close() }
                 #expect(try store.store(.of(["m-0"])).get().accepted == 1)
+                try database.waitForTransactions()
                 let slow = try database.connect()
                 try slow.execute("BEGIN; SELECT pg_current_xact_id()")
                 #expect(try store.store(.of(["m-1"])).get().accepted == 1)
