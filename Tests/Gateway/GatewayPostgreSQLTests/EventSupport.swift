@@ -20,8 +20,7 @@ extension TestDatabase {
     var log: PostgreSQLEventLog { log { Date() } }
 
     func log(now: @escaping @Sendable () -> Date) -> PostgreSQLEventLog {
-        // Other tests' transactions may be open for longer than an export of a gateway would wait.
-        PostgreSQLEventLog(pool: pool(), now: now, patience: 20)
+        PostgreSQLEventLog(pool: pool(), now: now)
     }
 }
 

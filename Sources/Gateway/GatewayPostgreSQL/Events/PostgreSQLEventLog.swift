@@ -9,7 +9,7 @@ package struct PostgreSQLEventLog: EventLog {
     let pool: PostgreSQLPool
     let now: @Sendable () -> Date
     /// The maximum time that the last page of an export waits for open transactions, in seconds.
-    var patience = 5.0
+    var patience = 20.0
 
     private func read<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws(GatewayError) -> Value {
         try GatewayError.storing { try pool.use { try body($0) } }
