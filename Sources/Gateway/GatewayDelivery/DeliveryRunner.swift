@@ -5,9 +5,9 @@ package import GatewayObservability
 package import GatewayStorage
 
 /// Runs the followers of all ways on a thread pool of fixed size. A way that waits for its receiver uses no
-/// thread of the pool, so it delays no other.
+/// thread of the pool, so it does not delay other ways.
 package final class DeliveryRunner: Sendable {
-    /// Runs work on a thread of the pool, or later.
+    /// Runs work on a thread of the pool, as soon as one is free.
     package typealias Pool = @Sendable (@escaping @Sendable () -> Void) -> Void
 
     /// The storage, clock, thread pool and log of a runner.
@@ -49,12 +49,12 @@ package final class DeliveryRunner: Sendable {
 
     private struct State {
         var destinations: [EventConsumerID: Destination] = [:]
-        /// The version of the control database that each kind was read at.
+        /// The version of the control database when the routes of each kind were last read.
         var versions: [EventConsumerID.Kind: Int64] = [:]
         var isDraining = false
         var nextSweep: Int64 = 0
         var nextLagCheck: Int64 = 0
-        /// Ways with an alert about their lag.
+        /// Ways whose present lag has caused an alert.
         var late: Set<EventConsumerID> = []
     }
 
@@ -86,7 +86,7 @@ package final class DeliveryRunner: Sendable {
         ticker.stop()
     }
 
-    /// Waits for running deliveries. After `graceSeconds` they are ended and repeated after the next start.
+    /// Waits for running deliveries. After `graceSeconds` they are cancelled, and repeated after the next start.
     package func stop(graceSeconds: Double) {
         drain()
         queue.sync {}
@@ -168,7 +168,7 @@ package final class DeliveryRunner: Sendable {
         for id in ids { advance(id) }
     }
 
-    /// Drops the state while another gateway delivers. It is read again later.
+    /// Closes all webhooks, streams or files while another gateway delivers. `reload` opens them again.
     private func rest(_ kind: EventConsumerID.Kind) {
         let ways = state.withLock { state in
             let dropped = state.destinations.filter { $0.key.kind == kind }
@@ -221,8 +221,8 @@ package final class DeliveryRunner: Sendable {
         for id in kept.keys where !routes.contains(where: { $0.id == id }) {
             try consumers.delete(id)
         }
-        // A gateway of an earlier version may have delivered until this one got the duty, and may deliver again
-        // during a rolling upgrade. So the earlier progress stays where it is.
+        // During a rolling upgrade, a gateway of an earlier version may have delivered before this gateway and may
+        // deliver again. So the progress that it has stored is read, but not deleted.
         let earlier = isFirst ? try kind.earlierProgress() : [:]
         for route in routes {
             var progress = kept[route.id]
@@ -246,14 +246,14 @@ package final class DeliveryRunner: Sendable {
         return kept
     }
 
-    /// Stores positions that moved over events that do not match.
+    /// Stores progress that is only in memory: after skipped events, or after a failure to store it.
     private func flush() {
         let moved = state.withLock { state in
             var moved: [EventConsumerID: DeliveryProgress] = [:]
             for (id, destination) in state.destinations where destination.isUnstored && !destination.isBusy {
                 moved[id] = destination.events.progress
                 state.destinations[id]?.isUnstored = false
-                // A delivery that begins meanwhile would store newer progress before this.
+                // Prevents a delivery, because this write could overwrite its newer progress.
                 state.destinations[id]?.isBusy = true
             }
             return moved
@@ -318,7 +318,7 @@ package final class DeliveryRunner: Sendable {
     /// Starts the next job of a way, if one is due.
     private func advance(_ id: EventConsumerID) {
         let now = milliseconds
-        // Read before the log, so that events stored in between wake the way.
+        // Taken before the log is read, so that events stored in between wake the way.
         let ticket = environment.arrivals.ticket
         let (job, route, way) = state.withLock {
             state -> (Destination.Job?, DeliveryRoute?, (any Way)?) in
@@ -426,7 +426,7 @@ package final class DeliveryRunner: Sendable {
         state.withLock { $0.destinations[id]?.waiter = waiter }
     }
 
-    /// Stores what is about to be sent, and returns its id.
+    /// Stores the digest and the last event of the message to send, and returns the message's id.
     private func identify(
         _ id: EventConsumerID, _ way: any Way, _ digest: String, _ through: Int64
     ) throws -> String {
@@ -459,7 +459,7 @@ package final class DeliveryRunner: Sendable {
                 outcome, atMilliseconds: now, fraction: environment.fraction())
             let progress = destination.events.progress
             if case .answer(.delivered, let events) = outcome { destination.accepted += events }
-            // A position that only skipped events is stored within a second, together with others.
+            // If the position has only skipped events, `flush` stores it within a second.
             var skipped = before
             skipped.committed = progress.committed
             let isSkip = skipped == progress
@@ -484,7 +484,7 @@ package final class DeliveryRunner: Sendable {
                 note("pause not stored", id, error)
             }
         }
-        // Only now, because the next delivery must be stored after this one.
+        // Reset only after storing, because the next delivery must store its progress later.
         state.withLock { if $0.destinations[id]?.way === way { $0.destinations[id]?.isBusy = false } }
         advance(id)
         busy.leave()

@@ -19,7 +19,7 @@ struct Destination: Sendable {
     var accepted = 0
     var waiter: EventArrivals.Waiter?
     private var requests: [DeliveryRequest]
-    /// Events and requests alternate.
+    /// Whether a due request precedes events. Requests and events alternate.
     private var isRequestsTurn = true
 
     init(_ route: DeliveryRoute, _ way: any Way, _ events: Follower) {

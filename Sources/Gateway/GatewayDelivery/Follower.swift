@@ -1,9 +1,9 @@
 internal import CountersignCore
 package import GatewayModel
 
-/// Decides what a way gets next and when: in order, at least once, one batch at a time.
+/// Decides which events a way gets next and when: in order, at least once, one batch at a time.
 ///
-/// It reads no clock and does no I/O. The caller performs the returned work and reports its outcome.
+/// A follower reads no clock and does no I/O. The caller performs the returned work and reports its outcome.
 package struct Follower: Sendable {
     package struct Work: Sendable, Equatable {
         /// The last sequence number before the batch.
@@ -20,7 +20,7 @@ package struct Follower: Sendable {
 
     package enum Outcome: Sendable {
         /// No event up to this sequence number matches the filter. `hasMore` is true if there are later
-        /// events to check. No batch has reported `gap`.
+        /// events to check. `gap` must be reported with the next batch.
         case nothing(through: Int64, hasMore: Bool, gap: EventGap)
         /// The answer to a batch with this number of events.
         case answer(DeliveryAnswer, events: Int)
@@ -37,14 +37,14 @@ package struct Follower: Sendable {
     private var nextProbe: Int64 = 0
     private var isProbing = false
     private var startedEpoch: Int64 = 0
-    /// False after everything was delivered, until ``wake()``.
+    /// False after all stored events were delivered, until ``wake()``.
     private var mayHaveMore = true
 
     package init(
         _ route: DeliveryRoute, _ progress: DeliveryProgress, retry: Retry, probeMilliseconds: Int64? = nil
     ) {
         self.progress = progress
-        // A way that only waited is asked again after a start. A back-off continues.
+        // After a restart, a back-off continues. A wait without a failure ends.
         if progress.failingSinceMilliseconds == nil { self.progress.nextMilliseconds = 0 }
         self.retry = retry
         self.probeMilliseconds = probeMilliseconds
@@ -105,9 +105,9 @@ package struct Follower: Sendable {
         case .nothing(let through, let hasMore, let gap):
             progress.committed = max(progress.committed, through)
             progress.gap = gap
-            // A retry looks only at the events of the attempt before it. Later events must still be looked at.
+            // A retry reads only the events of the failed attempt. Later events must still be read.
             mayHaveMore = mayHaveMore || hasMore || progress.through != nil
-            // The events of a failed attempt are gone, so its failure is over.
+            // The events of a failed attempt were deleted or no longer match, so the failure has no effect.
             progress.clearFailures()
             (progress.through, progress.messageID, progress.digest) = (nil, nil, nil)
             return nil
@@ -155,8 +155,8 @@ package struct Follower: Sendable {
         _ fraction: Double
     ) -> WayPause.Reason? {
         mayHaveMore = true
-        // A probe that succeeds clears failures, so only a failed probe is repeated. A rejected batch needs its own
-        // back-off.
+        // Repeats a failed probe after the back-off. A failed batch is repeated without a probe, because a successful
+        // probe would clear the failures and end the back-off of the batch.
         if isProbing { nextProbe = 0 }
         progress.failures += 1
         progress.failure = failure

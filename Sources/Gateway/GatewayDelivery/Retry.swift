@@ -11,7 +11,7 @@ package struct Retry: Sendable {
     /// Milliseconds of failures after which a way is paused; nil never pauses.
     let patience: Int64?
 
-    /// From `first` seconds up to `most` seconds.
+    /// A back-off that starts at `first` seconds and grows to at most `most` seconds.
     package init(first: Double, most: Double = 86_400, patience: Int64? = nil) {
         policy = RetryPolicy(baseDelay: first, maximumDelay: most, maximumServerDelay: 86_400)
         self.patience = patience
@@ -23,7 +23,7 @@ package struct Retry: Sendable {
         return max(Self.least, Milliseconds(seconds: seconds).count)
     }
 
-    /// A `Retry-After` without a back-off; 0 without the header.
+    /// The `Retry-After` in milliseconds, without a back-off; 0 without the header.
     static func wanted(_ seconds: Int?) -> Int64 {
         min(Milliseconds(seconds: max(seconds ?? 0, 0)).count, longest)
     }

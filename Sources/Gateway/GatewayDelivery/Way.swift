@@ -9,11 +9,11 @@ package protocol Way: AnyObject, Sendable {
     /// block the calling thread.
     func accept(_ batch: DeliveryBatch, _ done: @escaping @Sendable (DeliveryAnswer) -> Void)
 
-    /// Ends the way. A running delivery is answered with ``DeliveryAnswer/notTried``.
+    /// Closes the way. Later deliveries, and a running one if possible, end with ``DeliveryAnswer/notTried``.
     func close()
 }
 
-/// Runs work of one way, one after another, if it would block a thread of the pool.
+/// Runs blocking work of a way outside the thread pool, one piece at a time.
 package typealias WayRun = @Sendable (@escaping @Sendable () -> Void) -> Void
 
 /// The events to deliver at once.
@@ -66,7 +66,7 @@ package enum DeliveryAnswer: Sendable {
     /// The receiver has stored all events up to this sequence number. `receiver` is the receiver's own number
     /// for the last one.
     case delivered(through: Int64, receiver: Int64 = 0)
-    /// The receiver's last event has this sequence number, so delivery continues there.
+    /// The receiver's last event has this sequence number, so delivery continues after it.
     case moved(to: Int64, receiver: Int64)
     /// The batch is too large for the receiver. Fewer events are sent, without a back-off.
     case split(afterSeconds: Int?)
@@ -85,12 +85,12 @@ package struct DeliveryRoute: Sendable {
     package var filter = EventFilter()
     /// The maximum number of events in a batch.
     package var batchSize = 1_000
-    /// The days for which retention waits; nil does not wait.
+    /// The days for which retention keeps undelivered events; nil keeps none.
     package var holdDays: Int?
     package var isPaused = false
     /// Changes with every change by an operator.
     package var revision: Int64 = 1
-    /// The sequence number of the last event before the first delivery.
+    /// The sequence number after which the first delivery starts.
     package var start: Int64 = 0
     /// Changes when an operator moves the position to ``start``.
     package var epoch: Int64 = 0
@@ -111,7 +111,7 @@ package protocol WayKind: Sendable {
     var gatherSeconds: Double { get }
     /// Milliseconds after which an idle receiver is probed; nil does not probe.
     var probeMilliseconds: Int64? { get }
-    /// Whether this gateway delivers. Another one of the cluster may.
+    /// Whether this gateway delivers. In a cluster, only one gateway does.
     var hasDuty: Bool { get }
     /// The routes as configured now.
     func routes() throws -> [DeliveryRoute]
@@ -128,7 +128,7 @@ package protocol WayKind: Sendable {
     func tellLate(_ consumer: EventConsumer, _ progress: DeliveryProgress?, atMilliseconds now: Int64) throws
     /// Stores the state of a request, or removes it if it is complete.
     func keep(_ request: DeliveryRequest, isOver: Bool) throws
-    /// Deletes further data of other ways than these.
+    /// Deletes the data of ways that are not in `names`.
     func sweep(keeping names: [String], atMilliseconds now: Int64) throws
 }
 

@@ -21,7 +21,7 @@ struct EventFileManifest {
         let bytes: Int
         /// The digest of the compressed file, in hexadecimal.
         let sha256: String
-        /// Whether retention deleted events after the previous file that are in no file.
+        /// Whether retention deleted events after the previous file before they were written.
         let isAfterGap: Bool
     }
 

@@ -14,7 +14,7 @@ final class EventFileWay: Way {
 
     private struct State {
         var isClosed = false
-        /// The last event of the manifest when this way read or wrote it; nil before.
+        /// The sequence number of the manifest's last event when this way last read or wrote it; nil before.
         var known: Int64?
     }
 
@@ -59,7 +59,7 @@ final class EventFileWay: Way {
             return state.known == checkpoint
         }
         let committed = batch.progress.committed
-        // The position may be ahead over events that do not match, but never behind: that would repeat events.
+        // The stored position may be ahead of the manifest, because it also skips events of other apps.
         guard checkpoint == committed || isKnown && checkpoint < committed else {
             return .moved(to: checkpoint, receiver: 0)
         }
@@ -136,7 +136,7 @@ final class EventFileWay: Way {
         guard let free = DiskSpace.free(at: output.folder), free < output.freeBytes else { return }
         throw GatewayError(
             .storage,
-            "\(free) bytes are free for \(output.folder), files are written above \(output.freeBytes)")
+            "only \(free) bytes are free for \(output.folder); event files need \(output.freeBytes)")
     }
 
     /// A file name such as `2026-11-22T19-000001.ndjson.zst`: the hour and a number. Names ascend in the

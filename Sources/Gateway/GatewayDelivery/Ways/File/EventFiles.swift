@@ -6,15 +6,15 @@ package import GatewayStorage
 
 /// The hourly event files of all apps.
 ///
-/// The manifest in an app's folder decides where writing continues, and not the stored progress. A file is
-/// complete exactly if the manifest lists it, so a crash between the two neither loses nor repeats events.
+/// The manifest in an app's folder, not the stored progress, decides where writing continues. A file counts only
+/// if the manifest lists it, so a crash before the progress is stored neither loses nor repeats events.
 package struct EventFiles: WayKind {
     /// The maximum size of a file before compression, in bytes. The event that reaches it is included.
     package static let longestFile = 256 << 20
 
     package let kind = EventConsumerID.Kind.file
     package let retry = Retry(first: 10, most: 10)
-    /// The folder may have been moved away.
+    /// Detects that an operator has moved the folder away.
     package let probeMilliseconds: Int64? = 3_600_000
     private let directory: AppDirectory
     private let output: FileOutput

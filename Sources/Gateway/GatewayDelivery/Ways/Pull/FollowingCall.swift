@@ -5,7 +5,7 @@ internal import GatewayIngest
 internal import GatewayModel
 internal import GatewayStorage
 
-/// A parsed request for reading events. It keeps no memory of the connection.
+/// A parsed request for reading events. It has no reference to the connection.
 struct FollowingCall: Sendable {
     private static let longestBody = 16 * 1024
     /// The maximum size of the event name or user in a filter, in bytes.

@@ -6,7 +6,7 @@ package import GatewayStorage
 
 package enum ReaderAccess: Sendable {
     case app(String)
-    /// Other access only.
+    /// The token is valid, but not for reading events.
     case nothing
     /// The token does not exist or has expired.
     case unknown
@@ -141,7 +141,7 @@ package struct FollowingDialect: Dialect {
         if let rejection { throw rejection }
     }
 
-    /// `wasOpen` is true for a request that has waited. If its app was deleted, so were the app's tokens.
+    /// `wasOpen` is true if an earlier check has allowed the request. Its token is deleted with the app: 404, not 401.
     static func rejection(
         of access: ReaderAccess, to appID: String, exists: Bool, wasOpen: Bool
     ) -> FollowingError? {

@@ -65,7 +65,7 @@ package final class LongPolls: Sendable {
         queue.maxConcurrentOperationCount = Self.threads
     }
 
-    /// Responds to all waiting requests and accepts no further waiting ones.
+    /// Responds to all waiting requests. Later requests do not wait.
     package func drain() {
         let waiting = state.withLock { state in
             state.isDraining = true
@@ -107,7 +107,7 @@ package final class LongPolls: Sendable {
                 }
             },
             poll: {
-                // The closure retains `client`. After a disconnect it is released, which ends the request.
+                // Retains `client`. A disconnect releases this closure and so `client`, which ends the request.
                 withExtendedLifetime(client) { request.response }
             })
     }
@@ -192,7 +192,7 @@ final class WaitingRequest: Sendable {
     }
 
     private enum Phase {
-        /// A read is running. True if another one must follow.
+        /// A read is running. `again` is true if another read must follow.
         case looking(again: Bool)
         case resting
         case over
@@ -265,7 +265,7 @@ final class WaitingRequest: Sendable {
         }
     }
 
-    /// Whether the caller must read.
+    /// Requests a read. Returns true if the caller must start it, because no read is running.
     func wakes() -> Bool {
         state.withLock { state in
             switch state.phase {

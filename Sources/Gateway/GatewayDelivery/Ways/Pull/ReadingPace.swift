@@ -62,7 +62,7 @@ final class ReadingPace: Sendable {
             guard ran >= Self.shortLook else { return 0 }
             state.ran = state.ran * 0.8 + ran
             state.took = state.took * 0.8 + took
-            // A thread that reads from memory without running waits for a processor.
+            // Elapsed time beyond CPU time means that the thread has waited for a processor.
             guard after.clock - state.notedAt < 1, state.took > state.ran * Self.shortness else {
                 state.free = after.clock
                 return 0

@@ -72,17 +72,17 @@ struct JetStream {
         func differ(_ what: String) throws(StreamError) {
             throw StreamError(
                 .streamDiffers,
-                "the stream \(settings.stream) \(what); change it, or give the stream another. It was left as it is"
+                "the NATS stream \(settings.stream) \(what); change it, or use another. The gateway does not change it"
             )
         }
         let subjects = config["subjects"].elements.compactMap(\.text)
         if !subjects.contains(where: { Self.covers($0, filter) }) {
-            try differ("does not take \(filter)")
+            try differ("lacks the subject \(filter)")
         }
         if config["sealed"] == true { try differ("is sealed") }
-        if config["no_ack"] == true { try differ("does not acknowledge") }
+        if config["no_ack"] == true { try differ("sends no acknowledgements") }
         if config["mirror"] != .null || !config["sources"].elements.isEmpty {
-            try differ("is fed by other streams")
+            try differ("copies other streams")
         }
         let replicas = config["num_replicas"].integer ?? 1
         if replicas < settings.replicas {

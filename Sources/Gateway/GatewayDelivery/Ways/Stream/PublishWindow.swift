@@ -85,7 +85,7 @@ package struct PublishWindow {
         else { return .stale }
         guard let body = answer.body else {
             return .rejected(
-                StreamError(.streamDiffers, "no stream listens under the stream's subjects any more"))
+                StreamError(.streamDiffers, "no NATS stream has the subject of the message any more"))
         }
         let said = try? parser.parse(bytes: body) { node in
             (
@@ -99,7 +99,7 @@ package struct PublishWindow {
             return .rejected(
                 StreamError(
                     .streamRejects,
-                    "the stream takes no message: \(DeliveryRecord.text(Array((said.text ?? "no reason").utf8)))"
+                    "the stream rejects the message: \(DeliveryRecord.text(Array((said.text ?? "no reason").utf8)))"
                 ))
         }
         let count = Int(answer.number - first) + 1

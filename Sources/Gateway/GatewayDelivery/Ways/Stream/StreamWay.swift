@@ -11,7 +11,7 @@ internal import GatewayStorage
 /// continue after it. So events are neither lost nor duplicated if another process publishes at the same
 /// time or the stream has lost messages.
 final class StreamWay: Way, @unchecked Sendable {
-    /// Every so many messages, one requests an acknowledgement, which costs more than a message.
+    /// The number of messages for each requested acknowledgement, which costs more than a message.
     private static let answerEvery = 128
     /// The maximum number of reads of the stream's state without progress before the way fails.
     private static let mostReads = 8
@@ -19,9 +19,9 @@ final class StreamWay: Way, @unchecked Sendable {
     private let connect: StreamConnect
     /// Milliseconds of a monotonic clock.
     private let clock: @Sendable () -> Int64
-    /// Waits for acknowledgements, so that no thread of the pool does.
+    /// Runs work that waits for acknowledgements, so that no thread of the pool waits.
     private let run: WayRun
-    // All below are used in `run` only.
+    // The properties below are used in `run` only.
     private var settings: StreamSettings
     private var connection: (any StreamConnection)?
     private var window = PublishWindow()
@@ -98,8 +98,8 @@ final class StreamWay: Way, @unchecked Sendable {
                         .streamDiffers, "the stream has used its last sequence number; create another")
                 }
                 let made = message.make(event, positions, after: last)
-                // Each message requests an acknowledgement until the stream has stored one after its state
-                // was read, because a rejection is only reported to the rejected message.
+                // After the stream's state was read, each message requests an acknowledgement until one is
+                // stored, because the server reports a rejection only if the message has requested it.
                 let number = window.add(
                     event: event.sequence, after: last, bytes: made.body.count,
                     asks: waiting.count % Self.answerEvery == 0 || reads > 0, at: clock())
@@ -139,7 +139,7 @@ final class StreamWay: Way, @unchecked Sendable {
         return window.deadline.map { $0 > clock() } ?? true
     }
 
-    /// Reads from the stream where to resume.
+    /// Reads from the stream the last published event, after which publishing resumes.
     private func resumePoint(
         _ batch: DeliveryBatch, _ stream: JetStream
     ) throws(StreamError) -> (checkpoint: Int64, last: Int64) {

@@ -8,7 +8,7 @@ package struct Streams: WayKind {
     package let kind = EventConsumerID.Kind.stream
     package let retry = Retry(first: 1, most: 30)
     package let gatherSeconds = 0.0
-    /// A stream may have lost messages.
+    /// Detects that a stream has lost messages.
     package let probeMilliseconds: Int64? = 10_000
     private let directory: AppDirectory
     private let earlier: EarlierStreams

@@ -5,7 +5,7 @@ internal import GatewayStorage
 
 /// The transport, clock and stores that all webhooks of a gateway use.
 package struct WebhookOutput: Sendable {
-    /// Sends one request, then calls `done` once. The first closure returns true to cancel.
+    /// Sends one request, then calls `done` once. `isCancelled` returns true to cancel the request.
     package typealias Send =
         @Sendable (
             _ body: [UInt8], _ messageID: String, _ endpoint: WebhookEndpoint,

@@ -6,7 +6,7 @@ package import GatewayStorage
 /// All webhooks, as configured in the control database.
 package struct Webhooks: WayKind {
     package let kind = EventConsumerID.Kind.webhook
-    /// Five days of patience are longer than the example schedule of the specification.
+    /// Pauses after five days of failures, longer than the example schedule of Standard Webhooks.
     package let retry = Retry(first: 5, patience: 5 * 86_400_000)
     private let directory: AppDirectory
     private let output: WebhookOutput
