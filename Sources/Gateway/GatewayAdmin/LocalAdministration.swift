@@ -36,7 +36,7 @@ package final class LocalAdministration: Sendable {
         self.directory = directory
         self.isLate = isLate
         wait = { storage.waitForGateways() }
-        // Never started: published key sets and current failures are known only to a running gateway.
+        // Never started: only a running gateway fetches published key sets and records failures.
         let registry = AppRegistry(directory: directory, now: now)
         routes =
             [SignInRoutes.whoIs]

@@ -47,7 +47,7 @@ struct AdminBody {
 
     /// Nil if the member is null or missing.
     func value<Member: JSONConvertible>(_ name: String) -> Member? {
-        assert(known.contains { $0.name == name }, "the route does not say that it takes \(name)")
+        assert(known.contains { $0.name == name }, "the route does not declare \(name)")
         return members[name].flatMap { Member(jsonValue: $0) }
     }
 }

@@ -21,14 +21,14 @@ struct AdminCall: Sendable {
     func app() throws -> App { try directory.app(id: self[0]) }
 
     func query(_ name: String) -> String? {
-        assert(operation.query.contains { $0.name == name }, "the route does not say that it takes \(name)")
+        assert(operation.query.contains { $0.name == name }, "the route does not declare \(name)")
         return query[name]
     }
 
     func integer(_ name: String) -> Int64? { query(name).flatMap { Int64($0) } }
 
     func body() throws -> AdminBody {
-        assert(operation.body != nil, "the route does not say that it takes a body")
+        assert(operation.body != nil, "the route does not declare a body")
         guard request.isJSON else {
             throw AdminProblem(415, "unsupported_media_type", "send the body as application/json")
         }
@@ -48,7 +48,7 @@ struct AdminCall: Sendable {
     /// Checks `If-Match` against the current state: 428 without it, 412 if it does not match. Call it only in
     /// ``changing(_:)``, otherwise another change could occur before the write.
     func checkMatch(_ current: JSONValue?, _ more: JSONValue...) throws {
-        assert(operation.match != .no, "the route does not say that it takes If-Match")
+        assert(operation.match != .no, "the route does not declare If-Match")
         assert(directory.isInTransaction, "If-Match is checked outside the transaction that writes")
         guard let given = request.ifMatch else {
             if current == nil || operation.match == .optional { return }
@@ -57,10 +57,10 @@ struct AdminCall: Sendable {
         }
         guard let current else {
             throw AdminProblem(
-                412, "stale", "it does not exist: send the request without If-Match to create it")
+                412, "stale", "the resource does not exist: send the request without If-Match to create it")
         }
         guard EntityTags(given).match(([current] + more).map(Self.tag)) else {
-            throw AdminProblem(412, "stale", "somebody else has changed it in the meantime: read it again")
+            throw AdminProblem(412, "stale", "the resource has changed since it was read: read it again")
         }
     }
 

@@ -73,7 +73,7 @@ struct AdminDocument {
         }
         // Errors from the layers below the endpoints, such as the size limit, have another format.
         responses["default"] = [
-            "description": "Rejected before it reached this endpoint", "content": ["application/json": [:]],
+            "description": "Rejected before this endpoint handled it", "content": ["application/json": [:]],
         ]
         let (status, content): (Int, JSONObject) =
             switch route.returns {

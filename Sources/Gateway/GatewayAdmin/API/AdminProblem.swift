@@ -61,7 +61,7 @@ struct AdminProblem: Error {
         422: "Not valid", 428: "If-Match is missing", 429: "Too many attempts", 503: "Not now",
     ]
 
-    static func title(_ status: Int) -> String { titles[status] ?? "Refused" }
+    static func title(_ status: Int) -> String { titles[status] ?? "Rejected" }
 
     func response(requestID: String) -> HTTPResponse {
         var members: JSONObject = [

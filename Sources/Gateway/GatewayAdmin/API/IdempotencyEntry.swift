@@ -10,7 +10,7 @@ struct IdempotencyEntry: Sendable {
     var response: HTTPResponse?
 }
 
-/// As gateways of one database leave it for each other.
+/// The form in which gateways with a shared database store an entry.
 extension IdempotencyEntry {
     init?(note: JSONValue) {
         guard case .array(let parts) = note, parts.count >= 2,

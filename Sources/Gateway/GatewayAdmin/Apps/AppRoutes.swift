@@ -6,7 +6,7 @@ internal import GatewayStorage
 struct AppRoutes: Sendable {
     /// The activity of an app, or of each app, in the last 24 hours; nil if the counts cannot be read now.
     let activity: @Sendable (_ appID: String?, _ nowMilliseconds: Int64) -> BytewiseDictionary<AppActivity>?
-    /// The uses that the running gateway has not stored yet; nil without a running gateway.
+    /// The last uses, by key id, that the running gateway has not stored yet; nil without a running gateway.
     let writeKeyUses: (@Sendable () -> BytewiseDictionary<Int64>)?
     /// The ids of the apps that have customer profiles.
     let customers: @Sendable () throws(GatewayError) -> BytewiseSet
@@ -132,7 +132,7 @@ struct AppRoutes: Sendable {
     private static let changes = AdminOperation.Body.object(
         [.may("name", .text(longest: 200))] + AppRules.taken)
 
-    /// A write key as one reader may see it. Viewers see only its prefix.
+    /// A write key as the caller may see it. Viewers see only its prefix.
     private struct WriteKeyResource {
         let key: WriteKey
         let text: String?
@@ -225,7 +225,7 @@ struct AppRoutes: Sendable {
             try features(call))
     }
 
-    /// The write keys of the app, with uses that are not noted in them yet.
+    /// The write keys of the app, with the uses that the gateway has not stored yet.
     private func keys(_ call: AdminCall) throws -> [WriteKey] {
         let uses = writeKeyUses?() ?? [:]
         return try call.directory.writeKeys(of: call[0]).map { key in

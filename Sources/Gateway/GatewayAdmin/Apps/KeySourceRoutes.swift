@@ -27,7 +27,7 @@ struct KeySourceRoutes: Sendable {
                     let before = try Self.sources(call)
                     try call.checkMatch(before.json)
                     var sources = KeySources([])
-                    // One source in the members of the body is the form of earlier versions.
+                    // Clients of earlier versions send one source as the members of the body.
                     sources.set(
                         body.members["sources"] == nil
                             ? ["sources": .array([.object(body.members)])] : body.members)
@@ -68,7 +68,7 @@ struct KeySourceRoutes: Sendable {
 
     private static let shape = JSONShape.all(["sources": .list(source.shape)])
 
-    /// A source in a change. Members that only answers have are ignored.
+    /// A source in the body of a change. Ignores the members that only responses have.
     private static let taken: [JSONMember] =
         [.must("url", .text(longest: 2_048)), .may("allow_private", .bool)]
         + ["issuer", "keys", "fetched_ms", "problem"].map { .ignored($0, .any) }
@@ -87,7 +87,7 @@ struct KeySourceRoutes: Sendable {
             // The state of a previous source does not apply.
             Self.source.json(Resource(source: masked, published: published.first { $0.source == source }))
         }
-        // For a viewer, the tag of the URL would confirm a guess of it.
+        // A tag of the unmasked URLs would let a viewer confirm a guessed URL.
         return call.answer(["sources": .array(shown)], tag: masked.json)
     }
 }

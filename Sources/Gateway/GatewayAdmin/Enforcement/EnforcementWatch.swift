@@ -5,8 +5,8 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// Makes scheduled switches, alerts about apps that reject many requests, and returns apps to `optional` if
-/// their rule says so and their users lose valid tokens.
+/// Makes scheduled switches, sends alerts about apps that reject many requests, and returns an app to `optional`
+/// if the app's rule applies: too many users have a token that was accepted before and now fails.
 ///
 /// Rejected requests only cause alerts, because anyone can send such requests. Only tokens that were valid
 /// before can change the enforcement.

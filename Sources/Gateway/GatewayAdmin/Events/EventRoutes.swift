@@ -53,7 +53,7 @@ struct EventRoutes: Sendable {
         query.userID = try call.user(of: query.appID, in: index) { last, isEnough in
             try log.users(of: query.appID, after: last, isEnough)
         }
-        // The presence of a result would tell a viewer hidden values.
+        // The presence of a result would reveal hidden values to a viewer.
         for name in ["message_id", "request_id", "name", "claim"] where call.query(name) != nil {
             try call.checkSeesContent("the filter \(name)")
         }
@@ -137,15 +137,15 @@ struct EventRoutes: Sendable {
         let positions = try positions()
         let after = try call.query("after").map { try sequence(of: $0, in: query.appID, positions) }
         let start = after ?? 0
-        // Only the first page is audited. Later pages continue an export that has an entry, or a list.
+        // Only an export from the start is audited. An export from a position continues an earlier export or a list.
         if start == 0 { try noteExport(call, query) }
         // A position with the sequence number 0 was read from an empty log, so a client with it can have missed events.
         let isFromOldest = after == nil || call.query("after") == "start"
         let gap =
             !isFromOldest
             ? try log.follow(EventQuery(appID: query.appID), after: start, limit: 1).gap : .none
-        // An export from the oldest event misses nothing. An export from a position can, even if retention
-        // deletes events while it runs.
+        // An export from the oldest event misses nothing. An export from a position misses the events that
+        // retention deletes before they are read, also while the export runs.
         let isAfterGap = Lock(false)
         let response = Export.list(
             call, name: "\(query.appID)-events", columns: Self.columns, from: start

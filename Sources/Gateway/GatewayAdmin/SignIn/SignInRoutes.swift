@@ -94,7 +94,7 @@ struct SignInRoutes: Sendable {
         guard try call.directory.admins.isSetupToken(token, at: call.nowMilliseconds) else {
             throw AdminProblem(
                 403, "forbidden",
-                "the link has already been used or is older than 30 minutes; ask whoever runs the gateway for a new one"
+                "the link has already been used or is older than 30 minutes; ask the gateway's operator for a new one"
             )
         }
         throttle.succeed(name: SignInThrottle.oneTimeLink, address: call.request.clientAddress)
@@ -194,8 +194,8 @@ struct SignInRoutes: Sendable {
         return call.noContent
     }
 
-    /// The user with this name and password; otherwise nil, after the same time. The attempt counts as
-    /// failed, under the returned name, until the throttle is told otherwise.
+    /// The user with this name and password; otherwise nil, after the same duration. The attempt counts as
+    /// failed for `counted` until the caller calls `succeed` or `takeBack` of the throttle.
     private func user(
         _ name: String, _ password: String, _ call: AdminCall
     ) throws -> (user: AdminUser?, counted: String) {

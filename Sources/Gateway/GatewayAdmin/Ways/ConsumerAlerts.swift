@@ -4,7 +4,7 @@ package import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
 
-/// Alerts an app's webhook and writes to the log when retention no longer holds events for a consumer.
+/// Sends an alert and writes to the log when retention deletes events that a consumer has not read.
 package final class ConsumerAlerts: GatewayObserver {
     private let directory: AppDirectory
     private let log: GatewayLog

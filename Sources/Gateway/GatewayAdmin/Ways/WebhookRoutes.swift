@@ -190,7 +190,7 @@ struct WebhookRoutes: Sendable {
         return members
     }
 
-    /// The number of the app's newest event; 0 without one.
+    /// The sequence number of the app's newest event; 0 without one.
     private func newestSequence(of appID: String) throws -> Int64 {
         do throws(GatewayError) {
             var before: Int64?
