@@ -128,7 +128,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         _ state: inout State
     ) -> Row {
         for row in state.rows where row.counts(record, verdict, of: appID, minute) { return row }
-        // The rows of a minute are counted before the next one selects its clients.
+        // The rows of a minute are counted before the clients of the next minute are selected.
         if let row = state.rows.first, row.counted.start != minute { gatherRows(&state) }
         let app = state.apps[BytewiseText(appID)] ?? OfApp()
         state.apps[BytewiseText(appID)] = app

@@ -16,7 +16,7 @@ struct FrequentClients {
 
     /// Counts a request. Returns whether to count it by the client's name.
     mutating func note(_ client: ClientInfo, minute: Int64) -> Bool {
-        // The clock was ahead. Requests do not overlap by an hour.
+        // A minute more than an hour back means that the clock was ahead, because no request takes an hour.
         if minute > self.minute || minute < self.minute - Self.halvingMilliseconds { elect(at: minute) }
         count(client, times: 1)
         if named.contains(client) { return true }

@@ -83,7 +83,7 @@ package final class LiveFeed: Sendable {
         }
     }
 
-    /// Call it when the ids become available again. Until then, viewers still see the last verdicts.
+    /// Removes the verdicts of deleted apps before their ids can be reused. Until then, viewers still see them.
     package func forget(_ appIDs: BytewiseSet) {
         state.withLock { state in
             state.ring.removeAll { appIDs.contains($0.key.appID) }

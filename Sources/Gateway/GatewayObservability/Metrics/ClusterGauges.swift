@@ -57,7 +57,7 @@ package struct ClusterGauges: Sendable {
             ),
             (
                 "countersign_cluster_heartbeat_age_seconds", .gauge,
-                "Age of the apps, keys and settings that this gateway last read from the database; from 5 on it accepts nothing.",
+                "Age of the apps, keys and settings that this gateway last read from the database; from 5 s on it rejects requests.",
                 { $0.beat?.ageSeconds }
             ),
             (
