@@ -75,8 +75,8 @@ public final class Gateway: Sendable {
         let verifiedTokens = VerifiedTokenCache()
         let issued = IssuedTokens(cache: verifiedTokens)
         let memory = AppMemory(observability)
-        // The connection for background tasks. It is separate from the registry's, which notices its changes,
-        // and from the operators' connection, which does not wait for its writes.
+        // A separate connection for background tasks: the registry notices only changes by other connections,
+        // and the operators' connection must not wait for these writes.
         let background = try storage.openControl(as: .schedule)
         registry = AppRegistry(
             directory: try storage.openControl(as: .account), issued: issued, cache: verifiedTokens,
@@ -260,12 +260,12 @@ public final class Gateway: Sendable {
             max(0, (Double(end.uptimeNanoseconds) - Double(DispatchTime.now().uptimeNanoseconds)) / 1e9)
         }
         delivery.stop(graceSeconds: left())
-        // Before the stores are closed, because they are measured.
+        // Before the stores are closed, because the last export measures them.
         observability.exporter?.close(within: min(2, max(0.1, left())))
         exchange.giveUp()
         admin.close()
         deletedApps.stop()
-        // Last of these: until now, other gateways waited for this one to load their changes.
+        // Not earlier: while this gateway serves, other gateways must wait until it has loaded their changes.
         membership.stop()
         exchange.stop()
         registry.stop()

@@ -49,7 +49,7 @@ package final class NATSConnection: StreamConnection {
             throw Self.error(status)
         }
         self.answers = answers
-        // The maximum number of messages in flight. The library drops further responses.
+        // The library drops responses beyond this number.
         natsSubscription_SetPendingLimits(answers, Int32(4 * PublishWindow.mostMessages), -1)
     }
 
@@ -132,7 +132,7 @@ package final class NATSConnection: StreamConnection {
         if status == NATS_NO_RESPONDERS {
             throw StreamError(
                 .noStreams,
-                "the servers have no JetStream for this account; start them with it, or use another")
+                "the servers have no JetStream for this account; enable it there, or use another account")
         }
         try checkRights(status)
         try Self.check(status)
@@ -155,7 +155,7 @@ package final class NATSConnection: StreamConnection {
         if status == NATS_MAX_PAYLOAD {
             throw StreamError(
                 .tooLarge,
-                "an event of \(message.body.count) bytes is larger than the servers take; raise max_payload there"
+                "an event of \(message.body.count) bytes is too large for the servers; raise max_payload there"
             )
         }
         try Self.check(status)
@@ -214,7 +214,7 @@ package final class NATSConnection: StreamConnection {
                 "the stream's user lacks permissions: it must be allowed to publish under the stream's subjects and $JS.API.>, and to subscribe to _INBOX.>"
             )
         case NATS_CONNECTION_AUTH_FAILED:
-            StreamError(.rejected, "the servers do not take the stream's credentials: \(text)")
+            StreamError(.rejected, "the servers reject the stream's credentials: \(text)")
         case NATS_SSL_ERROR, NATS_SECURE_CONNECTION_WANTED, NATS_SECURE_CONNECTION_REQUIRED:
             StreamError(.tls, "no TLS with the servers: \(text); check tls:// and the CA file")
         default:

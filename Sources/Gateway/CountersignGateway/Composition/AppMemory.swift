@@ -18,7 +18,7 @@ final class AppMemory: AppData {
 
     func counts(_ counts: WebhookCounts) { webhookCounts.withLock { $0 = counts } }
 
-    /// Requests that wait for events of a deleted app are woken, and fail.
+    /// Sets the signal that wakes requests waiting for events of a deleted app, so that they fail.
     func wakes(_ arrivals: EventArrivals) { self.arrivals.withLock { $0 = arrivals } }
 
     func forget(_ appIDs: BytewiseSet) {

@@ -9,7 +9,7 @@ internal import GatewayStorage
 /// Deletes the data of deleted apps. Their ids become available afterwards. The remaining work is stored in
 /// the app directory, so it continues after a restart.
 final class DeletedApps: Sendable {
-    /// The minimum time for which an id stays reserved: requests admitted before may still be written.
+    /// The minimum time for which an id stays reserved: requests admitted before the deletion may still be stored.
     private static let shortestMilliseconds: Int64 = 60_000
 
     private let directory: AppDirectory
@@ -65,8 +65,7 @@ final class DeletedApps: Sendable {
         let id = deletion.appID
         let milliseconds = Milliseconds(now()).count
         guard let free = deletion.freeMilliseconds else {
-            // Before deleting rows: without its sessions it would be unknown whether the app may have valid
-            // tokens.
+            // Read before the rows are deleted: an app that had sessions may have valid tokens.
             try registry.refresh()
             let mayHaveTokens = try sessions.perform { try $0.hasSessions(of: id) }
             let pause = mayHaveTokens ? TokenSecrets.overlapMilliseconds : Self.shortestMilliseconds

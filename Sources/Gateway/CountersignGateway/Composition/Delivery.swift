@@ -11,7 +11,7 @@ internal import GatewayStorage
 #endif
 
 struct Delivery: Sendable {
-    /// The time limit for a webhook's response in milliseconds, within the specification's recommendation.
+    /// The time limit for a webhook's response in milliseconds, in the range that Standard Webhooks recommends.
     private static let timeout = 20_000
     /// The threads that read events, render batches and store progress, for all ways.
     private static let threads = 4

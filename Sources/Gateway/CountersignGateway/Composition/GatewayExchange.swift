@@ -19,7 +19,7 @@ final class GatewayExchange: Sendable {
     private struct State {
         var told: UInt64?
         var outgoing: [ClusterMessage] = []
-        /// By request; nil without a response.
+        /// The responses by the id of the question; nil before the response.
         var answers: BytewiseDictionary<SampleVerifier.Verdict?> = [:]
         var sharedUntil: UInt64 = 0
         var isStopping = false

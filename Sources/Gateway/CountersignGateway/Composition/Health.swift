@@ -65,7 +65,7 @@ struct Health: Sendable {
         for (name, health) in reads {
             let problem = health.problem
             lines.append(
-                (problem == nil, problem.map { "\(name): \($0); the last good set holds" } ?? "\(name): read")
+                (problem == nil, problem.map { "\(name): \($0); the last read applies" } ?? "\(name): read")
             )
         }
         lines.append((!isDraining(), isDraining() ? "draining: about to stop" : "draining: no"))

@@ -3,7 +3,7 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Loads changes of commands in the data directory, so that they are in effect when the command ends.
+/// Loads changes that commands make in the data directory, so that they are in effect when the command ends.
 final class LocalChanges: Sendable {
     private static let everySeconds = 0.02
 

@@ -59,7 +59,7 @@ struct Membership: Sendable {
                 switch report {
                 case .cutOff(let detail):
                     log.note(.error, "cut off from the database: nothing is accepted", [("detail", detail)])
-                case .back: log.note(.info, "the database is there again")
+                case .back: log.note(.info, "the database is reachable again")
                 case .clockDiffers(let milliseconds):
                     log.note(
                         .warning, "the clock differs from the database's",

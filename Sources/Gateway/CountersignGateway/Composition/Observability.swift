@@ -76,9 +76,9 @@ struct Observability: Sendable {
         guard let files else { return nil }
         return try TLSCertificates(files: files) { [log] problem in
             if let problem {
-                log.note(.error, "certificate not taken over", [("detail", problem)])
+                log.note(.error, "certificate not loaded", [("detail", problem)])
             } else {
-                log.note(.info, "certificate taken over")
+                log.note(.info, "certificate loaded")
             }
         }
     }

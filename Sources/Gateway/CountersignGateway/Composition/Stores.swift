@@ -52,7 +52,7 @@ struct Stores: Sendable {
         }
     }
 
-    /// Deletes the positions of files that an earlier start has written, so that they do not count as late.
+    /// Deletes the positions of event files, which are no longer written, so that they do not count as lag.
     func deleteFilePositions(_ log: GatewayLog) {
         do {
             for id in try consumers.progress(.file).keys { try consumers.delete(id) }
