@@ -6,23 +6,23 @@ internal import GatewayStorage
 extension StorageConformance {
     static let ofConsumers = [
         StorageConformance(
-            description: "a consumer reads every event once, from where it began", body: consumersRead),
+            description: "a consumer reads each event once, from its start position", body: consumersRead),
         StorageConformance(
-            description: "a lease is alone with its events until it has ended", body: leasesExclude),
+            description: "leased events are not leased again until the lease ends", body: leasesExclude),
         StorageConformance(
-            description: "the events of a user stay in their order in any number of partitions",
+            description: "a user's events stay in order with any number of partitions",
             body: partitionsKeepOrder),
         StorageConformance(
-            description: "who seeks ends all leases, and kinds do not see each other", body: seeking),
+            description: "a seek ends all leases, and kinds of consumers are independent", body: seeking),
         StorageConformance(
-            description: "what was confirmed outlives a restart", body: positionsStay),
+            description: "acknowledged positions survive a restart", body: positionsStay),
         StorageConformance(
-            description: "what was confirmed is in a copy, whose positions are its own",
+            description: "a restored backup has acknowledged positions and rejects positions of the original",
             restoring: positionsAreCopied),
         StorageConformance(
-            description: "a filter that lets nothing through passes on", body: filtersPass),
+            description: "a consumer advances over events that its filter skips", body: filtersPass),
         StorageConformance(
-            description: "retention waits for a consumer, but not for ever", body: retentionWaits),
+            description: "retention keeps unread events for a limited time", body: retentionWaits),
         StorageConformance(
             description: "each partition reports a gap until it is acknowledged there",
             body: partitionsReportGaps),
@@ -73,29 +73,30 @@ extension StorageConformance {
         ] {
             let id = EventConsumerID(appID: "shop", name: name)
             let made = try consumers.create(id, EventConsumerSettings(), from: start)
-            try expect(made.lag == 7 - first, "\(name): what is unread is counted, not \(made.lag)")
+            try expect(made.lag == 7 - first, "\(name): the lag is \(made.lag)")
             var read: [String] = []
             while let lease = try leased(consumers, id, limit: 2) {
-                try expect(lease.events.count <= 2, "a lease is no larger than was asked")
+                try expect(lease.events.count <= 2, "a lease has at most the requested number of events")
                 read += lease.events.map(\.messageID)
                 try consumers.acknowledge(lease.id, of: id, through: nil)
             }
             try expect(read == (first..<7).map { "m-\($0)" }, "\(name): read \(read)")
             let state = try consumers.find(id)
-            try expect(state.lag == 0 && state.oldestUnreadMilliseconds == nil, "all is read")
+            try expect(state.lag == 0 && state.oldestUnreadMilliseconds == nil, "no event is unread")
         }
         _ = try append([event("m-7", user: "ada")], to: store)
         for name in ["start", "end"] {
             let lease = try leased(consumers, EventConsumerID(appID: "shop", name: name))
-            try expect(lease?.events.map(\.messageID) == ["m-7"], "\(name) goes on with what is new")
+            try expect(lease?.events.map(\.messageID) == ["m-7"], "\(name) continues with the new event")
         }
         try expect(
-            try consumers.all(.pull, of: "shop").map(\.id.name) == ["after", "end", "start", "time"], "list")
-        try expect(try consumers.all(.pull, of: "kiosk").isEmpty, "another app has none")
+            try consumers.all(.pull, of: "shop").map(\.id.name) == ["after", "end", "start", "time"],
+            "all consumers are listed by name")
+        try expect(try consumers.all(.pull, of: "kiosk").isEmpty, "another app has no consumers")
         let id = EventConsumerID(appID: "shop", name: "start")
         try expect(
             try code { _ = try consumers.create(id, EventConsumerSettings(), from: .start) } == .exists,
-            "a name is taken once")
+            "a name cannot be used twice")
         for (name, settings) in [
             ("a/b", EventConsumerSettings()), ("", EventConsumerSettings()),
             ("p", EventConsumerSettings(partitions: 17)), ("p", EventConsumerSettings(partitions: 0)),
@@ -107,7 +108,7 @@ extension StorageConformance {
                 "invalid: \(name)")
         }
         try consumers.delete(id)
-        try expect(try code { _ = try consumers.find(id) } == .notFound, "what is deleted is gone")
+        try expect(try code { _ = try consumers.find(id) } == .notFound, "a deleted consumer is not found")
     }
 
     private static func leasesExclude(_ storage: any Storage) throws {
@@ -120,38 +121,37 @@ extension StorageConformance {
         _ = try append((0..<6).map { event("m-\($0)", user: "ada") }, to: store)
 
         let first = try unwrap(
-            try leased(consumers, id, limit: 4, seconds: 10), "there is something to lease")
-        try expect(try leased(consumers, id) == nil, "what one has leased no other gets")
+            try leased(consumers, id, limit: 4, seconds: 10), "events can be leased")
+        try expect(try leased(consumers, id) == nil, "leased events are not leased again")
         try consumers.release(first.id, of: id)
-        let second = try unwrap(try leased(consumers, id, limit: 4, seconds: 10), "a released lease is free")
-        try expect(second.events.map(\.messageID) == ["m-0", "m-1", "m-2", "m-3"], "with the same events")
+        let second = try unwrap(try leased(consumers, id, limit: 4, seconds: 10), "released events are free")
+        try expect(second.events.map(\.messageID) == ["m-0", "m-1", "m-2", "m-3"], "the events are the same")
         try expect(
             try code { try consumers.acknowledge(first.id, of: id, through: nil) } == .leaseExpired,
-            "a released lease confirms nothing")
+            "a released lease cannot be acknowledged")
 
-        // Acknowledges a part; the rest stays leased.
         try consumers.acknowledge(second.id, of: id, through: second.events[1].sequence)
         try expect(
-            try consumers.find(id).partitions[0].committed == second.events[1].sequence, "a part is done")
+            try consumers.find(id).partitions[0].committed == second.events[1].sequence, "the position moves")
         try expect(try leased(consumers, id) == nil, "the rest stays leased")
         try expect(
             try code { try consumers.acknowledge(second.id, of: id, through: second.reached + 1) }
                 == .notInLease,
-            "nothing beyond a lease is confirmed")
+            "an event after the lease cannot be acknowledged")
 
         // Expired, but not leased again: the acknowledgement counts.
         clock.advance(seconds: 11)
         try consumers.acknowledge(second.id, of: id, through: second.events[2].sequence)
-        let third = try unwrap(try leased(consumers, id, seconds: 10), "an expired lease is free")
+        let third = try unwrap(try leased(consumers, id, seconds: 10), "expired leases are replaced")
         try expect(
-            third.events.map(\.messageID) == ["m-3", "m-4", "m-5"], "from the first unconfirmed event on")
+            third.events.map(\.messageID) == ["m-3", "m-4", "m-5"], "only the rest is leased")
         try expect(
             try code { try consumers.acknowledge(second.id, of: id, through: nil) } == .leaseExpired,
-            "after somebody else has leased it, it is too late")
+            "an expired lease cannot be acknowledged after a new lease")
         let reached = try consumers.acknowledge(third.id, of: id, through: nil)
         try expect(
-            try consumers.acknowledge(third.id, of: id, through: nil) == reached, "done again it is done")
-        try expect(try leased(consumers, id) == nil, "nothing is left")
+            try consumers.acknowledge(third.id, of: id, through: nil) == reached, "a repetition is harmless")
+        try expect(try leased(consumers, id) == nil, "all events are acknowledged")
         try expect(
             try code {
                 _ = try consumers.lease(EventConsumerID(appID: "kiosk", name: "one"), limit: 1, seconds: 10)
@@ -180,7 +180,7 @@ extension StorageConformance {
             try expect(held.insert(lease.partition).inserted, "a partition is leased once")
             leases.append(lease)
         }
-        try expect(held.count > 1, "several workers have something to do")
+        try expect(held.count > 1, "several partitions can be leased at once")
         var read: [StoredEvent] = []
         while !leases.isEmpty {
             let lease = leases.removeFirst()
@@ -192,7 +192,7 @@ extension StorageConformance {
         for (_, events) in Dictionary(grouping: read, by: { $0.userID ?? $0.anonymousID ?? "" }) {
             try expect(
                 zip(events, events.dropFirst()).allSatisfy { $0.sequence < $1.sequence },
-                "in order for each user")
+                "the events of each user are in order")
         }
     }
 
@@ -204,33 +204,33 @@ extension StorageConformance {
         let hook = EventConsumerID(appID: "shop", kind: .webhook, name: "one")
         for each in [id, hook] { _ = try consumers.create(each, EventConsumerSettings(), from: .start) }
         _ = try append((0..<3).map { event("m-\($0)", user: "ada") }, to: store)
-        let lease = try unwrap(try leased(consumers, id, limit: 2), "there is something to lease")
-        let other = try unwrap(try leased(consumers, hook), "the other kind has its own")
+        let lease = try unwrap(try leased(consumers, id, limit: 2), "events can be leased")
+        let other = try unwrap(try leased(consumers, hook), "a consumer of another kind has its own leases")
         try consumers.acknowledge(lease.id, of: id, through: nil)
-        let again = try unwrap(try leased(consumers, id), "the next one")
+        let again = try unwrap(try leased(consumers, id), "the next event can be leased")
         _ = try consumers.seek(id, to: .start)
         try expect(
             try code { try consumers.acknowledge(again.id, of: id, through: nil) } == .leaseExpired,
-            "a lease from before does not move the position")
+            "an ended lease does not move the position")
         let back = try leased(consumers, id)
-        try expect(back?.events.map(\.messageID) == ["m-0", "m-1", "m-2"], "it goes on from there")
+        try expect(back?.events.map(\.messageID) == ["m-0", "m-1", "m-2"], "reading starts again")
         _ = try consumers.seek(id, to: .end)
-        try expect(try leased(consumers, id) == nil, "at the end there is nothing")
+        try expect(try leased(consumers, id) == nil, "no event follows the end")
 
         // Another handle on the same storage seeks.
         let outside = storage.openConsumers(with: nil, now: Clock().now)
         _ = try outside.seek(id, to: .start)
-        let seen = try unwrap(try leased(consumers, id), "what others do is seen")
+        let seen = try unwrap(try leased(consumers, id), "a seek by another handle takes effect")
         _ = try outside.seek(id, to: .start)
         try expect(
             try code { try consumers.acknowledge(seen.id, of: id, through: nil) } == .leaseExpired,
-            "a lease from before somebody else's seek does not move the position")
+            "a lease from before the seek by another handle does not move the position")
 
         try consumers.delete(id)
-        try expect(try consumers.all(.pull, of: nil).isEmpty, "one kind is gone")
-        try expect(try consumers.all(.webhook, of: nil).map(\.id) == [hook], "the other is not")
+        try expect(try consumers.all(.pull, of: nil).isEmpty, "the deleted consumer is not listed")
+        try expect(try consumers.all(.webhook, of: nil).map(\.id) == [hook], "the webhook remains")
         try consumers.acknowledge(other.id, of: hook, through: nil)
-        try expect(try consumers.find(hook).lag == 0, "and goes on")
+        try expect(try consumers.find(hook).lag == 0, "the consumer of the other kind can acknowledge")
     }
 
     private static func positionsStay(_ storage: any Storage) throws {
@@ -240,9 +240,9 @@ extension StorageConformance {
         var consumers = storage.openConsumers(with: store, now: clock.now)
         _ = try consumers.create(id, EventConsumerSettings(partitions: 1, holdDays: 3), from: .start)
         _ = try append((0..<4).map { event("m-\($0)", user: "ada") }, to: store)
-        let lease = try unwrap(try leased(consumers, id, limit: 2), "there is something to lease")
+        let lease = try unwrap(try leased(consumers, id, limit: 2), "events can be leased")
         try consumers.acknowledge(lease.id, of: id, through: nil)
-        let lost = try unwrap(try leased(consumers, id, seconds: 10), "the rest")
+        let lost = try unwrap(try leased(consumers, id, seconds: 10), "the other events can be leased")
         store.close()
 
         // A lease may end with the gateway, or at the latest when it expires.
@@ -250,12 +250,12 @@ extension StorageConformance {
         store = try open(storage)
         defer { store.close() }
         consumers = storage.openConsumers(with: store, now: clock.now)
-        let next = try unwrap(try leased(consumers, id), "what was leased is leased again")
-        try expect(next.events.map(\.messageID) == ["m-2", "m-3"], "from what was confirmed on")
+        let next = try unwrap(try leased(consumers, id), "events of an ended lease are leased again")
+        try expect(next.events.map(\.messageID) == ["m-2", "m-3"], "only the rest is leased")
         try expect(
             try code { try consumers.acknowledge(lost.id, of: id, through: nil) } == .leaseExpired,
-            "a lease from before does not move the position")
-        try expect(try consumers.find(id).settings.holdDays == 3, "settings stay")
+            "an ended lease does not move the position")
+        try expect(try consumers.find(id).settings.holdDays == 3, "the settings are unchanged")
         try checkPositions(of: storage, next.events[0].sequence)
     }
 
@@ -264,7 +264,7 @@ extension StorageConformance {
     private static func checkPositions(of storage: any Storage, _ sequence: Int64) throws {
         let here = try storage.log.positions()
         let position = here.text(after: sequence, in: "shop")
-        try expect(try here.sequence(of: position, in: "shop") == sequence, "a position is found again")
+        try expect(try here.sequence(of: position, in: "shop") == sequence, "a position can be parsed")
         for (text, fault) in [
             (here.text(after: 1, in: "kiosk"), EventPositions.Fault.otherApp),
             (here.text(after: here.head + 1, in: "shop"), .ahead),
@@ -281,9 +281,9 @@ extension StorageConformance {
     ) throws {
         do {
             _ = try positions.sequence(of: text, in: "shop")
-            throw Violation(description: "a position of \(fault) is taken")
+            throw Violation(description: "a position with the fault \(fault) is accepted")
         } catch let found as EventPositions.Fault {
-            try expect(found == fault, "a position is \(fault), not \(found)")
+            try expect(found == fault, "the fault is \(found), not \(fault)")
         }
     }
 
@@ -297,9 +297,9 @@ extension StorageConformance {
         let consumers = storage.openConsumers(with: store, now: Clock().now)
         _ = try consumers.create(id, EventConsumerSettings(), from: .start)
         _ = try append((0..<4).map { event("m-\($0)", user: "ada") }, to: store)
-        let lease = try unwrap(try leased(consumers, id, limit: 2), "there is something to lease")
+        let lease = try unwrap(try leased(consumers, id, limit: 2), "events can be leased")
         try consumers.acknowledge(lease.id, of: id, through: nil)
-        let next = try unwrap(try leased(consumers, id), "the rest")
+        let next = try unwrap(try leased(consumers, id), "the other events can be leased")
         let position = try storage.log.positions().text(after: next.events[0].sequence, in: "shop")
         let backup = try storage.backUp(in: folder.path, floorBytes: 0)
         try consumers.acknowledge(next.id, of: id, through: nil)
@@ -311,7 +311,7 @@ extension StorageConformance {
         let copied = copy.openConsumers(with: copyStore, now: Clock().now)
         try expect(
             try leased(copied, id)?.events.map(\.messageID) == ["m-2", "m-3"],
-            "a copy has the position of its moment")
+            "a backup has the position at the time of the backup")
         try expectFault(.otherLog, position, try copy.log.positions())
         try checkPositions(of: copy, next.events[0].sequence)
     }
@@ -329,12 +329,12 @@ extension StorageConformance {
         for number in 0..<9 {
             _ = try append([event("m-\(number)", user: number.isMultiple(of: 3) ? "bob" : "ada")], to: store)
         }
-        let lease = try unwrap(try leased(consumers, id), "what matches is there")
-        try expect(lease.events.map(\.messageID) == ["m-0", "m-3", "m-6"], "and nothing else")
+        let lease = try unwrap(try leased(consumers, id), "matching events are leased")
+        try expect(lease.events.map(\.messageID) == ["m-0", "m-3", "m-6"], "other events are not leased")
         try consumers.acknowledge(lease.id, of: id, through: nil)
-        try expect(try consumers.find(id).lag == 0, "what comes after it is passed too")
-        try expect(try leased(consumers, none) == nil, "nothing matches")
-        try expect(try consumers.find(none).lag == 0, "and is not looked at again")
+        try expect(try consumers.find(id).lag == 0, "later events that do not match are skipped")
+        try expect(try leased(consumers, none) == nil, "no event matches")
+        try expect(try consumers.find(none).lag == 0, "skipped events are not counted as lag")
     }
 
     /// With so few events, retention finishes before the first batch is acknowledged.
@@ -380,29 +380,29 @@ extension StorageConformance {
             try expect(
                 try isGap(after: stored[0].sequence - 1)
                     && isGap(after: stored[0].sequence - 1, type: "identify"),
-                "who pages on from before what was deleted is told, whatever it looks for")
+                "a read from before the deleted events reports a gap, with any filter")
             try expect(
                 try !isGap(after: stored[0].sequence) && !isGap(after: stored[1].sequence),
-                "who had read it has missed nothing")
+                "a read from after the deleted events reports no gap")
             try expect(
-                try left() == ["four", "three", "new"], "what was not read stays, but not beyond its days")
-            try expect(try consumers.find(id).gap.isOpen, "who was too slow is told")
-            try expect(missed.consumers == ["slow"], "once")
+                try left() == ["four", "three", "new"], "unread events are kept, but only for the hold days")
+            try expect(try consumers.find(id).gap.isOpen, "the slow consumer has a gap")
+            try expect(missed.consumers == ["slow"], "the missed events are reported once")
             try gapIsTold(to: rare, consumers, store)
-            let lease = try unwrap(try leased(consumers, id, limit: 1), "the oldest that is left")
-            try expect(lease.gap.isOpen && lease.events.map(\.messageID) == ["four"], "with what was missed")
+            let lease = try unwrap(try leased(consumers, id, limit: 1), "the oldest event is leased")
+            try expect(lease.gap.isOpen && lease.events.map(\.messageID) == ["four"], "the lease has a gap")
             try consumers.acknowledge(lease.id, of: id, through: nil)
-            try expect(try !consumers.find(id).gap.isOpen, "until it goes on after that")
+            try expect(try !consumers.find(id).gap.isOpen, "the acknowledgement ends the gap")
         }
         try reopen { store, consumers in
             _ = try append([event("y", user: "eve")], of: "kiosk", to: store)
-            try expect(try left() == ["three", "new", "rare"], "what was read goes")
-            try expect(missed.consumers == ["slow"], "and is not missed")
+            try expect(try left() == ["three", "new", "rare"], "acknowledged events are deleted")
+            try expect(missed.consumers == ["slow"], "acknowledged events are not reported as missed")
             try consumers.delete(id)
         }
         try reopen { store, _ in
             _ = try append([event("z", user: "eve")], of: "kiosk", to: store)
-            try expect(try left() == ["new", "rare"], "without the consumer nothing waits")
+            try expect(try left() == ["new", "rare"], "without the consumer, retention deletes the event")
         }
     }
 
@@ -411,8 +411,8 @@ extension StorageConformance {
         to id: EventConsumerID, _ consumers: any EventConsumers, _ store: any EventStore
     ) throws {
         for _ in 0..<2 {
-            try expect(try leased(consumers, id) == nil, "the filter leaves out what is left")
-            try expect(try consumers.find(id).gap.isOpen, "who has passed a gap was not told of it yet")
+            try expect(try leased(consumers, id) == nil, "no remaining event matches the filter")
+            try expect(try consumers.find(id).gap.isOpen, "a skipped gap is not reported yet")
         }
         let proof = EventProof(
             verdict: .verified, code: nil, keyID: "k", enforcement: "required", dialect: "native",
@@ -421,13 +421,13 @@ extension StorageConformance {
             [event("rare", user: "ada")], receivedMilliseconds: Milliseconds(Date()).count, proof: proof,
             to: store)
         for _ in 0..<2 {
-            let lease = try unwrap(try leased(consumers, id), "what the filter lets through")
-            try expect(lease.gap.isOpen, "and with it what was missed, until that is acknowledged")
+            let lease = try unwrap(try leased(consumers, id), "the matching event is leased")
+            try expect(lease.gap.isOpen, "the lease reports the gap until an acknowledgement")
             try consumers.release(lease.id, of: id)
         }
-        let lease = try unwrap(try leased(consumers, id), "what the filter lets through")
+        let lease = try unwrap(try leased(consumers, id), "the matching event is leased")
         _ = try consumers.acknowledge(lease.id, of: id, through: nil)
-        try expect(try !consumers.find(id).gap.isOpen, "then it was told")
+        try expect(try !consumers.find(id).gap.isOpen, "the acknowledgement ends the gap")
     }
 
     private static func partitionsReportGaps(_ storage: any Storage) throws {
@@ -470,7 +470,7 @@ extension StorageConformance {
         let again = try unwrap(try leased(consumers, id), "the event is leased again")
         try expect(again.gap.isOpen, "no event after the gap was acknowledged")
         try consumers.acknowledge(again.id, of: id, through: nil)
-        try expect(try !consumers.find(id).gap.isOpen, "both have acknowledged it")
+        try expect(try !consumers.find(id).gap.isOpen, "both partitions have acknowledged the gap")
         try expect(try !lease("next", of: 0).gap.isOpen, "the gap is reported once")
     }
 

@@ -27,7 +27,7 @@ extension StorageConformance {
             done.signal()
         }
         guard done.wait(timeout: .now() + 60) == .success, let result = outcome.withLock({ $0 }) else {
-            throw Violation(description: "a batch got no answer")
+            throw Violation(description: "the store did not complete a batch within 60 s")
         }
         try wait()
         return try result.get()
@@ -39,7 +39,7 @@ extension StorageConformance {
         let first = try append([event("m", user: "ada"), event("n", device: "d-1")], to: store)
         try expect(first.accepted == 2 && first.duplicates == 0, "two events are accepted")
         let again = try append([event("m", user: "ada"), event("o", user: "ada")], to: store)
-        try expect(again.accepted == 1 && again.duplicates == 1, "the same event is kept once")
+        try expect(again.accepted == 1 && again.duplicates == 1, "the same event is stored once")
         let others = try append([event("m", user: "bob"), event("m", device: "d-1")], to: store)
         try expect(others.accepted == 2, "another sender may have the same message id")
         try expect(
@@ -54,14 +54,14 @@ extension StorageConformance {
             var query = EventQuery(appID: "shop")
             query.userID = user
             let found = try storage.log.follow(query, after: 0, limit: 9).events
-            try expect(found.count == 1, "each of them has an event")
+            try expect(found.count == 1, "each of the two users has an event")
         }
         var listed = 0
         try storage.log.users(of: "shop", after: "z") { _ in
             listed += 1
             return false
         }
-        try expect(listed == 2, "each of them is listed")
+        try expect(listed == 2, "each of the two users is listed")
     }
 
     static func eventsAreReadAsStored(_ storage: any Storage) throws {
@@ -78,16 +78,16 @@ extension StorageConformance {
         var query = EventQuery(appID: "shop")
         query.messageID = "m"
         let found = try unwrap(
-            try storage.log.newest(query, before: nil, limit: 9).events.first, "it is found by its message id"
+            try storage.log.newest(query, before: nil, limit: 9).events.first, "a message id finds an event"
         )
-        try expect(found.body == Array(body.utf8), "its body has the same bytes")
+        try expect(found.body == Array(body.utf8), "the body has the same bytes")
         try expect(
             found.messageID == "m" && found.userID == "ada" && found.anonymousID == "d",
-            "its ids are the same")
+            "the ids are the same as stored")
         try expect(
             found.receivedMilliseconds == 1_700_000_000_123 && found.timestampMilliseconds == 1,
-            "its times are the same")
-        try expect(found.proof == proof, "its proof is the same")
+            "the times are the same as stored")
+        try expect(found.proof == proof, "the proof is the same as stored")
         query.messageID = "n"
         try expect(
             try storage.log.newest(query, before: nil, limit: 9).events.isEmpty,
@@ -111,7 +111,7 @@ extension StorageConformance {
         // The customer signs in between two attempts.
         try expect(
             try accepted("b", [nil, nil, "jane", "jane", "bob"]) == [1, 0, 0, 0, 1],
-            "an event without a user becomes the first user's")
+            "an event without a user is assigned to the first user")
         try expect(
             try storage.log.follow(EventQuery(appID: "shop"), after: 0, limit: 9).events.map(\.userID)
                 == ["mallory", "jane", "jane", "bob"], "each user has an event")
@@ -123,7 +123,7 @@ extension StorageConformance {
         try expect(
             try storage.log.follow(own, after: 0, limit: 9).events.map(\.messageID) == ["a", "b"]
                 && storage.log.newest(own, before: nil, limit: 9).events.count == 2,
-            "an export and a list have it")
+            "an export and a list contain the event")
         try expect(try storage.log.count() == 4, "each is counted once")
     }
 
@@ -158,7 +158,7 @@ extension StorageConformance {
         let proof = EventProof(
             verdict: .verified, code: 26, keyID: "k", enforcement: "optional", dialect: "native",
             requestID: "01989f6e-7d3a-7c11-8e5b-0123456789ab", tokenID: "t")
-        try expect(first.proof == proof, "its proof is what was stored")
+        try expect(first.proof == proof, "the proof is the same as stored")
     }
 
     static func eventsAreReadByAClaim(_ storage: any Storage) throws {
@@ -207,17 +207,17 @@ extension StorageConformance {
             query.type = "identify"
             query.mostLooked = 300
             let first = try storage.log.newest(query, before: nil, limit: 3)
-            try expect(first.events.map(\.messageID) == ["rare-2"], "a page ends though it has room")
-            let next = try unwrap(first.next, "it says where to go on")
+            try expect(first.events.map(\.messageID) == ["rare-2"], "a page ends at the scan limit")
+            let next = try unwrap(first.next, "the page has a next position")
             let second = try storage.log.newest(query, before: next, limit: 3)
-            try expect(second.events.map(\.messageID) == ["rare"], "the next page goes on from there")
-            try expect(second.next == nil, "and is the last")
-            let found = try unwrap(second.events.first, "it is there")
+            try expect(second.events.map(\.messageID) == ["rare"], "the next page continues at that position")
+            try expect(second.next == nil, "the second page is the last")
+            let found = try unwrap(second.events.first, "the second page has an event")
             let oldest = try storage.log.follow(query, after: found.sequence, limit: 3)
-            try expect(oldest.events.isEmpty && oldest.hasMore, "a page may have none")
+            try expect(oldest.events.isEmpty && oldest.hasMore, "a page may be empty although events follow")
             let rest = try storage.log.follow(
                 query, after: oldest.reached, limit: 3)
-            try expect(rest.events.map(\.messageID) == ["rare-2"], "a search that goes on finds the rest")
+            try expect(rest.events.map(\.messageID) == ["rare-2"], "the next page has the remaining event")
         }
     }
 
@@ -239,7 +239,7 @@ extension StorageConformance {
         }
         try expect(read.map(\.messageID) == wanted, "the oldest event comes first")
         try expect(
-            zip(read, read.dropFirst()).allSatisfy { $0.sequence < $1.sequence }, "positions count up")
+            zip(read, read.dropFirst()).allSatisfy { $0.sequence < $1.sequence }, "sequence numbers increase")
         read = []
         var page = try storage.log.newest(query, before: nil, limit: 3)
         read += page.events
@@ -258,12 +258,12 @@ extension StorageConformance {
             "there is nothing after the last event")
         try expect(
             try storage.log.follow(query, after: .min, limit: 1).events.map(\.messageID) == ["m-0"],
-            "everything comes after the least number")
+            "all events follow the smallest number")
         var filtered = query
         filtered.userID = "bob"
         try expect(
             try storage.log.follow(filtered, after: 0, limit: 9).events.map(\.messageID)
-                == ["m-1", "m-3", "m-5"], "a filter holds")
+                == ["m-1", "m-3", "m-5"], "only events of the user are read")
         var users: [String] = []
         try storage.log.users(of: "shop", after: "") { user in
             users.append(user)
@@ -278,15 +278,15 @@ extension StorageConformance {
         store.close()
         do {
             _ = try append([event("n", user: "ada")], to: store)
-            throw Violation(description: "a store that has ended accepts an event")
+            throw Violation(description: "a closed store accepts an event")
         } catch let failure as StoreFailure {
-            try expect(failure.reason == .closed, "a store that has ended says so")
+            try expect(failure.reason == .closed, "a closed store fails with closed")
         }
         let again = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         defer { again.close() }
-        try expect(try storage.log.count() == 1, "what was accepted is there after the end")
+        try expect(try storage.log.count() == 1, "accepted events are stored after closing")
         try expect(
-            try append([event("m", user: "ada")], to: again).duplicates == 1, "and is known after the end")
+            try append([event("m", user: "ada")], to: again).duplicates == 1, "duplicates are recognized")
     }
 
     /// With so few events, retention finishes before the first batch is acknowledged.
@@ -306,19 +306,19 @@ extension StorageConformance {
             _ = try append([event("new", user: "ada")], of: app, receivedMilliseconds: now, to: store)
         }
         store.close()
-        try expect(try messageIDs(of: "shop") == ["old", "new"], "without a rule all is kept")
+        try expect(try messageIDs(of: "shop") == ["old", "new"], "without a rule, all events are kept")
 
         var rules = AppRules()
         rules.retentionDays = 1
         store = try open(rules)
         _ = try append([event("later", user: "ada")], receivedMilliseconds: now, to: store)
-        try expect(try messageIDs(of: "shop") == ["new", "later"], "what is too old is deleted")
-        try expect(try messageIDs(of: "kiosk") == ["old", "new"], "another app's rules are its own")
+        try expect(try messageIDs(of: "shop") == ["new", "later"], "events past the retention are deleted")
+        try expect(try messageIDs(of: "kiosk") == ["old", "new"], "each app has its own rules")
         let customers = try storage.openCustomers()
         for (app, isKept) in [("shop", false), ("kiosk", true)] {
             let owner = try customers.owner(
                 of: CustomerIdentifier(name: "registered", value: "eve"), appID: app)
-            try expect((owner != nil) == isKept, "a customer is forgotten as events are, in \(app)")
+            try expect((owner != nil) == isKept, "customers follow the retention of \(app)")
         }
         customers.close()
         store.close()
@@ -329,11 +329,11 @@ extension StorageConformance {
         store = try open(rules)
         _ = try append([event("last", user: "ada")], receivedMilliseconds: now, to: store)
         store.close()
-        try expect(try messageIDs(of: "shop") == ["later", "last"], "of too much the oldest is deleted")
+        try expect(try messageIDs(of: "shop") == ["later", "last"], "too many bytes: deletes the oldest")
     }
 
     static func keyUsesAddUp(_ storage: any Storage) throws {
-        try expect(try storage.log.keyUses(of: "shop").isEmpty, "before the first gateway no key has a use")
+        try expect(try storage.log.keyUses(of: "shop").isEmpty, "a new log has no key uses")
         let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         for milliseconds in [10, 30, 20] as [Int64] {
             store.noteKeyUse(appID: "shop", keyID: "k", milliseconds: milliseconds)
@@ -341,6 +341,6 @@ extension StorageConformance {
         }
         store.close()
         let use = try unwrap(try storage.log.keyUses(of: "shop").first, "a key that was used has a use")
-        try expect(use.verified == 3 && use.lastMilliseconds == 30, "uses add up, and the latest counts")
+        try expect(use.verified == 3 && use.lastMilliseconds == 30, "uses are summed; the last time counts")
     }
 }

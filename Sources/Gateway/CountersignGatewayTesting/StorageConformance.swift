@@ -56,44 +56,44 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
     package static let checks =
         [
             StorageConformance(
-                description: "an event is kept once by app, sender and message id", body: eventsAreKeptOnce),
+                description: "an event is stored once by app, sender and message id", body: eventsAreKeptOnce),
             StorageConformance(
                 description: "an event is read as it was stored", body: eventsAreReadAsStored),
             StorageConformance(
                 description: "an event identified by its content is stored once for each user",
                 body: contentIdentifiesEvents),
             StorageConformance(
-                description: "events are read in their order, page after page", body: eventsAreReadInOrder),
+                description: "pages return events in order", body: eventsAreReadInOrder),
             StorageConformance(
-                description: "a page looks at a bounded number of events, and says where to go on",
+                description: "a page scans a bounded number of events and has a next position",
                 body: pagesAreBounded),
             StorageConformance(
-                description: "what an event is worth is kept, and events are read by it",
+                description: "the verdict of an event is stored and can filter events",
                 body: eventsAreReadByTheirVerdict),
             StorageConformance(
-                description: "claims are kept, and events are read by one", body: eventsAreReadByAClaim),
+                description: "claims are stored, and a claim can filter events", body: eventsAreReadByAClaim),
             StorageConformance(
-                description: "a batch is kept whole or not at all, and not after the end",
+                description: "a closed store keeps its events and accepts no more",
                 body: closedKeepsNothing),
             StorageConformance(
-                description: "what an app keeps no longer is deleted", body: retentionDeletes),
+                description: "retention deletes old events and customers", body: retentionDeletes),
             StorageConformance(
-                description: "the uses of keys add up", body: keyUsesAddUp),
+                description: "key uses are summed", body: keyUsesAddUp),
             StorageConformance(
-                description: "the ids of one customer are joined, those of two are not",
+                description: "ids of one customer are merged, ids of two customers are not",
                 body: customersAreJoined),
             StorageConformance(
-                description: "what is kept of one person is found and deleted", body: aPersonIsForgotten),
+                description: "the data of a customer is found and deleted", body: aPersonIsForgotten),
             StorageConformance(
-                description: "a setting is seen by whoever has opened it, and forgotten",
+                description: "a changed or removed setting is visible through another connection",
                 body: settingsAreSeen),
-            StorageConformance(description: "the audit log is a chain", body: theAuditLogIsAChain),
+            StorageConformance(description: "audit entries form a hash chain", body: theAuditLogIsAChain),
             StorageConformance(
                 description: "a refresh token is exchanged once", body: refreshTokensAreExchangedOnce),
             StorageConformance(
-                description: "ended sessions and spent assertions stay so", body: whatHasEndedStaysEnded),
+                description: "ended sessions and used assertions stay ended", body: whatHasEndedStaysEnded),
             StorageConformance(
-                description: "a copy of what is in use is a storage again", restoring: aCopyIsAStorage),
+                description: "a backup made during use can be restored", restoring: aCopyIsAStorage),
         ] + ofConsumers
 
     static func expect(
@@ -137,21 +137,21 @@ extension StorageConformance {
             _ = try append([], customers: [customer], to: store)
         }
         let ada = try unwrap(try owner("registered", "ada"), "a customer is found by the hard id")
-        try expect(try owner("cookie", "c-1") == ada, "a device joins the customer who has signed in on it")
+        try expect(try owner("cookie", "c-1") == ada, "a cookie is merged into the customer")
         for property in ["seen", "paid"] {
             try expect(
-                try customers.property(property, of: ada) == "1", "a joined customer keeps \(property)")
+                try customers.property(property, of: ada) == "1", "a merged customer keeps \(property)")
         }
         try expect(
             try Set(customers.identifiers(of: ada).map(\.value)) == ["ada", "c-1"],
             "a customer's ids are listed")
         try expect(try owner("registered", "bob") != ada, "two hard ids are two customers")
         _ = try append([], customers: [change(["registered": "bob", "cookie": "c-1"])], to: store)
-        try expect(try owner("registered", "ada") == ada, "two hard ids are never joined")
+        try expect(try owner("registered", "ada") == ada, "two hard ids are never merged")
         try expect(
             try customers.owner(of: CustomerIdentifier(name: "registered", value: "ada"), appID: "kiosk")
                 == nil,
-            "another app knows nobody")
+            "another app does not have the customer")
     }
 
     private static func aPersonIsForgotten(_ storage: any Storage) throws {
@@ -162,12 +162,12 @@ extension StorageConformance {
             [event("m", user: "ada"), event("n", user: "bob")],
             customers: [change(["registered": "ada", "cookie": "c-1"], "paid")], to: store)
         _ = try append([event("o", device: "c-1")], to: store)
-        let record = try unwrap(try storage.people.find(ada, in: "shop"), "a person is found")
-        try expect(record.events == 2 && record.properties.count == 1, "with events and properties")
+        let record = try unwrap(try storage.people.find(ada, in: "shop"), "a customer is found")
+        try expect(record.events == 2 && record.properties.count == 1, "it has events and properties")
         let deletion = try storage.people.delete(ada, in: "shop")
-        try expect(deletion.hasProfile && deletion.events == 2, "all of it is deleted")
-        try expect(try storage.people.find(ada, in: "shop") == nil, "nothing of it is left")
-        try expect(try storage.log.count() == 1, "what belongs to others stays")
+        try expect(deletion.hasProfile && deletion.events == 2, "the profile and its events are deleted")
+        try expect(try storage.people.find(ada, in: "shop") == nil, "a deleted customer is not found")
+        try expect(try storage.log.count() == 1, "events of other customers stay")
     }
 }
 
@@ -179,27 +179,27 @@ extension StorageConformance {
         let other = try storage.openControl(as: .account)
         _ = try one.createApp(id: "shop")
         _ = try one.createApp(id: "kiosk")
-        try expect(try other.tokenRules(of: "shop") == TokenRules(), "what was not set is standard")
+        try expect(try other.tokenRules(of: "shop") == TokenRules(), "an unset setting has its default")
         var rules = TokenRules()
         rules.accessSeconds = 60
         try one.setTokenRules(rules, for: "shop")
-        try expect(try other.tokenRules(of: "shop") == rules, "what was set is seen by others")
-        try expect(try other.tokenRules(of: "kiosk") == TokenRules(), "and holds for that app alone")
+        try expect(try other.tokenRules(of: "shop") == rules, "another connection reads the change")
+        try expect(try other.tokenRules(of: "kiosk") == TokenRules(), "a setting applies to one app only")
         try one.setKeySource(url: "https://keys.example/", of: "shop")
         try one.setKeySource(url: nil, of: "shop")
         try expect(
-            try other.settingIfSet(KeySources.self, of: "shop") == nil, "what was taken away is forgotten")
+            try other.settingIfSet(KeySources.self, of: "shop") == nil, "a removed setting is unset")
         do {
             try one.setTokenRules(rules, for: "none")
-            throw Violation(description: "something was set for an app that is not there")
+            throw Violation(description: "a setting of an unknown app was stored")
         } catch let error as GatewayError {
-            try expect(error.code == .notFound, "an app that is not there is not found")
+            try expect(error.code == .notFound, "an unknown app is not found")
         }
         do {
             _ = try other.createApp(id: "shop")
             throw Violation(description: "two apps have one id")
         } catch let error as GatewayError {
-            try expect(error.code == .conflict, "an id that is taken is a conflict")
+            try expect(error.code == .conflict, "a duplicate id is a conflict")
         }
         try expect(try one.apps().map(\.id) == ["kiosk", "shop"], "apps are listed by id")
     }
@@ -212,17 +212,17 @@ extension StorageConformance {
         try one.renameApp("shop", to: "The shop")
         let entries = try one.auditLog.entries(limit: 9)
         try expect(
-            entries.map(\.action) == ["app.rename", "enforcement.set", "app.create"], "the newest comes first"
+            entries.map(\.action) == ["app.rename", "enforcement.set", "app.create"], "newest entry first"
         )
-        try expect(entries.map(\.actor) == ["ada", "bob", "ada"], "each in the name of who did it")
-        try expect(entries.map(\.seq) == [3, 2, 1], "numbers count up from 1")
+        try expect(entries.map(\.actor) == ["ada", "bob", "ada"], "each entry has its actor")
+        try expect(entries.map(\.seq) == [3, 2, 1], "sequence numbers count up from 1")
         try expect(
             zip(entries, entries.dropFirst()).allSatisfy { $0.previousHash == $1.hash },
-            "each entry carries the hash of the one before")
+            "each entry has the hash of the previous entry")
         let (count, brokenAt) = try other.auditLog.verify()
-        try expect(count == 3 && brokenAt == nil, "the chain is whole")
+        try expect(count == 3 && brokenAt == nil, "the chain is intact")
         do { try one.renameApp("none", to: "x") } catch {}
-        try expect(try one.auditLog.entries(limit: 9).count == 3, "what has failed leaves no entry")
+        try expect(try one.auditLog.entries(limit: 9).count == 3, "a failed change writes no entry")
     }
 }
 
@@ -257,12 +257,12 @@ extension StorageConformance {
         let second = try unwrap(try exchange(first, store, at: tick), "a new token is exchanged")
         try expect(
             try exchange(first, store, at: 2 * tick)?.text == second.text,
-            "repeated at once, it gives the same token again")
-        let third = try unwrap(try exchange(second, store, at: 3 * tick), "its child is exchanged")
-        try expect(try exchange(first, store, at: 4 * tick) == nil, "an older one is a copy")
-        try expect(try exchange(third, store, at: 5 * tick) == nil, "a copy ends the session")
+            "an immediate retry returns the same token")
+        let third = try unwrap(try exchange(second, store, at: 3 * tick), "the returned token is exchanged")
+        try expect(try exchange(first, store, at: 4 * tick) == nil, "an older token is rejected")
+        try expect(try exchange(third, store, at: 5 * tick) == nil, "reuse of a token ends the session")
         let ended = try store.perform { try $0.session(id: session.id) }
-        try expect(ended?.revocation == .reuse, "and the session says why")
+        try expect(ended?.revocation == .reuse, "the session has the reason of its end")
     }
 
     private static func whatHasEndedStaysEnded(_ storage: any Storage) throws {
@@ -270,15 +270,15 @@ extension StorageConformance {
         let store = try storage.openSessions(refreshKey: key)
         let (session, token) = try open(store)
         let assertion = SpentAssertion(clientID: "c", id: "a", expiresMilliseconds: 10 * tick)
-        try expect(try store.perform { try $0.spend(assertion) }, "an assertion is taken")
+        try expect(try store.perform { try $0.spend(assertion) }, "a new assertion is accepted")
         _ = try store.perform { try $0.end(id: session.id, .operator, at: tick) }
         store.close()
         let again = try storage.openSessions(refreshKey: key)
         defer { again.close() }
         try expect(try exchange(token, again, at: 2 * tick) == nil, "an ended session gives no token")
-        try expect(try !again.perform { try $0.spend(assertion) }, "an assertion is taken once")
+        try expect(try !again.perform { try $0.spend(assertion) }, "a used assertion is rejected")
         let ids = try again.perform { try $0.revokedIDs(after: 0, at: tick) }
-        try expect(ids == [session.id], "what was ended is told")
+        try expect(ids == [session.id], "revoked sessions are listed")
     }
 }
 
@@ -303,28 +303,28 @@ extension StorageConformance {
             [event("m", user: "ada"), event("n", user: "bob")], customers: [change(["registered": "ada"])],
             to: store)
         let backup = try storage.backUp(in: folder.path, floorBytes: 0)
-        try expect(backup.events == 2, "a copy says how many events it holds")
+        try expect(backup.events == 2, "a backup has the number of its events")
         _ = try append([event("o", user: "ada")], to: store)
         _ = try control.createApp(id: "kiosk")
 
         let restored = try restore(backup)
-        try expect(try restored.log.count() == 2, "a copy has the events of its moment")
+        try expect(try restored.log.count() == 2, "only events before the backup are restored")
         let apps = try restored.openControl(as: .account)
-        try expect(try apps.apps().map(\.id) == ["shop"], "and the apps")
+        try expect(try apps.apps().map(\.id) == ["shop"], "apps are restored")
         let (entries, brokenAt) = try apps.auditLog.verify()
-        try expect(entries == 1 && brokenAt == nil, "and the audit log, whole")
+        try expect(entries == 1 && brokenAt == nil, "the audit log is restored intact")
         let ada = CustomerIdentifier(name: "registered", value: "ada")
-        try expect(try restored.people.find(ada, in: "shop") != nil, "and the customers")
+        try expect(try restored.people.find(ada, in: "shop") != nil, "customers are restored")
         let restoredKey = try restored.openSecrets().refreshKey()
-        try expect(restoredKey == key, "and the keys of the token service")
+        try expect(restoredKey == key, "the keys of the token service are restored")
         let restoredSessions = try restored.openSessions(refreshKey: restoredKey)
         defer { restoredSessions.close() }
-        try expect(try exchange(token, restoredSessions, at: tick) != nil, "and the sessions")
+        try expect(try exchange(token, restoredSessions, at: tick) != nil, "sessions are restored")
         let restoredStore = try restored.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         defer { restoredStore.close() }
         let again = try append(
             [event("m", user: "ada"), event("o", user: "ada")], to: restoredStore)
-        try expect(again.duplicates == 1 && again.accepted == 1, "and goes on from there")
-        try expect(try storage.log.count() == 3, "what was copied goes on by itself")
+        try expect(again.duplicates == 1 && again.accepted == 1, "restored events are duplicates")
+        try expect(try storage.log.count() == 3, "the original storage is not affected")
     }
 }
