@@ -137,7 +137,7 @@ extension CommandError {
                 .notAuthorized, reason,
                 hint: "`countersign admin token create` on the gateway's machine makes a token")
         case 403:
-            self.init(.notAuthorized, reason, hint: "`countersign profile show` says what the token may do")
+            self.init(.notAuthorized, reason, hint: "`countersign profile show` shows the token's role")
         case 404 where detail == nil:
             self.init(
                 .notFound, reason,

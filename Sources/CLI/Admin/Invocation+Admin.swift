@@ -22,7 +22,7 @@ extension Flag {
 
     static let verbose = Flag(
         "verbose", letter: "v",
-        help: "say where the command works, and what it asks a remote gateway: status, time and request id")
+        help: "print the location, and each request to a remote gateway: status, time and request id")
 
     static let target = connection + [.profile, .verbose] + local
 
@@ -35,7 +35,7 @@ extension Invocation {
     func admin(makingData makes: Bool = false) throws -> any AdminClient {
         if let remote = try remoteAdmin() { return remote }
         if flagValues[Flag.tokenFile.name] != nil {
-            throw CommandError(.usage, "--token-file is for a server", hint: "add --server URL")
+            throw CommandError(.usage, "--token-file needs a server", hint: "add --server URL")
         }
         let admin = try LocalAdmin(locationWithData(makingData: makes), warn: { [io] in io.say($0) })
         note("\(admin.location), without a gateway")
@@ -94,7 +94,7 @@ extension Invocation {
     func requireDataHere() throws {
         guard try elsewhere() == nil else {
             throw CommandError(
-                .usage, "`\(commandName)` works where the data is, not on a remote gateway",
+                .usage, "`\(commandName)` needs the data itself, and cannot use a remote gateway",
                 hint: "run it on the gateway's machine, with --data or --database")
         }
     }

@@ -93,7 +93,7 @@ extension Invocation {
     /// Like ``storageLocation(makingData:)``. Also throws `notFound` for a folder without data.
     func locationWithData(makingData makes: Bool = false) throws(CommandError) -> StorageLocation {
         let location = try storageLocation(makingData: makes)
-        // A mistyped folder must not look like a healthy one.
+        // Without this check, a mistyped folder would look like one without apps.
         if case .folder(let directory) = location, !makes,
             !FileManager.default.fileExists(atPath: directory + "/control.sqlite")
         {

@@ -27,8 +27,8 @@ extension Invocation {
         }
     }
 
-    /// Creates something with a one-time secret. Prints its id, and the secret unless `--secret-file`
-    /// receives it. If that file cannot be created, nothing else is.
+    /// Calls `make`, which creates an object with a one-time secret. Prints the object's id, and the secret unless
+    /// `--secret-file` receives it. If that file cannot be created, does not call `make`.
     func printSecret(
         _ name: String, of id: String, notice: String? = nil, _ make: () async throws -> JSONValue
     ) async throws {

@@ -11,7 +11,7 @@ struct RemoteAdmin: AdminClient {
         /// Whether to send the token over plain http to another machine.
         var allowsPlainHTTP = false
 
-        /// Throws `usage` if it is not a URL or uses plain http to another machine.
+        /// Throws `usage` if `url` is not a server's URL or uses plain http to another machine.
         func checked() throws(CommandError) -> Server {
             guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
                 parts.scheme == "https" || parts.scheme == "http", parts.query == nil, parts.user == nil
@@ -108,7 +108,7 @@ struct RemoteAdmin: AdminClient {
         try await stream(request, accept: "*/*", take)
     }
 
-    /// The same with a media type, a position in server-sent events and a time limit in seconds.
+    /// Like the method above, with a media type, a position in server-sent events and a time limit in seconds.
     @discardableResult func stream(
         _ request: AdminRequest, accept: String, lastEventID: String? = nil, timeout: TimeInterval = 86_400,
         _ take: @escaping @Sendable ([UInt8]) throws -> Void
@@ -147,7 +147,7 @@ struct RemoteAdmin: AdminClient {
         if isDownload, error.code == .connectionLost {
             return CommandError(
                 .unavailable, "the answer of \(server.url) is incomplete: \(error.detail)",
-                hint: "try again; exports also end so while a transaction stays open in the database")
+                hint: "try again; an export also fails while a transaction stays open in the database")
         }
         return CommandError(
             .unavailable, "the gateway at \(server.url) does not answer: \(error.detail)",

@@ -88,7 +88,7 @@ struct CommandParser {
     func unknownCommand(_ path: [String], first: String?) -> CommandError {
         if let first, path.isEmpty {
             return CommandError(
-                .usage, "no command follows that takes the flag \(first)",
+                .usage, "no command with this flag follows: \(first)",
                 hint: "`countersign help --all` lists the commands")
         }
         if isGroup(path) {
@@ -100,7 +100,7 @@ struct CommandParser {
             let name = path.joined(separator: " ")
             return CommandError(
                 .usage, "`\(name)` needs one more word: \(verbs.joined(separator: ", "))",
-                hint: "`countersign \(name) --help` says what each does")
+                hint: "`countersign \(name) --help` describes each")
         }
         // The first words may form a valid group; the next word is the unknown one.
         var known: [String] = []
@@ -246,7 +246,7 @@ struct CommandParser {
             // Other commands take the name or the app as an argument.
             let flag = command.flags.map(\.name).first { ["name", "app"].contains($0) }
             throw CommandError(
-                .usage, "`\(command.name)` does not know what to do with '\(extra)'",
+                .usage, "`\(command.name)` takes no argument '\(extra)'",
                 hint: flag.map { "did you mean --\($0) \(extra)?" })
         }
         return words

@@ -1,5 +1,5 @@
 enum Quantity {
-    /// The unit of a number without one.
+    /// The unit of a number that is given without a unit.
     enum Time: String, Sendable, Equatable {
         case seconds, hours, days
 

@@ -60,7 +60,7 @@ enum AdminCommand {
             already signed in. API tokens are not affected.
             """,
         positionals: [state], flags: [.json] + Flag.target,
-        examples: ["Must everybody have one?": "countersign admin second-factor"]
+        examples: ["Is it required?": "countersign admin second-factor"]
     ) { invocation in
         let admin = try invocation.admin()
         let rules: JSONValue
@@ -120,7 +120,7 @@ enum AdminCommand {
         "admin token delete", summary: "Delete an admin API token; it is rejected from then on",
         positionals: [tokenID], flags: Flag.target,
         examples: [
-            "One that `admin token list` shows": "countersign admin token delete 4f1d9c02ab73"
+            "Delete a listed token": "countersign admin token delete 4f1d9c02ab73"
         ]
     ) { invocation in
         let id = invocation[tokenID]

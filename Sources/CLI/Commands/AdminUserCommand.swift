@@ -52,7 +52,7 @@ enum AdminUserCommand {
     private static let setRole = Command(
         "admin user set-role", summary: "Set what a dashboard user may do",
         positionals: [name, newRole], flags: Flag.target,
-        examples: ["May change keys from now on": "countersign admin user set-role kim operator"]
+        examples: ["Allow a user to change keys": "countersign admin user set-role kim operator"]
     ) { invocation in
         let user = try await invocation.admin().patch(
             "users", invocation[name],
@@ -63,7 +63,7 @@ enum AdminUserCommand {
     private static let setPassword = Command(
         "admin user set-password", summary: "Give a dashboard user a new password",
         details: "The user's sessions end.", positionals: [name], flags: [password] + Flag.target,
-        examples: ["It was forgotten": "countersign admin user set-password kim --password-file password.txt"]
+        examples: ["A new one": "countersign admin user set-password kim --password-file password.txt"]
     ) { invocation in
         let secret = try invocation.secret(of: password, asking: "New password", isNew: true)
         let user = try await invocation.admin().patch(

@@ -41,14 +41,14 @@ enum AuditCommand {
         "audit verify", summary: "Check that no entry of the audit log was altered or removed",
         details: "Each entry holds the hash of the one before. Exit 3 when the chain is broken.",
         flags: [.json] + Flag.target,
-        examples: ["Is the log whole?": "countersign audit verify"]
+        examples: ["Is the log intact?": "countersign audit verify"]
     ) { invocation in
         let found = try await invocation.admin().get("audit", "verify").body
         if invocation.printsJSON { try invocation.io.print(found) }
         guard found["ok"].isTrue else {
             throw CommandError(
                 .verificationFailed, "the audit log is broken at the entry \(found["broken_at"].shown)",
-                hint: "somebody has altered the file: compare it with a backup")
+                hint: "the file was altered: compare it with a backup")
         }
         invocation.io.say("Intact: \(found["entries"].counted("entry", "entries")).")
     }

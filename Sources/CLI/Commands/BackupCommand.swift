@@ -22,7 +22,7 @@ enum BackupCommand {
             the path of the copy is printed.
             """,
         flags: [folder, .json] + Flag.target,
-        examples: ["Beside the data": "countersign backup create"]
+        examples: ["In the data directory": "countersign backup create"]
     ) { invocation in
         if let folder = try invocation.localFolder(folder) {
             guard try invocation.database() == nil else {
@@ -51,7 +51,7 @@ enum BackupCommand {
     private static let list = Command(
         "backup list", summary: "List the backups, newest first",
         flags: [folder, .json] + Flag.target,
-        examples: ["Beside the data": "countersign backup list"]
+        examples: ["In the data directory": "countersign backup list"]
     ) { invocation in
         let backups: [JSONValue]
         if let folder = try invocation.localFolder(folder) {

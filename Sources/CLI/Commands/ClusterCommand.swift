@@ -6,11 +6,11 @@ enum ClusterCommand {
     private static let status = Command(
         "cluster status", summary: "List the gateways that share a database, and their warnings",
         details: """
-            For each gateway: its name, where it listens, its version, when it started and was last heard from, how many
-            requests it accepted and rejected in the last minute, how far its clock is from the database's, the age of the
-            transaction that its event readers wait for, the last change it has read, and the tasks that only it does.
-            Warnings go to standard error; --json also has the events of each day. A gateway that was not heard from for 6 s
-            accepts nothing, and the others no longer wait for it.
+            For each gateway: its name, where it listens, its version, its start, its last heartbeat, how many requests it
+            accepted and rejected in the last minute, how far its clock is from the database's, the age of the transaction
+            that its event readers wait for, the last change that it has read, and its duties, which no other gateway has.
+            Warnings go to standard error; --json also has the events of each day. A gateway without a heartbeat for 6 s
+            rejects all requests, and the other gateways no longer wait for it.
             """,
         flags: [.json] + Flag.target,
         examples: ["Which gateways run?": "countersign cluster status"]

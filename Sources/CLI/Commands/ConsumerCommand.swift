@@ -41,7 +41,7 @@ enum ConsumerCommand {
         positionals: [.app, name],
         flags: [partitions, hold] + Flag.filter + Flag.start + [.json] + Flag.target,
         examples: [
-            "What is verified, from now on":
+            "Verified events, from now on":
                 "countersign consumer create shop billing --verdict verified --from end"
         ]
     ) { invocation in
@@ -74,7 +74,7 @@ enum ConsumerCommand {
     private static let show = shared.show(
         "Show an event consumer: its positions, leases and filter",
         details: "Pausing is up to the backend that reads, so there is neither pause nor resume here.",
-        "How far is it?",
+        "How far behind is it?",
         ["NAME": "name", "LEASED": leased, "HOLDS DAYS": "hold_days"]
     ) { invocation, consumer in
         for partition in consumer["partitions"].elements {

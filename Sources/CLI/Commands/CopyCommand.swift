@@ -14,7 +14,7 @@ enum CopyCommand {
         details: """
             Stop every gateway first, and never start one on the source again: both would give out the same positions.
             One of the two is a data directory, the other a database. Everything is copied: apps and operators, sessions,
-            events with their positions and ids, consumers, webhooks and streams with how far they have come, customers,
+            events with their positions and ids, consumers, webhooks and streams with their progress, customers and
             counts. Nothing is deleted from the source. If the command is interrupted, run it again and it resumes; until it
             has finished, no other command accepts the target. At the end the rows and hashes of every table are compared;
             the exit status is 3 if any differ.

@@ -28,7 +28,7 @@ enum CustomerTokenFlags {
         guard let file = try invocation.value(of: secret) else { return nil }
         guard let id = try invocation.value(of: keyID), !id.isEmpty else {
             throw CommandError(
-                .usage, "which private key is this?", hint: "--kid ID, as in `countersign project key add`")
+                .usage, "the key's id is missing", hint: "--kid ID, as in `countersign project key add`")
         }
         do {
             return try CustomerTokenKey(id: id, secret: try invocation.secret(ofFile: file))

@@ -48,7 +48,7 @@ enum DemoCommand {
         }
         describe(replay, invocation.io)
         guard let executable = Bundle.main.executablePath else {
-            throw CommandError(.failed, "cannot tell where the program itself is")
+            throw CommandError(.failed, "the path of the program is unknown")
         }
         let kept = try invocation.value(of: data)
         let folder =

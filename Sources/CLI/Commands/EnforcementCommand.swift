@@ -115,7 +115,7 @@ enum EnforcementCommand {
             --return-above trades protection for delivery: once it has acted, forged events are stored as well. It needs at
             least 100 users, and only counts those whose own token used to be accepted and is now rejected, because it has
             expired (22) or lost its key (27). Requests without a token, or with a made-up one, cannot trigger it. An attacker
-            with that many accounts can. With or without it, the app's alert webhook is told, at most once an hour, when 5 %
+            with that many accounts can. With or without it, the app's alert webhook gets an alert, at most once an hour, when 5 %
             of the requests in five minutes (or the share given with --return-above) are rejected.
             """,
         positionals: [.app, state], flags: [percent, time, returnAbove, .yes] + Flag.target,

@@ -100,7 +100,7 @@ enum EventCommand {
             With --after or --follow each line is an event's whole entry: position, time of receipt, verdict, and in body
             the event as it came. The position to resume from is printed on standard error, also after Ctrl-C, which ends --follow
             with status 0. If retention has deleted events after the position, the first line after the gap has
-            "events_missed":true, standard error says so, and the status is 1 although all other events were printed.
+            "events_missed":true, standard error reports it, and the status is 1 although all other events were printed.
             """,
         positionals: [.app], flags: filters + [format, after, follow] + Flag.target,
         examples: [

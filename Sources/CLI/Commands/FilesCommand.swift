@@ -7,10 +7,10 @@ enum FilesCommand {
         noun: "files", path: { _ in ["files"] }, positionals: [.app], example: "shop")
 
     private static let show = shared.show(
-        "Show how far an app's hourly event files are",
+        "Show the progress of an app's hourly event files",
         details: """
-            Files are written by a gateway that was started with --event-files. The setting of the folder is the gateway's,
-            so files are neither created nor deleted here. There is no replay: each event is in one file. To write all events
+            Files are written by a gateway that was started with --event-files. The folder is a setting of the gateway,
+            so this command neither creates nor deletes files. There is no replay: each event is in one file. To write all events
             again, move the app's folder away.
             """,
         "Are the files up to date?", ["WRITTEN": "enabled"])
@@ -20,5 +20,5 @@ enum FilesCommand {
     )
     private static let resume = shared.resume(
         "Resume writing an app's hourly event files", "After the folder has moved",
-        "Resumed. A running gateway writes the hours that are over within seconds.")
+        "Resumed. Within seconds, a running gateway writes the hours that are over.")
 }

@@ -18,7 +18,7 @@ enum KeyCommand {
     private static let keyID = Positional(
         "KEY", completes: .ofApp("keys"), help: "the key's id, as `countersign key list` shows it")
     private static let note = Flag(
-        "description", .text("TEXT"), default: "", mayBeEmpty: true, help: "a note to tell it apart")
+        "description", .text("TEXT"), default: "", mayBeEmpty: true, help: "a note on the key")
 
     private static let add = Command(
         "key add", summary: "Add public keys to an app and print their ids",
@@ -55,7 +55,7 @@ enum KeyCommand {
             "The other keys follow in their old order. A running gateway has loaded the change when the command ends.",
         positionals: [.app, keyID], flags: Flag.target,
         examples: [
-            "A new key, first at once": "countersign key primary shop $(countersign key add shop public.pem)"
+            "Add a primary key": "countersign key primary shop $(countersign key add shop public.pem)"
         ]
     ) { invocation in
         let id = invocation[keyID]
@@ -80,7 +80,7 @@ enum KeyCommand {
         let keys = read.body["items"].elements.map(\.["id"].shown)
         let state = app["enforcement"].shown
         let sources = try await admin.get("apps", invocation.app, "key-source").body["sources"].elements
-        // A data directory does not tell whether the gateway has loaded followed keys.
+        // Empty for a data directory, because only a running gateway loads followed keys.
         if keys == [id], state != "disabled", sources.allSatisfy(\.["keys"].elements.isEmpty) {
             let then =
                 !sources.isEmpty

@@ -77,7 +77,7 @@ enum ListenCommand {
         }
         guard let key = WebhookSignature.key(secret) else {
             throw CommandError(
-                .usage, "the secret is not whsec_ and the base64 of 24 to 64 bytes",
+                .usage, "the secret must be whsec_ and the base64 of 24 to 64 bytes",
                 hint: "leave --secret-file and $COUNTERSIGN_WEBHOOK_SECRET out to get a new one")
         }
         return PushWebhook(url: text, secret: key, allowsPrivateAddresses: true)

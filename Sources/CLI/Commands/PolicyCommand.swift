@@ -15,17 +15,17 @@ enum PolicyCommand {
         help: "the longest lifetime a token may have; 0: any")
     private static let audience = Flag(
         "audience", .text("TEXT"), mayBeEmpty: true, maximumCount: 8,
-        help: "what aud must contain; given again, one of them; empty: not checked")
+        help: "a value that aud must contain; if repeated, one of them; empty: not checked")
     private static let issuer = Flag(
         "issuer", .text("TEXT"), mayBeEmpty: true, maximumCount: 8,
-        help: "what iss must be; given again, one of them; empty: not checked")
+        help: "the value of iss; if repeated, one of them; empty: not checked")
     private static let types = Flag(
         "typ", .text("NAMES"), help: "accepted values of typ, separated by commas: JWT, at+jwt")
     private static let userClaim = Flag(
         "user-claim", .text("NAME"), help: "the claim with the user's id, such as sub")
     private static let keptClaims = Flag(
         "keep-claim", .text("NAME"), mayBeEmpty: true, maximumCount: 8,
-        help: "a claim that is stored with each event; given again, further ones; empty: none")
+        help: "a claim that is stored with each event; repeat for more claims; empty: none")
     private static let preset = Flag(
         "preset", .choice(IdentityProvider.all.map(\.id)),
         help: "take the policy and the keys of an identity provider")

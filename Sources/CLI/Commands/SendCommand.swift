@@ -76,7 +76,7 @@ enum SendCommand {
             guard !input.events.isEmpty else {
                 throw CommandError(
                     .failed, "\(name == "-" ? "standard input" : name) holds no event",
-                    hint: input.problems.isEmpty ? "--format says what it is" : nil)
+                    hint: input.problems.isEmpty ? "give its format with --format" : nil)
             }
             let (url, profile) = try invocation.destination()
             if let profile { io.say("To \(url.absoluteString), the profile \(profile.name).") }
@@ -153,7 +153,7 @@ enum SendCommand {
         }
         if let key = invocation.io.environment["COUNTERSIGN_WRITE_KEY"], !key.isEmpty { return key }
         throw CommandError(
-            .usage, "which app?",
+            .usage, "the write key is missing",
             hint: "--write-key-file FILE, or $COUNTERSIGN_WRITE_KEY: what `countersign app create` printed")
     }
 }
@@ -162,7 +162,7 @@ enum SendCommand {
 struct SendCheckpoint: Sendable {
     private let path: String?
 
-    /// Without a stored position for `-`, because a pipe cannot be read again.
+    /// Stores no position for `-`, because a pipe cannot be read again.
     init(name: String, bytes: [UInt8], url: URL, writeKey: String, environment: [String: String]) {
         guard name != "-" else {
             path = nil

@@ -47,7 +47,7 @@ enum ServeCommand {
         invocation.io.say("Stopped.")
     }
 
-    /// In the background, omits requests, which would interrupt typing. Returns true if they are omitted.
+    /// In the background, omits requests from the log, because lines would interrupt typing. Returns true then.
     static func adaptLog(of configuration: inout GatewayConfiguration, to io: CommandIO) -> Bool {
         guard io.isInteractive else { return false }
         configuration.logFormat = .text(isColored: io.usesColor)

@@ -5,7 +5,7 @@ enum SigningKeyCommand {
     static let commands = [list, rotate]
 
     private static let now = Flag(
-        "compromised", help: "sign with it at once, and reject every token signed with the old keys")
+        "compromised", help: "sign with the new key at once, and reject every token signed with the old keys")
 
     private static let list = Command(
         "signing-key list", summary: "List the gateway's own keys, which sign access tokens",
@@ -24,7 +24,7 @@ enum SigningKeyCommand {
     private static let rotate = Command(
         "signing-key rotate", summary: "Create a new key that signs access tokens",
         details: """
-            It is published at once and starts to sign in an hour; the old one keeps verifying for another day. The gateway
+            The new key is published at once and signs after an hour; the old key verifies for another day. The gateway
             does this automatically every 90 days. With --compromised there is no overlap: all clients must refresh.
             """,
         flags: [now, .json] + Flag.target,

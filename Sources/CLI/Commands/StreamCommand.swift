@@ -14,7 +14,7 @@ enum StreamCommand {
     private static let subject = Flag(
         "subject", .text("TEMPLATE"), default: SubjectTemplate.standard,
         help:
-            "what events are published under: words, {app}, {type} and {user} (16 digits of the id's SHA-256)"
+            "the subject of messages: words, {app}, {type} and {user} (16 digits of the id's SHA-256)"
     )
     private static let replicas = Flag(
         "replicas", .integer("N", 1...5), default: "1",
@@ -31,7 +31,7 @@ enum StreamCommand {
         help: "how many extra days retention waits for this stream; none by default")
     private static let alert = Flag(
         "alert-seconds", .duration(.seconds, 10...2_592_000), default: "600",
-        help: "tell the app's alert webhook when events wait longer than this")
+        help: "send an alert to the app's alert webhook when events wait longer than this")
     private static let shared = WayCommands(
         noun: "stream", path: { ["streams", $0[name]] }, positionals: [.app, name],
         example: "shop $(countersign stream create shop warehouse nats://127.0.0.1:4222 EVENTS)")
@@ -47,8 +47,8 @@ enum StreamCommand {
         "stream create", summary: "Publish an app's events to a NATS JetStream stream",
         details: """
             Publishes every event once, in the order of storing, even if the gateway or the servers are killed. It starts
-            with the oldest event that is kept by default. The gateway reads the files, so they must be on its machine. Only
-            this stream should write to the stream.
+            with the oldest event that is kept by default. The gateway reads the files, so they must be on its machine. Nothing
+            else should write to the JetStream stream.
             """,
         positionals: [.app, name, servers, stream],
         flags: [subject, replicas, authority, credentials, nkey, seed, hold, alert] + Flag.start + [.json]
@@ -113,8 +113,8 @@ enum StreamCommand {
     private static let seek = shared.seek(
         "Publish again from a given event, whatever the stream contains",
         details: """
-            This is the replay of a stream. Events after that one are published again, at the end of the stream. To refill a
-            stream from scratch, delete it there instead: the stream recreates it and starts from its original position.
+            This is the replay of a stream. Events after the given one are published again, at the end of the stream. To refill
+            the stream, delete it on the server: the gateway recreates it and starts from the original position.
             """, "The last day again"
     ) { _ in "Moved." }
     private static let delete = shared.delete("Delete a stream; its messages stay on the server")

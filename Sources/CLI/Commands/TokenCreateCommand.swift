@@ -65,7 +65,7 @@ enum TokenCreateCommand {
         }
         if let customerKey = try CustomerTokenFlags.key(invocation, keyID: keyID) {
             guard !customerIDs.isEmpty else {
-                throw CommandError(.usage, "which customer?", hint: "--customer-id registered=ID")
+                throw CommandError(.usage, "a customer is missing", hint: "--customer-id registered=ID")
             }
             guard try invocation.value(of: key) == nil, try invocation.value(of: algorithm) == nil else {
                 throw CommandError(.usage, "--secret-file signs with HS256: leave out --key and --alg")
@@ -75,7 +75,7 @@ enum TokenCreateCommand {
         }
         guard let file = try invocation.value(of: key) else {
             throw CommandError(
-                .usage, "which key?",
+                .usage, "a key is missing",
                 hint: customerIDs.isEmpty
                     ? "create one with `countersign key generate`, then give --key private.pem"
                     : "--secret-file FILE and --kid ID for HS256, or --key FILE")
@@ -85,7 +85,7 @@ enum TokenCreateCommand {
         } else if let user, !user.isEmpty {
             claims["sub"] = .string(user)
         } else {
-            throw CommandError(.usage, "which user?", hint: "--user ID, or --customer-id NAME=VALUE")
+            throw CommandError(.usage, "a user is missing", hint: "--user ID, or --customer-id NAME=VALUE")
         }
         do {
             let signer = try SigningKey(

@@ -94,7 +94,7 @@ enum TokenVerifyCommand {
         let customerIDs = try CustomerTokenFlags.customerIDs(invocation)
         guard !texts.isEmpty || customerKey != nil else {
             throw CommandError(
-                .usage, "which key?",
+                .usage, "a key is missing",
                 hint: "--app APP takes the app's keys and policy; --key FILE a public key, up to three times")
         }
         var policy = ClaimsPolicy()

@@ -14,7 +14,7 @@ enum TriggerCommand {
             For trying out alerts, the live tail and clients. The requests go to a separate app, which is created with a key
             pair, an audience and an issuer, requires tokens, and is deleted at the end, even after Ctrl-C. On a server this
             needs the scope admin. With --keep the app stays for the next time, with its counts in the dashboard. Exit 3 if
-            the gateway decides differently.
+            the gateway returns another verdict.
             """,
         positionals: [verdict], flags: [gateway, keep, .json] + Flag.target,
         examples: [

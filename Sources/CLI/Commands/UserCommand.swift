@@ -11,7 +11,7 @@ enum UserCommand {
     private static let lasting = Flag(
         "for", .duration(.seconds, 1...315_360_000), help: "how long; without it, until it is lifted")
     private static let rate = Flag(
-        "rate", .integer("NUMBER", 1...60_000), help: "the requests in a minute that are accepted")
+        "rate", .integer("NUMBER", 1...60_000), help: "the number of requests accepted in a minute")
     private static let reason = Flag("reason", .text("TEXT"), help: "a note for other operators")
 
     private static let block = Command(
@@ -41,10 +41,10 @@ enum UserCommand {
     }
 
     private static let revoke = Command(
-        "user revoke", summary: "Make all tokens that a user has worthless",
+        "user revoke", summary: "Revoke all tokens that a user has",
         details: """
             Tokens issued before now get the code 36 on all gateways within a second, and the user's sessions end; newer tokens
-            are accepted. The gateway remembers this until the policy's maximum lifetime has passed, or without one for ever.
+            are accepted. The revocation ends after the policy's maximum lifetime, or never if the policy has none.
             """,
         positionals: [.app, user], flags: [reason, .json] + Flag.target,
         examples: ["A lost phone": "countersign user revoke shop ada --reason 'phone stolen'"]
@@ -81,7 +81,7 @@ enum UserCommand {
         "user allow", summary: "Lift the block and the limit of a user or a device",
         details: "A revocation stays. Only the dashboard's enforcement screen lifts it.",
         positionals: [.app, restricted], flags: [device] + Flag.target,
-        examples: ["Enough": "countersign user allow shop ada"]
+        examples: ["Lift a block": "countersign user allow shop ada"]
     ) { invocation in
         let admin = try invocation.admin()
         let subject = invocation.isSet(device) ? "device" : "user"

@@ -101,7 +101,7 @@ enum WebhookCommand {
         noun: "webhook", path: { ["webhooks", try webhook($0)] }, positionals: [.app, id],
         example: "shop \(example)")
     private static let show = shared.show(
-        "Print a webhook and how far it has come", "Is it behind?",
+        "Print a webhook and its progress", "Is it behind?",
         [
             "WEBHOOK": "id", "URL": "url", "VERDICT": "verdict", "TYPE": "type", "NAME": "name",
             "USER": "user", "CLAIM": "claim", "BATCH SIZE": "batch_size", "HOLDS DAYS": "hold_days",
@@ -162,7 +162,7 @@ enum WebhookCommand {
             deliveries` shows the outcome.
             """,
         positionals: [.app, idOrAlerts], flags: [.json] + Flag.target,
-        examples: ["Is it reached?": "countersign webhook test shop \(example)"]
+        examples: ["Can its receiver be reached?": "countersign webhook test shop \(example)"]
     ) { invocation in
         try printRequest(
             try await invocation.admin().post(
@@ -215,7 +215,7 @@ enum WebhookCommand {
     private static let showAlerts = Command(
         "webhook alerts show", summary: "Print where an app's alerts are sent",
         positionals: [.app], flags: [.json] + Flag.target,
-        examples: ["Is anybody told?": "countersign webhook alerts show shop"]
+        examples: ["Are alerts sent?": "countersign webhook alerts show shop"]
     ) { invocation in
         let webhook = try await invocation.admin().get("apps", invocation.app, "webhook").body
         try invocation.print(webhook) {
@@ -234,7 +234,7 @@ enum WebhookCommand {
     private static let setAlerts = Command(
         "webhook alerts set", summary: "Send an app's alerts to an address",
         details: """
-            An app has one alert webhook. It receives no events, but is told when many requests are rejected, when
+            An app has one alert webhook. It receives no events, but an alert when many requests are rejected, when
             enforcement has reverted to optional, when a webhook was paused, when a stream is too far behind, and when events
             were deleted that a consumer had not confirmed. Requests are signed like a webhook's. The secret is made when
             there is no alert webhook yet, and shown only once; changing the address keeps it. For a new secret, delete
@@ -242,7 +242,7 @@ enum WebhookCommand {
             """,
         positionals: [.app, alertURL], flags: [allowPrivate, .secretFile, .json] + Flag.target,
         examples: [
-            "Tell the people on call": "countersign webhook alerts set shop https://shop.example/alerts"
+            "Alert the people on call": "countersign webhook alerts set shop https://shop.example/alerts"
         ]
     ) { invocation in
         let admin = try invocation.admin()

@@ -11,7 +11,7 @@ enum WriteKeyCommand {
     private static let create = Command(
         "write-key create", summary: "Create a write key for an app and print it",
         details: """
-            A client sends it with its events, so that the gateway knows the app. It is no secret: it ships in every copy of
+            A client sends it with its events to identify the app. It is not a secret: it ships in every copy of
             the client. An app may have several: create a new one, release a client with it, and delete the old one when it
             is no longer used.
             """,
@@ -31,7 +31,7 @@ enum WriteKeyCommand {
         details: """
             A key that ends in … is shown in part: it was created by a version that stored only its hash, or the API token may
             only read. On a data directory the last use may be five minutes old. If none is stored, it is shown as unknown here;
-            the running gateway (--server) knows it.
+            --server shows what the running gateway has.
             """,
         positionals: [.app], flags: [.json] + Flag.target,
         examples: ["Is the old one still used?": "countersign write-key list shop"]

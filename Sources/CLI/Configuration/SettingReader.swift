@@ -105,7 +105,7 @@ struct SettingReader {
             throw CommandError(
                 .usage,
                 "\(found.setting.name) (\(found.origin.text)) is for a data directory, and there is a database",
-                hint: "leave it out; PostgreSQL's own tools watch its disk and back it up")
+                hint: "leave it out, and use PostgreSQL's own tools for disk space and backups")
         }
     }
 

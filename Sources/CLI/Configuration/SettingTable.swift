@@ -112,7 +112,7 @@ enum SettingTable {
         Setting(
             "otlp-sample-ratio", .text("RATIO"), default: "0.01",
             help:
-                "share of requests without a traceparent to record, 0 to 1; callers that send one decide for themselves"
+                "share of requests without a traceparent to record, 0 to 1; a traceparent decides for its request"
         ) { configuration, text throws(Setting.Problem) in
             guard let ratio = Double(text), (0...1).contains(ratio) else {
                 throw Setting.Problem(text: "needs a number from 0 to 1, not '\(text)'")
@@ -136,11 +136,11 @@ enum SettingTable {
         ) { $0.logLevel = LogLevel(rawValue: $1) ?? .info },
         Setting(
             "drain-seconds", .duration(.seconds, 0...3600), default: "0",
-            help: "how long new requests are still accepted after SIGTERM while /readyz says no"
+            help: "how long new requests are still accepted after SIGTERM, while /readyz answers 503"
         ) { $0.drainSeconds = Double($1) ?? 0 },
         Setting(
             "stop-grace-seconds", .duration(.seconds, 0...3600), default: "10",
-            help: "how long requests in progress may still take to arrive at shutdown"
+            help: "how long shutdown waits for requests in progress"
         ) { $0.stopGraceSeconds = Double($1) ?? 0 },
         Setting(
             "disk-floor-bytes", .size(0...(1 << 50)), \.diskFloorBytes,

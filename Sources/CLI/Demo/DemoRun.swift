@@ -104,7 +104,7 @@ struct DemoRun: Sendable {
         let forged = report.devices.filter { $0.plan.role == .forged }.reduce(0) { $0 + $1.tally.delivered }
         return try say([
             ("\(left) events of the honest devices are still in their queues", left == 0),
-            ("\(forged) events of the device with forged tokens were taken", forged == 0),
+            ("\(forged) events of the device with forged tokens were accepted", forged == 0),
         ])
     }
 

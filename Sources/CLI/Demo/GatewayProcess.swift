@@ -82,7 +82,7 @@ final class GatewayProcess: Sendable {
             state.withLock { $0.process = nil }
             throw CommandError(
                 .unavailable, "the gateway did not start",
-                hint: "`countersign serve --data '\(dataDirectory)' --port 0` says why")
+                hint: "`countersign serve --data '\(dataDirectory)' --port 0` prints the reason")
         }
         say("The gateway listens on \(url) (process \(process.processIdentifier)).")
         return url
@@ -90,7 +90,7 @@ final class GatewayProcess: Sendable {
 
     private func ended(_ process: Process) {
         let port = state.withLock { state -> Int? in
-            // Before it listens, `launch` handles the end.
+            // Until the gateway listens, `launch` handles the end of the process.
             guard state.process === process, !state.isStopping, state.port != 0 else { return nil }
             state.process = nil
             return state.port

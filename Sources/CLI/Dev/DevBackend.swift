@@ -39,7 +39,7 @@ struct DevBackend: Sendable {
             guard Self.isLocal("http://" + (request.header("host") ?? "")) else {
                 return .answer(
                     .failure(
-                        421, code: "other_host", reason: "ask for it at 127.0.0.1 or localhost",
+                        421, code: "other_host", reason: "the host must be 127.0.0.1 or localhost",
                         requestID: request.id))
             }
             return .answer(answer(request))
@@ -75,7 +75,7 @@ struct DevBackend: Sendable {
         }
     }
 
-    /// Cookies ignore ports, so the gateway on this machine receives it too (RFC 6265, section 8.5).
+    /// Signs the developer in. The gateway receives the cookie too: cookies ignore ports (RFC 6265, section 8.5).
     private func signIn(_ request: HTTPRequest) -> HTTPResponse {
         guard let session = try? openSession() else {
             return .failure(

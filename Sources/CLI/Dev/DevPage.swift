@@ -21,7 +21,7 @@ enum DevPage {
         <label>Event <input name="event" value="Button Clicked" required></label>
         <button>Record</button>
         </form>
-        <h2>What becomes of it</h2>
+        <h2>Result</h2>
         <pre id="state" role="status">Nothing was recorded yet.</pre>
         <script type="module">
         import { Countersign } from \(script(gatewayURL + "/sdk/countersign.js"));

@@ -12,7 +12,7 @@ struct DevSession: Sendable {
     let backend: DevBackend
     private let server: HTTPServer
 
-    /// Starts both. A port of 0 selects a free one.
+    /// Starts the gateway and the backend. A port of 0 selects a free one.
     init(
         path: String, port: UInt16, backendPort: UInt16, tokenSeconds: Int, logFormat: LogFormat
     ) async throws {

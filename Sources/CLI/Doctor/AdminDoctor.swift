@@ -118,7 +118,7 @@ struct AdminDoctor: Sendable {
             } else if admin is LocalAdmin {
                 found.append(
                     (
-                        "it follows \(url); whether that can be fetched is known to the gateway",
+                        "it follows \(url); only a running gateway fetches it",
                         "countersign doctor --server URL"
                     ))
             }
@@ -135,7 +135,7 @@ struct AdminDoctor: Sendable {
             found += problems(
                 of: consumer, "consumer", consumer["name"].shown, of: app, remedies: ["missed": "seek"])
         }
-        // An earlier gateway does not show its files.
+        // A gateway of an earlier version does not have this endpoint.
         let files = try await ifThere { try await admin.get("apps", app, "files").body } ?? .null
         guard files["enabled"].isTrue else { return found }
         found += problems(of: files, "files", nil, of: app)
@@ -152,7 +152,7 @@ struct AdminDoctor: Sendable {
         return found
     }
 
-    /// An hour is written soon after it has ended. Milliseconds.
+    /// The age in milliseconds from which events count as late. An hour is written soon after its end.
     private static let lateFiles: Int64 = 2 * 3_600_000
 
     /// `remedies` has the command for a problem (`failing` or `missed`) if `show` is not the remedy.

@@ -39,7 +39,7 @@ extension Finding {
         }
     }
 
-    /// The same for seconds since 1970. The duration of the request does not count as a difference.
+    /// Compares a time in seconds since 1970. The duration of the request does not count as a difference.
     static func clock(_ theirs: Double, asked: Date, answered: Date) -> Finding {
         let difference =
             max(0, theirs - answered.timeIntervalSince1970) + min(0, theirs - asked.timeIntervalSince1970)

@@ -93,7 +93,7 @@ struct SelfCheck: Sendable {
         case 503: .failed("storage", Self.text(answer), "countersign doctor, on the gateway's machine")
         default:
             .warning(
-                "storage", "/readyz answers \(answer.status) here", "ask for /readyz from inside the network")
+                "storage", "/readyz answers \(answer.status) here", "request /readyz from inside the network")
         }
     }
 

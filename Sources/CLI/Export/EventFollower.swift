@@ -82,7 +82,7 @@ struct EventFollower: Sendable {
         let isMissing = fields.contains { $0.name.lowercased() == Self.missed && $0.value == "true" }
         guard isMissing, count == before else { return }
         sayMissed()
-        // No stored event precedes the next one, and the gap is reported once.
+        // Continues at the oldest event: all earlier ones were deleted, and the gap must be reported only once.
         state.withLock { $0.position = nil }
     }
 

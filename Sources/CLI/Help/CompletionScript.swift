@@ -1,4 +1,4 @@
-/// The completion scripts. Each one asks `countersign complete` for the continuations of the line.
+/// The completion scripts. Each one calls `countersign complete` for the continuations of the line.
 enum CompletionScript {
     static let bash = """
         # bash completion for countersign

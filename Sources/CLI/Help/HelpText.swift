@@ -18,7 +18,7 @@ struct HelpText {
             ["Usage: \(usage) [FLAGS]", "", "Commands:"]
             + table(shown.map { ($0.name, $0.summary) })
             + [
-                "", "`countersign COMMAND --help` says more, with examples.",
+                "", "`countersign COMMAND --help` explains a command, with examples.",
                 "`countersign help exit-codes` lists what the exit status means.",
             ]
         return lines.joined(separator: "\n")

@@ -30,7 +30,7 @@ actor Listen {
         let last: JSONValue
     }
 
-    /// The time limit of a delivery, as a webhook's.
+    /// The time limit of a delivery in seconds, the same as for a webhook.
     private static let deliverySeconds = 20
     /// The maximum number of attempts to delete the temporary consumer.
     private static let deletions = 4
@@ -238,7 +238,7 @@ actor Listen {
         switch result.status {
         case .some(300..<400): "redirects are not followed: pass the final address to --forward-to"
         case 400, 401, 403: "verify the body as received, with the secret of this run"
-        case .some: "its log says why; it must answer 2xx within \(deliverySeconds) seconds"
+        case .some: "see the receiver's log; it must answer 2xx within \(deliverySeconds) seconds"
         case nil: "start the receiver, or correct --forward-to"
         }
     }

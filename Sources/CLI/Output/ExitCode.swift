@@ -20,7 +20,7 @@ struct ExitCode: RawRepresentable, Hashable, Error {
     /// Every code with its meaning, as `countersign help exit-codes` prints it.
     static let table: [(code: ExitCode, meaning: String)] = [
         (.done, "Done."),
-        (.failed, "Failed: the message says why."),
+        (.failed, "Failed: the message gives the reason."),
         (.usage, "Usage: the command line was not understood; nothing was done."),
         (.verificationFailed, "Verification failed: a token, a key or a check did not hold."),
         (.notAuthorized, "Not authorized: the credential is missing or was rejected."),

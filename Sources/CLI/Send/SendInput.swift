@@ -18,7 +18,7 @@ struct SendInput: Sendable {
     private(set) var events: [SendEvent] = []
     private(set) var problems: [Replay.Problem] = []
 
-    /// Neither the name, the first byte nor a flag determined the format: the input is read as an access log.
+    /// Whether neither a flag, the name nor the first byte determines the format. It is then read as an access log.
     let isGuess: Bool
 
     /// The part of the message ids that all events share.
@@ -97,7 +97,7 @@ struct SendInput: Sendable {
             guard let first = columns.updateValue(column, forKey: key) else { continue }
             let reason =
                 first == column
-                ? "the column \(column) is there twice"
+                ? "the column \(column) appears twice"
                 : "the columns \(first) and \(column) mean the same"
             return Replay.Problem(
                 line: header.line, reason: reason + "; rename or remove one, nothing is read")

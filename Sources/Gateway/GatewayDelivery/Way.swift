@@ -85,7 +85,7 @@ package struct DeliveryRoute: Sendable {
     package var filter = EventFilter()
     /// The maximum number of events in a batch.
     package var batchSize = 1_000
-    /// The days for which retention keeps undelivered events; nil keeps none.
+    /// The extra days for which retention keeps undelivered events; nil keeps none.
     package var holdDays: Int?
     package var isPaused = false
     /// Changes with every change by an operator.

@@ -110,10 +110,10 @@ struct CommandParserTests {
         ("app craete shop", "there is no command `app craete`", "did you mean `countersign app create`?"),
         (
             "app", "`app` needs one more word: create, list",
-            "`countersign app --help` says what each does"
+            "`countersign app --help` describes each"
         ),
         (
-            "--prot 1 serve", "no command follows that takes the flag --prot",
+            "--prot 1 serve", "no command with this flag follows: --prot",
             "`countersign help --all` lists the commands"
         ),
         ("serve --prot 1", "`serve` has no flag --prot", "did you mean --port?"),
@@ -130,9 +130,9 @@ struct CommandParserTests {
         ("serve --mode requird", "--mode takes disabled, required, not 'requird'", "did you mean required?"),
         ("serve --json=yes", "--json takes no value", nil),
         ("serve --port 1 --port 2", "--port is given twice", nil),
-        ("serve now", "`serve` does not know what to do with 'now'", nil),
+        ("serve now", "`serve` takes no argument 'now'", nil),
         ("app create", "`app create` needs APP", "APP: an app"),
-        ("app create a b", "`app create` does not know what to do with 'b'", nil),
+        ("app create a b", "`app create` takes no argument 'b'", nil),
         ("switch set onn", "STATE is one of on, off, not 'onn'", "did you mean on?"),
     ])
     func errorsNameTheFaultAndASuggestion(line: String, reason: String, hint: String?) throws {

@@ -84,7 +84,7 @@ struct ListenTests {
         #expect(rows.map { $0["status"] } == [500, 200])
         #expect(rows.map { $0["attempt"] } == [1, 2])
         #expect(rows.allSatisfy { $0["message_id"].text == deliveries[0].id && $0["events"] == 2 })
-        #expect(io.talk.contains("not delivered: it answered 500; its log says why"))
+        #expect(io.talk.contains("not delivered: it answered 500; see the receiver's log"))
     }
 
     @Test func laterEventsWaitForAFailedOne() async throws {

@@ -86,8 +86,8 @@ struct SendInputTests {
         ("event,user_id,userId", "the columns user_id and userId mean the same"),
         ("event,name,user_id", "the columns event and name mean the same"),
         ("anonymousId,anonymous_id", "the columns anonymousId and anonymous_id mean the same"),
-        ("event,total,total", "the column total is there twice"),
-        ("event,timestamp,timestamp", "the column timestamp is there twice"),
+        ("event,total,total", "the column total appears twice"),
+        ("event,timestamp,timestamp", "the column timestamp appears twice"),
     ])
     func twoColumnsForOneValueAreAnError(header: String, reason: String) {
         let read = input(header + "\na,b,c\n", "orders.csv")
