@@ -59,7 +59,7 @@ def several(browser, program):
         expect(visitor.page.get_by_text("free", exact=False).filter(has_text="used,")).to_have_count(0)
         visitor.open("gateways")
         second.kill()
-        expect(rows.filter(has_text=second.url).get_by_text("Gone, or cut off")).to_be_visible(timeout=20_000)
+        expect(rows.filter(has_text=second.url).get_by_text("Stopped, or cut off")).to_be_visible(timeout=20_000)
         expect(visitor.page.locator(".notice.amber")).to_contain_text("has not been heard from")
         expect(rows.filter(has_text=first.url).get_by_text("Live", exact=True)).to_be_visible()
         visitor.leave()

@@ -230,7 +230,7 @@ def event(visitor, browser, gateway, storage):
     expect(page).to_have_url(re.compile("verdict=verified"))
     expect(page.get_by_role("table", name="Events, newest first").get_by_text("Warned", exact=True)).to_have_count(0)
     page.get_by_role("table", name="Events, newest first").locator("tbody button").first.click()
-    for text in ("A valid token says that this user's device sent it.", "Received", "Key"):
+    for text in ("A valid token proves that this user's device sent it.", "Received", "Key"):
         expect(visitor.dialog.get_by_text(text, exact=True).first).to_be_visible()
     accessible(visitor, "an event")
     address = page.url

@@ -18,7 +18,7 @@ export class Problem extends Error {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }
 
-  /** Milliseconds until the next attempt: half of the time since the first failure, 1 to 30 s. */
+  /** Milliseconds until the next attempt: half of the time since the first failure, 1 to 30 s, but at least Retry-After. */
   get delay() {
     const asked = Number(this.retryAfter) * 1000 || 0;
     return Math.max(asked, Math.min(30_000, Math.max(1000, (Date.now() - (this.since ?? Date.now())) / 2)));
@@ -35,7 +35,7 @@ export class Problem extends Error {
       case 409: return "Look at the current state and decide again.";
       case 412: return "Someone else changed this in the meantime. The page shows the new state; look and try again.";
       case 429: return `Wait ${this.retryAfter ?? "a few"} seconds, then try again.`;
-      default: return this.status >= 500 ? "Try again; if it stays, look at the gateway's log." : "";
+      default: return this.status >= 500 ? "Try again; if the problem stays, look at the gateway's log." : "";
     }
   }
 }

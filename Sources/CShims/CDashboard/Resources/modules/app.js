@@ -207,7 +207,7 @@ async function route() {
   } catch (error) {
     if (controller.signal.aborted || error.name === "AbortError" || !session) return;
     if (error.code === "second_factor_setup_required") return showEnrolment();
-    // The frame stays during an outage; the screen below says what fails.
+    // The frame stays during an outage; the screen below shows what fails.
     if (!error.isTransient || apps.length === 0) return showProblem(error, route);
   }
   if (controller.signal.aborted) return;
@@ -385,7 +385,7 @@ function shortcuts() {
     h("div", {}, h("h3", {}, "Go to"), h("dl", {}, [...houseScreens, ...appScreens].map((screen) => row(["g", screen[4]], screen[1])))),
     h("div", {}, h("h3", {}, "In the chart"), h("dl", {},
       row(["←", "→"], "Bucket by bucket"), row(["↑", "↓"], "Code by code"), row(["Home", "End"], "First and last bucket"),
-      row(["Enter"], "Requests behind it"), row(["Esc"], "Back to the chart")))), { wide: true });
+      row(["Enter"], "Show the requests"), row(["Esc"], "Back to the chart")))), { wide: true });
 }
 
 begin();

@@ -74,7 +74,7 @@ export function appSettings(context) {
     const shownKey = (key) => (key.write_key ? h("span", { class: "mono" }, key.write_key, iconButton(`Copy the write key ${key.description || key.id}`, "copy", () => copy(key.write_key)))
       : h("span", { class: "mono" }, key.prefix ? `${key.prefix}…` : key.id));
     return card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Write keys"), !readonly && button("Create a write key", { symbol: "plus", onclick: addWriteKey })),
-      items.length === 0 ? emptyState("key", "No write key", "The app needs one to send.") : [picked.bar, table("Write keys", [
+      items.length === 0 ? emptyState("key", "No write key", "The app needs a write key to send.") : [picked.bar, table("Write keys", [
         !readonly && items.length > 1 && picked.column,
         { title: "Key", heading: true, cell: (key) => stacked(shownKey(key), key.prefix && h("span", { class: "mono" }, key.id)) }, { title: "Description", cell: (key) => key.description || "–" },
         { title: "Created", cell: (key) => dateTime(key.created_ms) }, { title: "Last used", cell: (key) => ago(key.last_used_ms ?? NaN) },
@@ -85,7 +85,7 @@ export function appSettings(context) {
 
   function scriptCard({ path: place, integrity }) {
     const address = `${location.origin}${place}`;
-    return card("Client for web pages", h("p", { class: "muted" }, "This gateway's own copy, which pages of the origins above may load. Another version of the gateway has it at another address."),
+    return card("Client for web pages", h("p", { class: "muted" }, "A copy of the client on this gateway, which pages of the origins above may load. Its address changes with the gateway's version."),
       copyable(`<script type="module" src="${address}" integrity="${integrity}" crossorigin></script>\n<script type="module">\n  import { Countersign } from "${address}";\n</script>`));
   }
 
@@ -93,7 +93,7 @@ export function appSettings(context) {
     const description = h("input", { type: "text", maxlength: 200, autofocus: true });
     const made = await formDialog("Create a write key", "Create write key", [field("Description", description)], () => api.post(`${base}/write-keys`, { description: description.value.trim() }));
     if (!made) return;
-    await showValue("The new write key", "Apps send it with every request. It is shown here again.", made.write_key);
+    await showValue("The new write key", "Apps send it with every request. You can see it here again later.", made.write_key);
     part.reload();
   }
 

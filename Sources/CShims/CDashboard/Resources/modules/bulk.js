@@ -7,7 +7,7 @@ import { confirm } from "./dialogs.js";
 import { button, toast } from "./ui.js";
 
 /**
- * The column of checkboxes and the action bar. `can(item)` says whether a row has a checkbox, `name(item)`
+ * The column of checkboxes and the action bar. `can(item)` returns whether a row has a checkbox, `name(item)`
  * labels it, `remove(item)` deletes an item, and `done()` is called after the last one.
  */
 export function bulk({ noun, action, past, text, phrase, can = () => true, name, key = (item) => item.id, remove, done }) {

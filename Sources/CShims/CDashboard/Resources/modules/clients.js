@@ -20,7 +20,7 @@ export function clients(context) {
         { title: "Name", cell: (item) => item.name || "–" },
         { title: "Grant types", cell: (item) => h("span", { class: "badges" }, item.grants.map((grant) => badge(grant))) },
         { title: "Authentication", cell: (item) => (item.proof === "key" ? "Private key" : "Client secret") },
-        { title: "Made", cell: (item) => dateTime(item.created_ms) },
+        { title: "Created", cell: (item) => dateTime(item.created_ms) },
         { title: "", cell: (item) => operator && removable("Delete", `the client ${item.name || item.client_id}`, { text: "Its tokens are rejected from now on.", phrase: "delete" },
           () => api.remove(`${base}${path(item.client_id)}`), () => { part.reload(); toast("The client is deleted."); }) },
       ], items)));
@@ -30,7 +30,7 @@ export function clients(context) {
     const key = h("textarea", { name: "public_key", rows: 5, class: "mono", spellcheck: "false", placeholder: "-----BEGIN PUBLIC KEY-----" });
     const boxes = grants.map(([grant, text]) => [grant, h("input", { type: "checkbox", checked: true, value: grant }), text]);
     const made = await formDialog("Create a client", "Create client", [
-      field("Name", name, "What people call it."),
+      field("Name", name, "A display name."),
       h("fieldset", {}, h("legend", {}, "Grant types"), boxes.map(([grant, box, text]) => h("label", { class: "tick" }, box, h("span", {}, h("code", {}, grant), ` ${text}`)))),
       h("details", {}, h("summary", {}, "Authenticate with a key"), field("Public key", key, "PEM or JWK. Without one, a secret is created and shown once.")),
     ], () => api.post(base, {

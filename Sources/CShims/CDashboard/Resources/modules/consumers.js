@@ -13,7 +13,7 @@ export function consumers(context) {
   const operator = context.can("operator");
   const part = view(context, (signal) => api.get(base, { limit: 500 }, signal), ({ items }) => card(null,
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Consumers")),
-    items.length === 0 ? emptyState("events", "No consumers yet", "A consumer is a backend's named position in the events. The backend creates its own when it starts to read, or you do: countersign consumer create.")
+    items.length === 0 ? emptyState("events", "No consumers yet", "A consumer is a backend's named position in the events. The backend creates its own when it starts to read, or you create it with countersign consumer create.")
       : table("Consumers", [
         { title: "Name", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.name) },
         { title: "Behind", cell: behind },
@@ -22,7 +22,7 @@ export function consumers(context) {
         { title: "Retention", cell: (item) => (item.holds_retention ? `waits up to ${plural(item.hold_days, "day")}` : "does not wait") },
         { title: "", cell: (item) => operator && h("span", { class: "actions" },
           button("Move", { kind: "small", "aria-label": `Move ${item.name}`, onclick: () => move(item) }),
-          removable("Delete", `the consumer ${item.name}`, { text: "Its position is forgotten, and a backend that still uses it is rejected.", phrase: item.name },
+          removable("Delete", `the consumer ${item.name}`, { text: "Its position is deleted, and a backend that still uses it is rejected.", phrase: item.name },
             () => api.remove(`${base}${path(item.name)}`), () => { part.reload(); toast("The consumer is deleted."); })) },
       ], items)));
 

@@ -48,7 +48,7 @@ function consequence(app, to) {
       "Those events stay: they are marked “Not checked” forever. Failures are no longer counted, so you will not see what happens."];
   }
   if (to.state === "optional") {
-    return [`From now on events with a forged, expired or missing token are stored for ${name} like all others. They are marked “Warned”, and whoever reads them must look at that mark.`];
+    return [`From now on events with a forged, expired or missing token are stored for ${name} like all others. They are marked “Warned”, and readers of the events must check that mark.`];
   }
   return [`From now on only ${to.ramp_percent} % of the users of ${name} are protected. Events in the name of the others are stored even with a forged, expired or missing token.`];
 }
@@ -127,7 +127,7 @@ export function enforcement(context) {
       event.preventDefault();
       const next = { ...rule, state: "required", ramp_percent: Number(ramp.input.value), auto_return: back.read(), scheduled: null };
       if (await change(next, "Required is on.", trouble)) close(true);
-    } }, place, cancelled(rule, {}).map((text) => h("p", {}, text)), h("div", {}, field("Begin with", ramp.input, "Raise the share when no failure surprises you. Users already included stay included."), ramp.text),
+    } }, place, cancelled(rule, {}).map((text) => h("p", {}, text)), h("div", {}, field("Begin with", ramp.input, "Raise the share when all failures are as expected. Users already included stay included."), ramp.text),
     back.element, risk, field(`Type ${app.id} to confirm`, phrase), trouble,
     h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), go)), { wide: true });
   }

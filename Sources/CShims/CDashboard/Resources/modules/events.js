@@ -14,7 +14,7 @@ import { files, streams } from "./ways.js";
 
 /** The name, colour and meaning of each verification result. */
 const VERDICTS = {
-  verified: ["Verified", "good", "A valid token says that this user's device sent it."],
+  verified: ["Verified", "good", "A valid token proves that this user's device sent it."],
   server: ["Server", "good", "Your own backend sent it, with the token of an OAuth client."],
   warned: ["Warned", "amber", "Its token was missing or invalid: anybody may have sent it in this user's name."],
   not_judged: ["Not checked", "neutral", "Tokens were not checked when it arrived: anybody may have sent it in this user's name."],

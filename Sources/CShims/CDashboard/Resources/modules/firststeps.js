@@ -51,6 +51,6 @@ export function firstSteps(context, app, dismissed) {
       h("a", { class: "button plain", href: `${base}/keys?add=1` }, "Add the public key")),
     step(steps.measured, "Choose Optional", h("p", {}, "Tokens are then verified and failures are shown, but nothing is rejected."),
       h("a", { class: "button plain", href: `${base}/enforcement` }, "Enforcement")),
-    step(steps.good, "See the first verified request", h("p", {}, "Done when a request with a good token has arrived in the last 24 hours. If it fails, the failures say why and what to do."),
+    step(steps.good, "See the first verified request", h("p", {}, "Done when a request with a good token has arrived in the last 24 hours. If it fails, the failures show the reason and what to do."),
       h("a", { class: "button plain", href: `${base}/failures` }, "Failures"))));
 }

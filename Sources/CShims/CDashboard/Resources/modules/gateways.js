@@ -32,22 +32,22 @@ function shared(cluster) {
       { title: "Name", heading: true, cell: (gateway) => stacked(h("span", { class: "mono wrap" }, gateway.name), gateway.url && h("span", { class: "wrap" }, gateway.url)) },
       { title: "State", cell: (gateway) => state(gateway, cluster) },
       { title: "Version", cell: (gateway) => gateway.version },
-      { title: "Heard of", cell: (gateway) => `${duration(cluster.now_ms - gateway.seen_ms)} ago` },
+      { title: "Last heartbeat", cell: (gateway) => `${duration(cluster.now_ms - gateway.seen_ms)} ago` },
       { title: "Last minute", class: "num", cell: ({ last_minute: minute }) => stacked(`${compact(minute.accepted + minute.rejected)} requests`, minute.rejected > 0 && `${compact(minute.rejected)} rejected`) },
       { title: "Clock", cell: (gateway) => clock(gateway.clock_offset_ms) },
       { title: "Readers wait", cell: (gateway) => duration(gateway.reader_lag_ms) },
-      { title: "Does alone", cell: (gateway) => h("span", { class: "wrap" }, gateway.duties.map((duty) => alone[duty] ?? duty).join(", ") || "–") },
+      { title: "Duties", cell: (gateway) => h("span", { class: "wrap" }, gateway.duties.map((duty) => alone[duty] ?? duty).join(", ") || "–") },
     ], cluster.gateways)),
     card("Database", facts([
       ["PostgreSQL", cluster.server_version], ["Schema", `version ${number(cluster.schema_version)}`], ["Last change", number(cluster.generation)],
-      ["Readers of events wait for a transaction of", duration(cluster.reader_lag_ms)], ["Its time", dateTime(cluster.now_ms)],
+      ["Readers of events wait for a transaction of", duration(cluster.reader_lag_ms)], ["Time of the database", dateTime(cluster.now_ms)],
     ])),
     days(cluster.partitions));
 }
 
 function state(gateway, cluster) {
-  if (!gateway.live) return badge("Gone, or cut off", "bad");
-  return gateway.generation < cluster.generation ? badge("Reads a change", "amber") : badge("Live", "good");
+  if (!gateway.live) return badge("Stopped, or cut off", "bad");
+  return gateway.generation < cluster.generation ? badge("Loads a change", "amber") : badge("Live", "good");
 }
 
 function clock(offset) {

@@ -57,7 +57,7 @@ export function home(context) {
         stat("Requests, last minute", number(total), `${plural(minute.events, "event")} stored`),
         stat("Rejected, last minute", total ? percent(minute.rejected / total) : "–", `${number(minute.rejected)} of ${number(total)}`),
         stat(overview.database ? "Events in the database" : "Events on disk", number(storage.events), [`${bytes(storage.file_bytes)} used`, storage.free_bytes !== null && `${bytes(storage.free_bytes)} free`].filter(Boolean).join(", ")))),
-      ready.checks.filter((check) => !check.ok).map((check) => notice("bad", `${check.name}: ${check.detail ?? "failed"}`, h("p", {}, "The gateway accepts no traffic until then."))),
+      ready.checks.filter((check) => !check.ok).map((check) => notice("bad", `${check.name}: ${check.detail ?? "failed"}`, h("p", {}, "The gateway is not ready until this is resolved."))),
       warningsOf(overview),
       apps.length === 0 ? firstApp() : [
         newcomer(apps) && firstSteps(context, newcomer(apps), () => part.redraw()),

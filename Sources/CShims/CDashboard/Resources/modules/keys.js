@@ -99,7 +99,7 @@ export function keys(context) {
     const last = await lastKey();
     const sure = await confirm("Delete public key", {
       text: [last && notice("bad", "This is the last key of the app.", h("p", {}, last)), `Tokens signed with ${key.description || short(key.id)} will no longer be verified: they fail with code 27.`,
-        recent ? notice("amber", `It verified a token ${ago(key.last_verified_ms)}.`, h("p", {}, "Devices still carry tokens of this key. Wait until they are gone, or they fail.")) : "It has verified nothing in the last 24 hours."].filter(Boolean),
+        recent ? notice("amber", `It verified a token ${ago(key.last_verified_ms)}.`, h("p", {}, "Devices may still have tokens of this key, which then fail. Wait until they have expired.")) : "It has verified nothing in the last 24 hours."].filter(Boolean),
       action: "Delete public key", phrase: recent || last ? "delete" : undefined,
     });
     if (sure && await attempt(() => api.remove(`${base}${path(key.id)}`))) { await part.reload(); toast("The key is deleted."); }
@@ -188,7 +188,7 @@ export function keys(context) {
     if (added) { await part.reload(); toast("The key is added.", { tone: "good" }); }
   }
 
-  // The guide reads its step from the keys themselves, so it survives reloads and is the same for everyone.
+  // Derives the step from the keys, so that it survives reloads and is the same for all users.
   function rotation(bySlot, policy) {
     const { primary } = bySlot;
     if (!primary) return null;
@@ -206,7 +206,7 @@ export function keys(context) {
     return card("Change the key without an outage", h("ol", { class: "steps" },
       item(1, "Add the new public key", "It takes the next free slot; nothing changes for devices yet.", others.length < 2 && button("Add public key", { symbol: "plus", onclick: () => addKey(bySlot) })),
       item(2, "Let your backend sign with the new private key", step === 2
-        ? h("span", { class: "waiting" }, h("span", { class: "pulse wait", "aria-hidden": "true" }), "Waiting for the first token that it verifies. This page looks every 5 seconds.")
+        ? h("span", { class: "waiting" }, h("span", { class: "pulse wait", "aria-hidden": "true" }), "Waiting for the first token that it verifies. This page checks every 5 seconds.")
         : "Live traffic has verified with it.",
       incoming && button("Make it primary without waiting", { kind: "quiet", onclick: async () => {
         if (await confirm("Not seen yet", { text: "No live token was verified with this key. If the backend does not use it, nothing breaks now, but deleting the old key later would.", action: "Make primary key", kind: "primary" })) makePrimary(incoming, primary);
@@ -217,7 +217,7 @@ export function keys(context) {
         ? [`The old key verified a token ${ago(outgoing.last_verified_ms)}. It can go after ${duration(Math.max(MINUTE, life - quiet))} without another one `,
           policy?.maximum_lifetime_seconds ? "(the longest life of a token, plus the leeway)." : "(this app sets no longest life of a token, so a day is assumed).",
           h("progress", { max: 1, value: progress, "aria-label": "Quiet time of the old key" })]
-        : "The old key has been quiet for longer than a token lives."),
+        : "The old key has verified no token for longer than a token lives."),
       item(5, "Delete the old key", outgoing ? `${outgoing.description || short(outgoing.id)} is no longer needed.` : "It is no longer needed.",
         outgoing && button("Delete public key", { kind: "danger", onclick: () => remove(outgoing) }))));
   }

@@ -15,7 +15,7 @@ export function keySource(context) {
   const part = view(context, (signal) => api.read(base, {}, signal), ({ data: { sources }, etag }) => card(null,
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Published keys"),
       operator && h("div", { class: "push" }, button("Follow published keys", { onclick: () => follow(sources, etag) }))),
-    sources.length === 0 ? h("p", { class: "muted" }, "Does an identity provider sign your tokens? Follow its keys: they verify beside these, and change when it changes them.")
+    sources.length === 0 ? h("p", { class: "muted" }, "Does an identity provider sign your tokens? Follow its keys: they verify tokens in addition to the keys above, and are updated automatically.")
       : sources.map((source) => [facts([["Address", h("span", { class: "mono wrap" }, source.url)],
         ["Keys", plural(source.keys.length, "key")],
         ["Last fetched", source.fetched_ms ? h("span", { title: dateTime(source.fetched_ms) }, ago(source.fetched_ms)) : "not yet"]]),

@@ -59,7 +59,7 @@ export function live(context) {
         tries += 1;
         replace(hints, notice("bad", "The live tail stopped.", h("p", {}, countdown("Connecting again in", Date.now() + wait, again), " ", button("Connect now", { kind: "small", onclick: again }))));
       } else {
-        say("wait", "The connection was lost; reconnecting, without a gap if the gateway still has what was missed.");
+        say("wait", "The connection was lost; reconnecting, without a gap if the gateway still has the missed requests.");
       }
     });
     source.addEventListener("verdict", (event) => { context.asOf(Date.now()); take({ kind: "verdict", item: parse(event.data) }); });

@@ -36,7 +36,7 @@ export function members(context) {
     card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "API tokens"), button("Create a token", { symbol: "plus", onclick: addToken })),
       tokens.length === 0 ? emptyState("key", "No API token", "The command line and your scripts use them instead of a password.") : table("API tokens", [
         { title: "Name", heading: true, cell: (token) => token.name }, { title: "Scopes", cell: (token) => [token.scopes.map((scope) => badge(scope)), token.app] },
-        { title: "Made", cell: (token) => dateTime(token.created_ms) }, { title: "Last used", cell: (token) => ago(token.last_used_ms ?? NaN) },
+        { title: "Created", cell: (token) => dateTime(token.created_ms) }, { title: "Last used", cell: (token) => ago(token.last_used_ms ?? NaN) },
         { title: "Expires", cell: (token) => (token.expires_ms ? dateTime(token.expires_ms) : "never") },
         { title: "", cell: (token) => removable("Revoke", token.name, { text: "Anything that uses it stops working at once." }, () => api.remove(`/tokens${path(token.id)}`), part.reload) },
       ], tokens))));

@@ -7,7 +7,7 @@ import { button, card, field, toast } from "./ui.js";
 import { durationInput, seconds } from "./units.js";
 import { attempt, view } from "./views.js";
 
-const algorithms = [["RS256", "RSA, SHA-256; what the SDKs' documentation asks for"], ["PS256", "RSA-PSS, SHA-256"], ["ES256", "P-256"], ["EdDSA", "Ed25519"]];
+const algorithms = [["RS256", "RSA, SHA-256; as the SDKs' documentation requires"], ["PS256", "RSA-PSS, SHA-256"], ["ES256", "P-256"], ["EdDSA", "Ed25519"]];
 
 /** The tokens that would newly be accepted after a change, in words; empty without any. */
 function weakened(before, after) {
@@ -21,7 +21,7 @@ function weakened(before, after) {
       : news(name).length > 0 && `Tokens of the ${name} ${news(name).join(", ")} are accepted.`)),
     news("typ").length > 0 && `Tokens of the type ${news("typ").join(", ")} are accepted.`,
     dropped.length > 0 && `Tokens without ${dropped.join(", ")} are accepted.`,
-    longer && `A stolen token works for ${after.maximum_lifetime_seconds === null ? "as long as it says itself" : `up to ${seconds(after.maximum_lifetime_seconds)}`}.`,
+    longer && `A stolen token works for ${after.maximum_lifetime_seconds === null ? "as long as its own exp allows" : `up to ${seconds(after.maximum_lifetime_seconds)}`}.`,
     after.leeway_seconds > before.leeway_seconds && `An expired token works for another ${seconds(after.leeway_seconds)}.`,
   ].filter(Boolean);
 }

@@ -20,7 +20,7 @@ export function project(context) {
     const url = h("input", { type: "url", name: "webhook/url", maxlength: 2048, value: about.webhook?.url ?? "", placeholder: "none", disabled });
     const inside = privateAddress(context, about.webhook ?? { url: null, allow_private: false });
     return card("Project", settingsForm([
-      field("Project token", token, "What shipped apps have built in."), field("Access to the App Inbox", mode),
+      field("Project token", token, "The token that shipped apps contain."), field("Access to the App Inbox", mode),
       field("Webhook for push notifications", url, "Signed requests go there; empty sends none."), !disabled && inside.control,
     ], !disabled && "Save the project", () => api.put(base, {
       token: token.value.trim(), customer_tokens: mode.value, webhook: url.value.trim() ? { url: url.value.trim(), allow_private: inside.read(url.value.trim()) } : null,
@@ -33,7 +33,7 @@ export function project(context) {
 
   function privateKeys(keys) {
     return card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Private keys"), !disabled && button("Add a private key", { symbol: "plus", onclick: addKey })),
-      keys.length === 0 ? emptyState("key", "No private key", "Whoever holds one signs customer tokens with HS256.") : table("Private keys", [
+      keys.length === 0 ? emptyState("key", "No private key", "Backends sign customer tokens with a private key (HS256).") : table("Private keys", [
         { title: "Id (kid)", heading: true, cell: (key) => h("span", { class: "mono wrap" }, key.id) },
         { title: "State", cell: () => badge("verifies", "good") },
         { title: "", cell: (key) => !disabled && removable("Delete", `the private key ${key.id}`, { text: "Customer tokens signed with it are rejected from now on.", phrase: "delete" },

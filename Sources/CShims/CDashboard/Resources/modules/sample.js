@@ -32,7 +32,7 @@ export function sample(context) {
       card("Header", !operator ? hidden() : item.header ? json(item.header) : h("p", { class: "muted" }, "The header could not be read.")),
       card("Claims", !operator ? hidden() : item.claims ? [json(item.claims), times(item.claims, item.at_ms)] : h("p", { class: "muted" }, "The claims could not be read."))),
     card("Token, signature removed", !operator ? hidden() : item.token_without_signature
-      ? [h("p", { class: "muted" }, "Without its signature it can be looked at, but not sent again."), copyable(item.token_without_signature, "Copy the token without its signature")]
+      ? [h("p", { class: "muted" }, "Without its signature, the token can be read but not used."), copyable(item.token_without_signature, "Copy the token without its signature")]
       : h("p", { class: "muted" }, "The request carried no token.")),
   ])(remedy(item.code)), { bones: 6 });
   body.addEventListener("keydown", (event) => {
@@ -44,7 +44,7 @@ export function sample(context) {
 }
 
 function checks(items) {
-  if (!items?.length) return h("p", { class: "muted" }, "No check was noted.");
+  if (!items?.length) return h("p", { class: "muted" }, "No check was recorded.");
   return h("ol", { class: "checks" }, items.map((check) => {
     const [kind, symbol, word] = check.ok === true ? ["good", "check", "passed"] : check.ok === false ? ["bad", "close", "failed"] : ["open", "info", "not checked"];
     return h("li", { class: kind }, h("span", { class: "check-icon" }, icon(symbol, 14)),

@@ -10,7 +10,7 @@ import { view } from "./views.js";
 export function signingKeys(context) {
   const part = view(context, (signal) => api.get("/signing-keys", { limit: 100 }, signal), ({ items }) => card(null,
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Signing keys"), button("Create a key", { symbol: "plus", onclick: rotate })),
-    h("p", { class: "muted" }, "The token service signs access tokens with them. A new key is published before it signs, so that no verifier meets it unprepared."),
+    h("p", { class: "muted" }, "The token service signs access tokens with them. A new key is published before it signs, so that all verifiers have it in time."),
     items.length === 0 ? emptyState("key", "No signing key yet", "The first is created with the first access token.")
       : table("Signing keys", [
         { title: "Key", heading: true, cell: (key) => h("span", { class: "mono wrap" }, key.id) },
@@ -22,8 +22,8 @@ export function signingKeys(context) {
     let compromised = false;
     const made = await formDialog("Create a signing key", "Create key", [
       h("p", {}, "Tokens of the older keys keep working until they expire."),
-      toggle("An older key is compromised: end them all now", false, (on) => { compromised = on; }),
-      notice("amber", "This rejects every access token issued so far.", h("p", {}, "Devices get new ones with their refresh tokens.")),
+      toggle("An older key is compromised: reject tokens of all older keys now", false, (on) => { compromised = on; }),
+      notice("amber", "With this, every access token issued so far is rejected.", h("p", {}, "Devices get new ones with their refresh tokens.")),
     ], () => api.post("/signing-keys", { compromised }));
     if (made) { await part.reload(); toast("The key is created.", { tone: "good" }); }
   }

@@ -5,7 +5,7 @@ import { address, api, path } from "./api.js";
 import { clock } from "./format.js";
 import { badge, stateBadge } from "./ui.js";
 
-/** The gateway sends something every 15 seconds. After this time without it, the state is unknown. */
+/** The gateway sends an event at least every 15 seconds. After this time without an event, the state is unknown. */
 const SILENCE = 40_000;
 
 /** The badge with its link. Dispatches the event `enforcement` on the document when the state changes. */
@@ -69,7 +69,7 @@ export function standing(app, signal) {
       connect();
     } catch (error) {
       if (error.name === "AbortError" || error.status === 401) return;
-      if (error.status === 404) show(badge("Unknown"), "unknown", "The app is gone.");
+      if (error.status === 404) show(badge("Unknown"), "unknown", "The app was deleted.");
       else wait(error.delay, again);
     }
   }

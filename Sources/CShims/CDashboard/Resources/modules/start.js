@@ -33,7 +33,7 @@ const notes = {
   swift: ["Add the package Countersign to your app first.", "guides/record-events"],
   browser: ["The page's origin must be among the origins in the app settings.", "guides/web"],
   python: ["Needs no package. The package countersign also keeps events until they are sent.", "guides/record-events"],
-  curl: ["For a first try.", "guides/record-events"],
+  curl: ["For a first test.", "guides/record-events"],
 };
 
 export function start(context) {
@@ -64,7 +64,7 @@ export function start(context) {
 
   function wait() {
     replace(state, h("section", { class: "card", "aria-label": "The first event" }, h("p", { class: "waiting" }, h("span", { class: "pulse wait", "aria-hidden": "true" }), h("strong", {}, "Waiting for the first event…")),
-      h("p", { class: "muted" }, "Nothing arrives? The answer to the request says why. With a wrong write key it is 401, and the request is not counted for this app. ",
+      h("p", { class: "muted" }, "Nothing arrives? The answer to the request has the reason. With a wrong write key it is 401, and the request is not counted for this app. ",
         h("a", { href: "#/docs/guides/troubleshooting" }, "Troubleshooting"))));
   }
 

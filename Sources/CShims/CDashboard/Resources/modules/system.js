@@ -23,7 +23,7 @@ function backups(context) {
     h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Backups"), button("Back up now", { kind: "primary", symbol: "down", onclick: make })),
     items.length === 0 ? emptyState("down", "No backup yet", "Backups are made while the gateway runs. Restore one with countersign backup restore.")
       : [table("Backups", [
-        { title: "Name", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.name) }, { title: "Made", cell: (item) => dateTime(item.created_ms) },
+        { title: "Name", heading: true, cell: (item) => h("span", { class: "mono wrap" }, item.name) }, { title: "Created", cell: (item) => dateTime(item.created_ms) },
         { title: "Size", class: "num", cell: (item) => bytes(item.bytes) }, { title: "Events", class: "num", cell: (item) => number(item.events) },
         { title: "", cell: (item) => button("Verify", { kind: "small", "aria-label": `Verify ${item.name}`, onclick: (event) => verify(item, event.currentTarget) }) },
       ], items), result])));

@@ -84,17 +84,17 @@ export function countdown(words, at, done) {
   return text;
 }
 
-/** Repeats a request that failed for the time being, and shows when. Null for other problems. */
+/** Repeats a request after a transient problem, and shows the time left. Null for other problems. */
 export function retrying(error, retry) {
   if (!(error instanceof Problem) || !error.isTransient) return null;
   const element = h("p", {}, countdown("Trying again in", Date.now() + error.delay, retry), " ", button("Try now", { kind: "small", onclick: () => { element.remove(); retry(); } }));
   return element;
 }
 
-/** A problem with its advice. `form` is the submitted form. With `retry`, a passing problem is retried automatically. */
+/** A problem with its advice. `form` is the submitted form. With `retry`, a transient problem is retried automatically. */
 export function problemNotice(error, retry, form = null) {
   const known = error instanceof Problem;
-  const [title, ...more] = known ? sentences(error, form) : ["The page made a mistake."];
+  const [title, ...more] = known ? sentences(error, form) : ["This page has an error."];
   const marked = known && error.fields.some((field) => inputOf(form, field));
   const advice = marked ? "Correct what is marked and send it again." : known ? error.advice : "Reload the page; if it happens again, please report it.";
   return notice("bad", title,
@@ -210,7 +210,7 @@ export function toast(text, { tone = "neutral", action, onaction, stay = action 
   item.addEventListener("focusin", () => clearTimeout(timer));
   item.addEventListener("pointerleave", start);
   item.addEventListener("focusout", start);
-  // An older undo would revert more than its message says.
+  // An older undo would revert more than its message names.
   tray.replaceChildren(item);
   announce(text);
   start();

@@ -36,7 +36,7 @@ export function settingText(name, value) {
 
 /**
  * An input for a number with a unit. `value` and the result of `read` are in the smallest unit; null means no
- * limit. `control` is for a labelled field, followed by `unit`.
+ * limit. `input` is for a labelled field, followed by `unit`.
  */
 function quantity(units, value, { label, shown, ...rest }) {
   const now = value === null ? { name: shown, count: "" } : inUnits(value, units);

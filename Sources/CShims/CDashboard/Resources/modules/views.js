@@ -7,7 +7,7 @@ import { button, inputOf, notice, problemNotice, problemText, retrying, skeleton
 
 /**
  * Loads data into a box and refreshes it. If a refresh fails, the old data stays, with the problem and its
- * age. Polls while the page is visible and the user is not typing in the box. Edits are never drawn over.
+ * age. Polls while the page is visible and the user is not typing in the box. Unsaved input is never overwritten.
  */
 export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
   const body = h("div", { class: "view-body" }, skeleton(bones));

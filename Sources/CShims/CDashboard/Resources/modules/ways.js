@@ -1,5 +1,5 @@
 // The state that webhooks, streams, hourly files and consumers have in common. The cards of streams
-// and files are hidden without any.
+// and files are hidden if the app has none.
 
 import { h } from "./dom.js";
 import { api, path } from "./api.js";

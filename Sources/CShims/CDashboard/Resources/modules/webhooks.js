@@ -50,7 +50,7 @@ export function webhooks(context) {
       button("Test", { kind: "small", "aria-label": `Test ${item.url}`, onclick: () => test(item.id) }),
       button("Edit", { kind: "small", "aria-label": `Edit ${item.url}`, onclick: () => edit(item) }),
       pauses(`${base}${path(item.id)}`, item, item.url, () => part.reload()),
-      removable("Delete", `the webhook ${item.url}`, { text: "Nothing is delivered to it any more, and its position in the events is forgotten.", phrase: "delete" },
+      removable("Delete", `the webhook ${item.url}`, { text: "Nothing is delivered to it any more, and its position in the events is deleted.", phrase: "delete" },
         () => api.remove(`${base}${path(item.id)}`), () => { replace(place); part.reload(); toast("The webhook is deleted."); }),
     ];
   }
