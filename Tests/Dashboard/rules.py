@@ -133,5 +133,5 @@ def rotate(visitor, gateway):
     expect(primary).not_to_contain_text("the new key")
     step.get_by_role("button", name="Make primary key").click()
     expect(primary).to_contain_text("the new key")
-    expect(step).to_contain_text("Wait until the old tokens are gone")
+    expect(step).to_contain_text("Wait until the old tokens have expired")
     say("a new key waits for live traffic, becomes primary, with undo; the primary one cannot be deleted")

@@ -134,7 +134,7 @@ export function enforcement(context) {
 
   /** The next step of the roll-out guide; null without one. */
   function nextStep(rule) {
-    if (rule.state === "disabled") return { to: "optional", text: "Choose Optional: nothing is rejected, and you see what would be." };
+    if (rule.state === "disabled") return { to: "optional", text: "Choose Optional: nothing is rejected, and you see what Required would reject." };
     if (rule.state === "required") return rule.ramp_percent < 100 ? { to: "ramp", text: `Raise the share of users from ${rule.ramp_percent} % once the failures are what you expect.` } : null;
     if (preview === null) return { to: null, text: "" };
     if (preview.requests === preview.not_judged) return { to: "wait", text: "Wait for requests of logged-in users whose tokens are checked: there is not enough data yet." };

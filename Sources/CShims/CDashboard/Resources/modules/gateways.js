@@ -40,7 +40,7 @@ function shared(cluster) {
     ], cluster.gateways)),
     card("Database", facts([
       ["PostgreSQL", cluster.server_version], ["Schema", `version ${number(cluster.schema_version)}`], ["Last change", number(cluster.generation)],
-      ["Readers of events wait for a transaction of", duration(cluster.reader_lag_ms)], ["Time of the database", dateTime(cluster.now_ms)],
+      ["Readers of events wait for a transaction open for", duration(cluster.reader_lag_ms)], ["Time of the database", dateTime(cluster.now_ms)],
     ])),
     days(cluster.partitions));
 }

@@ -213,8 +213,8 @@ export function keys(context) {
       } })),
       item(3, "Make it the primary key", incoming ? `It has verified ${plural(incoming.verified_total, "token")}, the last ${ago(incoming.last_verified_ms)}. Both keys keep working.` : "Both keys keep working.",
         incoming && button("Make primary key", { kind: "primary", onclick: () => makePrimary(incoming, primary) })),
-      item(4, "Wait until the old tokens are gone", outgoing && !safe
-        ? [`The old key verified a token ${ago(outgoing.last_verified_ms)}. It can go after ${duration(Math.max(MINUTE, life - quiet))} without another one `,
+      item(4, "Wait until the old tokens have expired", outgoing && !safe
+        ? [`The old key verified a token ${ago(outgoing.last_verified_ms)}. It can be deleted after ${duration(Math.max(MINUTE, life - quiet))} without another token `,
           policy?.maximum_lifetime_seconds ? "(the longest life of a token, plus the leeway)." : "(this app sets no longest life of a token, so a day is assumed).",
           h("progress", { max: 1, value: progress, "aria-label": "Quiet time of the old key" })]
         : "The old key has verified no token for longer than a token lives."),

@@ -44,7 +44,7 @@ export function sessions(context) {
     const name = h("input", { type: "text", required: true, maxlength: 512, autocomplete: "off", spellcheck: "false", name: "user", autofocus: true });
     const client = h("input", { type: "text", maxlength: 128, autocomplete: "off", spellcheck: "false", name: "client" });
     const opened = await formDialog("Open a session", "Open session", [field("User", name, "The id that the app identifies the user by."),
-      field("Client id (optional)", client, "Only this client may refresh it then.")],
+      field("Client id (optional)", client, "If set, only this client may refresh the session.")],
     () => api.post(base, { user: name.value.trim(), client: client.value.trim() || null }));
     if (!opened) return;
     await showOnce(`The refresh token of ${opened.user}`, "Hand it to the device. It works once, for the next pair of tokens.", opened.refresh_token);
