@@ -13,7 +13,7 @@ package protocol Storage: Sendable {
     var deliveries: any DeliveryLog { get }
     var people: any CustomerRecordStore { get }
 
-    /// Changes are attributed to `actor`.
+    /// The audit log records changes as made by `actor`.
     func openControl(as actor: Operator) throws(GatewayError) -> AppDirectory
 
     func openSecrets() throws(GatewayError) -> TokenSecrets
@@ -21,7 +21,7 @@ package protocol Storage: Sendable {
     /// Refresh tokens derive from `refreshKey`.
     func openSessions(refreshKey: [UInt8]) throws(GatewayError) -> SessionStore
 
-    /// Only one may be open at a time, in the running gateway.
+    /// Called once by a running gateway. A process may have only one event store open.
     func openEvents(_ options: EventStoreOptions) throws(GatewayError) -> any EventStore
 
     /// `events` is the store of the running gateway, or nil without one. `now` is in milliseconds since 1970.

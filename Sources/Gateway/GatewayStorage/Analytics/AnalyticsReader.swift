@@ -6,7 +6,7 @@ package import GatewayModel
 /// Selects verdicts. Nil members match everything; the empty string matches unknown values.
 package struct AnalyticsQuery: Sendable {
     package var appID: String
-    /// Milliseconds since 1970, the first inclusive and the last exclusive.
+    /// The range in milliseconds since 1970. `fromMilliseconds` is inclusive, `toMilliseconds` exclusive.
     package var fromMilliseconds: Int64
     package var toMilliseconds: Int64
     package var endpoint: String?
@@ -41,7 +41,7 @@ package struct EnforcementPreview: Sendable {
     package var fromMilliseconds: Int64 = 0
     /// Requests of identified users.
     package var requests = 0
-    /// Users of these requests: an estimate with an error of about 2 %.
+    /// The number of identified users who sent requests, estimated with a standard error of 1.6 %.
     package var users = 0
     package var failedRequests = 0
     package var failedUsers = 0
@@ -51,28 +51,28 @@ package struct EnforcementPreview: Sendable {
     package var notJudged = 0
 }
 
-/// Reads counts and samples, also while a gateway writes.
+/// Reads counts of verdicts and samples of failed requests, also while a gateway writes.
 package protocol AnalyticsLog: Sendable {
-    /// All buckets of a range in order, including empty ones; at most 5,000. The first begins at or before the range.
+    /// The buckets of a range in order, including empty ones. Throws `invalid` for a range of more than 5,000 buckets.
     func buckets(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> [VerdictBucket]
 
-    /// Extends the range to whole buckets.
+    /// The counts of a range, which is extended to whole buckets.
     func total(_ query: AnalyticsQuery, by length: BucketLength) throws(GatewayError) -> VerdictBucket
 
-    /// The activity in a range, to the minute. Nil selects all apps; apps without requests are missing.
+    /// The activity by app id in a range of minutes. A nil `appID` selects all apps; apps without requests are missing.
     func activity(of appID: String?, from: Int64, to: Int64) throws(GatewayError) -> BytewiseDictionary<
         AppActivity
     >
 
-    /// The values with the most failures. The empty string is the unknown value.
+    /// The values of a property with the most failed requests. An empty string stands for an unknown value.
     func top(
         _ query: AnalyticsQuery, by property: AnalyticsProperty, _ length: BucketLength, limit: Int
     ) throws(GatewayError) -> [(value: String, requests: Int, failures: Int)]
 
-    /// The effect that requiring tokens would have had in the last 1 to 168 hours. Counts users by full hours.
+    /// The effect that requiring tokens would have had in the last 1 to 168 hours, from the start of an hour.
     func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError) -> EnforcementPreview
 
-    /// Newest first, after the last sample of the previous page. Nil filters match everything.
+    /// The samples of an app, newest first. `before` is the last sample of the previous page. Nil filters match all.
     func samples(
         of appID: String, requestID: String?, code: AuthErrorCode?, from: Int64, to: Int64,
         before: (atMilliseconds: Int64, id: String)?, limit: Int
@@ -257,7 +257,7 @@ package struct AnalyticsReader: AnalyticsLog {
         return found
     }
 
-    /// Uses the sums unless a filter or a property needs more columns.
+    /// Reads the tables of sums, unless a filter or the property needs columns that only the detailed tables have.
     private func each(
         _ query: AnalyticsQuery, from first: Int64, _ length: BucketLength, columns: String,
         property: AnalyticsProperty? = nil, _ body: (any SQLRow) -> Void

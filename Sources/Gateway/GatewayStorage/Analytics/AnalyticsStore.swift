@@ -124,7 +124,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
     /// Requests missing from the counts, because memory was full while the file could not be written.
     package var dropped: Int { droppedRequests.withLock { $0 } }
 
-    /// Deletes in small steps, including data not yet stored.
+    /// Deletes an app's counts and samples in small steps. Stores pending data first, so that it is deleted too.
     package func erase(appID: String) throws(GatewayError) {
         flush()
         var isDone = false

@@ -81,7 +81,7 @@ struct AnalyticsTable {
             .optionalText(sample.claims), .text(sample.tokenWithoutSignature))
     }
 
-    /// Deletes expired rows, and all but the latest samples of each code.
+    /// Deletes expired rows, and all but the latest ``samplesPerCode`` samples of each app and code.
     func sweep(_ milliseconds: Int64) throws {
         for length in BucketLength.allCases {
             for table in [length.table, length.sumTable] {

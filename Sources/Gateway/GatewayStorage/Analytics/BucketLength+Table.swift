@@ -2,6 +2,6 @@ internal import GatewayModel
 
 extension BucketLength {
     var table: String { "verdict_" + rawValue }
-    /// The counts of all endpoints, modes, versions and keys together, for charts without a filter.
+    /// The table of counts summed over endpoints, modes, SDKs, versions and keys, for charts without a filter.
     var sumTable: String { table + "_sum" }
 }

@@ -39,8 +39,8 @@ package struct Backup: Sendable, Equatable {
     static let manifestName = "manifest.json"
     static let prefix = "countersign-"
     private static let partialSuffix = ".partial"
-    /// In the order of copying. Files of an earlier version with the progress of deliveries come before the events, so
-    /// that the progress is not ahead of the events.
+    /// The files in the order of copying. Progress of deliveries that an earlier version stored in separate files is
+    /// copied before the events, so that the progress is not ahead of the events.
     static let databases = [
         "control.sqlite", "token-keys.sqlite", "tokens.sqlite", DeliveryStore.fileName,
         EarlierStreams.fileName, "events.sqlite",
@@ -120,7 +120,7 @@ package struct Backup: Sendable, Equatable {
                 : "the copy was ended: \(folder) has \(free >> 20) MiB left\(floor)")
     }
 
-    /// Throws `storage` if a write-ahead log has grown too much. It cannot be truncated before the copy ends.
+    /// Throws `storage` if a write-ahead log has grown too much. SQLite cannot truncate the log before the copy ends.
     private static func checkLog(of database: String) throws(GatewayError) {
         let log = DiskSpace.size(of: database + "-wal")
         guard log > max(logBytes, DiskSpace.size(of: database) / 2) else { return }
@@ -188,8 +188,8 @@ package struct Backup: Sendable, Equatable {
         return backup
     }
 
-    /// Verifies a backup and restores it into a new data directory. Also repeats an interrupted restore. Throws
-    /// `conflict` when the folder holds anything else. After `storage`, the restored files are deleted.
+    /// Verifies a backup and restores it into a new data directory, or one with an interrupted restore. Throws
+    /// `conflict` when the folder contains anything else. After a `storage` error, the restored files are deleted.
     package static func restore(
         _ path: String, to dataDirectory: String, report: (Step) -> Void = { _ in }
     ) throws(GatewayError) -> Backup {
@@ -278,7 +278,7 @@ package struct Backup: Sendable, Equatable {
         for file in files {
             guard case .object(let file) = file, case .string(let name)? = file["name"],
                 Self.databases.contains(name), case .integer(let bytes)? = file["bytes"],
-                // Larger than SQLite's maximum, but small enough that sums cannot overflow.
+                // The limit exceeds SQLite's maximum file size, and sums of such sizes cannot overflow.
                 (0..<1 << 50).contains(bytes),
                 case .string(let sha256)? = file["sha256"], case .object(let rows)? = file["rows"]
             else { return nil }
@@ -320,7 +320,7 @@ package struct Backup: Sendable, Equatable {
         let database = try SQLiteConnection(path: path, mode: .readOnly)
         let verdict = try database.first("PRAGMA integrity_check(1)") { $0.text(0) }
         guard verdict == "ok" else {
-            throw GatewayError(.invalid, "SQLite finds it damaged: \(verdict ?? "no answer")")
+            throw GatewayError(.invalid, "SQLite reports that \(name) is damaged: \(verdict ?? "no result")")
         }
         var rows: BytewiseDictionary<Int> = [:]
         for table in try database.all(

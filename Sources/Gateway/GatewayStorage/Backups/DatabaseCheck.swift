@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import Foundation
 
-/// SQLite's integrity check of the databases in a data directory. A gateway may be running.
+/// The result of SQLite's `quick_check` for one database of a data directory. A gateway may be running.
 package struct DatabaseCheck: Sendable {
     package let name: String
     package let problem: String?

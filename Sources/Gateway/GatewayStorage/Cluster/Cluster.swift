@@ -50,7 +50,7 @@ package protocol ClusterMember: AnyObject, Sendable {
 }
 
 package struct ClusterBeat: Sendable {
-    /// Milliseconds since the gateway began to read the changes of the others.
+    /// Milliseconds since the gateway last began to read the changes of other gateways.
     package let ageMilliseconds: Int64
     /// The gateway's clock minus the database's, in milliseconds.
     package let clockOffsetMilliseconds: Int64
@@ -64,14 +64,14 @@ package struct ClusterBeat: Sendable {
     }
 }
 
-/// The callbacks of a member.
+/// The duties and callbacks of a cluster member.
 package struct ClusterMemberWork: Sendable {
     package enum Report: Sendable, Equatable {
         /// The gateway has not read the changes of others for too long, and rejects requests.
         case cutOff(String)
-        /// The gateway is connected again.
+        /// The gateway has read the changes of others again, and accepts requests.
         case back
-        /// The gateway's clock minus the database's, in milliseconds.
+        /// The clocks differ too much. The value is the gateway's clock minus the database's, in milliseconds.
         case clockDiffers(Int64)
     }
 
@@ -80,7 +80,7 @@ package struct ClusterMemberWork: Sendable {
     package let refresh: @Sendable () throws -> Void
     /// Returns the gateway's traffic of the last minute.
     package let traffic: @Sendable () -> GatewayTraffic
-    /// Called once at the beginning of each state.
+    /// Called once when a gateway is cut off, connected again, or its clock begins to differ.
     package let report: @Sendable (Report) -> Void
 
     package init(

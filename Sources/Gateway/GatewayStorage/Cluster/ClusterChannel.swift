@@ -3,7 +3,7 @@ package import CountersignCore
 /// A transient message to the other gateways of the cluster. It is not stored and may be lost.
 package struct ClusterMessage: Sendable, Equatable {
     package enum Kind: String, Sendable, TextEnum {
-        /// A viewer of the sender's live feed wants the verdicts of all gateways.
+        /// A request for the verdicts of all gateways, while a live feed is open at the sender.
         case watch
         /// Verdicts of the sender, for live feeds of other gateways.
         case verdicts

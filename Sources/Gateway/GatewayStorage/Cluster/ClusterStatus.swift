@@ -3,9 +3,9 @@ package import GatewayModel
 
 /// Timeouts and thresholds of a cluster.
 package enum ClusterRules {
-    /// How long a gateway accepts requests after it began to read the changes of others.
+    /// How long a gateway accepts requests after it last began to read the changes of other gateways.
     package static let freshMilliseconds: Int64 = 5_000
-    /// When other gateways may assume that a gateway accepts no requests and has answered its last ones.
+    /// How long after its last heartbeat a gateway certainly accepts no requests and has answered its last ones.
     package static let deadMilliseconds: Int64 = 6_000
     /// The maximum difference between the clocks of a gateway and the database without a warning.
     package static let clockMilliseconds: Int64 = 1_000
@@ -23,7 +23,7 @@ package enum ClusterDuty: Int64, CaseIterable, Sendable {
 }
 
 package struct GatewayIdentity: Sendable, Equatable {
-    /// New with each start.
+    /// A new id for each start of a gateway.
     package let id: String
     package let name: String
     package let version: String
@@ -47,7 +47,7 @@ package struct ClusterStatus: Sendable {
         package let adminURL: String?
         /// Time of the last heartbeat by the database's clock, in milliseconds since 1970.
         package let seenMilliseconds: Int64
-        /// Whether other gateways wait for this one.
+        /// Whether the last heartbeat is recent, so that other gateways wait until this gateway has read a change.
         package let isLive: Bool
         package let clockOffsetMilliseconds: Int64
         /// The number of the last change that the gateway has read.
@@ -80,7 +80,7 @@ package struct ClusterStatus: Sendable {
         package let name: String
         /// The start of the day, in milliseconds since 1970; nil for the default partition.
         package let dayMilliseconds: Int64?
-        /// The server's estimate of the number of events; nil before the first `ANALYZE`.
+        /// PostgreSQL's estimate of the number of events; nil before the first `ANALYZE`.
         package let rows: Int64?
         /// The size on disk, including indexes.
         package let bytes: Int64
@@ -134,7 +134,7 @@ package struct ClusterStatus: Sendable {
 
 extension ClusterStatus {
     package struct Warning: Sendable, Equatable {
-        /// A stable code.
+        /// Identifies the kind of warning, such as `gateway_lost`, for programs.
         package let code: String
         package let text: String
     }

@@ -6,7 +6,7 @@ package import GatewayModel
 package protocol ConsumerEngine: Sendable {
     associatedtype Connection: SQLConnection
 
-    /// The column or expression of ``ConsumerRows/Row/generation``.
+    /// The SQL column of ``ConsumerRows/Row/generation``, or `0` for an engine without generations.
     static var generation: String { get }
 
     func read<Value>(_ body: (Connection) throws -> Value) throws(ConsumerFailure) -> Value
@@ -46,8 +46,8 @@ package protocol ConsumerEngine: Sendable {
     /// The deadline of each partition's lease; nil for a partition without one.
     func deadlines(of row: ConsumerRows.Row, _ connection: Connection) throws -> [Int64?]
 
-    /// Reserves a partition, reads its next events with `read`, and stores the lease or the position after
-    /// events that do not match. Returns nil if another worker has the partition.
+    /// Reserves a partition, reads its next events with `read`, and stores the lease or the position after events
+    /// that do not match. Returns nil if another worker has the partition, or if the consumer was moved meanwhile.
     func lease(
         _ partition: Int, of row: ConsumerRows.Row,
         _ read: @escaping @Sendable (Connection) throws -> LeaseAttempt
@@ -64,21 +64,21 @@ package protocol ConsumerEngine: Sendable {
     /// Ends the leases of a moved consumer, in the transaction that moves it.
     func endLeases(of id: EventConsumerID, _ connection: Connection) throws
 
-    /// Called after the consumer was moved or deleted.
+    /// Called after a seek or a deletion of the consumer was committed.
     func leasesEnded(of id: EventConsumerID)
 }
 
 /// The next events of a partition.
 package struct LeaseAttempt: Sendable {
-    /// The position before the events.
+    /// The position of the partition before these events.
     package let from: Int64
     /// The generation of the consumer when the events were read.
     package let generation: Int64
     package let range: EventRange
-    /// Nil without events that match.
+    /// Nil if none of the examined events match.
     package var lease: EventLease?
 
-    /// The lease as the engine stores it.
+    /// The lease in the form that the engine stores; nil without a lease.
     package var held: HeldLease? {
         guard let lease, let last = lease.events.last?.sequence else { return nil }
         return HeldLease(
@@ -92,7 +92,7 @@ package struct HeldLease: Sendable, Equatable {
     package let partition: Int
     /// The position when the lease began. A partial acknowledgement advances it.
     package var from: Int64
-    /// The sequence numbers of the last event and of the last event examined.
+    /// The sequence numbers of the last leased event and of the last examined event.
     package let last: Int64
     package let reached: Int64
 

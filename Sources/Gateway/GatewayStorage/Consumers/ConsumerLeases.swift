@@ -63,7 +63,7 @@ struct ConsumerLeases {
         return true
     }
 
-    /// The deadline of a partition's lease; nil without one.
+    /// The deadline of a partition's lease; nil without a lease, or while an acknowledgement is being committed.
     func deadline(of partition: Int, at milliseconds: Int64) -> Int64? {
         guard case .leased(_, let deadline) = slots[partition],
             !EventConsumerRules.hasEnded(deadline, at: milliseconds)
@@ -102,7 +102,7 @@ struct ConsumerLeases {
         }
     }
 
-    /// Restores the lease after a failed acknowledgement, or ends it.
+    /// Restores the lease after a failed acknowledgement, or ends the lease if `isOver`.
     mutating func fail(_ lease: HeldLease, isOver: Bool) {
         guard case .acknowledging(lease, let deadline) = slots[lease.partition] else { return }
         slots[lease.partition] = isOver ? .free : .leased(lease, until: deadline)

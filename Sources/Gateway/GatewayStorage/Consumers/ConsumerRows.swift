@@ -2,7 +2,7 @@ internal import CountersignCore
 package import CountersignSQLite
 package import GatewayModel
 
-/// The rows of consumers and of the progress of ways, in SQL for all engines. An engine adds its leases.
+/// Reads and writes the rows of consumers and of the progress of ways, in SQL for all engines. Leases differ by engine.
 package struct ConsumerRows {
     package struct Row: Sendable {
         package let id: EventConsumerID
@@ -12,7 +12,7 @@ package struct ConsumerRows {
         package let generation: Int64
         /// The position of each partition.
         package let positions: [Int64]
-        /// For each partition, a gap before its position that was not acknowledged.
+        /// For each partition, the gap before its position, open until events after the gap are acknowledged.
         package let passedGaps: [EventGap]
     }
 
@@ -62,7 +62,7 @@ package struct ConsumerRows {
         ) { _ in true }.isEmpty
     }
 
-    /// `generation` is the column of an engine that has one.
+    /// `generation` is the SQL column of the generation; `0` for an engine without generations.
     package func row(_ id: EventConsumerID, generation: String = "0") throws -> Row? {
         let positions = try connection.all(
             "SELECT seq, is_after_gap FROM event_consumer_position WHERE \(Self.isIt) ORDER BY partition",
@@ -88,8 +88,8 @@ package struct ConsumerRows {
         }.first
     }
 
-    /// Returns false when a consumer of this name exists. `generation` is the column of an engine that has
-    /// one.
+    /// Returns false when a consumer of this name exists. `generation` is the SQL column of the generation; `0` for
+    /// an engine without generations.
     package func insert(
         _ id: EventConsumerID, _ settings: EventConsumerSettings, at sequence: Int64, generation: String,
         milliseconds: Int64
@@ -126,9 +126,9 @@ package struct ConsumerRows {
 
     /// Returns false when the consumer does not exist.
     package func delete(_ id: EventConsumerID) throws -> Bool {
-        // The consumer first, as in PostgreSQL's acknowledgements: another order could end in a deadlock.
+        // Deletes the consumer's row first. PostgreSQL's acknowledgements lock in this order; another could deadlock.
         try run("DELETE FROM event_consumer WHERE \(Self.isIt)", id)
-        // If there was no consumer, any positions belong to a consumer that another transaction creates.
+        // Without a deleted row, existing positions belong to a consumer that another transaction has created.
         guard connection.changes > 0 else { return false }
         try run("DELETE FROM event_consumer_position WHERE \(Self.isIt)", id)
         return true
@@ -142,10 +142,10 @@ package struct ConsumerRows {
             .integer(sequence), .integer(passedGap.isOpen ? 1 : 0))
     }
 
-    /// Advances the position of a partition unless it has changed. `gap` is a gap among skipped events; an open gap is
-    /// stored. Nil means that the events were acknowledged, and clears the stored gap if the position advances. `also`
-    /// has further assignments, and `condition` a further condition. Their values begin with number 7. Returns whether
-    /// the position was advanced.
+    /// Advances a partition's position if it still is `from`. Returns whether the row was updated. `gap` is the gap
+    /// among skipped events, and is stored if open. A nil `gap` means that the events were acknowledged, which clears
+    /// the stored gap if the position advances. `also` has further assignments, and `condition` a further condition.
+    /// Their `values` begin with parameter `?7`.
     package func move(
         _ id: EventConsumerID, _ partition: Int, from: Int64, to sequence: Int64, gap: EventGap?,
         also: String = "", if condition: String, _ values: SQLValue...
@@ -162,7 +162,7 @@ package struct ConsumerRows {
         return connection.changes > 0
     }
 
-    /// Notes that the positions have changed. After an acknowledgement, `deliveredMilliseconds` is its time.
+    /// Updates `missed_ms` after positions have changed. After an acknowledgement, also stores its time.
     package func noteMoved(_ id: EventConsumerID, deliveredMilliseconds: Int64? = nil) throws {
         let missed = Self.missed(at: "(SELECT min(seq) FROM event_consumer_position WHERE \(Self.isIt))")
         try run(
@@ -205,7 +205,7 @@ package struct ConsumerRows {
         return Dictionary(rows) { $1 }
     }
 
-    /// Stores progress. Does nothing for a way without a row.
+    /// Stores the progress of a way. Does nothing for a way without a row.
     package func keep(_ progress: DeliveryProgress, of id: EventConsumerID) throws {
         let missed = Self.missed(at: "?17")
         try run(

@@ -21,7 +21,7 @@ package protocol EventConsumers: Sendable {
         _ id: EventConsumerID, _ settings: EventConsumerSettings, from start: EventStart
     ) throws(ConsumerFailure) -> EventConsumer
 
-    /// The consumers with this kind, by name. Without an app id, the consumers of all apps.
+    /// The consumers of this kind, ordered by app and name. Without an app id, the consumers of all apps.
     func all(_ kind: EventConsumerID.Kind, of appID: String?) throws(ConsumerFailure) -> [EventConsumer]
 
     /// Throws `notFound`.
@@ -30,7 +30,7 @@ package protocol EventConsumers: Sendable {
     /// Ends all leases and moves the position. Throws `notFound`.
     func seek(_ id: EventConsumerID, to start: EventStart) throws(ConsumerFailure) -> EventConsumer
 
-    /// The progress of all ways with this kind.
+    /// The progress of all ways of this kind.
     func progress(
         _ kind: EventConsumerID.Kind
     ) throws(ConsumerFailure) -> [EventConsumerID: DeliveryProgress]
@@ -70,10 +70,10 @@ package struct EventConsumer: Sendable {
     package var settings: EventConsumerSettings
     package var createdMilliseconds: Int64
     package var partitions: [Partition]
-    /// The number of the app's events after the position, regardless of the filter; the mean of several
-    /// partitions. Events of deleted persons count until retention reaches their position.
+    /// The number of the app's events after the position, regardless of the filter; with several partitions, their
+    /// mean. Deleted events of deleted persons may count until retention reaches their position.
     package var lag: Int
-    /// Milliseconds since 1970 when the oldest of these events was received; nil without such events.
+    /// When the oldest event after the position was received, in milliseconds since 1970; nil without such an event.
     package var oldestUnreadMilliseconds: Int64?
     package var gap: EventGap
 

@@ -40,7 +40,7 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
         }
     }
 
-    /// Passes failures of consumers through code that would report them as failures of the disk.
+    /// Returns a ``ConsumerFailure`` as a value. If thrown, the store would report it as a failure of the disk.
     private static func result<Value>(
         _ body: () throws -> Value
     ) throws -> Result<Value, ConsumerFailure> {
@@ -86,7 +86,7 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
         }
     }
 
-    /// The file has a single writer.
+    /// Does nothing, because only one transaction writes the file at a time.
     package func lockList(of appID: String, _ connection: SQLiteConnection) {}
 
     // MARK: The log
@@ -117,7 +117,7 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
                 "SELECT received_ms FROM event WHERE seq = ?1", .integer(sequence)
             ) { $0.int64(0) }
         }
-        // The index also counts events of deleted persons.
+        // The index also lists deleted events of deleted persons. Fewer than 64 entries without a row mean no event.
         if oldest == nil, next.count < 64 { return (0, nil) }
         return (try index.count(of: appID, after: sequence), oldest)
     }
@@ -200,7 +200,7 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
         }
     }
 
-    /// Whether the consumer has the generation with number 7.
+    /// An SQL condition: the consumer has the generation in parameter `?7`.
     private static let isOfGeneration =
         "EXISTS (SELECT 1 FROM event_consumer WHERE \(ConsumerRows.isIt) AND generation = ?7)"
 
@@ -269,7 +269,7 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
     }
 
     package func leasesEnded(of id: EventConsumerID) {
-        // Leases that cannot be removed now are rejected by their generation.
+        // After an error, the outdated leases remain in memory, but their generation makes acknowledgements fail.
         try? removeOutdatedLeases(of: id)
         noteChange(of: id)
     }

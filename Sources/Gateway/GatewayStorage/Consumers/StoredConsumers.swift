@@ -82,7 +82,7 @@ package struct StoredConsumers<Engine: ConsumerEngine>: EventConsumers {
         let sequence = try sequence(of: start, in: id.appID)
         try engine.write { [engine] connection in
             let rows = ConsumerRows(connection)
-            // Locks the consumer, and only then its positions.
+            // Locks the consumer before its positions, as acknowledgements do. Another order could deadlock.
             guard try rows.isThere(id) else { throw EventConsumerRules.notFound(id) }
             try engine.endLeases(of: id, connection)
             try rows.setPositions(of: id, to: sequence)
@@ -136,7 +136,7 @@ package struct StoredConsumers<Engine: ConsumerEngine>: EventConsumers {
 
     package func keep(_ progress: [EventConsumerID: DeliveryProgress]) throws(ConsumerFailure) {
         try engine.write { connection in
-            // In one order, so that two gateways cannot wait for each other's rows.
+            // Sorted, so that two gateways lock rows in the same order and cannot deadlock.
             for (id, progress) in progress.sorted(by: { $0.key < $1.key }) {
                 try ConsumerRows(connection).keep(progress, of: id)
             }
@@ -178,7 +178,7 @@ package struct StoredConsumers<Engine: ConsumerEngine>: EventConsumers {
     private func attempt(
         _ partition: Int, of id: EventConsumerID, limit: Int, seconds: Int, _ connection: Engine.Connection
     ) throws -> LeaseAttempt {
-        // Read after the reservation, because the position cannot change any more.
+        // Reads the row after the reservation, which prevents other workers from changing the position.
         let row = try self.row(id, connection)
         guard partition < row.positions.count else { throw EventConsumerRules.notFound(id) }
         let query = EventQuery(

@@ -4,7 +4,7 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// An API token of the admin API. Only its hash is stored.
+/// A token of the admin API, or a reader token for the events of one app. Only the hash of its text is stored.
 package struct AdminToken: Sendable {
     package let id: String
     package let name: String
@@ -27,7 +27,7 @@ package struct AdminToken: Sendable {
     package static let reader = "reader"
     package static let scopes = ["read", "write", "admin", reader]
 
-    /// The token as in the audit log.
+    /// The token as shown in the audit log.
     var json: JSONValue {
         [
             "name": .string(name), "scopes": .array(scopes.map { .string($0) }),
@@ -49,7 +49,7 @@ package struct APITokenStore: ControlStore {
         }
     }
 
-    /// The scope `reader` excludes other scopes and requires an app. The returned text is not stored.
+    /// Creates a token. The scope `reader` excludes other scopes and requires an app. The returned text is not stored.
     package func create(
         name: String, scopes: [String], appID: String? = nil, expiresMilliseconds: Int64? = nil
     ) throws(GatewayError) -> (entry: AdminToken, text: String) {
@@ -63,7 +63,7 @@ package struct APITokenStore: ControlStore {
         let isReader = scopes.contains(AdminToken.reader)
         guard !isReader || BytewiseSet(scopes).count == 1, isReader == (appID != nil) else {
             throw GatewayError(
-                .invalid, "the scope reader must stand alone and needs an app; the other scopes take none")
+                .invalid, "the scope reader excludes other scopes and needs an app; other scopes take no app")
         }
         let text = "csa_" + Base64URL.encode(.random(count: 32))
         var id = ""

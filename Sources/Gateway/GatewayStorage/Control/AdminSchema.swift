@@ -85,11 +85,11 @@ enum AdminSchema {
         ) STRICT;
         """
 
-    /// In milliseconds since 1970; 0 if an older version started the setup.
+    /// Adds the time at which an unconfirmed secret was stored; 0 for a secret that an older version stored.
     static let begunSecondFactor =
         "ALTER TABLE admin_second_factor ADD COLUMN begun_ms INTEGER NOT NULL DEFAULT 0"
 
-    /// Reader tokens are deleted with their app.
+    /// Adds the app of a reader token. Deleting the app deletes its reader tokens.
     static let readerTokens =
         "ALTER TABLE admin_token ADD COLUMN app_id TEXT REFERENCES app (id) ON DELETE CASCADE"
 

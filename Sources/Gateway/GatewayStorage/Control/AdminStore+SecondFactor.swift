@@ -12,7 +12,7 @@ extension AdminStore {
         try connection.first("SELECT second_factor_required FROM sign_in_rules") { $0.int64(0) != 0 } ?? false
     }
 
-    /// Also applies to signed-in users.
+    /// Sets whether all users need a second factor. Also applies to users who are signed in.
     package func setRequiresSecondFactor(_ isRequired: Bool) throws(GatewayError) {
         try write { connection in
             let before = try Self.requiresSecondFactor(connection)
@@ -83,7 +83,7 @@ extension AdminStore {
         }
     }
 
-    /// Uses a code of the app or a recovery code, each valid once. Returns false when it is wrong or already used.
+    /// Accepts a code of the authenticator app or a recovery code, each once. Returns false for a wrong or used code.
     package func useSecondFactor(_ code: String, of name: String, at milliseconds: Int64) throws(GatewayError)
         -> Bool
     {
@@ -118,7 +118,7 @@ extension AdminStore {
         }
     }
 
-    /// The new codes are shown only once. Throws `conflict` when the user has no second factor.
+    /// Replaces the recovery codes. The new codes are shown only once. Throws `conflict` without a second factor.
     package func renewRecoveryCodes(of name: String) throws(GatewayError) -> [String] {
         try write { connection in
             guard try Self.user(name, connection).hasSecondFactor else { throw Self.noSecondFactor }
@@ -128,7 +128,7 @@ extension AdminStore {
         }
     }
 
-    /// Throws `conflict` when the user has no second factor or it is required.
+    /// Throws `conflict` when the user has no second factor, or when all users need one.
     package func disableSecondFactor(of name: String) throws(GatewayError) {
         try write { connection in
             guard try Self.user(name, connection).hasSecondFactor else { throw Self.noSecondFactor }

@@ -31,7 +31,7 @@ package struct AdminStore: ControlStore {
         try read { try Self.users($0) }
     }
 
-    /// The token of a one-time setup link, which is valid for 30 minutes. Replaces the previous token.
+    /// Returns a new token for a one-time setup link, valid for 30 minutes. The previous token becomes invalid.
     package func makeSetupToken(at milliseconds: Int64) throws(GatewayError) -> String {
         let token = Base64URL.encode(.random(count: 24))
         try write { connection in
@@ -44,7 +44,7 @@ package struct AdminStore: ControlStore {
         return token
     }
 
-    /// Does not use up the token.
+    /// Whether the token is valid. The token can still be used afterwards.
     package func isSetupToken(_ token: String, at milliseconds: Int64) throws(GatewayError) -> Bool {
         try read { connection in
             try connection.first(
@@ -95,7 +95,7 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// Ends the user's sessions except `session`. Throws `conflict` when no owner would remain.
+    /// A new role or password ends the user's sessions except `session`. Throws `conflict` when no owner would remain.
     package func changeUser(
         _ name: String, role: AdminRole?, password: PasswordHash?, keeping session: String? = nil
     ) throws(GatewayError) {
@@ -135,7 +135,7 @@ package struct AdminStore: ControlStore {
 
     // MARK: Sessions
 
-    /// The user must be authenticated. Returns the value of the cookie.
+    /// Opens a session for a user who has been authenticated. Returns the value of the session cookie.
     package func openSession(for name: String, at milliseconds: Int64) throws(GatewayError) -> String {
         let token = Base64URL.encode(.random(count: 32))
         try write { connection in
@@ -158,7 +158,7 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// Nil when the session does not exist or has expired. `mustEnrol` requires a second factor to be set up first.
+    /// Nil when the session does not exist or has expired. `mustEnrol`: the user must first set up a second factor.
     package func session(_ token: String, at milliseconds: Int64) throws(GatewayError) -> (
         user: AdminUser, expires: Int64, mustEnrol: Bool
     )? {

@@ -3,7 +3,7 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// An alert for an app's webhook. It is delivered at least once, always with the same id.
+/// An alert for an app's webhook. All attempts to deliver it have the same id. The last attempt may fail too.
 package struct Alert: Sendable {
     /// The `webhook-id` of the delivery.
     package let id: String
@@ -24,7 +24,7 @@ package struct AlertStore: ControlStore {
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// Must run in the transaction that causes the alert. Returns the `webhook-id`; nil when the app has no webhook.
+    /// Queues an alert, in the transaction that causes it. Returns the `webhook-id`; nil when the app has no webhook.
     @discardableResult
     func add(
         _ body: JSONValue, of appID: String, at milliseconds: Int64, _ connection: any SQLConnection
@@ -39,7 +39,7 @@ package struct AlertStore: ControlStore {
         return id
     }
 
-    /// Returns the `webhook-id`; nil when the app has no webhook.
+    /// Queues an alert. Returns the `webhook-id`; nil when the app has no webhook.
     @discardableResult
     package func tell(
         _ body: JSONValue, of appID: String, at milliseconds: Int64
@@ -49,7 +49,7 @@ package struct AlertStore: ControlStore {
 
     private static let isDue = "(next_ms <= ?1 OR next_ms > ?2)"
 
-    /// Schedules the next attempt of each returned alert.
+    /// Returns the alerts that are due, and schedules the next attempt of each.
     package func takeDue(at milliseconds: Int64) throws(GatewayError) -> [Alert] {
         let times: [SQLValue] = [
             .integer(milliseconds),

@@ -9,7 +9,7 @@ package struct AppDeletion: Sendable, Equatable {
     package let requestedMilliseconds: Int64
     /// The time from which the id may be used again; nil until it is known whether tokens were issued for the app.
     package let freeMilliseconds: Int64?
-    /// When the last of its data was deleted; nil while data may remain.
+    /// When the deletion of the app's data was complete; nil while data may remain.
     package let erasedMilliseconds: Int64?
 }
 

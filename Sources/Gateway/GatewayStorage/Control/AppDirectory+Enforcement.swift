@@ -22,7 +22,7 @@ extension AppDirectory {
         try setting(of: appID)
     }
 
-    /// Clears the record of an automatic return. Throws `invalid` for a number out of its range.
+    /// Also clears the record of an automatic return to `optional`. Throws `invalid` for a number out of its range.
     package func setEnforcementPlan(
         _ plan: EnforcementPlan, for appID: String, at milliseconds: Int64? = nil
     ) throws(GatewayError) {
@@ -38,7 +38,7 @@ extension AppDirectory {
         }
     }
 
-    /// Returns the apps that were switched.
+    /// Makes scheduled switches of enforcement that are due. Returns the apps that were switched.
     package func switchScheduled(at milliseconds: Int64) throws(GatewayError) -> [String] {
         let due = try settings(EnforcementPlan.self).filter { $0.value.isDue(at: milliseconds) }
         if due.isEmpty { return [] }
@@ -59,7 +59,7 @@ extension AppDirectory {
         }
     }
 
-    /// Also queues an alert. Returns false when the app's enforcement is no longer `required`.
+    /// Sets enforcement to `optional` and queues an alert. Returns false when enforcement is no longer `required`.
     package func returnToOptional(
         _ appID: String, rejectedPercent: Double, alert: JSONValue, at milliseconds: Int64
     ) throws(GatewayError) -> Bool {

@@ -14,9 +14,9 @@ package struct PublishedKeySet: Sendable, Equatable {
     }
 }
 
-/// Keeps the last good set of each key source across restarts and gateways, until its source or app is deleted.
+/// Stores the last valid set of each key source for all gateways, until the source or the app is deleted.
 extension AppDirectory {
-    /// Nil without a set for the source's URL.
+    /// The stored set of a source's URL; nil if no set is stored.
     package func publishedKeySet(of source: KeySource, for appID: String) throws(GatewayError)
         -> PublishedKeySet?
     {
@@ -33,7 +33,7 @@ extension AppDirectory {
     package func keepPublishedKeySet(
         _ set: PublishedKeySet, of source: KeySource, for appID: String, tolerance: Int64
     ) throws(GatewayError) {
-        // Not marked as a change to load, because gateways poll for newer sets.
+        // `alone: false` does not increment the generation, because gateways poll for newer sets anyway.
         try database.write(alone: false) { connection in
             try connection.run(
                 """

@@ -2,7 +2,7 @@ internal import CountersignSQLite
 package import GatewayModel
 
 extension AppDirectory {
-    /// 32 random bytes, created on the first call and then unchanged.
+    /// The key of the pseudonyms: 32 random bytes, created on the first call and then unchanged.
     package func pseudonymKey() throws(GatewayError) -> [UInt8] {
         if let kept = try read({ try Self.pseudonymKey($0) }) { return kept }
         return try write { connection in

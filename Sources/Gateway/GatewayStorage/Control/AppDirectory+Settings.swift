@@ -4,7 +4,7 @@ internal import CountersignSQLite
 public import GatewayModel
 
 extension AppDirectory {
-    /// Returns the default if the setting is not set.
+    /// The app's setting, or its default if it is not set.
     package func setting<Setting: AppSetting>(
         _ type: Setting.Type = Setting.self, of appID: String
     ) throws(GatewayError) -> Setting {
@@ -46,7 +46,7 @@ extension AppDirectory {
         }
     }
 
-    /// The apps that use a feature which most apps lack: the token service or the Bloomreach dialect.
+    /// The apps that use the token service, and the apps that use the Bloomreach dialect. Most apps use neither.
     package func appsWithFeatures() throws(GatewayError) -> (
         tokenService: BytewiseSet, bloomreach: BytewiseSet
     ) {
@@ -66,7 +66,7 @@ extension AppDirectory {
         }
     }
 
-    // MARK: One by one
+    // MARK: Setters for each setting
 
     /// Sets the rules for the claims of an app's tokens.
     ///
@@ -120,7 +120,7 @@ extension AppDirectory {
         try setKeySources(KeySources(source.map { [$0] } ?? []), of: appID)
     }
 
-    /// Deletes the key sets of other sources.
+    /// Replaces an app's key sources, and deletes the stored key sets of removed sources.
     package func setKeySources(_ sources: KeySources, of appID: String) throws(GatewayError) {
         try set(sources.all.isEmpty ? nil : sources, for: appID) { connection in
             let before = try SettingTable(connection: connection).one(KeySources.self, of: appID)
@@ -132,7 +132,7 @@ extension AppDirectory {
         }
     }
 
-    /// Nil removes the webhook and deletes queued alerts. Returns a generated secret, which is shown only once.
+    /// A nil `url` removes the webhook and deletes queued alerts. Returns a generated secret, which is shown only once.
     package func setAlertWebhook(
         url: String?, secret: String?, allowsPrivateAddresses: Bool = false, for appID: String
     ) throws(GatewayError) -> String? {
@@ -156,7 +156,7 @@ extension AppDirectory {
         return made
     }
 
-    /// Sets how clients of the Bloomreach dialect reach an app. Throws `conflict` when another app has the token.
+    /// Sets how Bloomreach clients reach an app. Throws `conflict` if the token is the id or token of another app.
     package func setProject(_ settings: ProjectSettings, for appID: String) throws(GatewayError) {
         try set(settings, for: appID) { connection in
             try Self.check(settings.token, of: appID, connection)

@@ -5,7 +5,7 @@ package import GatewayModel
 
 /// A key with which apps send events. Every copy of an app contains it, so it is not secret.
 package struct WriteKey: Sendable {
-    /// The first 16 hexadecimal digits of its SHA-256.
+    /// The first 16 hexadecimal digits of the key's SHA-256.
     package let id: String
     /// The first characters of the key, for identifying it in an app; nil for a key of an older version.
     package let prefix: String?
@@ -75,7 +75,7 @@ extension AppDirectory {
         }
     }
 
-    /// Uses are by hash, in milliseconds since 1970. Adds no audit entry, because no operator changed anything.
+    /// Stores the last use of each key, by its hash, in milliseconds since 1970. Adds no audit entry.
     package func noteWriteKeyUses(_ uses: [[UInt8]: Int64]) throws(GatewayError) {
         try write { connection in
             for (hash, milliseconds) in uses {

@@ -40,7 +40,7 @@ public final class AppDirectory: ControlStore {
         AppDirectory(database, actor: actor, now: now)
     }
 
-    /// No other change occurs between the reads and the writes of `body`, which may run again from its start.
+    /// Runs `body` in an exclusive transaction. After a conflict, `body` runs again from its start.
     package func transaction<Result>(_ body: (AppDirectory) throws -> Result) throws -> Result {
         try database.alone { try body(AppDirectory($0, actor: actor, now: now)) }
     }
@@ -215,7 +215,7 @@ public final class AppDirectory: ControlStore {
         }
     }
 
-    /// Deletes a key. Later keys move up.
+    /// Deletes a key. The keys in later slots move up by one slot.
     ///
     /// - Throws: `conflict` for the primary key while another key exists, `notFound`, `storage`.
     public func deleteKey(keyID: String, of appID: String) throws(GatewayError) {

@@ -9,7 +9,7 @@ package struct AuditLog: ControlStore {
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// For an action outside of this database, such as viewing a secret.
+    /// Adds an entry for an action that does not change this database, such as viewing a secret.
     package func note(
         _ action: String, _ target: String, app appID: String? = nil, before: JSONValue? = nil,
         after: JSONValue? = nil
@@ -39,7 +39,7 @@ package struct AuditLog: ControlStore {
         }
     }
 
-    /// Oldest first; at most 500.
+    /// Entries with these actions, oldest first: at most 500 of the newest 2,000 entries in the range.
     package func entries(
         app appID: String, actions: [String], from: Int64, to: Int64
     ) throws(GatewayError) -> [AuditEntry] {

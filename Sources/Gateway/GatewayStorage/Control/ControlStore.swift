@@ -21,13 +21,13 @@ extension ControlStore {
         try database.write(body)
     }
 
-    /// Must run in the transaction of the change.
+    /// Adds an entry to the audit log. Must run in the transaction of the change.
     func audit(
         _ connection: any SQLConnection, _ action: String, _ target: String, app appID: String? = nil,
         before: JSONValue? = nil, after: JSONValue? = nil, at milliseconds: Int64? = nil
     ) throws {
         func text(_ value: JSONValue?) -> String? { value.map { String(decoding: $0.bytes, as: UTF8.self) } }
-        // The recorded end of the log reveals the removal of the last entries.
+        // The sequence number and hash of the last entry are stored separately, to detect the removal of last entries.
         let head = try connection.first("SELECT seq, hash FROM audit_head") { ($0.int64(0), $0.blob(1)) }
         guard let head else { throw GatewayError(.storage, "the end of the audit log is missing") }
         var entry = AuditEntry(

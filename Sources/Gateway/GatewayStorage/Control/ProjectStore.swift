@@ -48,7 +48,7 @@ package struct ProjectStore: ControlStore {
             "project.private_key.delete", "private key", of: appID, before: { _ in ["id": .string(id)] })
     }
 
-    /// Returns the item's id. The reason of `invalid` names the member and the expected type.
+    /// Adds or replaces an item. Returns its id. The reason of `invalid` names the member and the expected type.
     @discardableResult
     package func put(_ kind: ProjectItem.Kind, json: String, in appID: String) throws(GatewayError) -> String
     {
@@ -78,7 +78,7 @@ package struct ProjectStore: ControlStore {
             before: { $0.items(kind).first { $0.id == id }?.json })
     }
 
-    /// Clients receive a replaced message again. Throws `conflict` when the inbox is full.
+    /// Adds or replaces a message. Clients receive a replaced message again. Throws `conflict` when the inbox is full.
     package func putInboxMessage(
         id: String, type: String, content: String, recipient: CustomerIdentifier? = nil,
         expiresMilliseconds: Int64? = nil, in appID: String
@@ -189,7 +189,7 @@ package struct ProjectStore: ControlStore {
             "inbox_message", of: appID, before: { $0.inbox.all.first { $0.id == id }?.json })
     }
 
-    /// For the erasure of a customer. Returns the number of messages, which is all that the audit log records.
+    /// Deletes the messages to a customer who is erased. The audit log records only their number, which is returned.
     package func removeInboxMessages(to recipients: [CustomerIdentifier], of appID: String)
         throws(GatewayError)
         -> Int
@@ -266,7 +266,7 @@ package struct ProjectStore: ControlStore {
                 bytes: Array(json.utf8)
             ) { $0.value }
         } catch {
-            throw GatewayError(.invalid, "it is not JSON of at most 1 MiB without duplicate members")
+            throw GatewayError(.invalid, "the text is not JSON of at most 1 MiB without duplicate members")
         }
     }
 }

@@ -4,17 +4,17 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// Stores the measures against users and devices.
+/// Stores the restrictions of users and devices, called measures in messages to operators.
 package struct RestrictionStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// Revocations of an app whose tokens have no maximum lifetime never end, so their number is limited.
+    /// The maximum number of restrictions of an app. Revocations do not end if tokens have no maximum lifetime.
     package static let most = 10_000
 
-    /// How long ended measures are stored. A revocation that was deleted while the clock was ahead would not
-    /// apply after the correction.
+    /// How long restrictions are stored after their end. A revocation that was deleted while the clock was ahead
+    /// would not apply after the clock is corrected.
     private static let storedMilliseconds: Int64 = 30 * 86_400_000
 
     /// Replaces a restriction of the same kind for the same user or device. Throws `conflict` if there are too many.
@@ -71,7 +71,7 @@ package struct RestrictionStore: ControlStore {
         }
     }
 
-    /// The measures that have not ended, in the order of their start.
+    /// The restrictions that have not ended, in the order of their start.
     package func all(of appID: String) throws(GatewayError) -> [UserRestriction] {
         try read { connection in
             try Self.checkApp(appID, connection)

@@ -51,7 +51,7 @@ package struct StreamStore: ControlStore {
             }) {
                 throw GatewayError(
                     .conflict,
-                    "the stream \(other.key) already publishes to this JetStream stream; give each its own"
+                    "the stream \(other.key) already publishes to this JetStream stream; choose a different one"
                 )
             }
             guard others.count < Self.most else {
@@ -66,7 +66,7 @@ package struct StreamStore: ControlStore {
         return made
     }
 
-    /// Nil resumes publishing.
+    /// Pauses publishing. A nil `pause` resumes it.
     package func setPause(
         _ pause: WayPause?, of name: String, of appID: String, at milliseconds: Int64
     ) throws(GatewayError) {
@@ -79,7 +79,7 @@ package struct StreamStore: ControlStore {
         }
     }
 
-    /// Moves the start position, regardless of the stream's content.
+    /// Moves the start position. Messages already in the JetStream stream do not change it.
     package func seek(
         _ name: String, of appID: String, after sequence: Int64, at milliseconds: Int64
     ) throws(GatewayError) {
@@ -90,7 +90,7 @@ package struct StreamStore: ControlStore {
         }
     }
 
-    /// The JetStream stream keeps its messages.
+    /// Deletes the settings. The JetStream stream and its messages remain.
     package func delete(_ name: String, of appID: String) throws(GatewayError) {
         try write { connection in
             let settings = try Self.stream(name, of: appID, connection)
@@ -101,7 +101,7 @@ package struct StreamStore: ControlStore {
 
     // MARK: Rows
 
-    /// Without `isNoted`, does nothing if the stream stays the same.
+    /// Without `isNoted`, adds no audit entry and no revision if `edit` changes nothing.
     private func update(
         _ name: String, of appID: String, _ action: String, isNoted: Bool = false, at milliseconds: Int64,
         _ edit: (inout StreamSettings) -> Void

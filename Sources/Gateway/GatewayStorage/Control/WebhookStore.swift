@@ -9,7 +9,7 @@ package struct WebhookStore: ControlStore {
     package let actor: Operator
     package let now: @Sendable () -> Date
 
-    /// The maximum number of endpoints of all apps. Each reads the log itself.
+    /// The maximum number of endpoints of all apps. Each endpoint reads the event log separately.
     package static let most = 1_024
     package static let mostOfApp = 128
     /// The maximum number of pending tests and replays of an endpoint.
@@ -71,8 +71,8 @@ package struct WebhookStore: ControlStore {
         }
     }
 
-    /// Nil resumes deliveries and makes the next one due immediately, even if the endpoint is not paused. `alert`, if
-    /// given, goes to the app's alert webhook.
+    /// A nil `pause` resumes deliveries and makes the next delivery due now, even if the endpoint is not paused.
+    /// `alert` is queued for the app's alert webhook.
     package func setPause(
         _ pause: WayPause?, of id: String, of appID: String, alert: JSONValue? = nil,
         at milliseconds: Int64
@@ -86,7 +86,7 @@ package struct WebhookStore: ControlStore {
         }
     }
 
-    /// The previous secret also signs for `hours`. Returns the new secret, which is shown only once.
+    /// Deliveries are also signed with the previous secret for `hours`. Returns the new secret, shown only once.
     package func rotateSecret(
         of id: String, of appID: String, to secret: String?, keepingOldFor hours: Int,
         at milliseconds: Int64
@@ -105,7 +105,7 @@ package struct WebhookStore: ControlStore {
         return secret
     }
 
-    /// Also deletes its tests and replays.
+    /// Also deletes the pending tests and replays of the endpoint.
     package func delete(_ id: String, of appID: String) throws(GatewayError) {
         try write { connection in
             let endpoint = try Self.endpoint(id, of: appID, connection)
@@ -180,7 +180,7 @@ package struct WebhookStore: ControlStore {
     private static let requestColumns =
         "id, endpoint_id, kind, message_id, after_seq, through_seq, failures, next_ms, digest"
 
-    /// Without `isNoted`, does nothing if the endpoint stays the same.
+    /// Without `isNoted`, adds no audit entry and no revision if `edit` changes nothing.
     private func update(
         _ id: String, of appID: String, _ action: String, isNoted: Bool = false, alert: JSONValue? = nil,
         at milliseconds: Int64, _ edit: (inout WebhookEndpoint) throws -> Void

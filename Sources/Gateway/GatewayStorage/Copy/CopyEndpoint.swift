@@ -3,7 +3,7 @@ package import CountersignSQLite
 
 /// A data directory or database as the source or target of a copy. Must be used by one thread.
 package protocol CopyEndpoint: AnyObject {
-    /// Throws `conflict` or `alreadyRunning` when a gateway uses it.
+    /// Throws `conflict` or `alreadyRunning` when a gateway uses the data directory or database.
     func checkStopped() throws
 
     func log() throws -> CopiedLog
@@ -14,18 +14,18 @@ package protocol CopyEndpoint: AnyObject {
     /// The columns by which rows of a table are ordered when read.
     func key(of table: CopyTable) -> [String]
 
-    /// The next rows, with secrets decrypted. Empty after the last row.
+    /// The rows after the key `reached`, with secrets decrypted. Empty after the last row.
     func rows(of table: CopyTable, after reached: [SQLValue], most: CopyGroup) throws -> [[SQLValue]]
 
     // MARK: Use as the target
 
-    /// Marks the target as an unfinished copy, or resumes it. Throws `conflict` when the target has other data.
+    /// Marks the target as an unfinished copy, or resumes a copy of this log. Throws `conflict` for other data.
     func begin(_ log: CopiedLog, _ tables: [CopyTable]) throws
 
     /// The key of the last copied row, in these columns; empty before the first.
     func reached(in table: CopyTable, by key: [String]) throws -> [SQLValue]
 
-    /// Must use one transaction.
+    /// Writes the rows in one transaction.
     func write(_ rows: [[SQLValue]], to table: CopyTable) throws
 
     /// Completes the copy once all rows are written: row numbers, counters and indexes.

@@ -37,7 +37,7 @@ package struct CopyTable: Sendable {
         names.map { "\"\($0)\"" }.joined(separator: ", ")
     }
 
-    /// Tables that are derived from other tables or specific to the engine.
+    /// Tables that are not copied, because they are derived from other tables or specific to the engine.
     private static let left: BytewiseSet = [
         "schema_version", "event_log", "counted", "probe", "event_claim", "app_user", "event_time",
         "event_key", UnfinishedCopy.table,
@@ -46,7 +46,7 @@ package struct CopyTable: Sendable {
         "app_usage": ["customer_bytes"], "event_consumer": ["generation"],
         events: ["key_number", "request_uuid"], customers: ["properties"],
     ]
-    /// Unique columns of tables with a numeric key that PostgreSQL does not have.
+    /// The keys of tables whose numeric primary key exists only in SQLite: other unique columns.
     private static let keys: BytewiseDictionary = [
         "customer_identifier": ["app_id", "name", "value"], "inbox_read": ["customer_id", "message_id"],
     ]
@@ -107,7 +107,7 @@ extension CopyTable {
 }
 
 extension SQLConnection {
-    /// The key of the last row, or of the last copied event. Empty before the first row.
+    /// The key of the last row of a table, or of the last copied event. Empty if the table has no rows.
     package func lastKey(of table: CopyTable, by key: [String]) throws -> [SQLValue] {
         let isEvents = table.name == CopyTable.events
         let order = key.map { "\"\($0)\" DESC" }.joined(separator: ", ")

@@ -145,7 +145,7 @@ package final class FolderCopy: CopyEndpoint {
         let sqlite = try connection(table.file)
         var names = table.list
         var values = table.columns.map { column in
-            // Starts at zero, because triggers add the size of the customer's other rows.
+            // Sets the size of a new customer to zero, because triggers add the sizes of the customer's other rows.
             table.name == CopyTable.customers && column.name == "bytes" ? "0 * ?" : "?"
         }
         if table.name == "event_consumer" {

@@ -51,7 +51,7 @@ package struct StorageCopy {
         }
     }
 
-    /// Compares all tables and removes the target's mark if all are equal.
+    /// Compares all tables. If all are equal, removes the mark of an unfinished copy from the target.
     package func compare(_ report: (Compared) throws -> Void = { _ in }) throws(GatewayError) -> [Compared] {
         try GatewayError.storing {
             var all: [Compared] = []
@@ -109,7 +109,7 @@ package struct CopyChecksum: Sendable, Equatable {
             case .null: append(0, [])
             case .integer(let number): append(1, withUnsafeBytes(of: number.bigEndian) { Array($0) })
             case .real(let number): append(2, withUnsafeBytes(of: number.bitPattern.bigEndian) { Array($0) })
-            // PostgreSQL cannot store NUL characters and stores U+FFFD instead.
+            // PostgreSQL cannot store U+0000, so the gateway stores U+FFFD instead.
             case .text(let text):
                 append(3, (text.utf8.contains(0) ? text.replacing("\0", with: "\u{FFFD}") : text).utf8)
             case .blob(let blob): append(4, blob)

@@ -3,9 +3,9 @@ internal import CountersignSQLite
 
 /// Increments for `app_usage` and `key_use` that are not yet stored.
 ///
-/// They are written once a second, because writing them with every commit would cost a page for each app, key and new
-/// user. The table `counted` holds the last event included. Later events are added from the event table when the log is
-/// opened, so that a crash loses nothing, and before other writers delete events.
+/// Increments are written once a second, because writing them with every commit would modify a page for each app, key
+/// and new user. The table `counted` has the last counted event. Later events are counted from the event table when
+/// the log is opened, so that a crash loses nothing, and before another connection deletes events.
 struct EventCounts {
     struct User: Comparable {
         let appID: String
@@ -35,7 +35,7 @@ struct EventCounts {
     }
 
     private var usage: [BytewiseText: Usage] = [:]
-    /// The event before the first one in `usage`, and the last one in it.
+    /// The sequence numbers of the event before the first one in `usage`, and of the last one in `usage`.
     private var counted: Int64
     private var last: Int64
 

@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import CountersignSQLite
 
-/// The use of a public key, to find keys that are safe to delete.
+/// How often and when a public key last verified a token, to find keys that are safe to delete.
 package struct KeyUse: Sendable, Equatable {
     package let appID: String
     package let keyID: String

@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import CountersignSQLite
 
-/// Uses of keys that are not written yet, added up.
+/// Counts of key uses that are not stored yet, by app and key.
 package struct KeyUseTally: Sendable {
     private struct Key: Hashable {
         let appID: String
@@ -23,12 +23,12 @@ package struct KeyUseTally: Sendable {
         use.lastMilliseconds = max(use.lastMilliseconds, milliseconds)
     }
 
-    /// Puts back what a failed commit had taken.
+    /// Adds the uses that a failed commit could not store.
     mutating func add(_ other: KeyUseTally) {
         uses.merge(other.uses) { ($0.count + $1.count, max($0.lastMilliseconds, $1.lastMilliseconds)) }
     }
 
-    /// In the order in which all writers of a database take their rows.
+    /// In the order in which all writers lock rows of `key_use`, to prevent deadlocks.
     package var sorted: [KeyUse] {
         uses.map {
             KeyUse(

@@ -17,7 +17,7 @@ package struct CustomerRecord: Sendable {
 
     package var identifiers: [CustomerIdentifier]
     package var properties: [Property] = []
-    /// Whether the customer has more than the 1,000 properties, or 1 MiB, that are read.
+    /// Whether the customer has more properties than are read: 1,000 properties or 1 MiB of values.
     package var hasMoreProperties = false
     /// In milliseconds since 1970; nil without a profile.
     package var createdMilliseconds: Int64?
@@ -46,7 +46,7 @@ package struct CustomerDeletion: Sendable, Equatable {
 ///
 /// A `registered` id, which is the user id of events, or another id of a profile identifies the person.
 package protocol CustomerRecordStore: Sendable {
-    /// Nil without a profile and events.
+    /// Nil when the person has neither a profile nor events.
     func find(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerRecord?
 
     /// The ids of the apps that have a profile.

@@ -106,7 +106,7 @@ enum CustomerSchema {
         END;
         """
 
-    /// Of a customer over the limit, only the newest properties are retained.
+    /// Counts the properties of each customer. Deletes the oldest properties of a customer with more than 1,000.
     static let propertyCount = """
         DELETE FROM customer_property WHERE (customer_id, name) IN (
             SELECT customer_id, name FROM (

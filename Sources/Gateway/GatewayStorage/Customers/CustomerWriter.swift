@@ -9,7 +9,7 @@ internal import GatewayModel
 /// customers without a hard id, and are attached to the customer of a hard id in the same request. In a
 /// merge, the newer value of a property wins and the older customer remains.
 struct CustomerWriter {
-    /// The maximum number of soft ids of one name. Another id replaces the oldest.
+    /// The maximum number of soft ids of one name. A further id replaces the oldest.
     static let maximumSoftIDs: Int64 = 64
 
     /// The maximum number of soft ids of all names together.
@@ -152,7 +152,7 @@ struct CustomerWriter {
             .integer(Self.maximumProperties), .integer(Self.maximumBytes))
     }
 
-    /// Deletes the oldest properties of a customer, until both customers together are within the limits.
+    /// Deletes the oldest properties of `customer`, until both customers together are within the limits of one.
     private func trimProperties(of customer: String, besides other: String? = nil) throws {
         let sums = try connection.first(
             "SELECT sum(bytes), sum(properties), sum(CASE WHEN id = ?2 THEN bytes ELSE 0 END), "
@@ -209,7 +209,7 @@ struct CustomerWriter {
         try connection.run("DELETE FROM customer WHERE id = ?1", .text(source))
     }
 
-    /// Deletes at most `rows` rows from each table. Returns true when no row is left. Errors may be retried.
+    /// Deletes at most `rows` rows from each table. Returns true when no row is left. May be repeated after an error.
     static func forget(_ customer: String, rows: Int, _ connection: any SQLConnection) throws -> Bool {
         for (table, key) in [
             ("customer_property", "name"), ("inbox_read", "seq"), ("customer_identifier", "seq"),

@@ -50,7 +50,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
         return try events.withConnection { try Self.apps($0) }
     }
 
-    /// Overwrites the deleted data on disk.
+    /// Also overwrites the deleted data on disk (`PRAGMA secure_delete`).
     package func delete(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError)
         -> CustomerDeletion
     {
@@ -104,7 +104,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
         identifier.isHard ? .user(identifier.value) : .device(identifier.value)
     }
 
-    /// A condition for events of a person, with the sequence number, the app, and the id's value and name.
+    /// An SQL condition for an event of a person. Parameters: the sequence number, the app, the id's value and name.
     ///
     /// Another soft id may have the same value as a cookie, so the event must also contain the id's name.
     private static func condition(_ identifier: CustomerIdentifier) -> String {
@@ -194,7 +194,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
         return value
     }
 
-    /// Limited to one commit. Returns the number of deleted events, and the last event reached or nil at the end.
+    /// Deletes events in one transaction. Returns their number, and the last examined event; nil if all were examined.
     static func deletePiece(
         of identifier: CustomerIdentifier, in appID: String, after sequence: Int64,
         _ events: SQLiteConnection,
@@ -233,7 +233,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
         }
     }
 
-    /// Limited to one commit. Returns whether the profile is completely deleted.
+    /// Deletes a part of a profile in one transaction. Returns whether the profile is completely deleted.
     private static func forgetPiece(_ profile: String, _ events: SQLiteConnection) throws -> Bool {
         try events.transaction {
             let bytes =

@@ -2,12 +2,12 @@ internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
-/// Reads customers from a database of any engine. The server's threads may call it: the writer blocks no readers.
+/// Reads customers from a database of any engine. The HTTP server's threads may read, because writers do not block.
 package final class StoredCustomers: CustomerStore {
     private let database: any SQLReader
     private let end: @Sendable () -> Void
 
-    /// The number of connections is not limited, because each request of a dialect may read.
+    /// All connections are kept open for reuse, because each request of a dialect may read.
     package convenience init(path: String) {
         let readers = SQLiteReaders(path: path, mostIdle: .max)
         self.init(readers) { readers.close() }

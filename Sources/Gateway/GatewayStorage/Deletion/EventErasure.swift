@@ -7,7 +7,7 @@ struct EventErasure {
     /// Limits of a step, so that requests do not wait for long.
     static let rowsPerStep = 200
     static let bytesPerStep: Int64 = 4 << 20
-    /// Sums that change when other rows are deleted, and therefore deleted last.
+    /// Tables of sums that triggers change when other rows are deleted. Their rows are deleted last.
     private static let last: BytewiseSet = ["app_usage"]
 
     let appID: String
@@ -19,7 +19,7 @@ struct EventErasure {
         self.appID = appID
     }
 
-    /// Performs a step in its own transaction. Returns true when no data is left.
+    /// Performs a step in its own transaction. Returns true when no data of the app is left.
     mutating func step(_ connection: SQLiteConnection, _ index: EventIndexReader) throws -> Bool {
         try connection.execute("PRAGMA secure_delete = ON")
         defer { try? connection.execute("PRAGMA secure_delete = OFF") }

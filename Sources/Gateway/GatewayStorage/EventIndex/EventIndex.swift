@@ -3,12 +3,12 @@ internal import Foundation
 
 /// An index of events by key and by subject: the newest events in memory, all others in runs on disk.
 ///
-/// It derives from the events, so it needs no durability of its own: events lost in a crash are indexed again. Another
-/// thread writes and merges runs. All other methods must be called on the writer's thread. See
+/// Entries lost in a crash are built again from the events, so the index needs no durability of its own. A background
+/// queue writes and merges runs. All methods must be called on the thread of the event writer. See
 /// `docs/adr/0020-event-index.md`.
 final class EventIndex {
     struct Sizes {
-        /// Events in memory before they become a run.
+        /// The number of events in memory that become a run.
         var runEvents = 32_768
         /// The number of runs merged into a run of the next level.
         var mergeWidth = 8
@@ -32,8 +32,8 @@ final class EventIndex {
             last = first - 1
         }
 
-        /// Whether a run can hold this number as a 32-bit offset from its first number. Numbers from PostgreSQL may
-        /// have large gaps.
+        /// Whether a run can store this sequence number as a 32-bit offset from its first one. Sequence numbers of a
+        /// log that was copied from PostgreSQL may have large gaps.
         func reaches(_ sequence: Int64) -> Bool { sequence - first <= Int64(UInt32.max) }
 
         mutating func add(_ event: IndexedEvent) {
@@ -65,8 +65,8 @@ final class EventIndex {
     /// the files of merged runs open.
     private var older: (waiting: [Table], runs: [IndexRun]) = ([], [])
 
-    /// Builds the missing parts. Adds events without a run to `recent`, for readers of this process. `first` is the
-    /// oldest sequence number and `next` the next one. `events` enumerates the events of a range in order.
+    /// Builds missing runs. Adds events without a run to `recent`, for readers of this process. `first` is the oldest
+    /// event's sequence number, `next` the next event's. `events` enumerates the events of a range in order.
     init(
         folder: String, logID: [UInt8], first: Int64, next: Int64, sizes: Sizes, recent: RecentEvents,
         events: (ClosedRange<Int64>, (IndexedEvent) throws -> Void) throws -> Void
@@ -111,7 +111,7 @@ final class EventIndex {
             }
         }
         func end(_ runs: inout [IndexRun], at last: Int64) throws {
-            // Excludes a gap that exceeds the range of a run. Scanning it again is cheap.
+            // Excludes a gap that exceeds the range of a run. Scanning the gap again is cheap, because it has no rows.
             let last = table.reaches(last) ? last : table.last
             guard table.first <= last else { return }
             table.last = last
@@ -134,7 +134,7 @@ final class EventIndex {
         queue.sync {}
     }
 
-    /// Prepares for adding events. Waits when runs are written too slowly, and throws when writing fails.
+    /// Must be called before a commit. Waits if too many tables have not become runs yet; throws if writing runs fails.
     func makeRoom() throws {
         older = state.withLock { ($0.waiting, $0.runs) }
         guard older.waiting.count >= sizes.mostWaiting else { return }
@@ -197,7 +197,7 @@ final class EventIndex {
         return false
     }
 
-    /// Reads a run. A damaged run is deleted, and written again when the index is opened.
+    /// Reads a run. A damaged run's file is deleted. The run is written again when the index is next opened.
     private func reading<Value>(
         _ run: IndexRun, _ body: (IndexRun) throws(IndexFileError) -> Value
     ) throws(IndexFileError) -> Value {
@@ -209,7 +209,7 @@ final class EventIndex {
         }
     }
 
-    /// The events must be committed, and in ascending order.
+    /// Adds events, which must be committed and in ascending order.
     func add(_ events: [IndexedEvent]) {
         for event in events {
             if !table.reaches(event.sequence) { endTable(before: event.sequence) }
@@ -234,7 +234,7 @@ final class EventIndex {
             state.runs.removeFirst(gone.count)
             return gone
         }
-        // On the queue, so that a merge in progress can finish reading them.
+        // Deletes the files on the queue, so that a merge in progress can finish reading them.
         queue.async { [folder] in
             for run in gone { IndexFolder.remove(run.name.file, from: folder) }
         }

@@ -53,7 +53,7 @@ struct EventIndexReader {
         hasher = log.map { IndexHasher(secret: $0.secret) }
     }
 
-    /// Fewer than `limit` at the end.
+    /// Returns `limit` sequence numbers, or fewer when no more follow.
     func sequences(of subject: EventSubject, in appID: String, _ side: Side, limit: Int) throws -> [Int64] {
         let hash = hasher?.hash(of: subject, in: appID) ?? 0
         var found: [Int64] = []
@@ -87,7 +87,7 @@ struct EventIndexReader {
         }
     }
 
-    /// Uses the events in memory of this process's writer, and scans the table for the rest.
+    /// The app's events without a run: from memory if this process has the writer, and the rest by a scan of the table.
     private func newestOfApp(
         _ appID: String, _ hash: UInt64, _ range: ClosedRange<Int64>, _ side: Side, _ limit: Int
     ) throws -> [Int64] {
@@ -109,7 +109,7 @@ struct EventIndexReader {
             guard low <= high, found.count < limit else { return }
             found += try rows(of: .app, in: appID, low...high, side, limit - found.count)
         }
-        // Recently committed events may not have been added yet.
+        // Events of the last commit may not be in memory yet.
         if isAscending(side) {
             try look(low, first - 1)
             found += known.found.prefix(limit - found.count)
@@ -122,7 +122,7 @@ struct EventIndexReader {
         return found
     }
 
-    /// According to the index, which may include deleted events.
+    /// The number of an app's events after a sequence number. May include deleted events that are still in the index.
     func count(of appID: String, after sequence: Int64) throws -> Int {
         let hash = hasher?.hash(of: .app, in: appID) ?? 0
         var count = 0
@@ -155,7 +155,7 @@ struct EventIndexReader {
         if case .after = side { true } else { false }
     }
 
-    /// Events that were assigned to the user after they were stored.
+    /// Events that were stored as anonymous events, and assigned to the user later.
     private func claims(
         of subject: EventSubject, in appID: String, _ side: Side, _ limit: Int
     ) throws -> [Int64] {

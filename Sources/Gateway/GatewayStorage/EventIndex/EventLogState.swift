@@ -6,7 +6,7 @@ internal import GatewayModel
 struct EventLogState {
     static let idBytes = 16
 
-    /// A random id. Runs of another log have a different id.
+    /// A random id, stored in each run, so that the runs of another log are not used.
     let id: [UInt8]
     let secret: [UInt8]
     /// The next sequence number if the newest events were deleted; otherwise a lower bound of it.
@@ -18,7 +18,7 @@ struct EventLogState {
     /// False in a file of an earlier version.
     let hasPartitionGaps: Bool
 
-    /// Nil in a file of a version without the index.
+    /// Returns nil for a file of an earlier version, which has no index of events.
     static func read(_ sqlite: SQLiteConnection) throws -> EventLogState? {
         let tables = try sqlite.all(
             """
@@ -35,7 +35,7 @@ struct EventLogState {
         }
     }
 
-    /// Gives a restored copy a new id, because it will diverge. Positions in the original become invalid.
+    /// Gives a restored copy a new id, because the copy and the original diverge. Earlier positions become invalid.
     static func renew(_ path: String) throws {
         let sqlite = try SQLiteConnection(path: path)
         guard try read(sqlite) != nil else { return }
@@ -43,7 +43,7 @@ struct EventLogState {
         try sqlite.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     }
 
-    /// Creates the state of a log, continuing SQLite's sequence.
+    /// Creates the row of a log's state. Sequence numbers continue after the last number of `AUTOINCREMENT`.
     static func begin(_ sqlite: SQLiteConnection) throws {
         try sqlite.run(
             """

@@ -16,7 +16,7 @@ struct EventKey: Hashable, Comparable {
     }
 }
 
-/// The criterion of an event search.
+/// The app, user, device or message id whose events the index finds.
 enum EventSubject: Hashable {
     case app
     case user(String)
@@ -50,8 +50,8 @@ struct IndexHasher {
         }
     }
 
-    /// Half of a digest. Each part has its length as a prefix, so that different parts cannot produce the
-    /// same bytes. `prefix` and `second` form one part.
+    /// The first 128 bits of a keyed SHA-256 over the parts. Each part has its length as a prefix, so that different
+    /// parts cannot produce the same bytes. `prefix` and `second` form one part.
     private func digest(
         of kind: UInt8, _ first: String, _ prefix: StaticString, _ second: String, _ third: String? = nil
     ) -> (UInt64, UInt64) {
@@ -85,7 +85,7 @@ struct IndexHasher {
             return start + 4 + count
         }
         if let end = part.utf8.withContiguousStorageIfAvailable(append) { return end }
-        // A text bridged from Objective-C.
+        // The string has no contiguous UTF-8, such as one bridged from Objective-C.
         var copy = part
         return copy.withUTF8(append)
     }

@@ -4,10 +4,10 @@ internal import CountersignCore
 struct IndexRunName: Hashable {
     static let suffix = ".run"
 
-    /// The range of sequence numbers. The run contains all events in it.
+    /// The first and last sequence numbers of the run, which contains all events between them.
     let first: Int64
     let last: Int64
-    /// 0 for a run written from events; one more than the merged runs otherwise.
+    /// 0 for a run written from events. A merged run has a level one higher than the runs it was merged from.
     let level: Int
 
     init(first: Int64, last: Int64, level: Int) {
@@ -32,8 +32,8 @@ struct IndexRunName: Hashable {
 
 /// An immutable part of the index: the keys and subjects of a range of events.
 ///
-/// The file has the keys, the subjects, the first entry of each block, the filter, and a trailer with the offsets.
-/// Every block and all data loaded into memory have checksums.
+/// The file has the keys, the subjects, the first entry of each block, the filter, and a trailer with the numbers of
+/// entries. Every block and all data loaded into memory have checksums.
 final class IndexRun: Sendable {
     static let magic: UInt64 = 0x3230_4E55_5253_4345
     static let trailerBytes = 76

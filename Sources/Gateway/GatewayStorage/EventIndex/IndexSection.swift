@@ -1,4 +1,4 @@
-/// Sorted entries in blocks of a file, each with a checksum. The first entries of the blocks are in memory.
+/// Sorted entries in blocks of a file. Each block has a checksum, and its first entry (`fences`) is in memory.
 struct IndexSection<Entry: IndexEntry>: Sendable {
     static var blockEntries: Int { 256 }
     private static var blockBytes: Int { blockEntries * Entry.width + 4 }

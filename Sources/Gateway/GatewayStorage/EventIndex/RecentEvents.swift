@@ -1,9 +1,9 @@
 internal import CountersignCore
 
-/// The sequence numbers of events without a run, by app. Readers in the writer's process need not scan those rows.
+/// The sequence numbers of events without a run, by app, so that readers in the process need not scan their rows.
 final class RecentEvents: Sendable {
     private struct State {
-        /// The first known event. All later events are known up to `last`.
+        /// All events from `first` to `last` are in `sequences`.
         var first: Int64
         var last: Int64
         /// Ascending sequence numbers, by the hash of the app.
@@ -27,7 +27,7 @@ final class RecentEvents: Sendable {
 
     var first: Int64? { state.withLock { $0?.first } }
 
-    /// Limited to the events up to `last`. Nil when the start of the range is no longer in memory.
+    /// An app's events in a range, up to the returned `last`. Nil when the start of the range is not in memory.
     func sequences(
         of app: UInt64, in range: ClosedRange<Int64>, newestFirst: Bool, limit: Int
     ) -> (found: [Int64], last: Int64)? {
@@ -43,7 +43,7 @@ final class RecentEvents: Sendable {
         }
     }
 
-    /// An app's events among those in memory, which begin at `first`.
+    /// An app's events in memory after a sequence number. Events before the returned `first` are not in memory.
     func sequences(of app: UInt64, after sequence: Int64, limit: Int) -> (found: [Int64], first: Int64) {
         state.withLock { state in
             guard let state else { return ([], .max) }

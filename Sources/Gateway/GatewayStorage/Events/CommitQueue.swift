@@ -8,11 +8,11 @@ package import GatewayModel
 /// Batches that arrive during a commit share the next one. After a shared commit, the writer waits a moment for more
 /// batches, but never for a single sender.
 package final class CommitQueue: @unchecked Sendable {
-    /// A class, because it is handed on several times.
+    /// A class, so that moving a job between arrays copies only a reference.
     package final class Job: Sendable {
         /// Nil for a probe or a change.
         package let batch: EventBatch?
-        /// A change that SQLite's store writes with the next commit, instead of a batch.
+        /// A change that ``SQLiteEventStore`` makes in the next commit, instead of storing a batch.
         let change: (@Sendable (SQLiteConnection) throws -> Void)?
         package let completion: @Sendable (Result<AppendOutcome, StoreFailure>) -> Void
 
@@ -26,12 +26,12 @@ package final class CommitQueue: @unchecked Sendable {
         }
     }
 
-    /// How a writer waits for more batches when several shared its last commit.
+    /// How a writer waits for more batches if its last commit had several jobs.
     package struct Gathering: Sendable {
         let microseconds: UInt32
-        /// How many times it waits even if as many batches as shared the last commit have arrived.
+        /// The number of waits even if as many batches have arrived as shared the last commit.
         let least: Int
-        /// How many times it waits while fewer batches have arrived.
+        /// The maximum number of waits while fewer batches have arrived than shared the last commit.
         let most: Int
 
         package init(microseconds: UInt32, least: Int, most: Int) {
@@ -56,7 +56,7 @@ package final class CommitQueue: @unchecked Sendable {
     private var isClosing = false
     private var writers = 0
 
-    /// `pendingBytes` limits the bodies that wait.
+    /// `pendingBytes` limits the total size of waiting bodies. Further batches are rejected as `overloaded`.
     package init(pendingBytes: Int, waitingFor storage: String, gathering: Gathering, mostEvents: Int = .max)
     {
         pendingLimit = pendingBytes
@@ -149,8 +149,8 @@ extension CommitQueue {
 // MARK: For writer threads
 
 extension CommitQueue {
-    /// Returns nil when the queue is closed and empty. `last` is the number of jobs in this writer's last commit.
-    /// `wakeTime` ends the wait; it is called under the lock, with true if uses of keys are waiting.
+    /// Waits for jobs. Returns nil when the queue is closed and empty. `last` is the number of jobs in this writer's
+    /// last commit. `wakeTime` returns the end of the wait. It is called under the lock, with true if key uses wait.
     package func next(after last: Int, until wakeTime: (_ hasKeyUses: Bool) -> DispatchTime) -> [Job]? {
         condition.lock()
         defer { condition.unlock() }
@@ -192,7 +192,7 @@ extension CommitQueue {
         condition.lock()
         waitingBytes -= jobs.reduce(0) { $0 + ($1.batch?.body.count ?? 0) }
         condition.unlock()
-        // All at once after the commit, so that the server's threads wake once for many responses.
+        // Completes all jobs at once after the commit, so that the HTTP server's threads wake once for many responses.
         for (job, result) in zip(jobs, results) { job.completion(result) }
     }
 
@@ -202,7 +202,7 @@ extension CommitQueue {
         return !keyUses.isEmpty
     }
 
-    /// `isDue` is called under the lock, and only if there are key uses.
+    /// Takes the waiting key uses if `isDue` returns true. `isDue` is called under the lock, and only if there are any.
     package func takeKeyUses(if isDue: () -> Bool = { true }) -> KeyUseTally {
         condition.lock()
         defer { condition.unlock() }
@@ -220,7 +220,7 @@ extension CommitQueue {
 
     func withLock<Value>(_ change: () -> Value) -> Value { condition.withLock(change) }
 
-    /// Runs `change` under the lock and wakes a writer. Returns false without calling it if the queue is closed.
+    /// Runs `change` under the lock and wakes a writer. If the queue is closed, returns false without calling `change`.
     func wakeWriter(after change: () -> Void) -> Bool {
         condition.withLock {
             guard !isClosing else { return false }

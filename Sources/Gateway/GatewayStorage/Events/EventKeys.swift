@@ -1,8 +1,8 @@
 internal import CountersignCore
 internal import CountersignSQLite
 
-/// The ids of keys that verified tokens of events. An event's row refers to them by number, because an id has
-/// 43 bytes and few keys verify many events. They are deleted with their app.
+/// The ids of keys that verified tokens of events. An event's row has the number of its key instead of the id, because
+/// an id has 43 bytes and few keys verify many events. The ids are deleted with their app.
 struct EventKeys {
     static let schema = """
         CREATE TABLE event_key (
@@ -20,7 +20,7 @@ struct EventKeys {
     /// The key of the previous request, which is usually also the next request's.
     private var last: (appID: String, id: String, number: Int64)?
 
-    /// Assigns a number if necessary.
+    /// The number of a key, which is assigned if necessary.
     mutating func number(
         of id: String, in appID: String, _ connection: SQLiteConnection
     ) throws -> Int64 {
@@ -34,7 +34,7 @@ struct EventKeys {
         _ id: String, in appID: String, _ connection: SQLiteConnection
     ) throws -> Int64 {
         let name = "\(appID)\0\(id)"
-        // Canonically equivalent strings are different ids.
+        // Compares bytes, because Swift treats canonically equivalent ids as equal.
         if let key = known[name], key.name.hasSameBytes(as: name) { return key.number }
         try connection.run(
             "INSERT INTO event_key (app_id, key_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING", .text(appID),

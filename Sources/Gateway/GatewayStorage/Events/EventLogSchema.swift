@@ -77,8 +77,8 @@ enum EventLogSchema {
         CREATE INDEX event_user ON event (app_id, user_id) WHERE user_id IS NOT NULL;
         """
 
-    /// Removes the indexes of ids and users, because each event modified pages all over the file. The index
-    /// next to the log replaces them (`docs/adr/0020-event-index.md`). Rows are not rewritten.
+    /// Removes the indexes of ids and users, because each event modified pages all over the file. ``EventIndex``
+    /// replaces them (`docs/adr/0020-event-index.md`). Rows are not rewritten.
     private static let indexBesidesTheLog = """
         CREATE TABLE event_log (
             only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -121,7 +121,7 @@ enum EventLogSchema {
             ALTER TABLE event ADD COLUMN request_uuid BLOB;
             """ + createView("")
 
-    /// Adds the kept claims of events, and the filter of consumers by a claim.
+    /// Adds the stored token claims of events, and a filter of consumers by a claim.
     private static let claims =
         """
         ALTER TABLE event ADD COLUMN claims TEXT;
@@ -172,7 +172,7 @@ enum EventLogSchema {
         ) STRICT;
         """
 
-    /// Ensures that sequence numbers are not reused after the newest events were deleted.
+    /// Prevents reuse of sequence numbers after the newest events were deleted.
     private static let trigger = """
         CREATE TRIGGER event_goes BEFORE DELETE ON event
         WHEN old.seq >= (SELECT next_seq FROM event_log) BEGIN

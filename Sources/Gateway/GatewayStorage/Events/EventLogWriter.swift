@@ -7,7 +7,7 @@ internal import GatewayModel
 /// must close it and open a new one, which reads the actual state of the disk.
 final class EventLogWriter {
     private static let mostKnownUsers = 200_000
-    /// The number of users to be listed at which the counts are written early, to bound memory.
+    /// The number of users not yet in `app_user` at which the counts are written early, to bound memory.
     private static let mostUnlistedUsers = 20_000
     private static let mostKnownApps = 1_000
     /// The size to which the write-ahead log is truncated. It grows during long reads, such as a backup.
@@ -25,7 +25,7 @@ final class EventLogWriter {
     /// Stored in a property, because a lookup by text costs more than binding all values.
     private let insertion: SQLiteStatement
     private let index: EventIndex
-    /// The runs that erasures read.
+    /// The index runs that erasures read.
     private let runs = OpenIndexRuns()
     private let hasher: IndexHasher
     private let now: @Sendable () -> Date
@@ -116,7 +116,7 @@ final class EventLogWriter {
 
     var hasUncounted: Bool { !counts.isEmpty }
 
-    /// Uses one transaction. A nil batch is a test write. With `uses`, also writes the counts of apps and keys.
+    /// Stores batches in one transaction. A nil batch is a test write. With `uses`, also writes app and key counts.
     func store(
         _ batches: [EventBatch?], counting uses: KeyUseTally?,
         with changes: [@Sendable (SQLiteConnection) throws -> Void] = []
@@ -188,7 +188,7 @@ final class EventLogWriter {
 
     /// Performs a step of an erasure. Writes and resets `uses` first. Returns true when all data of the app is deleted.
     func erase(_ erasure: inout EventErasure, counting uses: inout KeyUseTally) throws -> Bool {
-        // Otherwise counts would be written again after the erasure.
+        // Writes pending counts first. Otherwise they would be written after the erasure.
         if !counts.isEmpty || !uses.isEmpty {
             var counts = counts
             try connection.transaction { try counts.write(uses, listing: unlisted, to: connection) }
@@ -198,10 +198,10 @@ final class EventLogWriter {
         }
         let index = try EventIndexReader(
             connection, folder: IndexFolder.path(besides: connection.path), runs: runs)
-        // The numbers of deleted keys may be assigned again.
+        // Drops the cache, because SQLite may assign the numbers of deleted keys again.
         keys = EventKeys()
         let isDone = try erasure.step(connection, index)
-        // The users must be listed again when the id is reused.
+        // If the app id is used again, its users must be added to `app_user` again.
         if isDone { knownUsers = [] }
         return isDone
     }
@@ -233,7 +233,7 @@ final class EventLogWriter {
         var keys: EventKeys
     }
 
-    /// Another connection may have deleted a person. The next event must list that person again.
+    /// Another connection may have deleted a user. The next event must add that user to `app_user` again.
     private func forgetUsersIfOthersWrote() throws {
         let version = try connection.dataVersion()
         if version != dataVersion { knownUsers = [] }
@@ -269,7 +269,7 @@ final class EventLogWriter {
             var whose: UInt64?
             var bytes = 0
             for event in batch.events {
-                // Events of a request usually have the same user, so the hash is reused.
+                // Consecutive events of a request usually have the same user, so the hash is reused.
                 if !event.userID.hasSameBytes(as: user) || !event.anonymousID.hasSameBytes(as: device) {
                     (user, device) = (event.userID, event.anonymousID)
                     whose = hasher.hash(ofUser: user, device: device, in: batch.appID)
@@ -332,8 +332,8 @@ final class EventLogWriter {
         }
     }
 
-    /// Assigns an anonymous event from before the sign-in, identified by content, to the user. Events of other users
-    /// are different events, because an attacker may know the content and send it first. Returns true for a duplicate.
+    /// Assigns a stored anonymous event with the same content to the user of `event`, and returns true. Events of other
+    /// users are not duplicates, because an attacker may know the content and send it first.
     private func claim(_ event: EventBatch.Event, of appID: String) throws -> Bool {
         guard event.isIdentifiedByContent, let user = event.userID else { return false }
         let key = hasher.key(

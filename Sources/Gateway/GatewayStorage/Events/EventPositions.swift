@@ -28,7 +28,7 @@ package struct EventPositions: Sendable {
     private static let version: UInt8 = 1
     private static let bytes = 25
 
-    /// The sequence number of the newest event; 0 before the first.
+    /// The highest sequence number that a stored event can have; 0 before the first event.
     package let head: Int64
     private let logID: ArraySlice<UInt8>
 

@@ -4,8 +4,8 @@ package import GatewayModel
 /// Selects events. Nil members match every event.
 package struct EventQuery: Sendable {
     package var appID: String
-    /// Readers that follow the log do not get events that were assigned to the user after they were stored: the
-    /// position may have passed them. Lists and exports have them.
+    /// Readers that follow the log do not get events that were assigned to the user after they were stored, because
+    /// the position may have passed such events. Lists and exports include them.
     package var userID: String?
     package var messageID: String?
     package var requestID: String?

@@ -86,13 +86,13 @@ struct EventScan {
     }
 }
 
-/// The conditions of a scan's statement. The first two values are the bounds of a part.
+/// The conditions of a scan's statement. `?1` and `?2` are the bounds of the sequence numbers that it reads.
 struct EventConditions {
     private(set) var text: String
     private(set) var values: [SQLValue]
 
     init(of appID: String) {
-        // The plus sign avoids an index of earlier versions, because rows are found by sequence number.
+        // The plus sign keeps SQLite from using an index of earlier versions. Rows are found by sequence number.
         text = "+app_id = ?3"
         values = [.null, .null, .text(appID)]
     }

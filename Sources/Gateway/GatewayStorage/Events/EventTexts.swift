@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import CountersignSQLite
 
-/// The texts of an event in one byte buffer, because most are only written as JSON.
+/// The texts of an event in one byte buffer. Most texts are only copied to JSON, so no strings are created.
 struct EventTexts: Sendable {
     /// The texts in the order of storage.
     enum Name: Int {
@@ -15,7 +15,7 @@ struct EventTexts: Sendable {
     /// A bit for each text that is not nil.
     private var present: UInt16 = 0
 
-    /// One for each name, in their order.
+    /// `texts` has an element for each ``Name``, in the same order.
     init(_ texts: [String?]) {
         for (index, text) in texts.enumerated() {
             if let text {

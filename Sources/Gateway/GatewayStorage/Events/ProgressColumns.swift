@@ -14,7 +14,7 @@ package enum ProgressColumns {
     }
 }
 
-/// The column that notes a gap before the position of a partition. Earlier versions noted gaps only for the whole
+/// The column for a gap before the position of a partition. Earlier versions stored a gap only for the whole
 /// consumer.
 package enum PartitionGaps {
     /// The migration that adds the column. `integer` is the engine's type of 64-bit integers.

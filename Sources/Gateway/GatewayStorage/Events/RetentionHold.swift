@@ -2,8 +2,8 @@ internal import CountersignCore
 internal import CountersignSQLite
 package import GatewayModel
 
-/// The consumers with a hold on retention, in one step of a sweep. An expired event stays until all of them have read
-/// it, but at most for the days of the consumer's hold beyond the app's retention.
+/// The consumers that hold an app's events, in one step of a sweep. An expired event stays until all of these consumers
+/// have read it, but at most for the days of a consumer's hold beyond the app's retention.
 package struct RetentionHold {
     private struct Holder {
         let id: EventConsumerID
@@ -55,7 +55,7 @@ package struct RetentionHold {
         holders.filter { !$0.isTold && $0.position < deleted }.map(\.id)
     }
 
-    /// Must run in the same transaction.
+    /// Stores the last deleted event and the consumers that lost events, in the transaction of the deletion.
     package func write(_ connection: any SQLConnection) throws {
         guard deleted > 0 else { return }
         try EventFloor.raise(appID, to: deleted, connection)

@@ -4,8 +4,8 @@ internal import GatewayModel
 
 /// Deletes events and customers beyond each app's retention, in small steps on the writer's thread.
 ///
-/// The index finds an app's oldest event, which is cached, so an app without due events costs no query on events and no
-/// transaction. Freed pages are reused; the file itself does not shrink.
+/// The index finds an app's oldest event. Its time is cached, so an app without expired events needs no query on events
+/// and no transaction. Freed pages are reused; the file itself does not shrink.
 struct RetentionSweeper {
     /// Queries on the index and the log.
     struct Events {
@@ -65,9 +65,9 @@ struct RetentionSweeper {
         oldest[appID] = nil
     }
 
-    /// Performs a step, in one transaction if there is something to delete. The apps take turns. `counting` completes
-    /// the counts first. `forgotten` receives users without remaining events. Returns consumers whose hold expired, so
-    /// that unread events were deleted.
+    /// Performs a step for the next app with expired data, in one transaction. An app with more to delete is queued
+    /// again after other apps. `counting` completes the counts first. `forgotten` receives users without remaining
+    /// events. Returns consumers whose hold expired, so that unread events were deleted.
     @discardableResult
     mutating func step(
         _ connection: SQLiteConnection, _ events: Events, counting: () throws -> Void = {},
@@ -88,7 +88,7 @@ struct RetentionSweeper {
         rules.retentionDays.map { nowMilliseconds - Int64($0) * 86_400_000 } ?? Int64.min
     }
 
-    /// Reads without a transaction.
+    /// Whether an event or a customer must be deleted. Reads without a transaction.
     private mutating func isDue(_ app: AppSweep, _ rules: AppRules) throws -> Bool {
         if let limit = rules.retentionBytes,
             try app.bytes() + app.events.uncountedBytes(app.id) > Int64(limit)
@@ -102,7 +102,7 @@ struct RetentionSweeper {
             known = try app.oldest(after: known.after)
             oldest[app.id] = known
         }
-        // Nil although there are newer events: all events found by the index were already deleted.
+        // The time is nil although newer events exist, because all events that the index found were already deleted.
         guard let received = known.receivedMilliseconds else { return known.after < app.events.newest }
         return received < cutoff
     }
@@ -164,7 +164,7 @@ struct RetentionSweeper {
             usersOfDeleted: (BytewiseSet, Int64) throws -> Void
         ) throws -> (goesOn: Bool, oldest: Oldest) {
             var room = StepBudget()
-            // Customers come first, because an index tells whether there are expired ones.
+            // Deletes customers first, because an index on `seen_ms` finds expired customers.
             while let customer = try oldestCustomer(), customer.seenMilliseconds < cutoff {
                 _ = try forget(customer, &room)
                 if room.isUsedUp { return (true, known) }
@@ -178,7 +178,7 @@ struct RetentionSweeper {
             var isHeld = false
             for sequence in found where !room.isUsedUp {
                 if let received = try received(sequence) {
-                    // Of events and customers over the size limit, the older are deleted first.
+                    // While the app exceeds its size limit, deletes customers that were last seen before this event.
                     if received >= cutoff { try forgetExcess(&excess, seenUntil: received, &room) }
                     if room.isUsedUp { break }
                     isHeld = hold.holds(sequence, received: received)
@@ -231,7 +231,7 @@ struct RetentionSweeper {
             ) { ($0.int64(0), $0.optionalText(1)) } ?? (0, nil)
         }
 
-        /// Deletes a user's claims on the deleted events, and the user's row if no events remain.
+        /// Deletes a user's `event_claim` rows of deleted events, and the user's `app_user` row if no events remain.
         func forget(_ user: String, until reached: Int64, isGone: Bool) throws {
             try connection.run(
                 "DELETE FROM event_claim WHERE app_id = ?1 AND user_id = ?2 AND seq <= ?3", .text(id),

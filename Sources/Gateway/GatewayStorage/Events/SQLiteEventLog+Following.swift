@@ -3,7 +3,7 @@ internal import CountersignSQLite
 internal import GatewayModel
 
 extension SQLiteEventLog {
-    /// The number of sequence numbers requested from the index at once.
+    /// The number of sequence numbers that one query of the index returns.
     private static let sequencesPerStep = 256
 
     func positions() throws(GatewayError) -> EventPositions {
@@ -80,7 +80,7 @@ extension SQLiteEventLog {
         try EventIndexReader(sqlite, folder: IndexFolder.path(besides: readers.path), runs: runs)
     }
 
-    /// Reads a log that a gateway of this version has opened.
+    /// Reads the log. Throws ``earlierVersion`` if no gateway of this version has opened the file.
     func following<Value>(
         _ body: (SQLiteConnection, EventLogState) throws -> Value
     ) throws(GatewayError) -> Value {

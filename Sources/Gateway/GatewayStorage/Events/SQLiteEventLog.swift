@@ -12,7 +12,7 @@ package protocol EventLog: Sendable {
 
     func positions() throws(GatewayError) -> EventPositions
 
-    /// Ordered by id, after `last`, until `isEnough` returns true.
+    /// Passes the ids of an app's users after `last` to `isEnough`, in order, until `isEnough` returns true.
     func users(of appID: String, after last: String, _ isEnough: (String) -> Bool) throws(GatewayError)
 
     /// The number of events of all apps at the last commit.
@@ -34,8 +34,8 @@ struct SQLiteEventLog: EventLog {
         return try readers.withConnection(body)
     }
 
-    /// One transaction, because a gateway may migrate the file meanwhile. It also saves locking for each statement. The
-    /// state is nil for a file of an earlier version.
+    /// Reads in one transaction, because a gateway may migrate the file meanwhile. A transaction also locks the file
+    /// only once. The state is nil for a file of an earlier version.
     func snapshot<Value>(
         _ body: (SQLiteConnection, EventLogState?) throws -> Value
     ) throws(GatewayError) -> Value {
@@ -80,7 +80,7 @@ struct SQLiteEventLog: EventLog {
                     SELECT min(value) FROM customer_identifier
                     WHERE app_id = ?1 AND name = 'registered' AND value > ?2)
                 """)
-            // Read first, so that a user who is listed meanwhile is found twice rather than not at all.
+            // Read first, so that a user who is added to `app_user` meanwhile is found twice rather than not at all.
             var unlisted = try EventCounts.unlistedUsers(of: appID, after: last, sqlite)[...]
             var last = last
             while true {
@@ -181,7 +181,7 @@ struct SQLiteEventLog: EventLog {
 struct EventPageBuilder {
     static let columns = "seq, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body"
 
-    /// The last columns are the request id as bytes and the claims. Nil is for a file of a version without verdicts.
+    /// The last two columns are the request id as bytes and the claims. `log` is nil for a file without verdicts.
     static func proofColumns(of log: EventLogState?) -> String {
         guard let log else { return "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL" }
         let (key, uuid) = log.hasShortColumns ? (EventKeys.id, "request_uuid") : ("key_id", "NULL")

@@ -39,7 +39,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     private var nextSweep = DispatchTime(uptimeNanoseconds: 0)
     private var nextErasure = DispatchTime(uptimeNanoseconds: 0)
     private var sweepBegan = DispatchTime(uptimeNanoseconds: 0)
-    /// Nil until the first commit, which writes counts.
+    /// When the counts are written next. Nil until the first commit, which always writes counts.
     private var nextCount: DispatchTime?
     private var space: Int?
     private var spaceUntil = DispatchTime(uptimeNanoseconds: 0)
@@ -64,7 +64,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
             retention: retention)
     }
 
-    /// `recent` is for readers of this process.
+    /// `recent` receives the newest events, for readers of this process.
     init(
         path: String, recent: RecentEvents, pendingBytes: Int, diskFloorBytes: Int,
         observer: (any GatewayObserver)?, retentionSeconds: Double = 60, countSeconds: Double = 1,
@@ -108,7 +108,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         queue.noteKeyUse(appID: appID, keyID: keyID, milliseconds: milliseconds)
     }
 
-    /// Waits until the change is durable. If this throws, the commit failed and has written nothing.
+    /// Waits until the change is durable. After an I/O error, the outcome is unknown. Other errors store nothing.
     func change<Value: Sendable>(
         _ body: @escaping @Sendable (SQLiteConnection) throws -> Value
     ) throws(StoreFailure) -> Value {
@@ -200,7 +200,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
 
     private func hasUncounted(_ hasKeyUses: Bool) -> Bool { hasKeyUses || log?.hasUncounted == true }
 
-    /// Nil when unknown.
+    /// The bytes of free disk space, measured at most every ``spaceMilliseconds``; nil when unknown.
     private func freeSpace() -> Int? {
         let now = DispatchTime.now()
         if now >= spaceUntil {
@@ -263,7 +263,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         }
     }
 
-    /// After an error, the sweep is repeated later.
+    /// Performs a step of a sweep if it is due. After an error, a new sweep starts at the next due time.
     private func sweep() {
         let began = DispatchTime.now()
         guard began >= nextSweep else { return }

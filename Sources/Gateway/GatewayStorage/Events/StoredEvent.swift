@@ -44,7 +44,7 @@ package struct StoredEvent: Sendable {
         self.texts = texts
     }
 
-    /// Omits the body and other text from a client, for readers without permission. Replaces the ids.
+    /// A copy without the body and other texts from a client, for readers without permission, and with other ids.
     package func withoutContent(userID: String?, anonymousID: String?) -> StoredEvent {
         StoredEvent(
             self,
@@ -72,7 +72,7 @@ package struct StoredEvent: Sendable {
     package var anonymousID: String? { texts[.anonymousID] }
     package var name: String? { texts[.name] }
 
-    /// Nil for events of a version without verdicts.
+    /// Nil for events that an earlier version stored without a verdict.
     package var proof: EventProof? {
         knownVerdict.map { verdict in
             EventProof(
@@ -82,12 +82,12 @@ package struct StoredEvent: Sendable {
         }
     }
 
-    /// `unknown` for events of a version without verdicts.
+    /// `unknown` for events that an earlier version stored without a verdict.
     package var verdict: String { knownVerdict?.rawValue ?? "unknown" }
 
     /// Appends a JSON object, with the position if given, `events_missed` if first after a gap, and `claims` if any.
     ///
-    /// The body is copied byte for byte. With `isLine`, spaces replace line breaks between its tokens.
+    /// The body is copied byte for byte. With `isLine`, spaces replace the line breaks of the body.
     package func write(
         to output: inout [UInt8], position: String? = nil, asLine isLine: Bool = false,
         afterGap isAfterGap: Bool = false

@@ -4,15 +4,15 @@ package import GatewayModel
 
 /// Lets a command that changed a data directory wait until the running gateway has loaded the change.
 ///
-/// The gateway creates the file `gateway.changes` with two counters: changes that commands have asked the gateway to
-/// load, and changes that it has loaded.
+/// The gateway creates the file `gateway.changes` with two counters: requests of commands to load changes, and the
+/// last request after which the gateway has loaded all changes.
 package final class ChangeSignal: Sendable {
     private static let fileName = "gateway.changes"
     private static let pauseMicroseconds: UInt32 = 5_000
 
     private let descriptor: Int32
 
-    /// Marks earlier requests as loaded, so create it before the gateway loads the data directory and serves requests.
+    /// Marks earlier requests as loaded, so must be called before the gateway loads the data directory.
     package init(in directory: DataDirectory) throws(GatewayError) {
         descriptor = open(try directory.file(Self.fileName), O_RDWR | O_CLOEXEC)
         noteLoaded(asked)

@@ -8,7 +8,7 @@ package struct DataDirectory: Sendable {
 
     private static let another = "Give another folder."
 
-    /// Creates the folder with mode 0700. Throws `dataDirectory` also if other users can access an existing one.
+    /// Creates the folder with mode 0700. Throws `dataDirectory` also if other users can access an existing folder.
     package init(path: String) throws(GatewayError) {
         let absolute = URL(fileURLWithPath: path).standardizedFileURL.path
         self.path = absolute
@@ -107,7 +107,7 @@ package struct RunningGateway: Sendable {
     /// The URL for operators. Differs from `url` if there is a separate admin listener.
     package let adminURL: String
 
-    /// The URL of the dashboard for other machines; with a public URL, that one.
+    /// The URL of the dashboard for other machines: the public URL, if one is set.
     package let dashboardURL: String
 
     package init(url: String, adminURL: String, dashboardURL: String? = nil) {

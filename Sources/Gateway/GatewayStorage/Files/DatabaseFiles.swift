@@ -1,8 +1,8 @@
 internal import CountersignSQLite
 internal import Foundation
 
-/// The identity of an open database's files, to detect their replacement: by hand, by a restore, or by a program that
-/// does not see the locks, as on some network file systems. SQLite does not notice that it writes to an unlinked file.
+/// The device and inode of an open database's files, to detect that the files were replaced, such as by a restore.
+/// SQLite would continue to write to the unlinked files.
 struct DatabaseFiles {
     private enum Identity: Equatable {
         case file(device: dev_t, number: ino_t)

@@ -3,7 +3,7 @@ internal import CountersignSQLite
 internal import Foundation
 internal import GatewayModel
 
-/// A file with one connection, guarded by a lock.
+/// A SQLite file with one connection, which a lock guards.
 final class SQLiteWriter: SQLDatabase {
     /// Nil while a full disk prevents opening the file.
     private let connection: Lock<Connection?>
@@ -14,7 +14,7 @@ final class SQLiteWriter: SQLDatabase {
         let sqlite: SQLiteConnection
     }
 
-    /// For files whose last commits may be lost in a power failure, but not when only the process fails.
+    /// The pragmas for files whose last commits may be lost in a power failure, but not in a crash of the process.
     static let shortLog = """
         PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 4194304
         """

@@ -9,7 +9,7 @@ enum Schema {
     /// gateway and replace the file with the backup.
     ///
     /// Throws `conflict` when the file was written by a newer version, `storage` when the backup cannot be made
-    /// durable, and errors of SQLite and Foundation. A failed migration changes nothing. Earlier migrations stay.
+    /// durable, and errors of SQLite and Foundation. A failed migration is rolled back; migrations before it stay.
     static func migrate(
         _ connection: SQLiteConnection, _ migrations: [String], at now: Date = Date()
     ) throws {

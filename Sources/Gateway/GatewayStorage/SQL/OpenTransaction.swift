@@ -4,7 +4,7 @@ internal import GatewayModel
 final class OpenTransaction: SQLDatabase, @unchecked Sendable {
     // Both are used only by the thread that runs the transaction.
     private let connection: any SQLConnection
-    /// The error after which the whole transaction may be retried. Later statements fail because of it.
+    /// A conflict with another transaction. All later calls throw it, and the whole transaction may be retried.
     private(set) var retryable: (any StorageError)?
 
     init(_ connection: any SQLConnection) {
@@ -28,7 +28,7 @@ final class OpenTransaction: SQLDatabase, @unchecked Sendable {
     }
 
     func version() throws(GatewayError) -> Int64 {
-        throw GatewayError(.storage, "a transaction does not see what others commit")
+        throw GatewayError(.storage, "a transaction does not see commits of other connections")
     }
 }
 

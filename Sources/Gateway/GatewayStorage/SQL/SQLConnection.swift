@@ -3,7 +3,7 @@ package import CountersignSQLite
 /// The current row of a statement. Columns are numbered from 0. `NULL` is read as 0 or as empty.
 package protocol SQLRow {
     func isNull(_ column: Int32) -> Bool
-    /// True and false are 1 and 0.
+    /// Booleans are read as 1 and 0.
     func int64(_ column: Int32) -> Int64
     func int(_ column: Int32) -> Int
     func optionalInt64(_ column: Int32) -> Int64?
@@ -32,7 +32,7 @@ package protocol SQLConnection: AnyObject {
     /// Encrypts a secret for a column in the row with this key.
     func sealed(_ secret: [UInt8], _ column: SecretColumn, _ key: String...) throws -> [UInt8]
 
-    /// Returns plain secrets unchanged. Throws `conflict` if the secret was encrypted for another row or key.
+    /// Decrypts a secret, or returns a plain one. Throws `conflict` if encrypted for another row or with another key.
     func opened(_ stored: [UInt8], _ column: SecretColumn, _ key: String...) throws -> [UInt8]
 
     func appTables() throws -> [AppTable]

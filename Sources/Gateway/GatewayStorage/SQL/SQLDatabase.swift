@@ -11,8 +11,8 @@ package protocol SQLReader: Sendable {
 
 /// A database for one kind of data, such as settings or sessions.
 package protocol SQLDatabase: SQLReader {
-    /// With `alone`, no other transaction writes this kind of data meanwhile, so that `body` may rely on its reads.
-    /// Otherwise, an engine may allow concurrent writes, and `body` must lock rows with ``SQLConnection/forUpdate``.
+    /// Runs `body` in a transaction. With `alone`, no other transaction writes this kind of data meanwhile. Otherwise,
+    /// an engine may allow concurrent writes, and `body` must lock rows with ``SQLConnection/forUpdate``.
     func transaction<Result>(
         alone: Bool, _ body: (any SQLConnection) throws -> Result
     ) throws -> Result

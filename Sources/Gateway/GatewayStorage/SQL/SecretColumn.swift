@@ -13,9 +13,9 @@ package struct SecretColumn: Sendable {
     static let customerTokenKey = SecretColumn(
         table: "customer_token_key", column: "secret", key: ["app_id", "id"])
     static let secondFactor = SecretColumn(table: "admin_second_factor", column: "secret", key: ["user"])
-    /// Complete webhooks, because a URL may contain a secret too.
+    /// The complete JSON of a webhook, because its URL may contain a secret too.
     static let webhook = SecretColumn(table: "webhook_endpoint", column: "body", key: ["id"])
-    /// The complete values of ``settings``.
+    /// The complete JSON of each setting in ``settings``.
     package static let setting = SecretColumn(table: "app_setting", column: "body", key: ["app_id", "name"])
     static let pseudonymKey = SecretColumn(table: "pseudonym_key", column: "key", key: ["id"])
 

@@ -54,9 +54,9 @@ enum SessionSchema {
         UPDATE session SET lifetime_from_ms = 1000 * CAST(strftime('%s', 'now') AS INTEGER);
         ALTER TABLE refresh_token ADD COLUMN is_repeated INTEGER NOT NULL DEFAULT 0;
         """,
-        // `is_repeated` is unused, but gateways of earlier versions share the table in PostgreSQL and write it.
+        // Keeps the unused column `is_repeated`, which gateways of earlier versions write in PostgreSQL.
         "DROP TABLE session_audit;",
-        // For deleting expired rows.
+        // Indexes that find expired rows, to delete them.
         """
         CREATE INDEX revoked_access_token_expires ON revoked_access_token (expires_ms);
         CREATE INDEX used_assertion_expires ON used_assertion (expires_ms);

@@ -39,8 +39,8 @@ package final class SessionStore: AppData, Sendable {
         self.init(file, refreshKey: refreshKey)
     }
 
-    /// `databaseTime` returns the time shared by the gateways of a database, in milliseconds since 1970. Without it,
-    /// the times passed by callers apply.
+    /// `databaseTime` returns the time of the database's clock, in milliseconds since 1970. Nil means that the times
+    /// passed by callers apply.
     package init(
         _ database: any SQLDatabase, refreshKey: [UInt8],
         databaseTime: (@Sendable (any SQLConnection) throws -> Int64)? = nil
@@ -102,11 +102,11 @@ package final class SessionStore: AppData, Sendable {
         case .success(let value): return value
         case .failure(let failure):
             throw GatewayError(.storage, "\(failure.summary): \(failure.detail)")
-        case nil: throw GatewayError(.storage, "the sessions gave no result")
+        case nil: throw GatewayError(.storage, "the session store returned no result")
         }
     }
 
-    /// Works in small steps.
+    /// Deletes all data of an app's sessions, in small steps.
     package func erase(appID: String) throws(GatewayError) {
         while try !perform({ try $0.erase(appID: appID) }) {}
     }

@@ -101,7 +101,7 @@ package struct SessionTable {
         return (session, token)
     }
 
-    /// The token must be authentic.
+    /// Exchanges a refresh token. The tag of the token was verified when it was parsed.
     package func exchange(_ token: RefreshToken, _ presentation: Presentation) throws -> Exchange {
         let now = time(presentation.now)
         if let assertion = presentation.assertion, try !spend(assertion) { return .rejected(.replayed) }
@@ -317,7 +317,7 @@ package struct SessionTable {
             == true
     }
 
-    /// Returns true when no data is left.
+    /// Deletes some rows of an app. Returns true when no rows of the app are left.
     func erase(appID: String) throws -> Bool {
         var left = 200
         for table in try connection.appTables() where left > 0 {
@@ -326,7 +326,7 @@ package struct SessionTable {
         return left > 0
     }
 
-    /// Also revokes the user's access tokens. Returns the number of sessions that were active.
+    /// Deletes a user's sessions and revokes the user's access tokens. Returns the number of active sessions.
     package func forget(_ subject: String, in appID: String, at now: Int64) throws -> Int {
         let now = time(now)
         let (app, user): (SQLValue, SQLValue) = (.text(appID), .text(subject))

@@ -3,7 +3,7 @@ internal import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// Encrypts the keys of the token service in a shared database. The key is in a file of each gateway only.
+/// Encrypts keys and other secrets in a shared database. The token key itself is only in a file of each gateway.
 package struct TokenKeySeal: Sendable {
     package let path: String
     private let key: [UInt8]
@@ -67,7 +67,7 @@ package struct TokenKeySeal: Sendable {
                 switch secret {
                 case .text(let text): .text(sealed(Array(text.utf8)))
                 case .blob(let bytes): .blob(Array(sealed(bytes).utf8))
-                case .null, .integer, .real: throw GatewayError(.storage, "this is no secret")
+                case .null, .integer, .real: throw GatewayError(.storage, "a secret must be a text or a blob")
                 }
             },
             open: { stored in
@@ -83,12 +83,12 @@ package struct TokenKeySeal: Sendable {
             })
     }
 
-    /// `context` must be the same for decryption.
+    /// Encrypts a text. Decryption requires the same `context`.
     package func sealed(_ text: String, as context: String) -> String {
         Base64URL.encode(AES256GCM.seal(Array(text.utf8), key: key, context: Array(context.utf8)))
     }
 
-    /// Nil for another key or context.
+    /// Decrypts a text. Nil if it was encrypted with another key or context.
     package func opened(_ sealed: String, as context: String) -> String? {
         Base64URL.decode(sealed).flatMap { AES256GCM.open($0, key: key, context: Array(context.utf8)) }
             .map { String(decoding: $0, as: UTF8.self) }
@@ -98,14 +98,14 @@ package struct TokenKeySeal: Sendable {
 
     package static let mark = "sealed:"
 
-    /// Decryption fails for any other row or column.
+    /// Encrypts a secret for a row and column. Decryption fails for any other row or column.
     package func sealed(_ secret: [UInt8], _ column: SecretColumn, _ key: [String]) -> [UInt8] {
         let context = Self.context(column, key)
         return Array(
             (Self.mark + Base64URL.encode(AES256GCM.seal(secret, key: self.key, context: context))).utf8)
     }
 
-    /// Nil for another key or another row. Returns a secret that is not encrypted unchanged.
+    /// Decrypts a secret. Nil if it was encrypted with another key or for another row. Returns plain secrets unchanged.
     package func opened(_ stored: [UInt8], _ column: SecretColumn, _ key: [String]) -> [UInt8]? {
         guard Self.isSealed(stored) else { return stored }
         return Base64URL.decode(String(decoding: stored.dropFirst(Self.mark.utf8.count), as: UTF8.self))
@@ -114,7 +114,7 @@ package struct TokenKeySeal: Sendable {
 
     package static func isSealed(_ stored: [UInt8]) -> Bool { stored.starts(with: mark.utf8) }
 
-    /// Includes the lengths, so that different keys have different contexts.
+    /// Includes the length of each key value, so that different rows have different contexts.
     private static func context(_ column: SecretColumn, _ key: [String]) -> [UInt8] {
         let row = key.map { "\($0.utf8.count):\($0)" }.joined()
         return Array("countersign secret \(column.table).\(column.column) \(row)".utf8)

@@ -19,7 +19,7 @@ enum TokenSchema {
         ) STRICT;
         """
 
-    /// Sessions with a longer idle time than the default keep it.
+    /// Raises the absolute lifetime to a longer idle lifetime, and limits the reuse window to 60 s.
     static let absoluteLifetime = """
         ALTER TABLE token_rules ADD COLUMN absolute_seconds INTEGER NOT NULL DEFAULT 7776000;
         UPDATE token_rules SET absolute_seconds = max(absolute_seconds, refresh_seconds),

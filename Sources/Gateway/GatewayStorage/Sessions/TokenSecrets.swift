@@ -65,7 +65,7 @@ package final class TokenSecrets: Sendable {
         self.seal = seal
     }
 
-    /// Never changes.
+    /// The key from which refresh tokens derive. Created on the first call and then unchanged.
     package func refreshKey() throws(GatewayError) -> [UInt8] {
         try use { state in
             if let key = state.refreshKey { return key }
@@ -84,7 +84,7 @@ package final class TokenSecrets: Sendable {
         }
     }
 
-    /// The keys that verify now, the newest first. Empty before the first token.
+    /// The published keys, which verify tokens now, newest first. Empty before the first token was issued.
     package func published(at now: Int64) throws(GatewayError) -> [IssuingKey] {
         try use { state in
             try load(&state)
@@ -182,7 +182,7 @@ package final class TokenSecrets: Sendable {
         try connection.first("SELECT key FROM refresh_key") { $0.blob(0) }
     }
 
-    /// Returns all stored keys.
+    /// Stores the key if `isNeeded` returns true for the stored keys. Returns all stored keys.
     private func add(
         _ key: IssuingKey, to known: [IssuingKey], if isNeeded: ([IssuingKey]) -> Bool
     ) throws -> [IssuingKey] {

@@ -36,7 +36,7 @@ package struct EarlierStreams: Sendable {
         ) STRICT, WITHOUT ROWID;
         """
 
-    /// By the key of the stream's settings.
+    /// The progress of each stream, by the key of its settings.
     package func states() throws(GatewayError) -> BytewiseDictionary<DeliveryProgress> {
         guard let database else { return [:] }
         let rows = try database.read { connection in

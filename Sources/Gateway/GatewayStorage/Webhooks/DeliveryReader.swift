@@ -4,12 +4,12 @@ package import GatewayModel
 
 /// Reads webhook deliveries, also while a gateway delivers.
 package protocol DeliveryLog: Sendable {
-    /// Newest first; nil begins with the newest.
+    /// The attempts to deliver before `sequence`, newest first. Nil begins with the newest.
     func deliveries(
         of endpointID: String, before sequence: Int64?, limit: Int
     ) throws(GatewayError) -> [DeliveryRecord]
 
-    /// Nil when the attempt is no longer stored.
+    /// The last attempt to deliver a message; nil when no attempt is stored any more.
     func delivery(_ messageID: String, of endpointID: String) throws(GatewayError) -> DeliveryRecord?
 }
 

@@ -106,7 +106,7 @@ package final class DeliveryStore: AppData, Sendable {
             """, .text(record.endpointID), .integer(Int64(mostOfEndpoint)))
     }
 
-    /// Deletes responses with any of these texts, because a webhook may repeat the content of a delivery.
+    /// Deletes stored responses with any of these texts, because a response may repeat the delivered content.
     package func forgetAnswers(with texts: [String], of endpointIDs: [String]) throws(GatewayError) {
         let texts = texts.map { Array($0.utf8) }
         for endpointID in endpointIDs {
