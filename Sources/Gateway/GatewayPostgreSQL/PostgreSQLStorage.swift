@@ -61,7 +61,7 @@ package struct PostgreSQLStorage: Storage {
         return {
             try kept.withLock { kept in
                 if let kept { return kept }
-                // A separate connection, because the caller already holds one of the pool.
+                // A separate pool, because the caller already uses a connection of the main pool.
                 let secrets = PostgreSQLDatabase(PostgreSQLPool(settings, connections: 1), .secrets)
                 let seal = try tokenKeySeal(file, for: secrets)
                 // Fails early if another gateway has encrypted the keys with another file.
@@ -72,7 +72,7 @@ package struct PostgreSQLStorage: Storage {
         }
     }
 
-    /// Reads the key file, or creates it if the database has no keys yet. Throws `conflict` if it has.
+    /// Reads the key file, or creates it if the database has no keys. Throws `conflict` if only the file is missing.
     static func tokenKeySeal(
         _ tokenKeyFile: String, for secrets: any SQLReader
     ) throws(GatewayError) -> TokenKeySeal {
@@ -83,11 +83,11 @@ package struct PostgreSQLStorage: Storage {
             } == true
         }
         guard !isKept else {
-            // Another gateway on this machine may have created both since the first read, the file first.
+            // Another gateway on this machine may have created the file and then the keys since the first read.
             if let seal = try TokenKeySeal(file: tokenKeyFile) { return seal }
             throw GatewayError(
                 .conflict,
-                "the database has token keys, and their file \(tokenKeyFile) is not there; copy it from the gateway that "
+                "the database has token keys, but \(tokenKeyFile) does not exist; copy the file from the gateway that "
                     + "made it")
         }
         return try TokenKeySeal(making: tokenKeyFile)

@@ -24,11 +24,11 @@ enum ClusterMessages {
             FROM unnest($3, $4) WITH ORDINALITY AS sent (kind, body, place)
             """, parameters
         ) { _ in true }
-        // Verdicts do not notify, because there are many and commits with notifications are serialized.
+        // No NOTIFY for verdicts: there are many of them, and PostgreSQL serializes commits with notifications.
         if messages.contains(where: { $0.kind != .verdicts }) { try connection.execute("NOTIFY \(channel)") }
     }
 
-    /// Messages of other gateways after the known numbers, in the order of sending for each gateway.
+    /// Messages of other gateways after the known message numbers, in each gateway's order of sending.
     static func heard(
         by gateway: String, after known: BytewiseDictionary<Int64>, _ connection: PostgreSQLConnection
     ) throws -> [(gateway: String, number: Int64, message: ClusterMessage?)] {
@@ -49,7 +49,7 @@ enum ClusterMessages {
         return heard
     }
 
-    /// Deletes a gateway's messages that the others have had time to read. Returns whether any remain.
+    /// Deletes a gateway's messages that are older than ``keptMilliseconds``, or all. Returns whether any remain.
     static func forget(of gateway: String, all: Bool, _ connection: PostgreSQLConnection) throws -> Bool {
         try connection.run(
             "DELETE FROM cluster_message WHERE gateway = ?1 AND sent_ms < \(ClusterTables.now) - ?2",

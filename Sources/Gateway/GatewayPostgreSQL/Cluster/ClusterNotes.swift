@@ -4,13 +4,13 @@ internal import CountersignSQLite
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The table of ``ClusterNote``.
+/// Reads and changes the rows of ``ClusterNote`` in the table `cluster_note`.
 struct ClusterNotes {
     let connection: PostgreSQLConnection
     /// Reads the key that encrypts some of the notes.
     let tokenKey: @Sendable () throws -> TokenKeySeal?
 
-    /// Changes notes under a single advisory lock, because changes are rare.
+    /// Changes notes under one advisory lock for all notes, because changes are rare.
     func change<Value>(
         _ names: [ClusterNote.Name], _ body: (inout [ClusterNote.Name: JSONValue]) -> Value
     ) throws -> Value {
@@ -45,7 +45,7 @@ struct ClusterNotes {
             guard let opened = try seal().opened(text, as: Self.context(name)) else {
                 throw GatewayError(
                     .conflict,
-                    "the file of the token key is not that of the gateway that left this note; copy that one's"
+                    "a shared note is sealed with another token key; copy the token key's file from another gateway"
                 )
             }
             text = opened
@@ -72,7 +72,7 @@ struct ClusterNotes {
 
     private func seal() throws -> TokenKeySeal {
         guard let seal = try tokenKey() else {
-            throw GatewayError(.conflict, "the file of the token key is not there; copy another gateway's")
+            throw GatewayError(.conflict, "the file of the token key does not exist; copy it from another gateway")
         }
         return seal
     }

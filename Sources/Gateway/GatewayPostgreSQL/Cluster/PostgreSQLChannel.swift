@@ -86,7 +86,7 @@ final class PostgreSQLChannel: ClusterChannel {
         state.connection = connection
         let heard = try ClusterMessages.heard(
             by: id, after: (state.known ?? [:]).mapValues(\.number), connection)
-        // Removes gateways that were silent for longer than messages are stored.
+        // Removes gateways that sent nothing for longer than messages are stored.
         let time = Uptime.milliseconds
         var known = (state.known ?? [:]).filter { $0.value.at > time - Self.rememberedMilliseconds }
         for (gateway, number, message) in heard {
@@ -96,7 +96,7 @@ final class PostgreSQLChannel: ClusterChannel {
         state.known = known
         let messages = take()
         if !messages.isEmpty {
-            // Increments first, because the outcome of sending on a lost connection is unknown.
+            // Increments the number first, because the outcome of sending on a lost connection is unknown.
             let last = state.sent
             state.sent += Int64(messages.count)
             state.hasSent = true

@@ -6,8 +6,8 @@ internal import GatewayStorage
 
 /// A gateway's row in the table `gateway`, updated by a thread each second and after notifications.
 ///
-/// The thread first updates the row's time and then reads the changes of others, so a current row that lacks a change
-/// tells other gateways to wait. With an expired row, a gateway accepts no requests until it has updated the row.
+/// The thread updates the row's time, reads the changes of other gateways, and stores the generation it has read. A
+/// gateway waits until live rows contain its change. A gateway with an expired row accepts no requests.
 final class PostgreSQLMember: ClusterMember {
     private struct State {
         /// The uptime until which the last read of changes is valid.
@@ -79,7 +79,7 @@ final class PostgreSQLMember: ClusterMember {
         } catch {
             throw GatewayError(.storage, "cannot join the gateways of the database: \(error)")
         }
-        // Only the thread uses the beat from here on.
+        // From here on, only the thread uses the heartbeat.
         let first = Lock<Heartbeat?>(beat)
         let thread = Thread { [self] in
             var beat = first.withLock { $0.take() } ?? Heartbeat()
@@ -117,7 +117,7 @@ final class PostgreSQLMember: ClusterMember {
                 try show(&beat, work)
                 noteBack(work)
             } catch {
-                // Once the server detects the loss, it releases the connection's locks and thereby its duties.
+                // The server releases the advisory locks of the duties once it detects that the connection is lost.
                 if let error = error as? PostgreSQLError, error.isConnectionLost { beat.connection = nil }
                 if beat.connection?.isSound != true {
                     beat.connection = nil
@@ -154,7 +154,7 @@ final class PostgreSQLMember: ClusterMember {
         return connection
     }
 
-    /// Updates the row. Returns the generation before the read of changes, and the number of live gateways.
+    /// Updates the row. Returns the generation before changes are read, and the number of live gateways.
     private func note(
         _ connection: PostgreSQLConnection, _ readers: inout ReaderLag, _ work: ClusterMemberWork
     ) throws -> (generation: Int64, gateways: Int) {
@@ -200,7 +200,7 @@ final class PostgreSQLMember: ClusterMember {
         return counted ?? (0, 1)
     }
 
-    /// Takes free duties, which the connection holds until it ends.
+    /// Takes free duties as advisory locks, which the connection holds until it is closed.
     private func takeDuties(
         _ connection: PostgreSQLConnection, _ work: ClusterMemberWork
     ) throws -> Set<ClusterDuty> {

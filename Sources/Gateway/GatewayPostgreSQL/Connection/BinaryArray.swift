@@ -12,7 +12,7 @@ struct BinaryArray {
 
     init(_ element: Element, count: Int) {
         append(UInt32(count == 0 ? 0 : 1))
-        // The flag for NULL elements, which may be set without any.
+        // The flag for NULL elements, which may be set even if no element is NULL.
         append(1 as UInt32)
         append(element.rawValue)
         guard count > 0 else { return }

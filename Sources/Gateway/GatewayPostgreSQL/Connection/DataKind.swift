@@ -9,13 +9,13 @@ package enum DataKind: String, TextEnum, Sendable {
 
     package var channel: String { "countersign_\(rawValue)" }
 
-    /// The kind of a table with rows of apps. All other tables belong to `control`.
+    /// The kind of a table with rows of apps; nil for tables of events, consumers and customers.
     static func of(table: String) -> DataKind? {
         switch table {
         case "session": .sessions
         case _ where table.hasPrefix("verdict_"): .analytics
         case "users_hour", "failed_user_hour", "sample": .analytics
-        // These tables have their own store for this engine.
+        // ``EventErasure`` deletes the rows of these tables.
         case "event", "message_id", "app_usage", "key_use", "retention_mark", "event_floor", "event_consumer",
             "event_consumer_position", "customer", "customer_identifier":
             nil

@@ -12,7 +12,7 @@ package final class PostgreSQLConnection: SQLConnection {
         let types: [Oid]
     }
 
-    /// Exceeds the number of the gateway's statements, each counted by its value types.
+    /// The number of prepared statements at which all are deallocated. The gateway uses fewer.
     private static let mostStatements = 500
 
     let handle: OpaquePointer
@@ -62,7 +62,7 @@ package final class PostgreSQLConnection: SQLConnection {
         guard PQstatus(handle) == CONNECTION_OK, PQtransactionStatus(handle) == PQTRANS_IDLE else {
             return false
         }
-        // The server only sends notifications unprompted, or closes the connection on shutdown.
+        // Without a query, the server sends only notifications, or closes the connection when it shuts down.
         var descriptor = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
         while poll(&descriptor, 1, 0) > 0 {
             guard PQconsumeInput(handle) == 1, PQstatus(handle) == CONNECTION_OK else { return false }
@@ -86,7 +86,7 @@ package final class PostgreSQLConnection: SQLConnection {
 
     package func appTables() throws -> [AppTable] { try appTables(of: kind) }
 
-    /// `kind` is nil for tables with their own store for this engine.
+    /// The tables of a kind that have a column `app_id`. Nil selects the tables of events, consumers and customers.
     func appTables(of kind: DataKind?) throws -> [AppTable] {
         let columns = try all(
             """
@@ -137,7 +137,7 @@ package final class PostgreSQLConnection: SQLConnection {
         try retrying { try transaction { try body() } }
     }
 
-    /// Runs `body`, and again after conflicts: at most 5 times.
+    /// Runs `body`. After a conflict with another transaction, runs `body` again, at most 5 times in total.
     func retrying<Value>(_ body: () throws -> Value) throws -> Value {
         for _ in 1..<5 {
             do {

@@ -9,7 +9,7 @@ package struct PostgreSQLSettings: Sendable {
     package var connectSeconds = 5
     package var statementMilliseconds = 30_000
 
-    /// Settings for long statements, such as building an index of all events.
+    /// These settings with a statement timeout of 30 minutes, such as for building an index of all events.
     var patient: PostgreSQLSettings {
         var settings = self
         settings.statementMilliseconds = 1_800_000

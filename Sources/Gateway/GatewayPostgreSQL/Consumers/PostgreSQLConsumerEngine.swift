@@ -7,8 +7,8 @@ package import GatewayStorage
 /// Consumers with positions and leases in rows that all gateways share. Workers of a consumer may use any
 /// gateway.
 ///
-/// A lease is part of its partition's row, so the gateway that updates the row has the lease. It does not
-/// depend on the gateway that granted it, and expires by the database's clock.
+/// A lease is stored in its partition's row. Any gateway can acknowledge or release the lease, which expires by the
+/// database's clock.
 package struct PostgreSQLConsumerEngine: ConsumerEngine {
     enum Clock: Sendable {
         case database
@@ -23,8 +23,8 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
     private static let noLease =
         "lease_id = NULL, lease_last = NULL, lease_reached = NULL, lease_until_ms = NULL"
 
-    /// The parameter with this number is the time, and the next one the latest valid deadline
-    /// (`EventConsumerRules`).
+    /// An SQL condition: the partition has no valid lease. The parameter with this number is the time, and the next
+    /// one the latest valid deadline (`EventConsumerRules`).
     private static func isFree(at parameter: Int) -> String {
         "(lease_id IS NULL OR lease_until_ms <= ?\(parameter) OR lease_until_ms > ?\(parameter + 1))"
     }
@@ -182,8 +182,8 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
     ) throws(ConsumerFailure) -> Int64 {
         let target = try write { connection in
             let rows = ConsumerRows(connection)
-            // The lock that the update below takes. A weaker lock would have to be upgraded, and acknowledgements
-            // of two partitions and a seek could then wait for each other.
+            // The update below takes the same lock. A weaker lock would have to be upgraded, and acknowledgements of
+            // two partitions and a seek could deadlock.
             guard try rows.isThere(id, lock: " FOR NO KEY UPDATE") else {
                 throw EventConsumerRules.notFound(id)
             }

@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayStorage
 
-/// Converts the secrets of copied rows: encrypted in a database, plain text in a data directory.
+/// Encrypts or decrypts the secrets of copied rows. A database stores them encrypted, a data directory as plain text.
 struct CopySecrets {
     private static let tokenKeys: BytewiseDictionary = ["refresh_key": "key", "signing_key": "pem"]
 

@@ -23,8 +23,8 @@ package final class DatabaseCopy: CopyEndpoint {
             try PostgreSQLSchema.migrate(settings)
             let connection = try PostgreSQLConnection(settings.patient)
             if isSource { try CopyMarker.check(connection) }
-            // Makes the planner use the key's index. It underestimates the rows after a composite key, and would read
-            // and sort the rest of the table for each page.
+            // Makes the planner use the key's index. The planner underestimates the rows after a composite key, and
+            // would read and sort the rest of the table for each page.
             try connection.execute("SET enable_sort = off")
             let pool = PostgreSQLPool(settings, connections: 1)
             return (
@@ -90,7 +90,7 @@ package final class DatabaseCopy: CopyEndpoint {
     // MARK: Reading
 
     package func key(of table: CopyTable) -> [String] {
-        // Matches an existing index.
+        // For events, uses the order of the primary key of `event`.
         table.name == CopyTable.events ? ["app_id", "seq"] : table.key
     }
 
@@ -197,7 +197,7 @@ package final class DatabaseCopy: CopyEndpoint {
         }
     }
 
-    /// Expressions that convert text arrays to the columns' types.
+    /// SQL expressions that convert the texts of a row to the types of the columns.
     private static func expressions(_ table: CopyTable) -> [String] {
         table.columns.map { column in
             switch column.kind {
@@ -224,7 +224,7 @@ package final class DatabaseCopy: CopyEndpoint {
         var (names, key) = (table.list, table.key)
         var values = Self.expressions(table)
         switch table.name {
-        // Starts at zero, because triggers add the size of the customer's other rows.
+        // Sets the size of a new customer to zero, because triggers add the sizes of the customer's other rows.
         case CopyTable.customers: values[table.place(of: "bytes")] = "0"
         case "app_usage", "key_use":
             names += ", lane"
@@ -236,7 +236,7 @@ package final class DatabaseCopy: CopyEndpoint {
         let conflict =
             table.isWrittenWhole
             ? "ON CONFLICT (\(CopyTable.quoted(key))) DO UPDATE SET \(changes.joined(separator: ", "))"
-            // Texts that differ only in U+0000 may be equal here, which the comparison reports.
+            // Keys that differ only in U+0000 become equal. The comparison of the copy reports the missing row.
             : "ON CONFLICT DO NOTHING"
         var parameters = Parameters()
         for column in table.columns.indices { parameters.add(texts: Self.texts(rows, column)) }

@@ -55,7 +55,7 @@ final class ArrivalWatch: @unchecked Sendable {
         }
         let found = try? pool.use { connection in
             let head = try EventHorizon.head(connection)
-            // Always wakes apps without waiters at the last poll, because they may have read before it.
+            // Always wakes apps without waiters at the last poll, which did not search these apps for new events.
             var apps = awaited.filter { !known.contains($0) }
             let rest = awaited.filter { known.contains($0) }
             if head > looked, !rest.isEmpty {

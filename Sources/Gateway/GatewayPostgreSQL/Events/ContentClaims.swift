@@ -43,7 +43,7 @@ struct ContentClaims {
         parameters.add(texts: rows.map { batches[$0.batch].appID })
         parameters.add(texts: rows.map { $0.key.id })
         parameters.add(texts: rows.map { batches[$0.batch].events[$0.event].userID })
-        // Rows are locked in the order of ids, as everywhere. The first user in a group gets the event.
+        // Locks rows in the order of ids, as all writers do. The first claim in a transaction gets the event.
         var found: [(row: Int, app: String, position: Int64, user: String)] = []
         try connection.each(
             """

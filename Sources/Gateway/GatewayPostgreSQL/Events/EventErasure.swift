@@ -12,7 +12,7 @@ enum EventErasure {
         let day: Int64
     }
 
-    /// Must run within a transaction. Returns the number of deleted events.
+    /// Deletes events, their ids and their counts, within a transaction. Returns the number of deleted events.
     static func delete(_ rows: [Row], of appID: String, _ connection: PostgreSQLConnection) throws -> Int {
         guard !rows.isEmpty else { return 0 }
         var parameters = Parameters()
@@ -62,10 +62,10 @@ enum EventErasure {
             """, .text(appID), .integer(Int64(events)), .integer(bytes))
     }
 
-    /// Deletes all data of an app's events, in steps. May be repeated.
+    /// Deletes an app's events, customers, consumers and counts, in steps. May be repeated after an error.
     static func erase(_ appID: String, _ connection: PostgreSQLConnection) throws {
         while try step(appID, connection) {}
-        // Ids whose events were already deleted by retention.
+        // Deletes the ids of events that retention has already deleted.
         for bucket in try connection.all("SELECT DISTINCT bucket FROM message_id", row: { $0.int64(0) }) {
             repeat {
                 try connection.run(

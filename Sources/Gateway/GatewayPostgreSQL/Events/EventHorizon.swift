@@ -10,8 +10,8 @@ internal import GatewayStorage
 package enum EventHorizon {
     /// The maximum number of events in a transaction: ordinals have 12 bits, and 0 is not used.
     static let mostOfTransaction = 4_095
-    /// The offset of a new timeline or cluster. Its transaction ids may be lower than ids that were lost. The
-    /// offset exceeds the transactions of a cluster within one timeline.
+    /// The distance from the highest recorded position to the base of a new timeline or cluster. Its transaction ids may
+    /// be lower. The distance covers 2^32 transactions that were not recorded.
     private static let step: Int64 = 1 << 44
 
     /// An SQL expression for the end of the readable positions, exclusive.
@@ -19,8 +19,8 @@ package enum EventHorizon {
         "(\(try base(connection)) + (pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 12))"
     }
 
-    /// The highest readable position. If `isReadable` is false, the highest position that an event of any transaction
-    /// until now can have.
+    /// The highest readable position. If `isReadable` is false, the highest position that an event stored until now can
+    /// have, including events that are not readable yet.
     static func head(_ connection: PostgreSQLConnection, isReadable: Bool = true) throws -> Int64 {
         let base = try base(connection)
         let end = isReadable ? "xmin" : "xmax"

@@ -6,7 +6,7 @@ internal import GatewayModel
 /// The statement that stores the ids of batches, and then the events with new ids. A single statement is its own
 /// transaction, which saves the round trips of `BEGIN` and `COMMIT`.
 enum EventInsert {
-    /// Also counts the events in the row of the lane. Returns the ordinals of duplicates.
+    /// Also adds the events to the counts of the writer number (`lane`). Returns the ordinals of duplicates.
     static func sql(base: Int64) -> String {
         """
         WITH u AS MATERIALIZED (
@@ -43,7 +43,7 @@ enum EventInsert {
     struct Row {
         let batch: Int
         let event: Int
-        /// The number in the order of arrival, from 1.
+        /// The number of the event in the order of arrival, from 1.
         let ordinal: Int32
         let key: MessageKey
     }

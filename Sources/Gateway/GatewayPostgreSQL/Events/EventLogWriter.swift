@@ -37,7 +37,7 @@ final class EventLogWriter {
                 }
                 return try connection.transaction {
                     let rows = EventInsert.rows(of: batches)
-                    // Events without a user come first, because later events of the same group may claim them.
+                    // Inserts events that claim nothing first, because other events of this transaction may claim them.
                     let (claiming, others) = claims.split(rows, batches)
                     var outcomes = try insert(others, of: batches, connection)
                     let left = try claims.claim(claiming, of: batches, &outcomes, connection)
@@ -118,7 +118,7 @@ final class EventLogWriter {
 
     private func connect() throws -> PostgreSQLConnection {
         let made = try pool.connect(statementMilliseconds: Self.statementMilliseconds)
-        // The plan does not depend on the values.
+        // Avoids planning each statement again. The best plan does not depend on the values.
         try made.execute("SET plan_cache_mode = force_generic_plan")
         number =
             try made.first(

@@ -61,7 +61,7 @@ struct EventRows {
         }
     }
 
-    /// Adds the values of the condition to `values`.
+    /// An SQL condition for a claim. Appends its parameters to `values`.
     private static func condition(_ claim: ClaimFilter, _ values: inout [SQLValue]) -> String {
         let sought = claim.members.map { member in
             values.append(.text(member))
@@ -70,7 +70,7 @@ struct EventRows {
         return "(" + sought.joined(separator: " OR ") + ")"
     }
 
-    /// The columns, and whether the row matches the conditions. The body of other rows is not read.
+    /// The columns, and whether the row matches the conditions. The body of a row that does not match is not read.
     private static func columns(matching conditions: [String]) -> String {
         let matches = conditions.isEmpty ? "true" : conditions.joined(separator: " AND ")
         return columns.replacing("body", with: "CASE WHEN \(matches) THEN body ELSE '' END") + ", \(matches)"
@@ -88,7 +88,7 @@ struct EventRows {
         conditions.match("name IS NOT DISTINCT FROM ?", query.name.map { .text($0) })
         conditions.match("received_ms >= ?", query.fromMilliseconds.map { .integer($0) })
         conditions.match("received_ms < ?", query.toMilliseconds.map { .integer($0) })
-        // Skips partitions, because each holds a day.
+        // Lets PostgreSQL skip partitions, each of which has the events of a day.
         conditions.look("day >= ?", query.fromMilliseconds.map { .integer(day(of: $0)) })
         conditions.look("day <= ?", query.toMilliseconds.map { .integer(day(of: $0)) })
         if let verdict = query.verdict { conditions.matching.append(condition(verdict)) }
@@ -119,7 +119,7 @@ struct EventRows {
             var (count, isCut) = (0, false)
             let most = min(rowsPerStep, query.mostLooked - found.looked)
             conditions.values[start] = .integer(found.reached)
-            // Not a parameter, because a plan for an unknown limit may sort all rows.
+            // The limit is not a parameter, because a plan for an unknown limit may sort all rows.
             try connection.each("\(sql) \(most)", Parameters(conditions.values)) { row in
                 let isWanted =
                     matches(row)
@@ -167,7 +167,7 @@ private struct EventConditions {
         looking.append(numbered(condition, value))
     }
 
-    /// Adds a condition for the rows to return, unless the value is nil. It must not evaluate to NULL.
+    /// Adds a condition for the rows to return, unless the value is nil. The condition must not be NULL for any row.
     mutating func match(_ condition: String, _ value: SQLValue?) {
         guard let value else { return }
         matching.append(numbered(condition, value))
@@ -179,8 +179,8 @@ private struct EventConditions {
         return condition[..<mark.lowerBound] + "?\(values.count)" + condition[mark.upperBound...]
     }
 
-    /// Adds a condition for a message id. The table of ids no longer has ids with an old date. For such an id, all days
-    /// on which the event may have been received are searched instead.
+    /// Adds a condition for a message id. The table `message_id` no longer has ids with an old date. For such an id,
+    /// the condition selects all days on which the event may have been received.
     mutating func add(messageID id: String, at now: Date) {
         let bucket = Int64(MessageKey.bucket(of: id))
         let today = Milliseconds(now).count / 86_400_000

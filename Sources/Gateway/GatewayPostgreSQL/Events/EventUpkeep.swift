@@ -4,7 +4,7 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Creates partitions, deletes expired data and encrypts plain secrets, in the gateway with the advisory lock only.
+/// Creates partitions, deletes expired data and encrypts plain secrets, in the gateway that takes the advisory lock.
 final class EventUpkeep: @unchecked Sendable {
     /// The time limit of deletions before the store acknowledges its first batch, in seconds.
     private static let secondsAtStart = 2.0
@@ -17,7 +17,7 @@ final class EventUpkeep: @unchecked Sendable {
     private let everySeconds: Double
     private let size = Lock((bytes: 0, partitions: 0))
     private let clock = Lock(RetentionClock())
-    /// The time of receipt of each app's oldest event that was not due yet.
+    /// The time of receipt of each app's oldest event at the last round.
     private let oldest = Lock<BytewiseDictionary<Int64>>([:])
     /// For each day's partition, an app that still retains events in it.
     private let keepers = Lock<[Int: String]>([:])
@@ -83,7 +83,7 @@ final class EventUpkeep: @unchecked Sendable {
                 """
             ) { (bytes: $0.int(0), partitions: $0.int(1)) }
             if let looked { size.withLock { $0 = looked } }
-            // Read in every gateway, so that each detects sudden clock jumps.
+            // Every gateway reads the time, so that each detects sudden jumps of the database's clock.
             let told =
                 try connection.first("SELECT floor(extract(epoch FROM now()) * 1000)::bigint") { $0.int64(0) }
                 ?? 0
@@ -119,7 +119,7 @@ final class EventUpkeep: @unchecked Sendable {
             var pause = DispatchTime(uptimeNanoseconds: 0)
             while let sweep = sweeps.first, DispatchTime.now() < end, !isEnding(after: pause) {
                 let began = DispatchTime.now().uptimeNanoseconds
-                // A retried transaction starts with the same sweep.
+                // Copies the sweep, so that a retried transaction starts with the same state.
                 let (stepped, goesOn) = try connection.committing {
                     var sweep = sweep
                     let goesOn = try sweep.step(connection)
@@ -139,7 +139,7 @@ final class EventUpkeep: @unchecked Sendable {
         }
     }
 
-    /// Returns true if stopped before that time.
+    /// Waits until `pause`. Returns true if the upkeep is being stopped.
     private func isEnding(after pause: DispatchTime) -> Bool {
         condition.lock()
         defer { condition.unlock() }

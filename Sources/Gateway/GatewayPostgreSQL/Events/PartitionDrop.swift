@@ -17,7 +17,7 @@ extension EventPartitions {
         ) { $0.int(0) }
     }
 
-    /// Drops ids that are too old to be sent again.
+    /// Drops the partitions of ids that are too old to be sent again.
     static func dropIDs(nowMilliseconds: Int64, _ connection: PostgreSQLConnection) throws {
         let first = Int(nowMilliseconds / 86_400_000) - idDays
         for day in try days(of: "message_id", connection) where day < first {
@@ -84,7 +84,7 @@ extension EventPartitions {
         for sum in sums {
             var hold = try RetentionHold(
                 of: sum.app, connection, nowMilliseconds: now, days: rules[sum.app]?.retentionDays ?? 0)
-            // The sweep deletes the events that are not held.
+            // Does not drop a partition with held events. The sweep deletes its other events one by one.
             guard !hold.holds(sum.last, received: Int64(day + 1) * 86_400_000 - 1) else { return [] }
             try EventErasure.uncount(sum.events, sum.bytes, of: sum.app, connection)
             hold.noteDeleted(sum.last)

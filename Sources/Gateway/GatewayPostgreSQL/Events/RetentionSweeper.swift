@@ -4,8 +4,8 @@ internal import GatewayStorage
 
 /// Deletes events and customers beyond one app's retention, a few at a time.
 ///
-/// Reads no event until the oldest event is due. Message ids with a date stay for as long as devices may send them
-/// again. All other ids are deleted with their events.
+/// Reads no event until the oldest event is due. Message ids with a date (UUIDv7) stay for as long as devices may send
+/// them again. All other ids are deleted with their events.
 struct RetentionSweeper {
     static let rowsPerStep = 500
     static let bytesPerStep: Int64 = 4 << 20
@@ -27,7 +27,7 @@ struct RetentionSweeper {
         self.nowMilliseconds = nowMilliseconds
     }
 
-    /// Performs a step within a transaction. Returns true when more may remain.
+    /// Performs a step within a transaction. Returns true when more expired data may remain.
     mutating func step(_ connection: PostgreSQLConnection) throws -> Bool {
         passed = []
         let cutoff = rules.retentionDays.map { nowMilliseconds - Int64($0) * 86_400_000 } ?? .min
@@ -53,7 +53,7 @@ struct RetentionSweeper {
             guard row.received < cutoff || excess > 0, bytes < Self.bytesPerStep else { break }
             isHeld = hold.holds(row.position, received: row.received)
             if isHeld { break }
-            // Of events and customers over the size limit, the older are deleted first.
+            // While the app exceeds its size limit, deletes customers that were last seen before this event.
             if row.received >= cutoff, try forgetOne(seenUntil: row.received, connection) { return true }
             gone.append((row.position, row.day, row.bytes))
             bytes += row.bytes

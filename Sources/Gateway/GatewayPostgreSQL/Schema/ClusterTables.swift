@@ -10,7 +10,7 @@ enum ClusterTables {
     static let channels = [DataKind.control.channel, DataKind.secrets.channel, "countersign_cluster"]
 
     static let script = """
-        -- Times are the database's; `generation` is the last change that the gateway has loaded.
+        -- Times are by the database's clock. `generation` is the last change that the gateway has loaded.
         CREATE TABLE gateway (
             id TEXT PRIMARY KEY,
             name TEXT NOT NULL,
@@ -35,7 +35,7 @@ enum ClusterTables {
 
         """
 
-    /// Transient messages between gateways, and each gateway's traffic of the last minute.
+    /// Adds transient messages between gateways, and each gateway's traffic of the last minute.
     static let talk = """
         -- `number` counts the messages of one gateway.
         CREATE UNLOGGED TABLE cluster_message (
@@ -51,7 +51,7 @@ enum ClusterTables {
 
         """
 
-    /// Whether a gateway can decrypt secrets.
+    /// Adds whether a gateway can decrypt secrets; 0 for gateways of earlier versions.
     static let seals = "ALTER TABLE gateway ADD COLUMN opens_seals BIGINT NOT NULL DEFAULT 0"
 
     /// Replaces the table of session history by a view that discards the writes of earlier versions.

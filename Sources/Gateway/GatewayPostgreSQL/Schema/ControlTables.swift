@@ -163,9 +163,9 @@ enum ControlTables {
 
         """ + secrets + sessions
 
-    /// The text of write keys; NULL for keys of earlier versions, which stored only the hash.
+    /// Adds the text of write keys; NULL for keys of earlier versions, which stored only the hash.
     static let writeKeyText = "ALTER TABLE write_key ADD COLUMN text TEXT"
-    /// The last good set of each key source. Earlier versions stored it as a cluster note.
+    /// Adds the last valid set of each key source. Earlier versions stored the set as a cluster note.
     static let publishedKeySets = """
         CREATE TABLE published_key_set (
             app_id TEXT PRIMARY KEY REFERENCES app (id) ON DELETE CASCADE,
@@ -177,7 +177,7 @@ enum ControlTables {
 
         """
 
-    /// Several key sources for each app. A gateway of an earlier version can no longer store a set.
+    /// Allows several key sources for each app. Gateways of earlier versions can no longer store a set.
     static let keySources = """
         ALTER TABLE published_key_set
             DROP CONSTRAINT published_key_set_pkey, ADD PRIMARY KEY (app_id, url);

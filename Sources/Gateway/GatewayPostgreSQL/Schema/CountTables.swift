@@ -74,7 +74,7 @@ enum CountTables {
 
             """
 
-    /// Digests of the bodies of deliveries, so that one `webhook-id` never identifies two different bodies.
+    /// Adds digests of the bodies of deliveries, so that one `webhook-id` never identifies two different bodies.
     static let deliveryContent = """
         ALTER TABLE progress ADD COLUMN digest TEXT;
         ALTER TABLE progress ADD COLUMN is_after_gap BIGINT NOT NULL DEFAULT 0;

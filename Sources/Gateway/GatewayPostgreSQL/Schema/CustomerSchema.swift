@@ -1,5 +1,5 @@
-/// The tables of customers, and the database functions that change them. Each change reads the result of the previous
-/// change, so separate statements instead of a function would wait for the network each time.
+/// The tables of customers, and the database functions that change them. Each step of a change depends on the step
+/// before it, so separate statements instead of a function would wait for the network at each step.
 enum CustomerSchema {
     static let script = tables + lock + change + forget + member
 
@@ -44,7 +44,7 @@ enum CustomerSchema {
             bytes BIGINT NOT NULL GENERATED ALWAYS AS (octet_length(message_id)) STORED,
             PRIMARY KEY (customer_id, message_id)
         );
-        -- Numbers of identifiers and of what was read: each customer's count up, as whoever writes them has its row locked.
+        -- `seq` of identifiers and read messages. Ascends within a customer, because writers lock the customer's row.
         CREATE SEQUENCE customer_seq;
 
         CREATE FUNCTION count_customer_bytes() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -67,9 +67,9 @@ enum CustomerSchema {
         """
 
     private static let lock = """
-        -- Takes ids for this transaction: those that nobody has, and the customers of the others. Each kind is taken in its order, and
-        -- nobody who waits for a customer has an id left to take, so no two transactions ever wait for each other. Nothing else
-        -- changes whose an id is: whoever does has the customer that it goes from.
+        -- Reserves ids for this transaction: inserts rows for ids without a customer, then locks the customers of other ids.
+        -- Inserts and locks are in sorted order, and all inserts precede the locks, so that transactions cannot deadlock.
+        -- A transaction moves an id to another customer only while it has locked the id's previous customer.
         CREATE FUNCTION lock_customers(apps text[], names text[], ids text[]) RETURNS void LANGUAGE plpgsql AS $$
         DECLARE
             wanted bigint;
@@ -99,7 +99,7 @@ enum CustomerSchema {
                     IF found = wanted AND owners_now IS NOT DISTINCT FROM owners THEN
                         RETURN;
                     END IF;
-                    -- Somebody has joined or forgotten customers meanwhile. Undoing the block gives its locks back.
+                    -- Another transaction has merged or deleted customers meanwhile. Rolls back the block and its locks.
                     RAISE EXCEPTION USING ERRCODE = 'CS001';
                 EXCEPTION WHEN SQLSTATE 'CS001' THEN
                     NULL;
@@ -110,7 +110,7 @@ enum CustomerSchema {
         """
 
     private static let change = """
-        -- A customer keeps 64 soft ids of one name, and 256 of all names together; the oldest go.
+        -- Deletes a customer's oldest soft ids beyond 64 of one name and 256 of all names together.
         CREATE FUNCTION trim_identifiers(customer text, trimmed text) RETURNS void LANGUAGE sql AS $$
             DELETE FROM customer_identifier WHERE customer_id = customer AND seq IN (
                 SELECT seq FROM customer_identifier WHERE customer_id = customer AND name = trimmed
@@ -135,7 +135,7 @@ enum CustomerSchema {
                 ON CONFLICT (customer_id, name) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms
                 WHERE excluded.updated_ms > property.updated_ms;
             DELETE FROM customer_property WHERE customer_id = source;
-            -- New numbers, so that the destination's other devices learn of them.
+            -- Inserts rows with new numbers, so that other devices of the destination fetch them.
             INSERT INTO inbox_read (seq, customer_id, message_id, read_ms)
                 SELECT nextval('customer_seq'), destination, message_id, read_ms
                 FROM (SELECT * FROM inbox_read WHERE customer_id = source ORDER BY seq) AS was
@@ -146,8 +146,8 @@ enum CustomerSchema {
             DELETE FROM customer WHERE id = source;
         END $$;
 
-        -- What `CustomerWriter` of SQLite's store does, after `lock_customers` for all of the transaction's ids. `made` is the id of the
-        -- customer that may be made.
+        -- Changes a customer, as `CustomerWriter` of SQLite's store does. Must be called after `lock_customers` for all ids
+        -- of the transaction. `made` is the id for a new customer.
         CREATE FUNCTION change_customer(
             app text, made text, by_cookie_only boolean, at_ms bigint, received bigint,
             id_names text[], id_values text[], names text[], jsons text[], reads text[]
@@ -178,7 +178,7 @@ enum CustomerSchema {
                     PERFORM merge_customer(other, target, received);
                 END LOOP;
             ELSIF free IS NULL THEN
-                -- Without a hard id, and with soft ones that all belong to customers who have one, it is nobody's.
+                -- Ignores a change without a hard id whose soft ids all belong to customers with a hard id.
                 RETURN;
             ELSE
                 target := made;
@@ -192,7 +192,7 @@ enum CustomerSchema {
                     PERFORM trim_identifiers(target, id_names[free[i]]);
                 END IF;
             END LOOP;
-            -- To the hour, so that most requests need not write it.
+            -- Stored with a resolution of one hour, so that most requests need not write it.
             UPDATE customer SET seen_ms = received WHERE id = target AND seen_ms < received - 3600000;
             FOR i IN 1 .. coalesce(cardinality(names), 0) LOOP
                 INSERT INTO customer_property AS property (customer_id, name, value, updated_ms)
@@ -230,7 +230,7 @@ enum CustomerSchema {
             SELECT customer_id, count(*) AS properties FROM customer_property GROUP BY customer_id) AS counted
             WHERE id = counted.customer_id;
 
-        -- Deletes the oldest properties of a customer, until those of both customers are no more than one may have.
+        -- Deletes the oldest properties of `trimmed`, until both customers together are within the limits of one.
         CREATE FUNCTION trim_properties(trimmed text, besides text) RETURNS void LANGUAGE plpgsql AS $$
         DECLARE
             all_bytes bigint;
@@ -259,8 +259,8 @@ enum CustomerSchema {
                 FROM customer_property WHERE customer_id IN (SELECT id FROM customer WHERE properties > 1000)) AS placed
             WHERE place > 1000);
 
-        -- What `CustomerWriter` of SQLite's store does, after `lock_customers` for all of the transaction's ids. `made` is the id of the
-        -- customer that may be made.
+        -- Changes a customer, as `CustomerWriter` of SQLite's store does. Must be called after `lock_customers` for all ids
+        -- of the transaction. `made` is the id for a new customer.
         CREATE OR REPLACE FUNCTION change_customer(
             app text, made text, by_cookie_only boolean, at_ms bigint, received bigint,
             id_names text[], id_values text[], names text[], jsons text[], reads text[]
@@ -285,7 +285,7 @@ enum CustomerSchema {
                     LEFT JOIN customer ON customer.id = own.customer_id) AS found;
             SELECT id INTO target FROM customer WHERE id = ANY (selected) ORDER BY created_ms, id LIMIT 1;
             IF target IS NOT NULL THEN
-                -- What a client that has not signed in says of itself takes no room from the customer who has.
+                -- Properties from an unauthenticated client must not displace properties of the identified customer.
                 SELECT hard.customer_id INTO identified FROM customer_identifier AS hard
                     WHERE hard.customer_id = ANY (selected) AND hard.name = 'registered' LIMIT 1;
                 FOR other IN
@@ -301,7 +301,7 @@ enum CustomerSchema {
                     PERFORM trim_properties(target, '');
                 END LOOP;
             ELSIF free IS NULL THEN
-                -- Without a hard id, and with soft ones that all belong to customers who have one, it is nobody's.
+                -- Ignores a change without a hard id whose soft ids all belong to customers with a hard id.
                 RETURN;
             ELSE
                 target := made;
@@ -315,7 +315,7 @@ enum CustomerSchema {
                     PERFORM trim_identifiers(target, id_names[free[i]]);
                 END IF;
             END LOOP;
-            -- To the hour, so that most requests need not write it.
+            -- Stored with a resolution of one hour, so that most requests need not write it.
             UPDATE customer SET seen_ms = received WHERE id = target AND seen_ms < received - 3600000;
             FOR i IN 1 .. coalesce(cardinality(names), 0) LOOP
                 INSERT INTO customer_property AS property (customer_id, name, value, updated_ms)
@@ -338,8 +338,8 @@ enum CustomerSchema {
         """
 
     private static let forget = """
-        -- Deletes at most so many of a customer's rows, and the customer with the last of them. Whoever calls it has the customer's
-        -- row locked.
+        -- Deletes at most `most` rows of a customer, and the customer with the last of them. The caller must have locked
+        -- the customer's row.
         CREATE FUNCTION forget_customer(forgotten text, most bigint, OUT deleted bigint, OUT is_whole boolean)
         LANGUAGE plpgsql AS $$
         DECLARE
@@ -365,7 +365,7 @@ enum CustomerSchema {
 
         """
 
-    /// Returns NULL where PostgreSQL reports an error: for text that is not JSON or contains U+0000.
+    /// A function that returns a JSON member; NULL for text that is not JSON or contains U+0000, instead of an error.
     private static let member = """
         CREATE FUNCTION json_member(body text, member text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
         BEGIN

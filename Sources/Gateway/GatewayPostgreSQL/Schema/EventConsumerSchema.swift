@@ -1,6 +1,6 @@
 /// The tables of consumers of events.
 enum EventConsumerSchema {
-    /// `event_floor` has the last event of each app that retention has deleted.
+    /// `event_floor` has, for each app, the position of the last event that retention has deleted.
     static let script = """
         CREATE TABLE event_consumer (
             app_id TEXT NOT NULL,
@@ -21,12 +21,12 @@ enum EventConsumerSchema {
             name TEXT NOT NULL,
             partition BIGINT NOT NULL,
             seq BIGINT NOT NULL,
-            -- The lease that there is, expired or not: its last event, and up to where was looked.
+            -- The lease of the partition, which may have expired: its last event, and the last examined event.
             lease_id TEXT,
             lease_last BIGINT,
             lease_reached BIGINT,
             lease_until_ms BIGINT,
-            -- The lease that was acknowledged last, for whoever has not heard the answer.
+            -- The lease that was acknowledged last, so that a client can repeat the acknowledgement.
             settled_id TEXT,
             settled_seq BIGINT,
             PRIMARY KEY (app_id, kind, name, partition),

@@ -4,8 +4,8 @@
 /// before the oldest open transaction, so that they miss no event.
 enum EventLogSchema {
     static let script = """
-        -- What positions begin at, for each cluster and each of its timelines: transaction ids may run backwards when a
-        -- standby takes over. Up to `reached` positions were given, as of a minute ago.
+        -- The base of positions for each timeline of each cluster, because transaction ids may decrease when a standby is
+        -- promoted. `reached` is the end of the positions used so far, and is updated once a minute.
         CREATE TABLE position_base (
             system_id BIGINT NOT NULL,
             timeline INT NOT NULL,
@@ -25,7 +25,7 @@ enum EventLogSchema {
         );
         INSERT INTO event_log VALUES (1, uuid_send(gen_random_uuid()));
 
-        -- What makes an event unique. The bucket is the day that is in a UUIDv7; other ids are in one of 16 below 0.
+        -- The unique keys of events. `bucket` is the day in a UUIDv7, in days since 1970, or -16 to -1 for other ids.
         CREATE TABLE message_id (
             bucket INT NOT NULL,
             app_id TEXT NOT NULL,
@@ -36,11 +36,11 @@ enum EventLogSchema {
         ) PARTITION BY RANGE (bucket);
         CREATE TABLE message_id_other PARTITION OF message_id FOR VALUES FROM (MINVALUE) TO (0);
         CREATE TABLE message_id_default PARTITION OF message_id DEFAULT;
-        -- These are deleted with their events, those of a day all at once.
+        -- Indexes that find the ids of deleted events. Partitions of a day are dropped as a whole instead.
         CREATE INDEX message_id_other_position ON message_id_other (app_id, position);
         CREATE INDEX message_id_default_position ON message_id_default (app_id, position);
 
-        -- The day is that of receipt, counted from 1970.
+        -- `day` is the day of receipt, in days since 1970.
         CREATE TABLE event (
             position BIGINT NOT NULL,
             day INT NOT NULL,
@@ -68,7 +68,7 @@ enum EventLogSchema {
             WHERE user_id IS NULL AND anonymous_id IS NOT NULL;
         CREATE TABLE event_default PARTITION OF event DEFAULT;
 
-        -- A row for each lane that writes, so that none is shared. Sums are what was counted; deletions count below 0.
+        -- A row for each writer number (`lane`), so that writers share no row. Row -1 subtracts deleted events.
         CREATE TABLE app_usage (
             app_id TEXT NOT NULL,
             lane INT NOT NULL,
@@ -86,12 +86,12 @@ enum EventLogSchema {
         ) WITH (fillfactor = 50);
         CREATE TABLE probe (lane INT PRIMARY KEY, at_ms BIGINT NOT NULL);
 
-        -- Up to where retention has deleted.
+        -- The position through which retention has deleted an app's events.
         CREATE TABLE retention_mark (app_id TEXT PRIMARY KEY, seq BIGINT NOT NULL);
 
         """
 
-    /// Adds the kept claims of events, and the filter of consumers by a claim.
+    /// Adds the stored token claims of events, and a filter of consumers by a claim.
     static let claims = """
         ALTER TABLE event ADD COLUMN claims TEXT;
         ALTER TABLE event_consumer ADD COLUMN claim TEXT;

@@ -6,7 +6,7 @@ internal import GatewayStorage
 /// default partition, and move when their partition is created.
 enum EventPartitions {
     static let daysAhead = 3
-    /// The maximum age of a UUIDv7 in days for which its id is still in the bucket of its day.
+    /// The number of past days whose message ids have a partition. Older UUIDv7 go to the default partition.
     static let idDays = 45
 
     /// The current day of the database's clock, in days since 1970.
@@ -46,7 +46,7 @@ enum EventPartitions {
     }
 
     private static func add(_ day: Int, to table: String, key: String) -> String {
-        // The lock prevents inserts into the default partition that belong into the new one.
+        // The lock prevents inserts of rows for the new partition into the default partition meanwhile.
         """
         LOCK TABLE \(table) IN SHARE ROW EXCLUSIVE MODE;
         CREATE TABLE \(table)_\(day) (LIKE \(table) INCLUDING ALL);

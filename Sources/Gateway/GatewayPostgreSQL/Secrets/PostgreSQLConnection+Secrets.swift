@@ -60,7 +60,7 @@ extension PostgreSQLConnection {
         }
     }
 
-    /// Gateways of the previous version have 0 here, and cannot start with this version's schema.
+    /// Gateways of versions that cannot decrypt have 0 in `opens_seals`, and cannot start with this schema.
     private func everyGatewayOpensSeals() throws -> Bool {
         try first(
             "SELECT 1 FROM gateway WHERE opens_seals = 0 AND seen_ms > \(ClusterTables.now) - ?1 LIMIT 1",
