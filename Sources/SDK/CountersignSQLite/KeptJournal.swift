@@ -56,7 +56,7 @@
                 return open(flags)
             }
             guard flags & SQLITE_OPEN_CREATE != 0 else {
-                // A process that ended has left the journal, perhaps before its directory was flushed.
+                // A process has ended and left this journal, perhaps before its directory was flushed.
                 durable.withLock { $0[path] = nil }
                 return open(flags)
             }

@@ -18,7 +18,7 @@ package final class SQLiteConnection {
     private(set) var cache: [String: SQLiteStatement] = [:]
     package let path: String
 
-    /// Throws `SQLiteError` if the file cannot be opened. If it is not a database, the first statement fails.
+    /// Throws `SQLiteError` if the file cannot be opened. For a file that is not a database, the first statement fails.
     /// `keepsJournal` saves a flush of the directory for each transaction, on Linux only (`KeptJournal`). With
     /// `waitsOnceForLock`, a time-out for the lock shortens the time-out of later transactions to 20 ms, until one
     /// succeeds.
@@ -153,7 +153,7 @@ package final class SQLiteConnection {
     private static let copiedPages: Int32 = 256
 
     /// Copies a snapshot into a new file, which is unusable after an error. Other connections may write meanwhile, but
-    /// the write-ahead log grows until the end. `step` may abort the copy by throwing.
+    /// the write-ahead log grows until the copy ends. `step` may abort the copy by throwing.
     package func copy(to path: String, step: () throws -> Void = {}) throws {
         let target = try SQLiteConnection(path: path)
         // Holds one snapshot. Otherwise SQLite restarts the copy after each commit of another connection.
@@ -197,7 +197,7 @@ package final class SQLiteConnection {
 
     package var lastInsertRowID: Int64 { sqlite3_last_insert_rowid(handle) }
 
-    /// The operations of SQLite's virtual machine by cached statements so far. Unlike time, equal on every machine.
+    /// The number of virtual machine operations that the cached statements have run. Equal on every computer.
     package var virtualMachineSteps: Int { cache.values.reduce(0) { $0 + $1.virtualMachineSteps } }
 
     /// A number that changes when another connection has committed (`PRAGMA data_version`).

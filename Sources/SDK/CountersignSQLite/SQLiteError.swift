@@ -20,7 +20,7 @@ package struct SQLiteError: Error, CustomStringConvertible {
     /// `SQLITE_IOERR_SHMSIZE`, a macro that Swift does not import.
     private static let sharedMemorySize = SQLITE_IOERR | 19 << 8
 
-    /// Whether another connection holds the lock; retry.
+    /// Whether another connection holds a lock, so that the call can be retried.
     package var isBusy: Bool { code == SQLITE_BUSY || code == SQLITE_LOCKED }
 
     /// Whether the disk failed. The outcome of the last transaction is unknown until the file is opened again.

@@ -27,7 +27,7 @@ package final class SQLiteStatement {
         self.sql = sql
     }
 
-    /// A buffer for bound texts, so that SQLite does not allocate a copy of each text.
+    /// A buffer for bound texts and blobs, so that SQLite does not allocate a copy of each.
     private var texts: UnsafeMutableRawBufferPointer?
     private var textsEnd = 0
     private var textsKept = 0
@@ -54,7 +54,7 @@ package final class SQLiteStatement {
         textsEnd = textsKept
     }
 
-    /// Returns false at the end.
+    /// Executes the statement up to its next row. Returns false after the last row.
     package func step() throws(SQLiteError) -> Bool {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true
@@ -95,8 +95,8 @@ package final class SQLiteStatement {
         guard code == SQLITE_OK else { throw error() }
     }
 
-    /// Binds a text that stays valid until ``rewind()`` or ``reset()``. For statements that run for many rows:
-    /// ``bind(_:at:)`` makes SQLite allocate a copy of each text.
+    /// Binds a text until ``rewind()`` or ``reset()`` (see ``keepTexts()``). Copies the text to the buffer of this
+    /// statement. For many rows, this avoids the copy that SQLite allocates for each text in ``bind(_:at:)``.
     package func bind(text: String?, at index: Int32) throws(SQLiteError) {
         guard let text else { return try bind(.null, at: index) }
         let kept: UnsafeMutableRawBufferPointer?? = text.utf8.withContiguousStorageIfAvailable {
@@ -108,7 +108,7 @@ package final class SQLiteStatement {
         guard code == SQLITE_OK else { throw error() }
     }
 
-    /// Binds a blob that stays valid until ``rewind()`` or ``reset()``. SQLite copies the blob if the buffer is full.
+    /// Binds a blob like ``bind(text:at:)``. If the buffer is full, SQLite copies the blob.
     package func bind(blob: UnsafeRawBufferPointer, at index: Int32) throws(SQLiteError) {
         guard let place = keep(blob) else { return try bind(.blob(Array(blob)), at: index) }
         guard sqlite3_bind_blob(handle, index, place.baseAddress, Int32(place.count), nil) == SQLITE_OK else {
