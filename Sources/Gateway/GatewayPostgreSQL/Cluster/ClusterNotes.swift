@@ -45,7 +45,7 @@ struct ClusterNotes {
             guard let opened = try seal().opened(text, as: Self.context(name)) else {
                 throw GatewayError(
                     .conflict,
-                    "a shared note is sealed with another token key; copy the token key's file from another gateway"
+                    "a shared note is sealed with another token key; copy the key's file from another gateway"
                 )
             }
             text = opened
@@ -72,7 +72,7 @@ struct ClusterNotes {
 
     private func seal() throws -> TokenKeySeal {
         guard let seal = try tokenKey() else {
-            throw GatewayError(.conflict, "the file of the token key does not exist; copy it from another gateway")
+            throw GatewayError(.conflict, "the token key's file is missing; copy it from another gateway")
         }
         return seal
     }

@@ -86,7 +86,7 @@ package final class PostgreSQLConnection: SQLConnection {
 
     package func appTables() throws -> [AppTable] { try appTables(of: kind) }
 
-    /// The tables of a kind that have a column `app_id`. Nil selects the tables of events, consumers and customers.
+    /// The tables for this kind of data with a column `app_id`; nil selects tables of events, consumers and customers.
     func appTables(of kind: DataKind?) throws -> [AppTable] {
         let columns = try all(
             """

@@ -67,8 +67,8 @@ enum CustomerSchema {
         """
 
     private static let lock = """
-        -- Reserves ids for this transaction: inserts rows for ids without a customer, then locks the customers of other ids.
-        -- Inserts and locks are in sorted order, and all inserts precede the locks, so that transactions cannot deadlock.
+        -- Reserves ids for this transaction: inserts rows for new ids, and locks the customers of all other ids.
+        -- Inserts and locks are in sorted order, and all inserts precede all locks, so no deadlock is possible.
         -- A transaction moves an id to another customer only while it has locked the id's previous customer.
         CREATE FUNCTION lock_customers(apps text[], names text[], ids text[]) RETURNS void LANGUAGE plpgsql AS $$
         DECLARE
@@ -99,7 +99,7 @@ enum CustomerSchema {
                     IF found = wanted AND owners_now IS NOT DISTINCT FROM owners THEN
                         RETURN;
                     END IF;
-                    -- Another transaction has merged or deleted customers meanwhile. Rolls back the block and its locks.
+                    -- Another transaction has merged or deleted customers. Rolls back the block and its locks.
                     RAISE EXCEPTION USING ERRCODE = 'CS001';
                 EXCEPTION WHEN SQLSTATE 'CS001' THEN
                     NULL;
@@ -146,8 +146,8 @@ enum CustomerSchema {
             DELETE FROM customer WHERE id = source;
         END $$;
 
-        -- Changes a customer, as `CustomerWriter` of SQLite's store does. Must be called after `lock_customers` for all ids
-        -- of the transaction. `made` is the id for a new customer.
+        -- Changes a customer, as `CustomerWriter` of SQLite's store does. Must be called after `lock_customers` for
+        -- all ids of the transaction. `made` is the id for a new customer.
         CREATE FUNCTION change_customer(
             app text, made text, by_cookie_only boolean, at_ms bigint, received bigint,
             id_names text[], id_values text[], names text[], jsons text[], reads text[]
@@ -259,8 +259,8 @@ enum CustomerSchema {
                 FROM customer_property WHERE customer_id IN (SELECT id FROM customer WHERE properties > 1000)) AS placed
             WHERE place > 1000);
 
-        -- Changes a customer, as `CustomerWriter` of SQLite's store does. Must be called after `lock_customers` for all ids
-        -- of the transaction. `made` is the id for a new customer.
+        -- Changes a customer, as `CustomerWriter` of SQLite's store does. Must be called after `lock_customers` for
+        -- all ids of the transaction. `made` is the id for a new customer.
         CREATE OR REPLACE FUNCTION change_customer(
             app text, made text, by_cookie_only boolean, at_ms bigint, received bigint,
             id_names text[], id_values text[], names text[], jsons text[], reads text[]
@@ -338,8 +338,8 @@ enum CustomerSchema {
         """
 
     private static let forget = """
-        -- Deletes at most `most` rows of a customer, and the customer with the last of them. The caller must have locked
-        -- the customer's row.
+        -- Deletes at most `most` rows of a customer, and the customer with the last of them. The caller must have
+        -- locked the customer's row.
         CREATE FUNCTION forget_customer(forgotten text, most bigint, OUT deleted bigint, OUT is_whole boolean)
         LANGUAGE plpgsql AS $$
         DECLARE

@@ -4,8 +4,8 @@
 /// before the oldest open transaction, so that they miss no event.
 enum EventLogSchema {
     static let script = """
-        -- The base of positions for each timeline of each cluster, because transaction ids may decrease when a standby is
-        -- promoted. `reached` is the end of the positions used so far, and is updated once a minute.
+        -- The base of positions for each timeline of each cluster, because transaction ids may decrease when a standby
+        -- is promoted. `reached` is the end of the positions used so far, and is updated once a minute.
         CREATE TABLE position_base (
             system_id BIGINT NOT NULL,
             timeline INT NOT NULL,
