@@ -57,7 +57,7 @@ final class PostgreSQLCluster: Cluster {
         }
     }
 
-    /// Returns the generation that all gateways must reach.
+    /// Increments the generation and notifies all gateways. Returns the new generation, which they must load.
     private func tell() throws -> Int64 {
         try use { connection in
             try connection.execute(

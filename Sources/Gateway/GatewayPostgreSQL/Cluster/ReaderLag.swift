@@ -1,6 +1,6 @@
 /// Measures how long an open transaction delays the readers of events, which stop before the oldest transaction.
 ///
-/// A transaction's age follows from samples of the next transaction id, which need no permission to see sessions.
+/// The age follows from samples of the next transaction id. Unlike `pg_stat_activity`, they need no permission.
 struct ReaderLag {
     private static let mostLooks = 3_600
 

@@ -33,7 +33,7 @@ package final class PostgreSQLConnection: SQLConnection {
         defer { for text in names + values { free(text) } }
         let made = names.map { UnsafePointer($0) }.withUnsafeBufferPointer { names in
             values.map { UnsafePointer($0) }.withUnsafeBufferPointer { values in
-                // 1 expands a connection string in `dbname`.
+                // The argument 1 makes libpq expand a connection string in `dbname`.
                 PQconnectdbParams(names.baseAddress, values.baseAddress, 1)
             }
         }

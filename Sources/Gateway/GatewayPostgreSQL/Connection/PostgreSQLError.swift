@@ -28,7 +28,7 @@ package struct PostgreSQLError: StorageError, CustomStringConvertible {
         isConnectionLost = isLost || state?.hasPrefix("57P") == true || state?.hasPrefix("08") == true
     }
 
-    // Character macros are not imported (postgres_ext.h).
+    // Swift does not import the macros `PG_DIAG_SQLSTATE` and `PG_DIAG_MESSAGE_PRIMARY` (postgres_ext.h).
     private static let sqlStateField = Int32(UInt8(ascii: "C"))
     private static let messageField = Int32(UInt8(ascii: "M"))
 

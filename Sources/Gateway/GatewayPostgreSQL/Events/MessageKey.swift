@@ -70,7 +70,7 @@ struct MessageKey: Comparable {
         }
     }
 
-    /// FNV-1a.
+    /// The bucket of an id without a date, from -16 to -1, by its FNV-1a hash.
     private static func other(_ id: UnsafeBufferPointer<UInt8>) -> Int32 {
         -1 - Int32(id.reduce(0x811C_9DC5 as UInt32) { ($0 ^ UInt32($1)) &* 0x0100_0193 } >> 28)
     }

@@ -26,7 +26,7 @@ extension EventPartitions {
     }
 
     /// Drops the partitions of days that no app retains. Returns consumers whose hold expired, so that unread events
-    /// were deleted. `keepers` caches, for each other day, an app that retains the day, so that the day is not read.
+    /// were deleted. `keepers` caches, for each remaining day, an app that retains it, so that the day is not read.
     static func dropEvents(
         _ rules: BytewiseDictionary<AppRules>, nowMilliseconds: Int64, keepers: inout [Int: String],
         _ connection: PostgreSQLConnection

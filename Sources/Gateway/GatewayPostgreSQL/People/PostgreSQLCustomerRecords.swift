@@ -83,7 +83,7 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
 
     // MARK: Reading
 
-    /// A condition for events of a person. Its parameters are the app, the id's value and the id's name.
+    /// An SQL condition for events of a person. Parameters: the app, the id's value and the id's name.
     ///
     /// Another soft id may have the same value as a cookie, so the event must also contain the id's name.
     private static func condition(_ identifier: CustomerIdentifier) -> String {
@@ -142,7 +142,7 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
 
     // MARK: Deleting
 
-    /// Limited to one commit. Returns the number of deleted events, and the last event reached or nil at the end.
+    /// Deletes events in one transaction. Returns their number, and the last examined event; nil if all were examined.
     private static func deletePiece(
         of identifier: CustomerIdentifier, in appID: String, after sequence: Int64,
         _ connection: PostgreSQLConnection
@@ -157,7 +157,7 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
         return (count, rows.count == rowsPerCommit ? rows.last?.position : nil)
     }
 
-    /// Limited to one commit. Returns whether the profile is completely deleted.
+    /// Deletes a part of a profile in one transaction. Returns whether the profile is completely deleted.
     private static func forgetPiece(_ profile: String, _ connection: PostgreSQLConnection) throws -> Bool {
         try connection.run("SELECT 1 FROM customer WHERE id = ?1 FOR UPDATE", .text(profile))
         return try connection.first(

@@ -7,7 +7,7 @@ internal import GatewayStorage
 package enum PostgreSQLSchema {
     /// The class of the gateway's advisory locks: `pg_advisory_lock(class, …)`.
     static let lockClass = 0x4353
-    /// The numbers of those locks. The duties of a cluster use 100 and higher (`PostgreSQLMember`).
+    /// The numbers of advisory locks in ``lockClass``. Duties of a cluster use 100 and higher (`PostgreSQLMember`).
     enum AdvisoryLock {
         static let migration: Int64 = 1
         static let notes: Int64 = 2
