@@ -48,7 +48,7 @@ package protocol Storage: Sendable {
     /// Waits until all running gateways have loaded everything committed before; returns false after some seconds.
     func waitForGateways() -> Bool
 
-    /// Fails if less than `floorBytes` would stay free. PostgreSQL throws `invalid`, because it has its own tools.
+    /// Makes a backup. Throws `storage` if less than `floorBytes` would stay free. PostgreSQL always throws `invalid`.
     func backUp(in folder: String, floorBytes: Int) throws(GatewayError) -> Backup
 }
 

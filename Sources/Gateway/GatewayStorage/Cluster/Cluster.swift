@@ -6,7 +6,7 @@ package import GatewayModel
 /// A gateway accepts requests only if it has read the changes of others within ``ClusterRules/freshMilliseconds``. So a
 /// change is effective everywhere once each gateway has read it or that time has passed.
 package protocol Cluster: Sendable {
-    /// Includes gateways that ended unexpectedly.
+    /// The state of all gateways, including gateways that ended unexpectedly.
     func status() throws(GatewayError) -> ClusterStatus
 
     /// Returns once each gateway has read all changes committed before this call, or stopped accepting requests.

@@ -3,10 +3,10 @@ package import GatewayModel
 /// Consumers of an app's events: named positions that advance when a client acknowledges events.
 ///
 /// A consumer receives every event that matches its filter at least once, in the order of storing for each
-/// user. To read events, a worker leases a partition. It holds the partition exclusively until the lease is
-/// acknowledged, released or expires. Positions are stored in the event database, so a backup or a power
-/// failure leaves both consistent. SQLite storage holds leases in memory, so events leased before a restart
-/// are leased again.
+/// user. To read events, a worker leases a partition. The worker holds the partition exclusively until the lease
+/// is acknowledged, released or expires. Positions are stored in the event database, so positions and events
+/// stay consistent in a backup and after a power failure. SQLite storage holds leases in memory, so events leased
+/// before a restart are leased again.
 ///
 /// An expired lease can be acknowledged until its partition is leased again, because the position has not
 /// moved. This avoids repeated work. Afterwards the acknowledgement is rejected, so that two workers cannot
@@ -14,7 +14,7 @@ package import GatewayModel
 ///
 /// Webhook endpoints and streams are consumers of separate kinds with separate names.
 ///
-/// Calls may block on the disk. All may throw ``ConsumerFailure``.
+/// All methods may block on the disk, and may throw ``ConsumerFailure``.
 package protocol EventConsumers: Sendable {
     /// Creates a consumer. Throws `exists`, `invalid`, `tooMany`.
     func create(

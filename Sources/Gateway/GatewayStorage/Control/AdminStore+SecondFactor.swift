@@ -140,7 +140,7 @@ extension AdminStore {
         }
     }
 
-    /// For a lost second factor: also ends the user's sessions. Does nothing without a second factor.
+    /// Removes a lost second factor, and ends the user's sessions. Does nothing without a second factor.
     package func resetSecondFactor(of name: String) throws(GatewayError) {
         try write { connection in
             guard try Self.user(name, connection).hasSecondFactor else { return }

@@ -3,7 +3,7 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// An alert for an app's webhook. All attempts to deliver it have the same id. The last attempt may fail too.
+/// An alert for an app's webhook. All attempts to deliver it have the same id. The last attempt is the sixth.
 package struct Alert: Sendable {
     /// The `webhook-id` of the delivery.
     package let id: String

@@ -19,7 +19,7 @@ extension AppDirectory {
     /// Tables with rows that outlive their app: the audit log and the pending deletions.
     private static let lasting: BytewiseSet = ["audit", "app_deletion"]
 
-    /// Deletes an app's rows in this database. A running gateway deletes its events and counts in the background.
+    /// Deletes an app's rows in this database. A running gateway deletes the app's other data in the background.
     package func deleteApp(id: String) throws(GatewayError) -> AppDeletion {
         let now = nowMilliseconds
         try write { connection in

@@ -100,7 +100,7 @@ package struct RestrictionStore: ControlStore {
             FROM user_restriction \(appID == nil ? "" : "WHERE app_id = ?1") ORDER BY since_ms, key
             """, appID.map { [.text($0)] } ?? []
         ) { row -> (String, UserRestriction?) in
-            // A row of a later version with an unknown word is not applied.
+            // Ignores rows of a later version with an unknown subject or action.
             guard let subject = UserRestriction.Subject(rawValue: row.text(2)),
                 let action = UserRestriction.Action(rawValue: row.text(4))
             else { return (row.text(0), nil) }

@@ -28,7 +28,7 @@ package struct StreamStore: ControlStore {
         try read { try Self.stream(name, of: appID, $0) }
     }
 
-    /// Starts after `startSequence`. Throws `conflict` for a duplicate name, a stream in use or too many streams.
+    /// Creates a stream that starts after `startSequence`. Throws `conflict` for a used name or too many streams.
     package func create(
         _ name: String, of appID: String, _ members: JSONObject, after startSequence: Int64,
         at milliseconds: Int64

@@ -31,7 +31,7 @@ package struct WebhookStore: ControlStore {
         try read { try Self.endpoint(id, of: appID, $0) }
     }
 
-    /// Starts after `startSequence`. Returns the secret, shown only once. Throws `conflict` for too many endpoints.
+    /// Creates an endpoint that starts after `startSequence`. Returns its secret, shown only once. Throws `conflict`.
     package func create(
         of appID: String, _ members: JSONObject, secret: String?, after startSequence: Int64,
         at milliseconds: Int64
@@ -116,7 +116,7 @@ package struct WebhookStore: ControlStore {
 
     // MARK: Tests and replays
 
-    /// Returns the `webhook-id`. Throws `conflict` when too many requests are pending.
+    /// Queues a test or a replay. Returns its `webhook-id`. Throws `conflict` when too many requests are pending.
     package func request(
         _ kind: DeliveryRequest.Kind, of id: String, of appID: String, after: Int64 = 0, through: Int64 = 0,
         at milliseconds: Int64

@@ -3,7 +3,7 @@ package import CountersignSQLite
 internal import Foundation
 package import GatewayModel
 
-/// A data directory as the source or target of a copy. Holds its lock, so that no gateway can start.
+/// A data directory as the source or target of a copy. Holds the lock on the directory, so that no gateway can start.
 package final class FolderCopy: CopyEndpoint {
     private static let events = "events.sqlite"
 

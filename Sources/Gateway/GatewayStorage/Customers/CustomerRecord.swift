@@ -49,7 +49,7 @@ package protocol CustomerRecordStore: Sendable {
     /// Nil when the person has neither a profile nor events.
     func find(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError) -> CustomerRecord?
 
-    /// The ids of the apps that have a profile.
+    /// The ids of the apps that have at least one customer profile.
     func apps() throws(GatewayError) -> BytewiseSet
 
     /// Includes events that the profile's devices sent before the user signed in. Repeat the call after an error, and

@@ -37,7 +37,7 @@ package struct EventPositions: Sendable {
         self.head = head
     }
 
-    /// The position after an event of an app: 34 characters of base64url. 0 is before the first event.
+    /// The position after an event of an app: 34 characters of base64url. `sequence` is 0 before the first event.
     package func text(after sequence: Int64, in appID: String) -> String {
         of(appID).text(after: sequence)
     }

@@ -13,7 +13,7 @@ package struct EventQuery: Sendable {
     package var name: String?
     package var verdict: VerdictFilter?
     package var claim: ClaimFilter?
-    /// The time of receipt in milliseconds since 1970, from inclusive to exclusive.
+    /// The range of the time of receipt, in milliseconds since 1970. The start is inclusive, the end exclusive.
     package var fromMilliseconds: Int64?
     package var toMilliseconds: Int64?
     /// The maximum number of events examined for a page, so that a selective query takes a bounded time.

@@ -38,7 +38,7 @@ struct EventScan {
         """
     }
 
-    /// Passes rows to `take` until it returns false. Returns false when more events may follow ``reached``.
+    /// Passes rows to `take` until `take` returns false. Returns false when more events may follow ``reached``.
     mutating func go(
         _ index: EventIndexReader, _ statement: SQLiteStatement, take: (SQLiteStatement) throws -> Bool
     ) throws -> Bool {

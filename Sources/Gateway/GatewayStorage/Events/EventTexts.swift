@@ -69,7 +69,7 @@ struct EventTexts: Sendable {
     /// Writes members of a JSON object with these texts and with `extra`, a word that needs no escapes.
     func withWriter(of extra: String, to output: inout [UInt8], _ body: (inout Writer) -> Void) {
         bytes.withUnsafeBufferPointer { bytes in
-            // An escaped byte becomes six bytes. 512 bytes suffice for member names and numbers.
+            // An escaped byte becomes at most six bytes. 512 bytes suffice for member names and numbers.
             let isPlain = Self.isPlain(bytes)
             let most = (isPlain ? 1 : 6) * bytes.count + extra.utf8.count + 512
             withUnsafeTemporaryAllocation(of: UInt8.self, capacity: most) { room in

@@ -8,7 +8,7 @@ package struct RetentionHold {
     private struct Holder {
         let id: EventConsumerID
         let position: Int64
-        /// Events received earlier are not held.
+        /// Events received before this time, in milliseconds since 1970, are not held.
         let cutoff: Int64
         let isTold: Bool
     }

@@ -47,7 +47,7 @@ struct RetentionSweeper {
 
     private var waiting: [(appID: String, rules: AppRules)] = []
     private var nowMilliseconds: Int64 = 0
-    /// Retained from one sweep to the next.
+    /// The oldest event of each app, cached from one sweep to the next.
     private var oldest: BytewiseDictionary<Oldest> = [:]
 
     var isDone: Bool { waiting.isEmpty }

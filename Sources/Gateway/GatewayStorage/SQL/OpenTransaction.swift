@@ -2,7 +2,7 @@ internal import GatewayModel
 
 /// A database within an open transaction. Must not be used after the transaction's end, or by another thread.
 final class OpenTransaction: SQLDatabase, @unchecked Sendable {
-    // Both are used only by the thread that runs the transaction.
+    // `connection` and `retryable` are used only by the thread that runs the transaction.
     private let connection: any SQLConnection
     /// A conflict with another transaction. All later calls throw it, and the whole transaction may be retried.
     private(set) var retryable: (any StorageError)?

@@ -58,7 +58,7 @@ package final class DeliveryStore: AppData, Sendable {
         self.database = database
     }
 
-    /// The progress of endpoints that an earlier version stored here, by the endpoint's id.
+    /// The progress of endpoints that an earlier version stored in this database, by the endpoint's id.
     package func earlierProgress() throws(GatewayError) -> BytewiseDictionary<DeliveryProgress> {
         try database.read { connection in
             let rows = try connection.all(
