@@ -49,6 +49,7 @@ def test(browser, owner, gateway):
     screens.check(browser, gateway.url, storage)
     rules.scheduled(owner)
     rules.require_of_some(owner, gateway, write_key)
+    rules.preset(owner)
     owner.check()
 
 

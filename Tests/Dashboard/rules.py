@@ -6,6 +6,7 @@ import re
 from playwright.sync_api import expect
 
 from .page import MARKUP, say
+from .screens import accessible
 
 
 def make_guard(visitor):
@@ -72,6 +73,25 @@ def scheduled(visitor):
     visitor.open("apps/guard/enforcement")
     expect(visitor.page.locator(".state-card.optional.active")).to_be_visible(timeout=65_000)
     say("the scheduled switch was made")
+
+
+def preset(visitor):
+    """A preset of which only the policy is saved says so, and is finished by sending it again."""
+    page = visitor.page
+    visitor.open("apps/guard/policy")
+    visitor.button("Choose a provider").click()
+    visitor.dialog.get_by_label("Provider").select_option("firebase")
+    visitor.dialog.get_by_label("Tenant").fill("my-project")
+    page.route("**/apps/guard/key-source", lambda route: route.abort() if route.request.method == "PUT" else route.continue_())
+    send = visitor.dialog.get_by_role("button", name="Set the policy")
+    send.click()
+    expect(visitor.dialog).to_contain_text("The policy is set, but its keys are not followed yet.")
+    accessible(visitor, "a preset")
+    page.unroute("**/apps/guard/key-source")
+    send.click()
+    visitor.told("The policy is saved and in force; the keys are fetched now.")
+    expect(page.get_by_label("Issuer (iss)")).to_have_value("https://securetoken.google.com/my-project")
+    say("a preset that was saved in part is explained and finished")
 
 
 def require_of_some(visitor, gateway, write_key):

@@ -128,19 +128,23 @@ enum PolicyCommand {
         guard !changes.isEmpty else {
             throw CommandError(.usage, "nothing to change was given", hint: "such as --leeway 5")
         }
-        // Set the key source first, because the gateway may reject its URL.
+        // With the previous policy, the new keys could verify tokens of the provider's other customers.
+        let app = invocation.app
+        _ = try await admin.change("apps", app, "policy") { $0.merge(changes) { $1 } }
         if let chosen {
             let source: JSONValue = [
                 "url": .string(chosen.keySource),
                 "allow_private": .bool(invocation.isSet(KeyCommand.allowPrivate)),
             ]
-            _ = try await admin.change("apps", invocation.app, "key-source") { $0 = ["sources": [source]] }
+            do {
+                _ = try await admin.change("apps", app, "key-source") { $0 = ["sources": [source]] }
+            } catch let error as CommandError {
+                let state = "the policy is set, but its keys are not followed until you run this again"
+                throw CommandError(error.code, "\(state): \(error.reason)", hint: error.hint)
+            }
+            invocation.io.say("\(app) follows the keys at \(TerminalText.safe(chosen.keySource)).")
         }
-        _ = try await admin.change("apps", invocation.app, "policy") { $0.merge(changes) { $1 } }
-        if let chosen {
-            invocation.io.say("\(invocation.app) follows the keys at \(TerminalText.safe(chosen.keySource)).")
-        }
-        invocation.io.say("Set. `countersign policy show \(invocation.app)` prints it.")
+        invocation.io.say("Set. `countersign policy show \(app)` prints it.")
     }
 
     /// The policy and key source of `--preset`; nil without the flag.
@@ -154,7 +158,10 @@ enum PolicyCommand {
         }
         let known = try await admin.get(
             "identity-providers", id,
-            query: [("tenant", tenant), ("audience", invocation.values(of: audience).first)]
+            query: [
+                ("tenant", tenant), ("audience", invocation.values(of: audience).first),
+                ("allow_private", invocation.isSet(KeyCommand.allowPrivate) ? "true" : nil),
+            ]
         ).body
         var policy = known["policy"].members ?? [:]
         for name in ["leeway_seconds", "maximum_lifetime_seconds", "kept_claims"] { policy[name] = nil }

@@ -14,7 +14,10 @@ struct IdentityProviderRoutes: Sendable {
             AdminRoute(
                 "GET", "/identity-providers/{id}", .viewer,
                 "Show the policy and key source for a tenant of an identity provider",
-                query: [.init("tenant", .text(longest: 200)), .init("audience", .text(longest: 512))],
+                query: [
+                    .init("tenant", .text(longest: 200)), .init("audience", .text(longest: 512)),
+                    .init("allow_private", .choice(["true"])),
+                ],
                 .json(
                     .all(["policy": .named("Policy", .object(ClaimsPolicy.shown)), "key_source": .string]))
             ) { call in
@@ -23,8 +26,10 @@ struct IdentityProviderRoutes: Sendable {
                     throw AdminProblem.notFound("the known identity providers are \(known)")
                 }
                 var policy = ClaimsPolicy()
-                let source = try provider.fill(
+                var source = try provider.fill(
                     &policy, tenant: call.query("tenant") ?? "", audience: call.query("audience"))
+                source.allowsPrivateAddresses = call.query("allow_private") != nil
+                try source.check()
                 return call.answer(["policy": policy.json, "key_source": .string(source.url)])
             },
         ]

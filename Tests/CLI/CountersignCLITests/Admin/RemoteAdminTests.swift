@@ -124,6 +124,18 @@ struct RemoteAdminTests {
         #expect(code == .unavailable && ContinuousClock.now - start < .seconds(30))
     }
 
+    @Test func aHalfAppliedPresetIsExplainedAndFinishedByRunningItAgain() async throws {
+        let fixture = try GatewayFixture()
+        let line = "policy set shop --preset clerk --tenant 127.0.0.1:443 --allow-private --server"
+        for (scope, code) in [("write", ExitCode.notAuthorized), ("admin", .done)] {
+            let token = try fixture.apps.apiTokens.create(name: scope, scopes: [scope]).text
+            let (found, io) = await run(
+                "\(line) http://127.0.0.1:\(fixture.gateway.port)", environment: ["COUNTERSIGN_TOKEN": token])
+            #expect(found == code && io.talk.contains("its keys are not followed until") == (code != .done))
+            #expect(try fixture.apps.app(id: "shop").policy.issuers == ["https://127.0.0.1:443"])
+        }
+    }
+
     @Test func aConcurrentChangeIsNotOverwritten() async throws {
         let fixture = try GatewayFixture()
         let admin = try LocalAdmin(StorageLocation(fixture.place.configuration))

@@ -3,7 +3,7 @@
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
 import { confirm, formDialog, settingsForm } from "./dialogs.js";
-import { button, card, field, toast } from "./ui.js";
+import { button, card, field, privateAddress, toast } from "./ui.js";
 import { durationInput, seconds } from "./units.js";
 import { attempt, view } from "./views.js";
 
@@ -93,11 +93,12 @@ export function policy(context) {
     button("Choose a provider", { onclick: choose }));
 
   async function choose() {
-    const providers = (await attempt(() => api.get(path("identity-providers"))))?.items;
-    if (!providers) return;
+    let providers;
+    if (!await attempt(async () => { providers = (await api.get(path("identity-providers"))).items; })) return;
     const which = h("select", { name: "provider" }, providers.map(({ id, name }) => h("option", { value: id }, name)));
     const tenant = h("input", { type: "text", name: "tenant", required: true, maxlength: 200, spellcheck: "false", autofocus: true });
     const audience = h("input", { type: "text", name: "audience", maxlength: 512, spellcheck: "false" });
+    const inside = privateAddress(context, {});
     const page = h("p", { class: "hint" });
     const show = () => {
       const found = providers.find(({ id }) => id === which.value);
@@ -108,15 +109,23 @@ export function policy(context) {
     };
     which.addEventListener("change", show);
     show();
-    const done = await formDialog("Tokens of an identity provider", "Set the policy", [field("Provider", which), field("Tenant", tenant), field("Audience", audience), page], async () => {
-      const query = { tenant: tenant.value.trim(), audience: audience.disabled ? "" : audience.value.trim() };
+    const done = await formDialog("Tokens of an identity provider", "Set the policy", [field("Provider", which), field("Tenant", tenant), field("Audience", audience), page, inside.control], async () => {
+      const query = { tenant: tenant.value.trim(), audience: audience.disabled ? "" : audience.value.trim(), allow_private: inside.read() && "true" };
       const found = await api.get(path("identity-providers", which.value), Object.fromEntries(Object.entries(query).filter(([, value]) => value)));
       const [now, source] = [await api.read(base), await api.read(path("apps", context.app.id, "key-source"))];
       const { leeway_seconds, maximum_lifetime_seconds, kept_claims } = now.data;
       await api.put(base, { ...found.policy, leeway_seconds, maximum_lifetime_seconds, kept_claims }, now.etag);
-      await api.put(path("apps", context.app.id, "key-source"), { sources: [{ url: found.key_source }] }, source.etag);
+      // With the previous policy, the new keys could verify tokens of the provider's other customers.
+      try {
+        await api.put(path("apps", context.app.id, "key-source"), { sources: [{ url: found.key_source, allow_private: inside.read() }] }, source.etag);
+      } catch (error) {
+        error.fields = [];
+        error.message = `The policy is set, but its keys are not followed yet. Press “Set the policy” again to finish. ${error.message}`;
+        throw error;
+      }
     });
-    if (done) { await part.reload(); toast("The policy is saved and in force; the keys are fetched now.", { tone: "good" }); }
+    if (!done) part.reload(true);
+    else { await part.reload(); toast("The policy is saved and in force; the keys are fetched now.", { tone: "good" }); }
   }
 
   replace(context.body, part.element);
