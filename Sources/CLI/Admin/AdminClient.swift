@@ -10,8 +10,6 @@ struct AdminRequest: Sendable {
     var ifMatch: String?
     var body: JSONValue?
     var root = "/admin/api"
-    /// The time limit for a server's answer.
-    var seconds: Double = 60
 
     var encodedPath: String { path.map { "/" + Self.encoded($0) }.joined() }
 

@@ -1,9 +1,12 @@
 internal import CountersignCore
+internal import Foundation
 
 enum CompleteCommand {
     private static let words = Positional(
         "WORDS", .any, mayBeEmpty: true,
         help: "after --, the words behind the program's name; the last is completed")
+    /// In seconds.
+    private static let limit = 1.0
     /// The number of items that are read for suggestions: one page.
     private static let newest = "500"
 
@@ -43,10 +46,19 @@ enum CompleteCommand {
         let invocation = Invocation(
             commandName: "complete", flags: Flag.target, positionals: [], flagValues: completion.flagValues,
             words: [:], io: io)
-        // A short time limit, because the shell waits for the completions.
-        let page = try await invocation.admin().send(
-            AdminRequest(method: "GET", path: path, query: [("limit", newest)], seconds: 2))
-        let values = page.body["items"].elements.compactMap { $0[member].text }
+        // The shell waits for the completions. Connecting to a database or waiting for a lock cannot be cancelled.
+        let (pages, page) = AsyncThrowingStream.makeStream(of: JSONValue.self)
+        Task {
+            do {
+                let request = AdminRequest(method: "GET", path: path, query: [("limit", newest)])
+                page.yield(try await invocation.admin().send(request).body)
+            } catch {
+                page.finish(throwing: error)
+            }
+        }
+        DispatchQueue.global().asyncAfter(deadline: .now() + limit) { page.finish() }
+        let items = try await pages.first { _ in true }?["items"].elements ?? []
+        let values = items.compactMap { $0[member].text }
         return Set(values.filter(isPlain)).sorted().map { ($0, "") }
     }
 
