@@ -125,6 +125,9 @@ def first_event(visitor, gateway):
     page.go_back()
     # An app that has sent something needs no start; the screen stays in reach.
     expect(page.get_by_role("navigation").get_by_role("link", name="Get started")).to_be_hidden()
+    visitor.open("apps/my-cafe-shop/start")
+    # An anonymous event is no verified request.
+    expect(page.get_by_text("2 of 4 done")).to_be_visible()
     say("a new app's screen has its key in four snippets; Python's and curl's run, and their results appear")
 
 
@@ -224,6 +227,8 @@ def many_apps(visitor, browser, gateway):
     rows = table.locator("tbody tr")
     expect(rows).to_have_count(25)
     expect(rows.first).to_contain_text("My Café, Shop")
+    # Of the verified requests: the anonymous one cannot fail.
+    expect(rows.first.get_by_role("cell").nth(2)).to_have_text(re.compile(r"100\s%"))
     expect(page.get_by_text(f"1 to 25 of {MANY + 2} apps")).to_be_visible()
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 800})

@@ -460,22 +460,23 @@ struct AdminReadTests {
             try bench.apps.setEnforcement(mode, for: id)
         }
         try bench.gateway.refreshApps()
-        for (key, count) in [(bench.writeKey, 3), (kiosk.writeKey, 1)] {
+        for (key, count) in [(bench.writeKey, 3), (kiosk.writeKey, 2)] {
             for number in 0..<count {
-                _ = try bench.client().post(
-                    batch(trackEvent("m\(number)")), headers: ["X-Write-Key": key])
+                let event = trackEvent("m\(number)", user: number == 1 ? nil : "user-1")
+                _ = try bench.client().post(batch(event), headers: ["X-Write-Key": key])
             }
         }
         let viewer = try bench.token("read")
         let items = try bench.ask("GET", "apps", nil, viewer).json["items"] as? [[String: Any]] ?? []
         let wanted = [
-            ("idle", [0, 0, 0]), ("kiosk", [1, 1, 0]), ("shop", [3, 0, 3]),
+            ("idle", [0, 0, 0]), ("kiosk", [2, 1, 0]), ("shop", [3, 0, 2]),
         ]
         #expect(items.map { $0["id"] as? String } == wanted.map(\.0))
         let minutes = first...minute()
         for (item, (id, counts)) in zip(items, wanted) {
             let day = item["last_24h"] as? [String: Any] ?? [:]
             #expect(["requests", "rejected", "warned"].map { day[$0] as? Int } == counts, "\(id)")
+            #expect(day["verified"] as? Int == counts[1] + counts[2], "\(id)")
             let hours = day["hours"] as? [[String: Int]] ?? []
             #expect(hours.compactMap { $0["requests"] }.reduce(0, +) == counts[0], "\(id)")
             #expect(hours.compactMap { $0["failures"] }.reduce(0, +) == counts[1] + counts[2], "\(id)")

@@ -123,7 +123,8 @@ struct AppRoutes: Sendable {
         .object("last_24h", activityShape, \.activity))
 
     private static let activityShape = AnswerShape<AppActivity>(
-        .init("requests", \.requests), .init("rejected", \.rejected), .init("warned", \.warned),
+        .init("requests", \.requests), .init("verified", \.verified), .init("rejected", \.rejected),
+        .init("warned", \.warned),
         .list("hours", hour, \.hours))
 
     private static let hour = AnswerShape<AppActivity.Hour>(

@@ -44,8 +44,9 @@ extension AnalyticsRoutes {
         .object("previous", verdicts, \.previous), .list("markers", marker, \.changes),
         .time("now_ms", \.nowMilliseconds))
 
-    static let rank = AnswerShape<(value: String, requests: Int, failures: Int)>(
-        .init("value") { $0.value }, .init("requests") { $0.requests }, .init("failures") { $0.failures })
+    static let rank = AnswerShape<(value: String, requests: Int, verified: Int, failures: Int)>(
+        .init("value") { $0.value }, .init("requests") { $0.requests }, .init("verified") { $0.verified },
+        .init("failures") { $0.failures })
 
     private static let codePart = AnswerShape<EnforcementPreview.Part>(
         .init("code", \.code?.rawValue), .init("reason", \.code?.reason), .init("requests", \.requests),

@@ -3,6 +3,8 @@ package struct AppActivity: Sendable, Equatable {
     /// Milliseconds since 1970 of the minute of the last request; nil without requests.
     package var lastMilliseconds: Int64?
     package var requests = 0
+    /// Accepted ones with a valid token, rejected ones and those with a warning.
+    package var verified = 0
     package var rejected = 0
     package var warned = 0
 

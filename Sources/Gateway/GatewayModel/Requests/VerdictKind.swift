@@ -6,4 +6,7 @@ package enum VerdictKind: String, Sendable, TextEnum {
     case accepted
     case acceptedWithWarning = "warned"
     case rejected
+
+    /// Whether the request's token was checked. False for anonymous requests and while enforcement is disabled.
+    package var isVerified: Bool { self != .anonymous && self != .notJudged }
 }

@@ -67,7 +67,7 @@ package protocol AnalyticsLog: Sendable {
     /// The values of a property with the most failed requests. An empty string stands for an unknown value.
     func top(
         _ query: AnalyticsQuery, by property: AnalyticsProperty, _ length: BucketLength, limit: Int
-    ) throws(GatewayError) -> [(value: String, requests: Int, failures: Int)]
+    ) throws(GatewayError) -> [(value: String, requests: Int, verified: Int, failures: Int)]
 
     /// The effect that requiring tokens would have had in the last 1 to 168 hours, from the start of an hour.
     func preview(of appID: String, at now: Int64, hours: Int) throws(GatewayError) -> EnforcementPreview
@@ -150,6 +150,7 @@ package struct AnalyticsReader: AnalyticsLog {
             var activity = found[row.text(0)] ?? AppActivity()
             if activity.hours.isEmpty { activity.hours = Array(repeating: .init(), count: hours) }
             activity.requests += row.int(2)
+            if verdict.isVerified { activity.verified += row.int(2) }
             if verdict == .rejected { activity.rejected += row.int(2) }
             if verdict == .acceptedWithWarning { activity.warned += row.int(2) }
             activity.lastMilliseconds = max(activity.lastMilliseconds ?? 0, row.int64(3))
@@ -166,17 +167,20 @@ package struct AnalyticsReader: AnalyticsLog {
 
     package func top(
         _ query: AnalyticsQuery, by property: AnalyticsProperty, _ length: BucketLength, limit: Int
-    ) throws(GatewayError) -> [(value: String, requests: Int, failures: Int)] {
+    ) throws(GatewayError) -> [(value: String, requests: Int, verified: Int, failures: Int)] {
         let first = query.fromMilliseconds - query.fromMilliseconds % length.milliseconds
-        var found: BytewiseDictionary<(requests: Int, failures: Int)> = [:]
+        var found: BytewiseDictionary<(requests: Int, verified: Int, failures: Int)> = [:]
         try each(query, from: first, length, columns: "\(property.rawValue), verdict", property: property) {
             row in
-            let isFailure = ["warned", "rejected"].contains(row.text(1))
-            found[row.text(0), default: (0, 0)].requests += row.int(2)
-            if isFailure { found[row.text(0), default: (0, 0)].failures += row.int(2) }
+            let verdict = VerdictKind(rawValue: row.text(1))
+            var counts = found[row.text(0)] ?? (0, 0, 0)
+            counts.requests += row.int(2)
+            if verdict?.isVerified == true { counts.verified += row.int(2) }
+            if verdict == .rejected || verdict == .acceptedWithWarning { counts.failures += row.int(2) }
+            found[row.text(0)] = counts
         }
-        return found.map { ($0.key, $0.value.requests, $0.value.failures) }
-            .sorted { ($0.2, $0.1) == ($1.2, $1.1) ? $0.0 < $1.0 : ($0.2, $0.1) > ($1.2, $1.1) }.prefix(limit)
+        return found.map { ($0.key, $0.value.requests, $0.value.verified, $0.value.failures) }
+            .sorted { ($0.3, $0.1) == ($1.3, $1.1) ? $0.0 < $1.0 : ($0.3, $0.1) > ($1.3, $1.1) }.prefix(limit)
             .map { $0 }
     }
 

@@ -83,9 +83,8 @@ export function failures(context) {
 
   /** Loads the main sources of failures, for the selected code if there is one. */
   async function fetchTop(abort) {
-    const { from, to } = span();
     const { top: by, code } = state;
-    const { items } = await api.get(`${base}/analytics/top`, { from_ms: from, to_ms: to, by, code }, abort);
+    const { items } = await api.get(`${base}/analytics/top`, { ...parameters(), by, code }, abort);
     return { by, code, items };
   }
 
@@ -146,11 +145,12 @@ export function failures(context) {
     const rate = rateOf(totals, codes);
     const stat = (name, value, note, delta, tone) => h("div", { class: `stat ${tone ?? ""}` },
       h("dt", {}, name), h("dd", {}, h("span", { class: "stat-value" }, value), delta), note && h("dd", { class: "stat-note" }, note));
-    const name = state.code ? ` with ${state.code} ${reason(state.code)}` : "";
+    const isPart = codes.length < codesIn(data).length;
     replace(stats, h("dl", {},
-      stat(name ? `Failures${name}` : "Failures in total", number(failed), `${number(rejected)} rejected, ${number(failed - rejected)} accepted with a warning`,
+      stat(state.code ? `Failures with ${state.code} ${reason(state.code)}` : isPart ? "Failures with the shown codes" : "Failures in total", number(failed),
+        `${number(rejected)} rejected, ${number(failed - rejected)} accepted with a warning, since ${dateTime(data.from_ms)}`,
         previous && difference(failed, failuresOf(previous, codes), "down"), failed > 0 ? "bad" : ""),
-      stat("Failure rate", percent(rate ?? NaN), state.code ? "against those with a good token" : "of verified requests",
+      stat("Failure rate", percent(rate ?? NaN), isPart ? "against those with a good token" : "of verified requests",
         previous && rate !== null && difference(rate, rateOf(previous, codes), "down", (_, points) => `${(points * 100).toFixed(1)} points`)),
       stat("Accepted", number(totals.accepted), "good tokens", previous && difference(totals.accepted, previous.accepted, "up")),
       stat("Anonymous", number(totals.anonymous), "no user, not checked", previous && difference(totals.anonymous, previous.anonymous, "up")),
@@ -161,7 +161,7 @@ export function failures(context) {
     const columns = [
       { title: `Time (${zoneName()})`, heading: true, cell: (bucket) => bucketName(bucket.start_ms, data.bucket) },
       { title: "Failures", class: "num", cell: (bucket) => number(failuresOf(bucket, codes)) },
-      { title: "Rate", class: "num", cell: (bucket) => percent(rateOf(bucket, codes) ?? NaN) },
+      { title: "Failure rate", class: "num", cell: (bucket) => percent(rateOf(bucket, codes) ?? NaN) },
       ...codes.map((code) => ({ title: `${code} ${reason(code)}`, class: "num", cell: (bucket) => number(countOf(bucket, code)) })),
       { title: "Accepted", class: "num", cell: (bucket) => number(bucket.accepted) },
       { title: "Anonymous", class: "num", cell: (bucket) => number(bucket.anonymous) },
@@ -245,16 +245,18 @@ export function failures(context) {
     // Outdated: another selection was made meanwhile.
     if (top.by !== state.top || top.code !== state.code) return;
     replace(topsTitle, top.code ? ["Where failures with ", swatch(top.code), ` ${top.code} ${reason(top.code)} come from`] : "Where failures come from");
-    const rate = (item) => (item.requests ? item.failures / item.requests : 0);
+    // With a code, the other requests of a value are not counted.
+    const all = top.items.reduce((sum, item) => sum + item.failures, 0);
+    const share = (item) => (top.code ? item.failures / all : item.verified ? item.failures / item.verified : NaN);
     replace(tops, top.items.length === 0 ? h("p", { class: "muted" }, "Nothing was sent in this range.")
       : table("Requests and failures", [
         { title: dimensions.find(([name]) => name === state.top)[1], heading: true, cell: (item) => h("button", {
           type: "button", class: "link", title: "Filter by this", onclick: () => setFilter(state.top, item.value) }, item.value || "(unknown)") },
-        { title: "Requests", class: "num", cell: (item) => number(item.requests) },
+        !top.code && { title: "Verified requests", class: "num", cell: (item) => number(item.verified) },
         { title: "Failures", class: "num", cell: (item) => number(item.failures) },
-        { title: "Rate", class: "num", cell: (item) => percent(item.requests ? rate(item) : NaN) },
-        { title: "", class: "meter-cell", cell: (item) => h("meter", { min: 0, max: 1, value: rate(item), "aria-label": `Failure rate of ${item.value || "unknown"}` }) },
-      ], top.items));
+        { title: top.code ? "Share" : "Failure rate", class: "num", cell: (item) => percent(share(item)) },
+        { title: "", class: "meter-cell", cell: (item) => h("meter", { min: 0, max: 1, value: share(item) || 0, "aria-label": `${top.code ? "Share" : "Failure rate"} of ${item.value || "unknown"}` }) },
+      ].filter(Boolean), top.items));
   }
 
   /** Shows the stored requests with a code, in a bucket, or both. */

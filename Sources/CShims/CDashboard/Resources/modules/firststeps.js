@@ -20,11 +20,10 @@ def countersign_token(user_id):
 function stateOf(app) {
   // Hides the steps while the counts cannot be read.
   if (!app.last_24h) return { all: true };
-  const { requests, rejected, warned } = app.last_24h;
+  const { verified, rejected, warned } = app.last_24h;
   const steps = {
     sent: app.last_request_ms !== null && app.last_request_ms !== undefined, key: app.keys > 0 || app.features.includes("key_sources"), measured: app.enforcement !== "disabled",
-    // Without verification, it is unknown whether tokens are valid.
-    good: app.enforcement !== "disabled" && requests > rejected + warned,
+    good: verified > rejected + warned,
   };
   return { ...steps, all: Object.values(steps).every(Boolean) };
 }

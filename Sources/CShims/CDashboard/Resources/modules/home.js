@@ -16,6 +16,7 @@ const PAGE = 25;
 /** The warnings that are shown at first. */
 const WARNINGS = 3;
 
+// Failures are rejected requests and those with a warning. Only verified requests can fail.
 const failed = (app) => (app.last_24h?.rejected ?? 0) + (app.last_24h?.warned ?? 0);
 const name = (app) => app.name || app.id;
 const byName = (one, two) => name(one).localeCompare(name(two));
@@ -55,7 +56,7 @@ export function home(context) {
       h("div", { class: "stats" }, h("dl", {},
         stat("Gateway", ready.ok ? "Ready" : "Not ready", `Version ${overview.version}, up ${duration(Date.now() - overview.started_ms)}`, ready.ok ? "good" : "bad"),
         stat("Requests, last minute", number(total), `${plural(minute.events, "event")} stored`),
-        stat("Rejected, last minute", total ? percent(minute.rejected / total) : "–", `${number(minute.rejected)} of ${number(total)}`),
+        stat("Rejected, last minute", total ? percent(minute.rejected / total) : "–", `${number(minute.rejected)} of ${plural(total, "request")}`),
         stat(overview.database ? "Events in the database" : "Events on disk", number(storage.events), [`${bytes(storage.file_bytes)} used`, storage.free_bytes !== null && `${bytes(storage.free_bytes)} free`].filter(Boolean).join(", ")))),
       ready.checks.filter((check) => !check.ok).map((check) => notice("bad", `${check.name}: ${check.detail ?? "failed"}`, h("p", {}, "The gateway is not ready until this is resolved."))),
       warningsOf(overview),
@@ -63,6 +64,7 @@ export function home(context) {
         newcomer(apps) && firstSteps(context, newcomer(apps), () => part.redraw()),
         card(null,
           h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Apps"), can("operator") && button("New app", { symbol: "plus", onclick: newApp })),
+          h("p", { class: "muted" }, "Counts are of the last 24 h. The failure rate is the share of verified requests, so anonymous ones do not count."),
           apps.length > PAGE && h("form", { class: "toolbar spaced", onsubmit: (event) => event.preventDefault() }, field("Find an app", search), field("Order", order)),
           list)]);
   }
@@ -84,9 +86,9 @@ export function home(context) {
       : table("Apps", [
         { title: "App", heading: true, cell: (app) => stacked(h("a", { href: `#${path("apps", app.id, "failures")}`, dir: "auto" }, name(app)), app.name && app.name !== app.id && h("span", { class: "mono" }, app.id)) },
         { title: "Enforcement", cell: (app) => h("a", { class: "quiet-link", href: `#${path("apps", app.id, "enforcement")}`, "aria-label": `Enforcement of ${name(app)}: ${app.enforcement}` }, stateBadge(app.enforcement)) },
-        { title: "Failures, 24 h", class: "num", cell: (app) => h("span", { class: failed(app) > 0 ? "bad" : "" }, app.last_24h ? number(failed(app)) : "–") },
-        { title: "Rate", class: "num", cell: (app) => (app.last_24h?.requests ? percent(failed(app) / app.last_24h.requests) : "–") },
-        { title: "Requests, 24 h", class: "num", cell: (app) => (app.last_24h ? number(app.last_24h.requests) : "–") },
+        { title: "Failures", class: "num", cell: (app) => h("span", { class: failed(app) > 0 ? "bad" : "" }, app.last_24h ? number(failed(app)) : "–") },
+        { title: "Failure rate", class: "num", cell: (app) => (app.last_24h?.verified ? percent(failed(app) / app.last_24h.verified) : "–") },
+        { title: "Requests", class: "num", cell: (app) => (app.last_24h ? number(app.last_24h.requests) : "–") },
         { title: "24 h", class: "extra spark-cell", cell: (app) => app.last_24h && spark(app.last_24h.hours) },
         { title: "Last request", cell: (app) => (app.last_request_ms ? ago(app.last_request_ms) : app.last_24h ? "none yet" : "not known") },
         { title: "Keys", class: "num extra", cell: (app) => number(app.keys) },

@@ -55,7 +55,7 @@ export function impact(preview) {
     preview.unknown && notice("amber", preview.unknown),
     requests === 0 ? h("p", {}, `${since} there were no requests from logged-in users whose tokens were checked, so there is nothing to predict from.`)
       : h("p", { class: `impact-lead ${bad.requests === 0 ? "good" : "bad"}` }, h("strong", {}, bad.requests === 0 ? "Nothing" : percent(share)), h("span", {},
-        `${since}, ${plural(bad.requests, "request")} from ${plural(bad.users, "user")} would have been rejected, out of ${plural(requests, "request")} from ${everybody}.`)),
+        `${since}, ${plural(bad.requests, "request")} from ${plural(bad.users, "user")} would have been rejected, out of ${plural(requests, "verified request")} from ${everybody}.`)),
     bad.requests > 0 && h("div", { class: "split tight" },
       table("By code", [
         { title: "Code", heading: true, cell: (row) => h("span", { class: "code-cell" }, swatch(row.code), `${row.code} ${row.reason}`) },
