@@ -126,7 +126,7 @@ def house(visitor):
     visitor.dialog.get_by_label("Address").fill("https://127.0.0.1:9/jwks.json")
     visitor.dialog.get_by_role("button", name="Follow").click()
     expect(visitor.dialog.get_by_role("alert")).to_contain_text("Address: the address is private")
-    expect(visitor.dialog.get_by_role("alert")).to_contain_text("Correct what is marked")
+    expect(visitor.dialog.get_by_role("alert")).to_contain_text("Fix the highlighted fields")
     expect(visitor.dialog.get_by_label("Address")).to_have_attribute("aria-invalid", "true")
     visitor.dialog.get_by_text("It may be on a private network").click()
     visitor.dialog.get_by_role("button", name="Follow").click()

@@ -20,7 +20,7 @@ export function project(context) {
     const url = h("input", { type: "url", name: "webhook/url", maxlength: 2048, value: about.webhook?.url ?? "", placeholder: "none", disabled });
     const inside = privateAddress(context, about.webhook ?? { url: null, allow_private: false });
     return card("Project", settingsForm([
-      field("Project token", token, "The token that shipped apps contain."), field("Access to the App Inbox", mode),
+      field("Project token", token, "The token compiled into released apps."), field("Access to the App Inbox", mode),
       field("Webhook for push notifications", url, "The URL that signed requests are sent to. If it is empty, none are sent."), !disabled && inside.control,
     ], !disabled && "Save the project", () => api.put(base, {
       token: token.value.trim(), customer_tokens: mode.value, webhook: url.value.trim() ? { url: url.value.trim(), allow_private: inside.read(url.value.trim()) } : null,

@@ -96,7 +96,7 @@ export function problemNotice(error, retry, form = null) {
   const known = error instanceof Problem;
   const [title, ...more] = known ? sentences(error, form) : ["This page has an error."];
   const marked = known && error.fields.some((field) => inputOf(form, field));
-  const advice = marked ? "Correct what is marked and send it again." : known ? error.advice : "Reload the page; if it happens again, please report it.";
+  const advice = marked ? "Fix the highlighted fields, then send again." : known ? error.advice : "Reload the page; if it happens again, please report it.";
   return notice("bad", title,
     more.length > 0 && h("ul", {}, more.map((text) => h("li", {}, prose(text)))),
     advice && h("p", {}, advice),
