@@ -255,7 +255,13 @@ def outage(visitor, gateway):
     """After an outage, a screen that never loaded recovers by itself; until then it asks less and less often."""
     page = visitor.page
     visitor.open("apps/shop/failures?range=1h")
+    # A screen that does not poll.
+    settings = visitor.context.new_page()
+    settings.goto(f"{gateway.url}/admin/#/apps/shop/settings")
+    keys = settings.get_by_role("table", name="Write keys")
+    expect(keys).to_be_visible()
     gateway.stop()
+    gateway.run("write-key", "create", "shop", "--description", "made in the outage")
     asked = []
     page.on("request", lambda request: asked.append(time.monotonic()))
     page.get_by_role("navigation").get_by_role("link", name="Claims policy").click()
@@ -277,4 +283,9 @@ def outage(visitor, gateway):
     threading.Timer(4, gateway.start).start()
     expect(page.get_by_text("there is nothing to predict from")).to_be_visible()
     expect(alert).to_have_count(0)
+    expect(keys).to_contain_text("made in the outage")
+    settings.close()
+    page.route("**/sdk/countersign.json", lambda route: route.abort(), times=1)
+    visitor.open("apps/shop/settings")
+    expect(page.get_by_role("table", name="Write keys")).to_be_visible()
     say(f"a screen recovers from an outage by itself, after {early} and {late} requests in 10 s each")

@@ -140,6 +140,15 @@ def stopped(visitor, live, gateway):
     gateway.send(None, version="after-the-start")
     expect(live.page.locator(".live-table").get_by_text("after-the-start")).to_have_count(1)
     live.leave()
+    # The list of requests follows the chart, and Refresh loads the preview again.
+    gateway.send("user-9", "a.b.c", version="after-the-outage")
+    expect(page.locator("#samples")).to_contain_text("after-the-outage")
+    visitor.open("apps/shop/enforcement")
+    lead = page.locator(".impact-lead")
+    before = lead.inner_text()
+    gateway.send("user-9", "a.b.c")
+    visitor.button("Refresh").click()
+    expect(lead).not_to_have_text(before)
     say("a stopped gateway is announced with the data's age, and a gap in the live tail; both recover")
 
 

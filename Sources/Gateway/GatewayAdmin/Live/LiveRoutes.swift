@@ -38,11 +38,7 @@ struct LiveRoutes: Sendable {
                 if call.query("enforcement") != nil {
                     guard let app = filter.appID else { throw AdminProblem.invalid("app", "is required") }
                     enforcement = { [directory = call.directory] in
-                        guard let plan = try? directory.enforcementPlan(of: app) else { return nil }
-                        return [
-                            "state": .string(plan.state.rawValue),
-                            "ramp_percent": .integer(Int64(plan.rampPercent)),
-                        ]
+                        try? directory.enforcementPlan(of: app).json
                     }
                 }
                 let isAllowed: @Sendable () -> Bool = {

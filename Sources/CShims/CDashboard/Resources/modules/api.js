@@ -72,7 +72,7 @@ async function call(method, path, options = {}) {
   for (let tries = 0; ; tries += 1) {
     try {
       const answer = await callOnce(method, path, options);
-      failing.delete(place);
+      if (failing.delete(place)) document.dispatchEvent(new Event("recovered"));
       return answer;
     } catch (error) {
       if (error.isTransient) {

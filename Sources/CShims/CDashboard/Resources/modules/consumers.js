@@ -24,7 +24,7 @@ export function consumers(context) {
           button("Move", { kind: "small", "aria-label": `Move ${item.name}`, onclick: () => move(item) }),
           removable("Delete", `the consumer ${item.name}`, { text: "Its position is deleted, and a backend that still uses it is rejected.", phrase: item.name },
             () => api.remove(`${base}${path(item.name)}`), () => { part.reload(); toast("The consumer is deleted."); })) },
-      ], items)));
+      ], items)), { every: 10_000 });
 
   async function move(item) {
     const place = select([["time", "A time"], ["start", "The oldest event"], ["end", "After the newest event"]], "time");

@@ -64,23 +64,14 @@ export function enforcement(context) {
     const answer = await api.read(base, {}, abort);
     // Keeps the entity tag, so that changes by other clients since this read are not overwritten.
     return { ...answer.data, etag: answer.etag };
-  }, draw, { every: 5_000, bones: 6 });
+  }, draw, { bones: 6 });
 
-  const shown = h("div", {});
   const advice = h("div", {});
-  async function drawPreview() {
-    const asked = hours;
-    replace(shown, skeleton(3));
-    try {
-      const found = await api.get(`${base}/preview`, { hours }, signal);
-      if (asked !== hours) return;
-      preview = found;
-      replace(shown, impact(found));
-      part.redraw();
-    } catch (error) {
-      if (error.name !== "AbortError") replace(shown, problemNotice(error, drawPreview));
-    }
-  }
+  const effects = view(context, (abort) => api.get(`${base}/preview`, { hours }, abort), (found) => {
+    preview = found;
+    part.redraw();
+    return impact(found);
+  }, { every: 30_000, bones: 3 });
 
   /** Saves a changed rule. Undo restores the previous rule. */
   async function change(rule, said, place) {
@@ -169,7 +160,7 @@ export function enforcement(context) {
       advice,
       h("div", { class: "states" }, states.map((entry) => choice(...entry))),
       card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, rule.state === "required" ? "What Required rejects" : "What Required would do"),
-        segmented("Look back", [[1, "1 h"], [24, "24 h"], [168, "7 d"]], hours, (value) => { hours = value; remember(base, { hours: hours === 24 ? null : hours }); drawPreview(); })), shown),
+        segmented("Look back", [[1, "1 h"], [24, "24 h"], [168, "7 d"]], hours, (value) => { hours = value; remember(base, { hours: hours === 24 ? null : hours }); effects.reload(); })), effects.element),
       rule.state === "required" && rampCard(rule, operator, next),
       h("div", { class: "split" }, scheduleCard(rule, operator), safetyCard(rule, operator)));
   }
@@ -222,7 +213,6 @@ export function enforcement(context) {
 
   document.addEventListener("enforcement", () => part.reload(true), { signal });
   replace(body, part.element, restrictions(context));
-  drawPreview();
 }
 
 /** The share of users of a scheduled switch, followed by a space; empty for all users. */

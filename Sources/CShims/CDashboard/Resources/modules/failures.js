@@ -7,8 +7,8 @@ import { FailureChart } from "./chart.js";
 import { codesIn, countOf, failuresOf, rateOf } from "./counts.js";
 import { about, remedy, swatch, reason } from "./codes.js";
 import { MINUTE, HOUR, DAY, number, percent, plural, dateTime, bucketName, toInput, fromInput, zoneName, ago, clock } from "./format.js";
-import { button, card, emptyState, field, segmented, skeleton, stateBadge, table, toggle, problemNotice } from "./ui.js";
-import { view } from "./views.js";
+import { button, card, emptyState, field, segmented, stateBadge, table, toggle, problemNotice } from "./ui.js";
+import { pagedView, view } from "./views.js";
 import { icon } from "./icons.js";
 import { sampleTable } from "./sample.js";
 
@@ -42,6 +42,7 @@ export function failures(context) {
   const topsTitle = h("h2", { class: "card-title" }, "Where failures come from");
   const samples = h("section", { class: "card", id: "samples", "aria-labelledby": "samples-title" });
   let latest = null;
+  let sampleList = null;
 
   function span() {
     if (state.range === "custom") return { from: state.from, to: state.to };
@@ -124,7 +125,8 @@ export function failures(context) {
     drawKeys(data, before, traffic > 0 && state.mode === "chart");
     drawChanges(data);
     drawTop(top);
-    if (!samples.firstChild) drill({ code: state.code, at: state.at, until: state.until }, false, false);
+    if (sampleList) sampleList.reload(true);
+    else drill({ code: state.code, at: state.at, until: state.until }, false, false);
     return content.isConnected ? undefined : content;
   }
 
@@ -266,15 +268,23 @@ export function failures(context) {
     state.at = at;
     state.until = until;
     remember(push);
-    const { from, to } = at ? { from: at, to: until } : span();
     const title = h("h2", { class: "card-title", id: "samples-title", tabindex: -1 }, "Failed requests");
     const chips = h("div", { class: "chips" },
       code ? chip(`${code} ${reason(code)}`, () => drill({ code: null, at, until }, true)) : h("span", { class: "muted" }, "every code"),
       at ? chip(`${dateTime(at)} to ${clock(until)}`, () => drill({ code, at: null, until: null }, true)) : h("span", { class: "muted" }, "whole range"));
-    const list = h("div", {}, skeleton(3));
     const explain = about(code);
+    let isNew = jump;
+    let range;
+    sampleList = pagedView(context, (cursor, abort) => {
+      if (!cursor) range = at ? { from: at, to: until } : span();
+      return api.get(`${base}/samples`, { code, from_ms: range.from, to_ms: range.to, cursor, limit: 25 }, abort);
+    }, (items) => {
+      if (isNew) announce(`${plural(items.length, "failed request")} listed`);
+      isNew = false;
+      return sampleTable(app, items, context);
+    }, emptyState("check", "No failed requests", "Only the latest requests of each code are stored."));
     replace(samples, h("div", { class: "card-head" }, title, chips),
-      explain && h("div", { class: "fix" }, swatch(code), h("div", {}, h("p", {}, h("strong", {}, explain.title)), h("p", {}, fixOf(code)))), list);
+      explain && h("div", { class: "fix" }, swatch(code), h("div", {}, h("p", {}, h("strong", {}, explain.title)), h("p", {}, fixOf(code)))), sampleList.element);
     if (jump) {
       title.focus({ preventScroll: true });
       samples.scrollIntoView({ block: "start", behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
@@ -288,21 +298,6 @@ export function failures(context) {
         chart.focus();
       }
     };
-    let items = [];
-    const load = async (cursor) => {
-      try {
-        const page = await api.get(`${base}/samples`, { code, from_ms: from, to_ms: to, cursor, limit: 25 }, signal);
-        if (state.code !== code || state.at !== at) return;
-        items = items.concat(page.items);
-        replace(list, items.length === 0
-          ? emptyState("check", "No failed requests", "A bounded number is kept per code; older ones make room for newer ones.")
-          : [sampleTable(app, items, context), page.next && h("div", { class: "pager" }, button("Show more", { onclick: () => load(page.next) }))]);
-        if (jump && !cursor) announce(`${plural(items.length, "failed request")} listed`);
-      } catch (error) {
-        if (error.name !== "AbortError") replace(list, problemNotice(error, () => load(cursor)));
-      }
-    };
-    load(null);
     if (other) {
       filterBar();
       if (latest) draw(latest);

@@ -26,7 +26,7 @@ export function keys(context) {
       api.get(path("apps", app.id, "analytics", "top"), { from_ms: now - DAY, to_ms: now, by: "key" }, signal).catch(() => ({ items: [] })),
     ]);
     return { items: list.items, policy, today: Object.fromEntries(top.items.map((item) => [item.value, item.requests - item.failures])) };
-  }, draw, { every: 5_000, bones: 6 });
+  }, draw, { every: 10_000, bones: 6 });
 
   function draw({ items, policy, today }) {
     const bySlot = Object.fromEntries(items.map((key) => [key.slot, key]));

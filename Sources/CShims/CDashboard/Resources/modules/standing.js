@@ -27,7 +27,7 @@ export function standing(app, signal) {
     const { state, ramp_percent: ramp } = rule;
     const share = state === "required" && ramp < 100 ? `${ramp} % of users` : null;
     show(stateBadge(state, share), share ? `${state} for ${share}` : state);
-    const changed = state !== known.state || ramp !== known.ramp_percent;
+    const changed = JSON.stringify(rule) !== JSON.stringify(known);
     known = rule;
     if (changed) document.dispatchEvent(new CustomEvent("enforcement", { detail: { app: app.id } }));
   }

@@ -84,6 +84,8 @@ export function start(context) {
   function connect() {
     source?.close();
     source = new EventSource(address("/live", { app: app.id }));
+    // A request may have arrived while the stream was interrupted.
+    source.addEventListener("open", () => part.reload(true));
     source.addEventListener("verdict", (event) => {
       const item = JSON.parse(event.data);
       const failed = item.verdict === "rejected" || item.verdict === "warned";

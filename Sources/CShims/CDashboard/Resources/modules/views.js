@@ -5,6 +5,9 @@ import { Problem, firstFilled } from "./api.js";
 import { clock, ago } from "./format.js";
 import { button, inputOf, notice, problemNotice, problemText, retrying, skeleton, toast } from "./ui.js";
 
+/** The age of data in milliseconds from which it is loaded again, after an outage and when the page is shown again. */
+const AGE = { recovered: 1_000, visibilitychange: 30_000 };
+
 /**
  * Loads data into a box and refreshes it. If a refresh fails, the old data stays, with the problem and its
  * age. Polls while the page is visible and the user is not typing in the box. Unsaved input is never overwritten.
@@ -18,7 +21,7 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
   let last = null;
   let running = null;
   let failed = false;
-  const isBusy = () => body.querySelector("form[data-dirty], .menu-list:not([hidden])")
+  const isBusy = () => body.querySelector("form[data-dirty], .menu-list:not([hidden]), .pick:checked, [data-further]")
     || (body.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"));
   function show() {
     const focusKey = document.activeElement?.closest?.("[data-focus]")?.dataset.focus;
@@ -27,7 +30,8 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
     if (focusKey) body.querySelector(`[data-focus="${CSS.escape(focusKey)}"]`)?.focus({ preventScroll: true });
   }
   async function load(quiet = false) {
-    if (running) return running;
+    // The request that runs may have other parameters.
+    if (running) return quiet ? running : running.then(() => load());
     running = (async () => {
       try {
         const data = await fetchData(context.signal);
@@ -56,9 +60,14 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
   if (every > 0) {
     const timer = setInterval(() => {
       // The notice retries by itself.
-      if (!document.hidden && !failed && !isBusy()) load(true);
+      if (!document.hidden && !failed && element.isConnected && !isBusy()) load(true);
     }, every);
     context.signal.addEventListener("abort", () => clearInterval(timer));
+  }
+  for (const [name, age] of Object.entries(AGE)) {
+    document.addEventListener(name, () => {
+      if (!document.hidden && last !== null && Date.now() - last > age && element.isConnected && !isBusy()) load(true);
+    }, { signal: context.signal });
   }
   // A screen may have several views. Replaced views are no longer connected.
   context.views = [...(context.views ?? []), { element, load }];
@@ -73,15 +82,17 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
 }
 
 /** A list with pagination: the first page, and more on demand. */
-export function pagedView(context, fetchPage, drawItems, empty) {
+export function pagedView(context, fetchPage, drawItems, empty, options) {
   let items = [];
   let next = null;
+  let further = false;
   const fetchItems = (from, signal) => firstFilled((cursor) => fetchPage(cursor, signal), from);
   const part = view(context, (signal) => fetchItems(null, signal), (page) => {
     items = page.items;
     next = page.next;
+    further = false;
     return render();
-  });
+  }, options);
   function render() {
     if (items.length === 0 && !next) return empty;
     const more = next && button(items.length === 0 ? "Search further" : "Show more", { onclick: async () => {
@@ -90,6 +101,7 @@ export function pagedView(context, fetchPage, drawItems, empty) {
         const page = await fetchItems(next, context.signal);
         items = items.concat(page.items);
         next = page.next;
+        further = true;
         replace(part.element.querySelector(".view-body"), render());
       } catch (error) {
         more.disabled = false;
@@ -97,7 +109,7 @@ export function pagedView(context, fetchPage, drawItems, empty) {
       }
     } });
     const shown = h("span", { class: "muted" }, items.length === 0 ? "Nothing found so far: there is more to search." : `${items.length} shown`);
-    return [items.length > 0 && drawItems(items), h("div", { class: "pager" }, shown, more)];
+    return [items.length > 0 && drawItems(items), h("div", { class: "pager", "data-further": further || undefined }, shown, more)];
   }
   return part;
 }

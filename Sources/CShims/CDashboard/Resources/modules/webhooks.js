@@ -25,8 +25,10 @@ export function webhooks(context) {
   const base = path("apps", context.app.id, "webhooks");
   const operator = context.can("operator");
   const place = h("div", {});
+  let linked = context.query.get("deliveries");
   const load = async (signal) => {
     const [{ items }, alerts] = await Promise.all([api.get(base, { limit: 500 }, signal), api.get(path("apps", context.app.id, "webhook"), {}, signal)]);
+    openLinked(items);
     return { items, alerts };
   };
   const part = view(context, load, ({ items, alerts }) => card(null,
@@ -39,6 +41,14 @@ export function webhooks(context) {
         h("div", { class: "card-head" }, h("h3", { class: "wrap" }, item.url), stateOf(item)),
         facts([["Events", filters(item)], ["Behind", behind(item)], ["Last success", lastSuccess(item)], ["Id", h("span", { class: "mono wrap" }, item.id)]]),
         h("div", { class: "actions" }, button("Deliveries", { kind: "small", "aria-label": `Deliveries to ${item.url}`, onclick: () => deliveries(item) }), operator && actions(item)))))), { every: 10_000 });
+
+  /** Opens the deliveries in the page's address, once. */
+  function openLinked(items) {
+    const item = linked === "alerts" ? { id: "alerts", url: "The alert webhook" } : items.find((each) => each.id === linked);
+    if (item) deliveries(item);
+    else if (linked) replace(place, notice("amber", "There is no such webhook.", h("p", {}, "It may have been deleted.")));
+    linked = null;
+  }
 
   function filters(item) {
     const found = ["verdict", "type", "name", "user"].filter((name) => item[name] !== null).map((name) => badge(`${filterName[name]}: ${name === "verdict" ? verdictName[item[name]] ?? item[name] : item[name]}`));
@@ -109,7 +119,7 @@ export function webhooks(context) {
       { title: "", cell: (row) => h("div", { class: "actions end" },
         row.answer !== "" && button("Answer", { kind: "small", onclick: () => dialog("What the receiver answered", () => h("pre", { class: "wrap" }, row.answer)) }),
         operator && item.id !== "alerts" && row.first_seq !== null && button("Replay", { kind: "small", onclick: () => replay(item, row) })) },
-    ], items), emptyState("out", "No deliveries yet", "Attempts are kept for 14 days, at most 200 of them."));
+    ], items), emptyState("out", "No deliveries yet", "Attempts are kept for 14 days, at most 200 of them."), { every: 10_000 });
     replace(place, card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, `Deliveries: ${item.url}`),
       button("Close", { onclick: () => { replace(place); remember(base, {}); } })), list.element));
     place.scrollIntoView({ block: "nearest" });
@@ -123,12 +133,4 @@ export function webhooks(context) {
   }
 
   replace(context.body, h("div", { class: "stack" }, part.element, place));
-  const shown = context.query.get("deliveries");
-  if (shown) {
-    api.get(base, { limit: 500 }, context.signal).then(({ items }) => {
-      const item = shown === "alerts" ? { id: "alerts", url: "The alert webhook" } : items.find((each) => each.id === shown);
-      if (item) deliveries(item);
-      else replace(place, notice("amber", "There is no such webhook.", h("p", {}, "It may have been deleted.")));
-    }, () => {});
-  }
 }
