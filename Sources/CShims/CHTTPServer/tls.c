@@ -14,7 +14,7 @@ static int give_password(char *buffer, int size, int is_writing, void *password)
     return (int)length;
 }
 
-// Returns NULL, or why the chain cannot be used.
+// Returns NULL, or the reason why the chain cannot be used.
 static const char *load_chain(SSL_CTX *context, BIO *text) {
     for (int count = 0;; count++) {
         X509 *certificate = PEM_read_bio_X509(text, NULL, NULL, NULL);
@@ -57,10 +57,10 @@ SSL_CTX *countersign_tls_context(
         return NULL;
     }
     SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-    // A renegotiation is a handshake outside the limits. A client that closes without an alert is common.
+    // The limits on handshakes do not cover renegotiation. Many clients close without a close_notify alert.
     SSL_CTX_set_options(
         context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_CIPHER_SERVER_PREFERENCE);
-    // Idle connections have no buffers.
+    // Frees the buffers of idle connections.
     SSL_CTX_set_mode(
         context,
         SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);

@@ -26,7 +26,7 @@ struct strict_json_parser {
     std::string widened;
     std::vector<large_integer> integers;
 
-    // Leaves space for `widen`, which adds two bytes to numbers of 19 or more digits.
+    // The extra capacity is for `widen`, which adds two bytes to numbers of 19 or more digits.
     strict_json_parser(size_t bytes, size_t name_bytes)
         : parser(bytes + bytes / 8 + 64), maximum_bytes(bytes), maximum_name_bytes(name_bytes) {}
 };
@@ -56,7 +56,7 @@ size_t after(const strict_json_tape &tape, size_t index) {
     }
 }
 
-// Sorts instead of hashing: a sender who knows the hash function could make all names collide.
+// Sorts instead of hashing: a sender that knows the hash function could make all names collide.
 bool has_duplicates(std::vector<std::string_view> &names) {
     if (names.size() > few) {
         std::sort(names.begin(), names.end());
@@ -136,8 +136,8 @@ bool overflows(std::string_view number) {
     return digits.size() != limit.size() ? digits.size() > limit.size() : digits > limit;
 }
 
-// Appends an exponent of zero to each such integer, so that it is parsed as a double. Returns false without
-// any.
+// Copies the text to `output`, and appends an exponent of zero to each integer that overflows, so that it is
+// parsed as a double. Returns false if no integer overflows.
 bool widen(const uint8_t *bytes, size_t length, std::string &output, std::vector<large_integer> &integers) {
     size_t numbers = 0;
     output.clear();
@@ -162,8 +162,8 @@ bool widen(const uint8_t *bytes, size_t length, std::string &output, std::vector
     return !integers.empty();
 }
 
-// For each such integer, stores its offset in the widened text plus one as the payload of its tape word. For
-// other doubles the payload is 0.
+// For each integer that overflows, stores its offset in the widened text plus one as the payload of its tape
+// word. For other doubles the payload is 0.
 void note_digits(uint64_t *words, const std::vector<large_integer> &integers) {
     auto next = integers.begin();
     size_t end = size_t(payload_of(words[0]));

@@ -16,7 +16,7 @@ package struct DERReader {
     package static let objectIdentifier: UInt8 = 0x06
     package static let sequence: UInt8 = 0x30
 
-    /// The content of the next value; nil if it has another tag or is malformed.
+    /// Returns the content of the next value; nil if the value has another tag or is malformed.
     package mutating func read(_ tag: UInt8) -> ArraySlice<UInt8>? {
         guard position + 1 < bytes.endIndex, bytes[position] == tag else { return nil }
         var start = position + 2
@@ -33,7 +33,7 @@ package struct DERReader {
         return bytes[start..<position]
     }
 
-    /// A non-negative INTEGER; its leading zeros are dropped.
+    /// Returns a non-negative INTEGER without leading zeros; nil for any other value.
     package mutating func readUnsigned() -> [UInt8]? {
         guard let content = read(Self.integer), let first = content.first, first & 0x80 == 0 else {
             return nil
@@ -41,7 +41,7 @@ package struct DERReader {
         return Array(content.drop { $0 == 0 })
     }
 
-    /// The octets of a BIT STRING without unused bits.
+    /// Returns the octets of a BIT STRING; nil if it has unused bits or the next value has another tag.
     package mutating func readOctetBitString() -> ArraySlice<UInt8>? {
         guard let content = read(Self.bitString), content.first == 0 else { return nil }
         return content.dropFirst()

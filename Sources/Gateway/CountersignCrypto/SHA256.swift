@@ -54,7 +54,7 @@ package enum SHA256 {
             precondition(done == 1, "OpenSSL cannot hash")
         }
 
-        /// Nothing may be added afterwards.
+        /// Returns the digest. Call only once, and add nothing afterwards.
         package func finish() -> [UInt8] {
             [UInt8](unsafeUninitializedCapacity: 32) { output, count in
                 let done = EVP_DigestFinal_ex(context, output.baseAddress, nil)

@@ -24,17 +24,17 @@ public struct JOSEError: Error, Sendable, CustomStringConvertible {
         public static let secretKey = Code(rawValue: "secret_key")
         /// The key's type, curve or algorithm is not supported.
         public static let unsupportedKey = Code(rawValue: "unsupported_key")
-        /// An RSA key outside 2048 to 8192 bits, or with a bad exponent or modulus.
+        /// An RSA key outside 2048 to 8192 bits or with a bad exponent or modulus, or an HS256 secret under 32 bytes.
         public static let weakKey = Code(rawValue: "weak_key")
         /// A point that is not on its curve or has a small order.
         public static let invalidPoint = Code(rawValue: "invalid_point")
-        /// `use`, `key_ops` or `alg` of the key exclude verifying such signatures.
+        /// The key's `use`, `key_ops` or `alg` does not allow verifying, or the key cannot be used with the algorithm.
         public static let keyNotForVerification = Code(rawValue: "key_not_for_verification")
         /// A set has more keys than supported.
         public static let tooManyKeys = Code(rawValue: "too_many_keys")
         /// The text is not a token in compact form.
         public static let malformedToken = Code(rawValue: "malformed_token")
-        /// The key cannot sign with this algorithm, or OpenSSL reported an error.
+        /// OpenSSL could not generate the key or sign with it.
         public static let signingFailed = Code(rawValue: "signing_failed")
     }
 

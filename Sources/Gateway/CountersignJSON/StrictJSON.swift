@@ -20,7 +20,7 @@ package enum StrictJSONError: Error {
 package final class StrictJSONParser {
     private let parser: OpaquePointer
 
-    /// Limit `maximumNameBytes` for untrusted texts if ``JSONNode/value`` is used, which hashes the names.
+    /// Limit `maximumNameBytes` for untrusted texts if ``JSONNode/value`` is read, because it hashes the names.
     package init(maximumBytes: Int, maximumDepth: Int = 64, maximumNameBytes: Int = .max) {
         guard let parser = strict_json_parser_create(maximumBytes, maximumDepth + 1, maximumNameBytes)
         else {
@@ -137,12 +137,12 @@ package struct JSONNode {
         }
     }
 
-    /// The number if it has no fraction or exponent and fits 64 bits with sign; otherwise nil.
+    /// The number if it has no fraction or exponent and fits `Int64`; otherwise nil.
     package var int64: Int64? {
         tag == UInt8(ascii: "l") ? Int64(bitPattern: words[index + 1]) : nil
     }
 
-    /// The digits of a number without fraction and exponent, with its sign; `0` for `-0`.
+    /// The digits of a number without fraction and exponent, with its sign; `0` for `-0`. Otherwise nil.
     package var integer: String? {
         switch tag {
         case UInt8(ascii: "l"): return String(Int64(bitPattern: words[index + 1]))

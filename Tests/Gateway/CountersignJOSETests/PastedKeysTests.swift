@@ -29,7 +29,7 @@ struct PastedKeysTests {
 
     @Test(arguments: [
         ("", "no PEM block: the text must begin with -----BEGIN PUBLIC KEY-----, or be a JWK"),
-        (#"{"keys":[]}"#, "no public key is in it"),
+        (#"{"keys":[]}"#, "the text contains no public key"),
         (#"{"keys":[{"kty":"oct"}]}"#, "the kty is not RSA, EC or OKP"),
         (#"{"keys":{}}"#, "a JWK Set is an object with a keys array"),
         ("{}", "the JWK has no kty"),

@@ -8,7 +8,7 @@
 #include <sys/epoll.h>
 #endif
 
-// The processors available to this process; 1 where connections are not distributed among a port's sockets.
+// The processors available to this process; 1 on systems that do not distribute connections among a port's sockets.
 int countersign_usable_loops(void);
 
 // Creates `count` sockets that listen on one port; the system distributes connections among them. Returns the
@@ -24,11 +24,11 @@ void countersign_ignore_broken_pipes(void);
 // Configures malloc to return freed memory to the system, so that memory use shrinks after a flood.
 void countersign_return_freed_memory(void);
 
-// Returns free memory between used blocks to the system if it has grown much since the last call. Not
-// thread-safe.
+// Returns free memory between used blocks to the system if this memory has grown by 32 MiB since it was last
+// returned. Not thread-safe.
 void countersign_return_free_pages(void);
 
-// Lowers the priority of the calling thread, permanently: a thread may not raise its priority again.
+// Lowers the priority of the calling thread on Linux, permanently: a thread may not raise its priority again.
 void countersign_run_after_others(void);
 
 // Raises the soft limit of open files, usually 1024, to `count` or as far as allowed.
@@ -45,21 +45,21 @@ SSL_CTX *countersign_tls_context(
 
 void countersign_tls_context_free(SSL_CTX *context);
 
-// Begins TLS on a non-blocking socket. NULL if there is not enough memory.
+// Begins TLS on a non-blocking socket. Returns NULL if there is not enough memory.
 SSL *countersign_tls_open(SSL_CTX *context, int socket);
 
 enum { COUNTERSIGN_TLS_DONE, COUNTERSIGN_TLS_READ, COUNTERSIGN_TLS_WRITE, COUNTERSIGN_TLS_FAILED };
 
-// Continues the handshake. Returns one of the constants: done, waits to read or to write, or failed.
+// Continues the handshake. Returns one of the constants above: done, waiting to read or to write, or failed.
 int countersign_tls_handshake(SSL *tls);
 
 enum { COUNTERSIGN_TLS_WAIT = -1 };
 
-// The number of bytes; 0 at the end; COUNTERSIGN_TLS_WAIT if the socket is not ready; less after a failure.
+// Return the number of bytes, 0 at the end, COUNTERSIGN_TLS_WAIT if the socket is not ready, or less after a failure.
 ssize_t countersign_tls_read(SSL *tls, void *bytes, size_t count);
 ssize_t countersign_tls_write(SSL *tls, const void *bytes, size_t count);
 
-// Tells the client that no more bytes follow.
+// Sends a close_notify alert (RFC 8446, section 6.1): no more bytes follow.
 void countersign_tls_close(SSL *tls);
 
 void countersign_tls_free(SSL *tls);

@@ -63,7 +63,7 @@ public struct JWKSet: Sendable {
         }
     }
 
-    /// A set of keys to publish.
+    /// Creates a set of keys to publish.
     public init(keys: [PublicKey]) {
         members = keys.map { Member(kid: $0.kid ?? $0.thumbprint, key: $0, problem: nil) }
     }

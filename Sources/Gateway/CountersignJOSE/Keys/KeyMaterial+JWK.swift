@@ -26,7 +26,7 @@ extension KeyMaterial {
         }
     }
 
-    /// In the order of RFC 7638, section 3.2. A point must be uncompressed.
+    /// The JWK members in the order of RFC 7638, section 3.2. A P-256 point must be uncompressed.
     var members: [(String, String)] {
         switch self {
         case .rsa(let modulus, let exponent):

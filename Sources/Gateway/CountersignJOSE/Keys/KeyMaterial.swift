@@ -62,7 +62,7 @@ enum KeyMaterial: Sendable {
         self = .rsa(modulus: modulus, exponent: exponent)
     }
 
-    /// Dates, issuer and signature are not checked: the operator who adds the certificate trusts the key.
+    /// Takes the certificate's key. Does not check dates, issuer and signature: the operator trusts the key itself.
     init(certificate bytes: [UInt8]) throws(JOSEError) {
         guard let certificate = X509Certificate(bytes) else {
             throw JOSEError(.unreadableKey, "not an X.509 certificate, or it was truncated")
@@ -70,7 +70,7 @@ enum KeyMaterial: Sendable {
         try self.init(subjectPublicKeyInfo: certificate.subjectPublicKeyInfo)
     }
 
-    /// The same numbers with an EC key's point in uncompressed form, taken from `key`.
+    /// Returns P-256 material with the uncompressed point of `key`. Returns RSA and Ed25519 material unchanged.
     func uncompressed(_ key: EVPKey) -> KeyMaterial {
         guard case .p256 = self else { return self }
         return .p256(
@@ -111,7 +111,7 @@ enum KeyMaterial: Sendable {
         }
     }
 
-    /// RFC 7518, section 3.3. The upper limits prevent keys that make verification slow.
+    /// Checks size, modulus and exponent (RFC 7518, section 3.3). The upper limits exclude keys that verify slowly.
     private static func checkRSA(modulus: [UInt8], exponent: [UInt8]) throws(JOSEError) {
         let bits = bitCount(modulus)
         guard bits >= 2048 else {
@@ -121,7 +121,7 @@ enum KeyMaterial: Sendable {
             throw JOSEError(.weakKey, "the RSA key has \(bits) bits; use at most 8192")
         }
         guard let low = modulus.last, low & 1 == 1 else {
-            throw JOSEError(.weakKey, "the RSA modulus is even: this is no RSA key")
+            throw JOSEError(.weakKey, "the RSA modulus is even, so this is not an RSA key")
         }
         guard let last = exponent.last, last & 1 == 1, bitCount(exponent) >= 2 else {
             throw JOSEError(.weakKey, "the RSA exponent must be odd and at least 3; use 65537")

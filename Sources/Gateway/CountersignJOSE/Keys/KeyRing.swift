@@ -15,7 +15,7 @@ public struct KeyRing: Sendable {
         public let problem: JOSEError?
         /// The issuers whose tokens the key verifies, without a final `/`; empty for any issuer.
         ///
-        /// Otherwise each of several identity providers could sign tokens in another one's name.
+        /// Prevents one identity provider from signing tokens that name another provider as issuer.
         public let issuers: [String]
 
         /// Creates an entry with a usable key.
@@ -56,7 +56,7 @@ public struct KeyRing: Sendable {
     /// The app's own keys, primary first, followed by published keys.
     public let entries: [Entry]
 
-    /// Creates a ring. Without keys, all tokens get code 27.
+    /// Creates a ring. A ring without keys accepts no token (code 27).
     ///
     /// - Parameters:
     ///   - entries: The app's own keys, primary first. Keys after the third are ignored.

@@ -27,7 +27,7 @@ package struct PastedKeys: Sendable {
             try read(pem: text)
         }
         guard items.isEmpty else { return }
-        throw JOSEError(.unreadableKey, problems.first ?? "no public key is in it")
+        throw JOSEError(.unreadableKey, problems.first ?? "the text contains no public key")
     }
 
     private mutating func read(json: String) throws(JOSEError) {

@@ -27,7 +27,7 @@ extension PublicKey {
 
     convenience init(_ fields: JWKFields, algorithm: JWSAlgorithm? = nil) throws(JOSEError) {
         if let algorithm, let own = fields.algorithm, algorithm.scheme != own.scheme {
-            throw JOSEError(.keyNotForVerification, "the JWK's alg is another one than \(algorithm.rawValue)")
+            throw JOSEError(.keyNotForVerification, "the JWK's alg is not \(algorithm.rawValue)")
         }
         try self.init(fields.material, algorithm: algorithm ?? fields.algorithm, kid: fields.kid)
     }
@@ -73,7 +73,7 @@ struct JWKFields {
         }
     }
 
-    /// `use`, `key_ops` and `alg` (RFC 7517, sections 4.2 to 4.4).
+    /// Checks `use`, `key_ops` and `alg` (RFC 7517, sections 4.2 to 4.4). Returns `alg`, if the key has one.
     private static func checkPurpose(_ node: JSONNode) throws(JOSEError) -> JWSAlgorithm? {
         if let use = node["use"] {
             guard use.word == "sig" else {
@@ -88,7 +88,7 @@ struct JWKFields {
         }
         guard let alg = node["alg"] else { return nil }
         guard let name = alg.word, JWSAlgorithm(rawValue: name).scheme != nil else {
-            throw JOSEError(.keyNotForVerification, "the key's alg is none of ours")
+            throw JOSEError(.keyNotForVerification, "the key's alg is not supported")
         }
         return JWSAlgorithm(rawValue: name)
     }
@@ -105,7 +105,7 @@ struct JWKFields {
         return bytes
     }
 
-    /// Some libraries write a leading zero, contrary to RFC 7518, section 6.3.1.1. The number is the same.
+    /// Drops leading zeros, which some libraries write contrary to RFC 7518, section 6.3.1.1.
     private static func number(_ name: StaticString, _ node: JSONNode) throws(JOSEError) -> [UInt8] {
         Array(try octets(name, node).drop { $0 == 0 })
     }

@@ -16,7 +16,7 @@ public final class PublicKey: Sendable {
     public let thumbprint: String
 
     let key: EVPKey
-    /// An EC key's point is uncompressed.
+    /// The numbers of the key. A P-256 point is uncompressed.
     let material: KeyMaterial
 
     /// Parses one public key: a JWK if the text begins with `{`, otherwise PEM.

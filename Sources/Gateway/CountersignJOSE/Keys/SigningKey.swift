@@ -152,7 +152,7 @@ public final class SigningKey: Sendable {
         var signature = [UInt8](repeating: 0, count: length)
         guard ready, EVP_DigestSign(context, &signature, &length, input, input.count) == 1 else {
             ERR_clear_error()
-            throw JOSEError(.signingFailed, "OpenSSL refuses to sign with this key")
+            throw JOSEError(.signingFailed, "OpenSSL cannot sign with this key")
         }
         signature.removeLast(signature.count - length)
         return algorithm.scheme == .ecdsaP256 ? ECDSASignature.raw(fromDER: signature) : signature

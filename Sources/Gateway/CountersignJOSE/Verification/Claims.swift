@@ -22,7 +22,7 @@ final class Claims: Sendable {
     /// Nil if it is not a string.
     let tokenID: String?
     let audience: Value<[String]>
-    /// The claims that the policy keeps, as a JSON object; nil without any of them.
+    /// The claims listed in the policy's `keptClaims`, as a JSON object; nil if the token has none of them.
     let kept: String?
     let json: [UInt8]
 
@@ -56,7 +56,7 @@ final class Claims: Sendable {
 
     private static let longestKept = 256
 
-    /// Leaves out a claim that is missing, null, too long or too large, an array or an object.
+    /// Omits missing claims, null, arrays, objects, long strings and numbers that may be inexact.
     private static func kept(_ names: [String], of root: JSONNode) -> String? {
         var kept: JSONObject = [:]
         for name in names {

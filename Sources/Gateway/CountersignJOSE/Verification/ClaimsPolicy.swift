@@ -17,10 +17,10 @@ public struct ClaimsPolicy: Sendable {
     public var requiresAudience: Bool
     /// Whether a token without `iss` is rejected. Ignored without ``issuers``.
     public var requiresIssuer: Bool
-    /// Whether a token without `typ` is rejected. Otherwise it causes a warning.
+    /// Whether a token without `typ` is rejected. If not, the missing `typ` causes a warning.
     public var requiresType: Bool
-    /// The accepted values of `typ`, if it is present. Prevents the use of a token of another kind (RFC 8725,
-    /// section 3.11). Compared without ASCII case, with or without `application/`.
+    /// The accepted values of `typ`. Prevents the use of tokens issued for another purpose (RFC 8725, section
+    /// 3.11). Compared without ASCII case, with or without `application/`.
     public var types = ["JWT"]
     /// The claim that names the user: a member of the payload, such as `sub` or `https://example.com/uid`.
     public var userClaim = "sub"

@@ -25,8 +25,8 @@ package struct CustomerTokenVerifier: Sendable {
         self.ring = ring
     }
 
-    /// Verifies a token. The caller must compare its ids with those of the request. Returns the report, and
-    /// the ids and `iat` if the token is valid.
+    /// Verifies a token. Returns the report and, if the token is valid, its `iat` and the ids in `sub`. The
+    /// caller must compare these ids with the ids in the request.
     package func verify(
         _ token: String, at now: Double
     ) -> (report: VerificationReport, identifiers: [(name: String, value: String)], issuedAt: Double?) {
@@ -56,8 +56,8 @@ package struct CustomerTokenVerifier: Sendable {
         return report.isAccepted ? (report, identifiers, issuedAt ?? nil) : (report, [], nil)
     }
 
-    /// For tools that explain tokens. Each id must be in the token, except `cookie`, which belongs to the
-    /// device and not to the customer.
+    /// Verifies a token, and that `sub` contains all `customerIDs` except `cookie`, which identifies the device
+    /// and not the customer. For tools that explain tokens.
     package func verify(
         _ token: String, naming customerIDs: BytewiseDictionary<String>, at now: Double
     ) -> VerificationReport {

@@ -3,12 +3,12 @@ internal import CountersignCore
 internal import CountersignCrypto
 internal import CountersignJSON
 
-/// Finds the key of a ring that verifies a signature. Unchecked, because `idle` is a lock and the rest is
-/// immutable.
+/// Finds the key of a ring that verifies a signature. `@unchecked Sendable`: the workspaces are used by one
+/// thread at a time, and all else is immutable.
 final class SignatureVerifier: @unchecked Sendable {
-    /// The reusable state for verifying a token on one thread. It belongs to one ring permanently, because
-    /// each `EVP_PKEY_CTX` is made for one key. (With OpenSSL 3.0, `EVP_DigestVerifyInit` on a used
-    /// `EVP_MD_CTX` returns success but keeps verifying with the old key.)
+    /// The reusable state for verifying a token on one thread. A workspace belongs to one ring permanently,
+    /// because each `EVP_PKEY_CTX` is made for one key. (With OpenSSL 3.0, `EVP_DigestVerifyInit` on a used
+    /// `EVP_MD_CTX` returns success but continues to verify with the old key.)
     final class Workspace {
         let parser = StrictJSONParser(
             maximumBytes: CompactJWS.maximumBytes, maximumDepth: CompactJWS.maximumDepth)

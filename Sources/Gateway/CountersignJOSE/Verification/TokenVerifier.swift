@@ -129,13 +129,13 @@ private struct User {
     let id: String?
     let payloadIDs: [String]
 
-    /// The id that all others must equal; nil for an anonymous request.
+    /// The id that all other ids in the request must equal; nil for an anonymous request.
     var expected: String? {
         if let id, !id.isEmpty { return id }
         return payloadIDs.first { !$0.isEmpty }
     }
 
-    /// If only the payload names users, any of them suffices; different ids are a separate fault.
+    /// Whether `subject` is the request's user or, without one, any user id in the payload.
     func isNamed(by subject: String) -> Bool {
         if subject.isEmpty { return false }
         if let id, !id.isEmpty { return id.hasSameBytes(as: subject) }
@@ -143,7 +143,7 @@ private struct User {
     }
 }
 
-// MARK: - Rows 1 to 6: checks independent of the request
+// MARK: - Checks that depend only on the token and the keys
 
 extension TokenVerifier {
     private struct Header {
@@ -243,7 +243,7 @@ extension TokenVerifier {
         return claims ?? nil
     }
 
-    /// The checks of rows 4 and 5 that do not need a token.
+    /// Adds a fault if the app has no public key, or if none of its public keys can be used.
     private func checkKeys(_ report: inout VerificationReport) {
         if keys.entries.isEmpty {
             report.add(
@@ -256,7 +256,7 @@ extension TokenVerifier {
     }
 }
 
-// MARK: - Rows 6 to 15: claims, checked for each request
+// MARK: - Checks of claims, for each request
 
 extension TokenVerifier {
     private func checkClaims(

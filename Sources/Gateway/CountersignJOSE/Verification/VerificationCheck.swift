@@ -15,17 +15,17 @@ package struct VerificationCheck: Sendable {
 
     /// Every check in order, one for each code.
     static let all: [(code: AuthErrorCode, name: String)] = [
-        (.missingToken, "a token is there"), (.decodingError, "it reads as a compact JWS"),
-        (.incorrectAlgorithm, "its algorithm is allowed"), (.publicKeyError, "the public keys can be used"),
+        (.missingToken, "a token is present"), (.decodingError, "the token is a compact JWS"),
+        (.incorrectAlgorithm, "the algorithm is allowed"), (.publicKeyError, "the public keys can be used"),
         (.noMatchingPublicKeys, "a public key verifies the signature"),
-        (.invalidPayload, "the claims are well formed"), (.expirationRequired, "exp is there"),
-        (.expired, "it has not expired"), (.notYetValid, "nbf, if there, has passed"),
-        (.issuedInFuture, "iat, if there, is not in the future"),
-        (.lifetimeTooLong, "its lifetime is within the limit, if the app has one"),
-        (.audienceMismatch, "aud is right, if the app names one"),
-        (.issuerMismatch, "iss is right, if the app names one"), (.revoked, "it was not revoked"),
-        (.userRevoked, "it is newer than a revocation of its user"),
-        (.subjectMismatch, "it belongs to the user"),
+        (.invalidPayload, "the claims are well formed"), (.expirationRequired, "exp is present"),
+        (.expired, "the token has not expired"), (.notYetValid, "nbf, if present, has passed"),
+        (.issuedInFuture, "iat, if present, is not in the future"),
+        (.lifetimeTooLong, "the lifetime is within the app's limit, if it has one"),
+        (.audienceMismatch, "aud is accepted, if the app names an audience"),
+        (.issuerMismatch, "iss is accepted, if the app names an issuer"), (.revoked, "the token was not revoked"),
+        (.userRevoked, "the token is newer than a revocation of its user"),
+        (.subjectMismatch, "the token belongs to the user"),
         (.payloadUserIDMismatch, "the request names one user only"),
     ]
 

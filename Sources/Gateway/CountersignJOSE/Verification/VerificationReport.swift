@@ -44,11 +44,11 @@ public struct VerificationReport: Sendable {
     public internal(set) var isAnonymous = false
     /// The claims of an accepted token; otherwise nil.
     public internal(set) var claims: VerifiedClaims?
-    /// The ring entry whose key verified the signature, even if the claims are not accepted; nil if no key
-    /// did.
+    /// The id of the ring entry whose key verified the signature, even if the claims are not accepted; nil if no
+    /// key did.
     public internal(set) var matchedKeyID: String?
-    /// The seconds by which the device's clock is ahead of the gateway's, if `exp`, `nbf` or `iat` fail by
-    /// the gateway's clock but hold by the device's; otherwise nil. Negative if the device's clock is behind.
+    /// The seconds by which the device's clock is ahead of the gateway's; negative if it is behind. Nil unless
+    /// `exp`, `nbf` or `iat` is invalid by the gateway's clock and all are valid by the device's clock.
     public internal(set) var clockSkewSeconds: Double?
 
     /// Whether the signature was valid and the payload readable, so that the claims were checked.

@@ -3,10 +3,10 @@ internal import CountersignCrypto
 
 /// Caches tokens with valid signatures, so that they need not be verified again.
 ///
-/// Only constant facts are cached: the key that signed this text, and the claims. Times, revocation and users
-/// are checked for each request. An entry belongs to the verifier that created it and is removed with it.
-/// Verifiers of other apps, or of the same app after a change of keys, policy or enforcement, never see it.
-/// One cache may serve all apps.
+/// Only constant facts are cached: the key that signed the token, and the claims. Times, revocation and users
+/// are checked for each request. An entry belongs to the verifier that created it and is removed with that
+/// verifier. Verifiers of other apps, or of the same app after a change of keys, policy or enforcement, never
+/// find the entry. One cache may serve all apps.
 public final class VerifiedTokenCache: Sendable {
     struct Key: Hashable {
         let owner: UInt64
@@ -20,8 +20,8 @@ public final class VerifiedTokenCache: Sendable {
         func hash(into hasher: inout Hasher) { hasher.combine(digest.0) }
     }
 
-    /// A cached token without its text, which would take most of the memory and could be misused after a
-    /// memory leak.
+    /// A cached token without its text. The text would take more memory, and would be a usable credential for
+    /// an attacker who can read the memory.
     private final class Entry: Sendable {
         let key: Key
         let trusted: TrustedToken
@@ -30,13 +30,13 @@ public final class VerifiedTokenCache: Sendable {
         init(_ trusted: TrustedToken, for key: Key) {
             self.key = key
             self.trusted = trusted
-            // Claims are held as JSON and mostly again as strings; the rest is objects and table entries.
+            // An estimate: the claims as JSON and again as strings, and 512 bytes for objects and table entries.
             cost = 2 * trusted.claims.json.count + 512
         }
     }
 
-    /// A ring of entries with CLOCK eviction: the hand evicts entries that were not found since its last
-    /// pass. So tokens used only once do not displace tokens in use.
+    /// A ring of entries with CLOCK eviction: the hand evicts each entry that was not found since the hand last
+    /// passed it. Tokens used only once therefore do not displace tokens in use.
     private struct ClockBuffer {
         struct Slot {
             var entry: Entry?
@@ -139,7 +139,7 @@ public final class VerifiedTokenCache: Sendable {
     }
 }
 
-/// The ownership of a verifier's cache entries, which are removed when it is deallocated.
+/// The owner of a verifier's cache entries. Removes the entries when it is deallocated with the verifier.
 final class CacheOwner: Sendable {
     private static let last = Lock(UInt64(0))
 

@@ -12,10 +12,10 @@ enum Gunzip {
 
     private static let exempt = 64 * 1024
 
-    /// The body's own ISIZE (RFC 1952, section 2.3.1) or the limit, whichever is less.
+    /// Returns the body's ISIZE (RFC 1952, section 2.3.1) or the size limit, whichever is less.
     static func size(of bytes: [UInt8], limits: GatewayLimits) throws(Failure) -> Int {
         guard bytes.count >= 18 else { throw .damaged }
-        // ISIZE is meaningless if the body was truncated, so a value over the limit is no error yet.
+        // ISIZE is meaningless if the body was truncated, so a value over the limit is not an error here.
         return min(bytes.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }, bound(of: bytes, limits))
     }
 

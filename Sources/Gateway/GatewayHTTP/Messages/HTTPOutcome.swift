@@ -8,7 +8,7 @@ package enum HTTPOutcome {
 }
 
 extension HTTPOutcome {
-    /// Responds when `begin` has passed its result to the closure, exactly once, from any thread.
+    /// A deferred response. `begin` must pass its result to the closure exactly once, from any thread.
     package static func waiting<Value: Sendable>(
         _ begin: @escaping (@escaping @Sendable (Value) -> Void) -> Void,
         finish: @escaping (Value) -> HTTPResponse

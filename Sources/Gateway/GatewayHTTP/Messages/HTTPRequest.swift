@@ -30,7 +30,7 @@ package final class HTTPRequest {
     /// Whether the method is safe (RFC 9110, section 9.2.1).
     var isSafe: Bool { ["GET", "HEAD", "OPTIONS"].contains(method) }
 
-    /// They may point into the server's memory, which is valid until the response is sent.
+    /// The header fields. They may point into the server's memory, which is valid until the response is sent.
     let fields: HeaderBlock
 
     package init(
@@ -67,7 +67,7 @@ package final class HTTPRequest {
         fields = request.fields.copy()
     }
 
-    /// The first field with this lower-case name. Valid until the response is sent.
+    /// The value of the first field with this lower-case name. Valid until the response is sent.
     package func headerBytes(_ name: StaticString) -> UnsafeBufferPointer<UInt8>? { fields.first(name) }
 
     /// Whether a header field shows that a proxy forwarded the request.

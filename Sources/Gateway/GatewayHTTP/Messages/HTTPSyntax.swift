@@ -30,8 +30,8 @@ enum HTTPSyntax {
         while start + 8 <= bytes.count {
             let word = bytes.loadUnaligned(fromByteOffset: start, as: UInt64.self)
             let delete = word ^ (0x7F * eachByte)
-            // The highest bit of a byte is set if the byte is below 0x20 or is 0x7F. That includes tabs,
-            // which are allowed.
+            // The highest bit of each byte of `low | isDelete` is set if the byte is below 0x20 or is 0x7F.
+            // Tabs, which are allowed, are found here too and checked below.
             let low = (word &- (0x20 * eachByte)) & ~word
             let isDelete = (delete &- eachByte) & ~delete
             if (low | isDelete) & highestBits != 0 { break }
@@ -47,7 +47,7 @@ enum HTTPSyntax {
     private static let eachByte: UInt64 = 0x0101_0101_0101_0101
     private static let highestBits: UInt64 = 0x8080_8080_8080_8080
 
-    /// Whether the bytes are the ASCII text, which is in lower case, without regard to case.
+    /// Whether `bytes` equal `text` without regard to ASCII case. `text` must be in lower case.
     @inline(__always)
     static func matches(_ bytes: UnsafeRawBufferPointer, _ text: StaticString) -> Bool {
         guard bytes.count == text.utf8CodeUnitCount else { return false }
@@ -67,7 +67,7 @@ enum HTTPSyntax {
     }
 }
 
-/// Why a request was rejected early. The connection is closed, because the end of the request is unknown.
+/// The rejection of a request whose end is unknown, so that the connection must be closed.
 struct RequestFault: Error, Equatable {
     let status: Int
     let code: String

@@ -1,7 +1,7 @@
-/// The header fields of a request, in the server's memory or in their own.
+/// The header fields of a request, in memory of the server or of this block.
 package struct HeaderBlock {
     let all: [HTTPField]
-    /// The memory of the fields; nil if they point into the server's.
+    /// The memory of the fields; nil if the fields point into the server's memory.
     private let own: Memory?
 
     init(borrowing fields: [HTTPField]) {
@@ -53,12 +53,12 @@ package struct HeaderBlock {
     }
 }
 
-/// One header field as received. Borrowed from the server and valid until the response is sent.
+/// One header field as received. Points into memory of the server or of a ``HeaderBlock``.
 package struct HTTPField {
     let nameBytes: UnsafeBufferPointer<UInt8>
     let valueBytes: UnsafeBufferPointer<UInt8>
 
-    /// Non-ASCII bytes are replaced, because no used field has any and such text can be slow to compare.
+    /// The value with non-ASCII bytes replaced: no field that the gateway reads needs them, and comparing them is slow.
     package var value: String { Self.text(valueBytes) }
 
     static func text(_ bytes: UnsafeBufferPointer<UInt8>) -> String {

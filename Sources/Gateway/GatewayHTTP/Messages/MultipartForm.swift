@@ -15,7 +15,7 @@ package struct MultipartForm {
             (1...Self.longestBoundary).contains(boundary.count)
         else { return nil }
         let delimiter = Array("\r\n--".utf8) + boundary
-        // The first delimiter has no line before it.
+        // The first delimiter may start the body, without a line break before it.
         var rest = (Array("\r\n".utf8) + request.body)[...]
         guard Self.cut(&rest, at: delimiter)?.isEmpty == true else { return nil }
         while !rest.starts(with: "--".utf8) {

@@ -2,10 +2,10 @@ internal import CountersignCore
 internal import Foundation
 
 package enum QueryString {
-    /// The maximum length of an encoded value: 512 bytes as `%XX`, and some.
+    /// The maximum length of an encoded value in bytes. 512 bytes encoded as `%XX` take 1,536.
     private static let longest = 2_048
 
-    /// Percent-decoded, with plus signs as spaces. Nil if the value is missing, malformed or too long.
+    /// Returns the value percent-decoded, with plus signs as spaces; nil if it is missing, malformed or too long.
     package static func value(of name: String, in query: String?) -> String? {
         for pair in (query ?? "").split(separator: "&") {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

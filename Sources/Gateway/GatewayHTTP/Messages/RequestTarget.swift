@@ -2,7 +2,7 @@ internal import CountersignCore
 
 /// The target of the request line (RFC 9112, section 3.2).
 struct RequestTarget {
-    /// Without the query. `/` if an absolute target has no path; `*` in an OPTIONS request for the server.
+    /// The path without the query. `/` if an absolute target has no path; `*` in an OPTIONS request for the server.
     let path: String
     /// The query after `?`, not decoded; nil without `?`.
     let query: String?
@@ -58,7 +58,7 @@ struct RequestTarget {
         String(decoding: UnsafeRawBufferPointer(rebasing: bytes[range]), as: UTF8.self)
     }
 
-    /// An encoded NUL would end the path in C code. The query is checked where its parameters are read.
+    /// Returns the fault of a path with malformed percent-encoding or an encoded NUL, which would end a C string.
     static func fault(ofPath path: String) -> String? {
         guard path.utf8.contains(UInt8(ascii: "%")) else { return nil }
         let path = Array(path.utf8)

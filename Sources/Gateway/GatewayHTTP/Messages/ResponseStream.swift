@@ -3,7 +3,7 @@ internal import CountersignCore
 package final class ResponseStream: Sendable {
     package enum Piece: Sendable {
         case bytes([UInt8])
-        /// No data yet. The server asks again at its next pass.
+        /// No data yet. The server calls again in the next pass of its loop.
         case nothing
         case end
         /// The connection is closed, so that the client notices that the response is incomplete.
@@ -12,7 +12,7 @@ package final class ResponseStream: Sendable {
 
     package struct Failed: Error {}
 
-    /// Reads the next page and may block; nil for a stream without end.
+    /// A function that reads the next page and may block; nil for an endless stream.
     package let page: (@Sendable () throws -> [UInt8]?)?
     package var isEndless: Bool { page == nil }
     private let pull: @Sendable () -> Piece

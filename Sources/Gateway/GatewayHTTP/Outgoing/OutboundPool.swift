@@ -3,7 +3,7 @@ internal import CountersignCore
 internal import CountersignCurl
 internal import Foundation
 
-/// Sends requests on one thread. A server that hangs, or sends without end, delays only its own request.
+/// Sends requests on one thread. A server that hangs, or sends without end, delays only the request to it.
 package final class OutboundPool: Sendable {
     package typealias Completion = @Sendable (Result<OutboundRequest.Answer, OutboundRequest.Failure>) -> Void
 
@@ -22,7 +22,7 @@ package final class OutboundPool: Sendable {
         let handle: UnsafeMutableRawPointer
     }
 
-    /// Milliseconds after which requests are asked whether they were cancelled.
+    /// The maximum wait in milliseconds, so that cancelled requests are found.
     private static let pollMilliseconds: Int32 = 1_000
 
     private let multi: Multi?
@@ -39,7 +39,7 @@ package final class OutboundPool: Sendable {
     deinit {
         state.withLock { state in
             state.isEnding = true
-            // Under the lock: the thread frees the handle once it has seen the end.
+            // Under the lock, because the thread frees the handle after reading `isEnding`.
             if let multi { _ = curl_multi_wakeup(multi.handle) }
         }
     }

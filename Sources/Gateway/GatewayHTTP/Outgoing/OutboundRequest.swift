@@ -6,7 +6,7 @@ internal import GatewayModel
 /// One request from the gateway to another server.
 ///
 /// The address is checked when the socket is opened, so DNS rebinding cannot bypass the check. Redirects are
-/// not followed and no proxy is used, because both would choose the address elsewhere. Unless
+/// not followed and no proxy is used, because then another server would choose the address. Unless
 /// `allowsPrivateAddresses` is set, only public addresses and the ports of web servers are allowed.
 /// Link-local addresses and cloud metadata services are never allowed.
 package struct OutboundRequest {
@@ -51,7 +51,7 @@ package struct OutboundRequest {
         package let retryAfterSeconds: Int?
     }
 
-    /// Why there is no response. Contains no part of the URL.
+    /// The reason why there is no response. Contains no part of the URL.
     package struct Failure: Error {
         package enum Code: String, Sendable, TextEnum {
             case timeout
@@ -89,6 +89,6 @@ package struct OutboundRequest {
         }
     }
 
-    /// Milliseconds to connect, TLS included.
+    /// The time limit for connecting in milliseconds, including the TLS handshake.
     static let connectTimeout = 5_000
 }

@@ -5,7 +5,7 @@ internal import GatewayModel
 
 /// A request in progress. Used by one thread at a time.
 final class OutboundTransfer {
-    /// Includes the fields of interim responses, which limits their number.
+    /// The maximum size of all header fields together, including those of interim responses.
     private static let maximumHeaderBytes = 64 << 10
 
     let curl: CurlHandle

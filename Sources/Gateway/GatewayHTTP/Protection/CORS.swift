@@ -4,7 +4,7 @@ internal import GatewayModel
 /// The web pages that may call an app (WHATWG Fetch, section 3.3). An app allows none by default.
 ///
 /// Only endpoints with ``Endpoint/forPages`` send CORS headers, also when they reject a request. Pages of
-/// other origins can read no other responses of the gateway.
+/// other origins cannot read the responses of any other endpoint.
 package struct CORS: Sendable {
     /// Origins by app id; `*` is every origin.
     let origins: @Sendable (_ appID: String) -> BytewiseSet

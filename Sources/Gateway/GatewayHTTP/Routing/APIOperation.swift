@@ -22,7 +22,7 @@ package struct APIOperation: Sendable {
 
     /// One line, without a full stop.
     var summary: String
-    /// The required credentials: all of one row. Empty for endpoints without authentication.
+    /// The accepted credentials: a request needs all schemes of one row. Empty for endpoints without authentication.
     var security: [[SecurityScheme]] = []
     /// The schemas of path parameters other than app and project ids.
     package var parts: JSONObject = [:]

@@ -9,13 +9,13 @@ package protocol Dialect: Sendable {
     /// The schemas referenced by the endpoints' descriptions, by name. Dialects may share a schema.
     var schemas: JSONObject { get }
 
-    /// The header fields that its clients send from web pages, in addition to the common ones.
+    /// The header fields that the dialect's clients send from web pages, in addition to the common ones.
     var requestHeaders: [String] { get }
 
-    /// The header fields that carry its credentials, in lower case. A request may have each of them only once.
+    /// The header fields that carry credentials, in lower case. A request may have each of them only once.
     var credentialHeaders: [StaticString] { get }
 
-    /// How it says that it has no such path or method; nil answers with an ``ErrorBody``.
+    /// The responses for unknown paths and methods of the dialect; nil for responses with an ``ErrorBody``.
     var rejection: Router.Rejection? { get }
 }
 

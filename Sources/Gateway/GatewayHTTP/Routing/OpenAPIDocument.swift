@@ -64,7 +64,7 @@ package struct OpenAPIDocument {
                 ? APIOperation.schema(own)
                 : ["anyOf": [APIOperation.schema(own), APIOperation.schema("Failure")]]
             responses[String(status)] = OpenAPI.rejection(
-                status, OpenAPISchemas.meanings[status] ?? "Refused", "application/json", schema)
+                status, OpenAPISchemas.meanings[status] ?? "Rejected", "application/json", schema)
         }
         var success: JSONObject = ["description": "Done"]
         success["content"] = .object([

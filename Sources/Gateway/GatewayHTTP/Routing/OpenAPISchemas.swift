@@ -2,9 +2,9 @@ internal import CountersignCore
 
 enum OpenAPISchemas {
     static let meanings: [Int: String] = [
-        400: "The request is not valid; the reason says why", 401: "The credential is missing or invalid",
+        400: "The request is not valid; see the reason", 401: "The credential is missing or invalid",
         403: "This address, user or device may not do that", 404: "Not found",
-        410: "What the request refers to is gone; start over",
+        410: "The sync token is no longer valid; start over without one",
         413: "Too many bytes or events; send fewer at a time",
         415: "The body's encoding is not supported; send it uncompressed or as gzip",
         422: "The request is understood, but cannot be carried out with the current settings or state",

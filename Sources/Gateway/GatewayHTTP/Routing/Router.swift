@@ -29,7 +29,7 @@ package struct Router: Sendable {
         templates = endpoints.filter { $0.path.contains("{") }.map { Template($0) }
     }
 
-    /// The part of an endpoint that requests need. An object, so that using it takes one reference.
+    /// The members of an endpoint that routing needs. A class, so that a copy retains only one reference.
     private final class Route: Sendable {
         let method: String
         let path: String
@@ -110,7 +110,7 @@ package struct Router: Sendable {
             guard let parameters = template.match(segments) else { continue }
             return Self.handle(request, template.route, parameters)
         }
-        // RFC 9110, section 9.3.7: `OPTIONS *` is about the whole server.
+        // RFC 9110, section 9.3.7: `OPTIONS *` applies to the whole server.
         if request.path == "*" {
             return .answer(
                 HTTPResponse(

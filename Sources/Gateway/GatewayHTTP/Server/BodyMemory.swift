@@ -1,9 +1,9 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// Counts the bytes of request bodies and answers that all listeners hold together.
+/// Counts the bytes of request and response bodies that all listeners hold together.
 package final class BodyMemory: Sendable {
-    /// Larger bodies may use at most three quarters of the limit. Devices usually send small ones.
+    /// Bodies above this size may use only three quarters of the limit. The rest is for the small bodies of devices.
     private static let small = 64 * 1024
 
     private let limit: Int
@@ -120,7 +120,7 @@ final class EvictionQueue: Sendable {
         state.withLock { $0.all[ObjectIdentifier(held)] = (held, peer) }
     }
 
-    /// Protects the request's memory from being reclaimed. Returns false if that has already happened.
+    /// Protects the request's memory from being reclaimed. Returns false if it was already reclaimed.
     func remove(_ held: MemoryReservation) -> Bool {
         state.withLock { state in
             state.all[ObjectIdentifier(held)] = nil
@@ -128,8 +128,8 @@ final class EvictionQueue: Sendable {
         }
     }
 
-    /// Closes the slowest connections until a sixteenth of the limit is reclaimed. A flood then does not cost
-    /// a search for each piece. Returns false if no connection could be closed.
+    /// Closes the slowest connections until a sixteenth of the limit is reclaimed, so that a flood does not cause
+    /// a search for each piece of input. Returns false if no connection could be closed.
     func makeRoom(at now: UInt64) -> Bool {
         state.withLock { state in
             guard now >= state.nextSearch else { return false }

@@ -30,7 +30,7 @@ struct InputBuffer: ~Copyable {
 
     mutating func add(_ count: Int) { end += count }
 
-    /// Adds bytes behind the others, which may move.
+    /// Appends bytes. The existing bytes may move in memory.
     mutating func append(_ bytes: UnsafeRawBufferPointer, _ pool: inout BufferPool) {
         var rest = bytes
         while !rest.isEmpty {
@@ -110,7 +110,7 @@ struct OutputBuffer: ~Copyable {
         guard text.utf8.withContiguousStorageIfAvailable({ append(UnsafeRawBufferPointer($0)) }) == nil else {
             return
         }
-        // A text bridged from Objective-C.
+        // The string is bridged from Objective-C and not contiguous.
         var copy = text
         copy.withUTF8 { append(UnsafeRawBufferPointer($0)) }
     }

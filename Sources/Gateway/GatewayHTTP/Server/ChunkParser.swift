@@ -38,7 +38,7 @@ struct ChunkParser {
         headerFields = rules.headerFields
     }
 
-    /// Parses the bytes from `position` on and advances it. After `content`, call it again.
+    /// Parses bytes from `position` and advances `position`. After `content`, call `next` again.
     mutating func next(_ input: UnsafeRawBufferPointer, from position: inout Int) -> Step {
         while position < input.count {
             if state == .content {
@@ -136,7 +136,7 @@ struct ChunkParser {
         state = next
     }
 
-    /// Reads the byte after a name or value. Another byte of it, if allowed, keeps the state `same`.
+    /// Reads a byte after an extension's name or value, or one that continues it if `same` is its state.
     private mutating func readExtension(_ byte: UInt8, _ same: State?) throws(RequestFault) {
         if byte == 0x0D { return state = .sizeLineFeed }
         if byte == UInt8(ascii: ";") { return try expect(true, .extensionStart) }

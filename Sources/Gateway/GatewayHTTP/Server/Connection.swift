@@ -40,7 +40,7 @@ final class Connection {
     private(set) var tls: OpaquePointer?
     var phase = Phase.closed
     var canRead = false
-    /// Whether the handshake waits until the socket takes bytes.
+    /// Whether the handshake waits until the socket is writable.
     var wantsToWrite = false
     /// Whether the peer has closed the connection or its sending half, as reported by the poller.
     var hasHungUp = false
@@ -55,11 +55,11 @@ final class Connection {
     private let rules: HeadRules
     /// The number of bytes of `input` that belong to the current request and were handled.
     private var used = 0
-    /// The missing bytes of a body with a length.
+    /// The number of bytes of a body with Content-Length that were not received yet.
     private(set) var missing = 0
-    /// When the first byte of the request arrived; 0 before.
+    /// The time of the request's first byte in nanoseconds; 0 before.
     var began: UInt64 = 0
-    /// Identifies the request in its loop while it waits for its response.
+    /// Identifies the request in its loop while the response is pending.
     var number: UInt64 = 0
     var request: HTTPRequest?
     var poll: (() -> HTTPResponse?)?
@@ -144,7 +144,7 @@ final class Connection {
         while true {
             let count = recv(socket, buffer.baseAddress, buffer.count, 0)
             if count > 0 {
-                // Less than asked for means that nothing is left, unless the client has closed.
+                // After a short read the socket has no more bytes, unless the client has closed.
                 if count < buffer.count, !hasHungUp { canRead = false }
                 return .bytes(count)
             }
@@ -155,7 +155,7 @@ final class Connection {
         }
     }
 
-    /// Writes as much as the socket takes of two pieces. Returns the number of bytes, or -1 after a failure.
+    /// Writes two pieces as far as the socket accepts bytes. Returns the number of bytes, or -1 after a failure.
     private func write(_ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer) -> Int {
         var done = 0
         let all = first.count + second.count
@@ -195,7 +195,7 @@ final class Connection {
 
     var hasOutput: Bool { headStart < head.count || bodyStart < body.count }
 
-    /// Sends a head and a body, and stores what the socket does not take. Returns false after a failure.
+    /// Sends a head and a body, and stores the bytes that the socket does not accept. Returns false after a failure.
     func send(_ head: UnsafeRawBufferPointer, _ body: [UInt8] = []) -> Bool {
         let sent = body.withUnsafeBytes { write(head, $0) }
         guard sent >= 0 else { return false }
@@ -279,7 +279,7 @@ final class Connection {
         return progress
     }
 
-    /// Reads the body from input that was received later. Stores what follows the body.
+    /// Reads the body from bytes outside `input`. Stores the bytes after the body in `nextInput`.
     func readBody(
         _ bytes: UnsafeRawBufferPointer, _ pool: inout BufferPool, makeRoom: () -> Bool
     ) -> BodyProgress {
@@ -356,7 +356,7 @@ final class Connection {
         input.drop(used)
         used = 0
         input.release(&pool)
-        // Later input exists only if this one was handled completely.
+        // `nextInput` has bytes only if all bytes of `input` belonged to the request.
         if !nextInput.isEmpty { swap(&input, &nextInput) }
         phase = .head
     }

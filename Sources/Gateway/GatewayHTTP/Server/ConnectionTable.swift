@@ -13,7 +13,7 @@ final class Peer: RequestPeer {
         case idle
         case receiving
         case handling
-        /// The response is being sent, slower than at once.
+        /// The socket did not accept the whole response at once, or unread input is discarded before closing.
         case sending
     }
 
@@ -65,7 +65,7 @@ final class ConnectionTable: Sendable {
     private struct Connections {
         var all: [ObjectIdentifier: Peer] = [:]
         var ofUnit: [NetworkAddress: [ObjectIdentifier: Peer]] = [:]
-        /// The number of connections that were not told to close.
+        /// The number of connections that are not being closed.
         var staying = 0
         /// No search for connections to close runs before this time, unless the new connection's address has
         /// fewer connections than in the last failed search.

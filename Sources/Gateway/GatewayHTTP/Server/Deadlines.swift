@@ -5,7 +5,7 @@ struct Deadlines {
     static let pause: UInt64 = 1 << 27
 
     private var all: ContiguousArray<UInt64> = []
-    /// No deadline has to be looked at before this time.
+    /// The time of the next comparison.
     private var earliest = never
 
     /// Sets a deadline in nanoseconds, or removes it with `never`.

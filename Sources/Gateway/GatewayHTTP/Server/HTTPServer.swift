@@ -6,7 +6,7 @@ package import GatewayModel
 /// HTTP/1.1: framing, limits, deadlines, and requests that wait for the disk. Runs several loops on one port,
 /// each with a thread; all limits apply to the loops together.
 package final class HTTPServer: Sendable {
-    /// Runs a closure that starts the work of all requests of one pass.
+    /// Runs a closure that starts the work of all requests of one pass of a loop.
     package typealias Together = @Sendable (() -> Void) -> Void
 
     package var service: RequestService { common.service }
@@ -15,7 +15,7 @@ package final class HTTPServer: Sendable {
     private let loops = Lock<[ServerLoop]>([])
     private let running = DispatchGroup()
 
-    /// One for each usable processor, at most 8. With more, the single event writer is the bottleneck.
+    /// One loop for each usable processor, at most 8. With more loops, the single event writer is the bottleneck.
     package static var usualLoopCount: Int { min(8, max(1, Int(countersign_usable_loops()))) }
 
     /// `credentialHeaders` are lower-case, and a request may have each of them only once. `report` gets advice when no
@@ -67,7 +67,7 @@ package final class HTTPServer: Sendable {
     /// Advice for the `errno` of a failed bind, or nil.
     static func hint(_ error: Int32) -> String? {
         switch error {
-        case EADDRINUSE: "Stop what listens there, or choose another port."
+        case EADDRINUSE: "Stop the program that uses this port, or choose another port."
         case EACCES:
             "Choose a port from 1024 up, behind a proxy, or give the service CAP_NET_BIND_SERVICE."
         case EADDRNOTAVAIL: "Choose an address of this machine; 0.0.0.0 is every IPv4 address."

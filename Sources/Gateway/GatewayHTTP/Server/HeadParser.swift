@@ -11,10 +11,10 @@ final class HeadRules: Sendable {
     let headerBytes: Int
     let headerFields: Int
     let bodyBytes: Int
-    /// Fields that a request may have only once. If a field occurs twice, one reader uses the first and
-    /// another the last. The index in the array is the field's bit in a set.
+    /// Fields that a request may have only once. If a field occurred twice, a proxy and the gateway could use
+    /// different values. The index in the array is the field's bit in a set.
     private let singleFields: [StaticString]
-    /// A bit for each length of a single field.
+    /// Bit n is set if the name of a single field has n bytes (modulo 64).
     private let singleLengths: UInt64
 
     private static let standard: [StaticString] = [
@@ -44,7 +44,7 @@ final class HeadRules: Sendable {
     }
 }
 
-/// How the end of a request's body is found (RFC 9112, section 6.3).
+/// The way to find the end of a request's body (RFC 9112, section 6.3).
 enum BodyFraming: Equatable {
     case none
     /// `Int.max` for a number that is too large.
@@ -159,7 +159,7 @@ struct HeadParser {
         RequestFault(431, "header_too_large", "the header has more than \(rules.headerBytes) bytes")
     }
 
-    /// Rejects bytes of another protocol before the deadline.
+    /// Rejects a first line that cannot begin with a method, such as TLS, before it is complete.
     private func faultOfPartialLine(_ bytes: UnsafeRawBufferPointer) -> RequestFault? {
         guard lineStart < bytes.count else { return nil }
         if bytes[lineStart] == 0x0D, bytes.count == lineStart + 1 { return nil }
@@ -310,7 +310,7 @@ struct HeadParser {
         framing = .chunked
     }
 
-    /// A leading zero is rejected, because some readers take such a number as octal.
+    /// Parses Content-Length. Rejects a leading zero, because some implementations read such a number as octal.
     private static func length(_ text: UnsafeRawBufferPointer) throws(RequestFault) -> Int {
         var value = 0
         for byte in text {

@@ -50,10 +50,10 @@ final class Inbox: Sendable {
         if isFirst { _ = write(writing, &byte, 1) }
     }
 
-    /// Replaces `ended` by the finished requests. Called when `reading` can be read; later signals end the
-    /// next wait.
+    /// Replaces `ended` by the finished requests. Called when `reading` is readable. Signals after the call end
+    /// the next wait.
     func take(_ ended: inout [RequestTicket]) {
-        // First: a byte that is written after the lock is released must stay.
+        // Read before locking: a byte that is written after the lock is released must remain in the pipe.
         var bytes: UInt64 = 0
         while read(reading, &bytes, 8) == 8 {}
         ended.removeAll(keepingCapacity: true)

@@ -7,7 +7,7 @@ internal import GatewayModel
     internal import Glibc
 #endif
 
-/// Readiness of sockets: epoll on Linux, kqueue on macOS, where it was never run. Edge-triggered: read and
+/// Readiness of sockets: epoll on Linux, kqueue on macOS (untested). Edge-triggered: after an event, read and
 /// write until the socket would block.
 struct Poller: ~Copyable {
     struct Event {

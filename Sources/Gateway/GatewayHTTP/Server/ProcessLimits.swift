@@ -16,7 +16,7 @@ package enum ProcessLimits {
         ticker.start { countersign_return_free_pages() }
     }
 
-    /// Fewer than `wanted` connections for each listener if the limit of open files requires it.
+    /// Returns the connections for each listener: `wanted`, or fewer if the limit of open files requires it.
     package static func connections(_ wanted: Int, listeners: Int, openFiles: Int) -> Int {
         let most = (openFiles - min(otherFiles, openFiles / 2)) / max(1, listeners)
         // Closing connections still have their descriptors.

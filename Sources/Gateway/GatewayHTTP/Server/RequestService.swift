@@ -105,8 +105,8 @@ package final class RequestService: Sendable {
 }
 
 extension RequestService {
-    /// Handles a request without a connection, and waits for the response. Chunks, trailers, multipart forms
-    /// and deadlines are missing.
+    /// Handles a request without a connection, and waits for the response. Chunked bodies, trailers and
+    /// deadlines do not apply.
     package func respond(
         method: String, target: String, fields: [(name: String, value: String)], body: [UInt8],
         from clientAddress: String
@@ -161,7 +161,7 @@ extension RequestService {
 }
 
 extension RequestRecord {
-    /// Moves the context out of the request, because copying it costs a reference for each of its texts.
+    /// Moves the context out of the request, because a copy would retain each of its strings.
     convenience init(
         _ request: HTTPRequest?, status: Int?, code: String?, trace: TraceParent?, bytesIn: Int,
         bytesOut: Int, began: UInt64, nowMilliseconds: @autoclosure () -> Int64

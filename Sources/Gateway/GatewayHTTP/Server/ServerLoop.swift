@@ -39,11 +39,11 @@ final class ServerLoop: @unchecked Sendable {
     private var streaming: ContiguousArray<Int> = []
     private var begun: [StartedWork] = []
     private var requestNumber: UInt64 = 0
-    /// When the pass began. Deadlines use this time, because reading the clock costs more than the steps of a pass.
+    /// The start of the pass. Deadlines use this time, because reading the clock costs more than the steps of a pass.
     private var now: UInt64
     /// The wall clock at the first use in the pass; nil before.
     private var milliseconds: Int64?
-    /// When to accept connections again after no descriptor was free; 0 when accepting.
+    /// The time to accept connections again after no descriptor was free; 0 while accepting.
     private var acceptsAt: UInt64 = 0
     private var stopDeadline: UInt64?
 
@@ -55,7 +55,7 @@ final class ServerLoop: @unchecked Sendable {
 
     private static let listenerID = UInt64.max
     private static let inboxID = UInt64.max - 1
-    /// The requests and reads of one connection in a pass. The next pass continues.
+    /// The maximum number of requests and reads of one connection in a pass. The next pass continues.
     private static let stepsInAPass = 32
     /// A handshake takes about a millisecond, mostly for the signature.
     private static let handshakesInAPass = 4
@@ -171,7 +171,7 @@ final class ServerLoop: @unchecked Sendable {
             connection.hasHungUp = true
             connection.peer.noteHangUp()
             if connection.phase == .handling { watchForAbandonment(connection) }
-            // Nothing would end a live stream whose client has left, except a failed write.
+            // Otherwise only a failed write would end the endless stream of a disconnected client.
             if connection.stream?.isEndless == true { return close(connection) }
         }
         serve(connection)
@@ -195,7 +195,7 @@ final class ServerLoop: @unchecked Sendable {
                 case EMFILE, ENFILE: common.connections.freeDescriptors(at: now)
                 default: break
                 }
-                // Polling a listener that cannot accept would not wait.
+                // The listener stays readable, so polling it would not wait.
                 poller.remove(listener)
                 acceptsAt = now + MonotonicClock.second / 10
                 return
@@ -266,7 +266,7 @@ final class ServerLoop: @unchecked Sendable {
         switch connection.phase {
         case .closed: break
         case .handling:
-            // The deadline of a phase that has passed, or of a client that has hung up.
+            // The deadline was set for an earlier phase, or because the client has hung up.
             if isAbandoned(connection) { close(connection) } else { watchForAbandonment(connection) }
         case .handshake, .head, .body, .sending, .lingering: close(connection)
         }
@@ -277,8 +277,8 @@ final class ServerLoop: @unchecked Sendable {
             && connection.peer.age(at: now) >= 1
     }
 
-    /// A client that closes its sending half may still read. A request that waits for more than a second ends
-    /// nevertheless, if its handler says so.
+    /// A client that closes its sending half may still read. Nevertheless, a request with `endsWithPeer` is
+    /// abandoned after a second.
     private func watchForAbandonment(_ connection: Connection) {
         guard connection.hasHungUp, connection.request?.endsWithPeer == true else { return }
         setDeadline(connection, seconds: 1)
@@ -296,7 +296,7 @@ final class ServerLoop: @unchecked Sendable {
             done += 1
             guard connection.generation == generation, connection.phase == .handshake else { continue }
             connection.isReady = false
-            // A client that has left is not worth a signature.
+            // Skips the costly signature for a disconnected client.
             guard !connection.hasHungUp, let tls = connection.tls else {
                 close(connection)
                 continue
@@ -474,7 +474,7 @@ final class ServerLoop: @unchecked Sendable {
         common.holders.add(connection.held, of: connection.peer)
     }
 
-    /// Protects the memory from being reclaimed. Returns false if that has already happened.
+    /// Protects the memory from being reclaimed. Returns false if it was already reclaimed.
     private func unlist(_ connection: Connection) -> Bool {
         guard connection.isListed else { return true }
         connection.isListed = false
@@ -520,8 +520,8 @@ final class ServerLoop: @unchecked Sendable {
 
     // MARK: Responding
 
-    /// Sends a response. `isWhole` tells whether the request was read completely; otherwise the connection is
-    /// closed. Returns whether to continue with the connection.
+    /// Sends a response. Unless `isWhole`, the request was not read completely and the connection is closed
+    /// afterwards. Returns whether to continue with the connection.
     private func respond(
         _ connection: Connection, _ answer: consuming HTTPResponse, isWhole: Bool = false
     ) -> Bool {
@@ -621,7 +621,7 @@ final class ServerLoop: @unchecked Sendable {
                 began: connection.began, nowMilliseconds: nowMilliseconds))
     }
 
-    /// Sends what the socket takes. Returns whether to continue with the connection.
+    /// Sends as much as the socket accepts. Returns whether to continue with the connection.
     private func flush(_ connection: Connection) -> Bool {
         guard connection.flush() else {
             close(connection)

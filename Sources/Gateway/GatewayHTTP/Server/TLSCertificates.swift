@@ -18,8 +18,8 @@ package final class TLSCertificates: @unchecked Sendable {
         var loaded = MonotonicClock.now
     }
 
-    /// Seconds after which the files are loaded again although they are unchanged. A context encrypts its
-    /// session tickets with one key.
+    /// Seconds after which unchanged files are loaded again. A new context has a new key for encrypting session
+    /// tickets.
     private static let longestUse: UInt64 = 12 * 60 * 60
 
     /// Throws `invalid` if there is no valid certificate at start.

@@ -20,9 +20,9 @@ package struct AdmissionRequest {
 
 /// The result of admission. Responses, metrics and logs derive from it.
 package enum Verdict {
-    /// The request names no user, so a token was not verified.
+    /// The request names no user, so its token, if any, was not verified.
     case anonymous
-    /// Enforcement is disabled, so a token was not verified.
+    /// Enforcement is disabled, so the token, if any, was not verified.
     case notJudged
     case accepted(VerificationReport, from: Principal)
     /// The token is invalid. Enforcement is optional, so the request is accepted with a warning.
@@ -183,7 +183,7 @@ package struct AuthErrorBody {
     package func rejection() -> HTTPResponse {
         let texts = Texts.of(code)
         var body: [UInt8] = []
-        // Together with the array's header, small enough for glibc's cache of each thread.
+        // Small enough, with the array's header, for glibc's per-thread cache.
         body.reserveCapacity(960)
         body.append(contentsOf: texts.rejection)
         write(texts, to: &body)

@@ -2,7 +2,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 
 extension AdmittedApp {
-    /// The app with these measures; itself if they have not changed. `before` has the limits in use.
+    /// Returns the app with these restrictions, or `self` if they are unchanged. `before` has the limits in use.
     func restricted(
         by measures: [UserRestriction], before: UserRestrictions?, _ sharers: @escaping @Sendable () -> Int
     ) -> AdmittedApp {
@@ -15,7 +15,7 @@ extension AdmittedApp {
 }
 
 extension UserRestrictions.Rejection {
-    /// 403 for a blocked user or device, 429 with `Retry-After` for a limited one.
+    /// 403 for a blocked user or device; 429 with `Retry-After` for a rate-limited user or device.
     func response(_ request: HTTPRequest) -> HTTPResponse {
         switch self {
         case .blocked:

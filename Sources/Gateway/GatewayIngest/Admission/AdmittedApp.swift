@@ -53,8 +53,8 @@ package final class AdmittedApp: Sendable {
         self.restrictions = restrictions
     }
 
-    /// The digest of the values that an app is loaded from. If it is unchanged after a reload, the app in
-    /// memory and its cache of verified tokens stay in use.
+    /// The digest of the values that an app is loaded from. If the digest is unchanged after a reload, the app
+    /// in memory and its cache of verified tokens stay in use.
     ///
     /// The digest is over bytes, because Swift compares `String` by canonical equivalence.
     static func digest(
@@ -89,8 +89,8 @@ package final class AdmittedApp: Sendable {
         return SHA256.digest(value.bytes)
     }
 
-    /// Returns a value that a dialect derives from the app. It is computed at its first use and again after
-    /// the app has changed. `make` runs under a lock, so it must not call this method.
+    /// Returns a value that a dialect derives from the app. The value is computed at its first use and again
+    /// after the app has changed. `make` runs under a lock, so it must not call this method.
     package func derived<Value: Sendable>(_ make: (AdmittedApp) -> Value) -> Value {
         derivations.withLock { derivations in
             let key = ObjectIdentifier(Value.self)
@@ -101,8 +101,8 @@ package final class AdmittedApp: Sendable {
         }
     }
 
-    /// Applies the ramp only to requests with exactly one user. Otherwise one user beyond the ramp would
-    /// exempt the others in the same request.
+    /// The enforcement for a request. The ramp applies only to requests with exactly one user. Otherwise one
+    /// user outside the ramp would exempt the other users of the request.
     func enforcement(of userIDs: [String]) -> Enforcement {
         guard enforcement == .required, rampPercent < 100, let user = userIDs.first, userIDs.count == 1 else {
             return enforcement

@@ -9,7 +9,7 @@ package import GatewayStorage
 /// A request fetches its app once, so it is verified with one set of keys even if the app changes meanwhile.
 package final class AppRegistry: Sendable {
     private let directory: AppDirectory
-    /// The cache of verified tokens. A changed app starts with an empty one.
+    /// The cache of verified tokens. An app does not find entries from before it was changed.
     private let verifiedTokens: VerifiedTokenCache
     private let apps = Lock(Apps())
     /// Versions of the loaded apps. Locked while refreshing, so that a slow refresh cannot overwrite a newer
@@ -21,7 +21,7 @@ package final class AppRegistry: Sendable {
     /// not affect the source.
     private let published = Lock<BytewiseDictionary<[FollowedKeys]>>([:])
     private let usedWriteKeys = Lock<[WriteKeyDigest: Int64]>([:])
-    /// The uses that are on disk, and when they were written.
+    /// The uses of write keys that are on disk, and the time at which they were written.
     private let notedUses = Lock<(uses: [WriteKeyDigest: Int64], at: Date)>(([:], .distantPast))
     private let issued: IssuedTokens
     private let sharesKeys: Bool
@@ -43,7 +43,7 @@ package final class AppRegistry: Sendable {
     }
 
     /// `sharesKeys` is true if other gateways store fetched key sets too. `sharers` is the number of gateways.
-    /// `removed` receives apps that no longer exist, `reportKeys` apps whose published keys cannot be fetched.
+    /// `removed` receives the ids of deleted apps, `reportKeys` the ids of apps whose keys cannot be fetched.
     package convenience init(
         directory: AppDirectory, issued: IssuedTokens = IssuedTokens(),
         cache: VerifiedTokenCache = VerifiedTokenCache(), sharesKeys: Bool = false,
@@ -81,7 +81,7 @@ package final class AppRegistry: Sendable {
         self.run = run
     }
 
-    /// An app and why a fetch of its keys failed; nil when it succeeded again.
+    /// Receives an app and the reason why a fetch of its keys failed; nil when a fetch succeeded again.
     package typealias KeyProblemReport = @Sendable (_ appID: String, _ problem: String?) -> Void
 
     /// Fetches block on the network, so they have their own threads.
@@ -132,7 +132,7 @@ package final class AppRegistry: Sendable {
         return apps.withLock { $0.byProject[token] }
     }
 
-    /// Longer text from a client is not hashed, because that may take long (``JSONNode/word``).
+    /// The maximum bytes of a text from a client that is hashed. Hashing longer text may be slow (``JSONNode/word``).
     private static let longestID = 256
 
     package func app(id: String) -> AdmittedApp? {
@@ -140,8 +140,8 @@ package final class AppRegistry: Sendable {
         return apps.withLock { $0.byID[id] }
     }
 
-    /// The audience of an access token issued by this gateway; nil for other tokens. The token is not
-    /// verified.
+    /// The app in the audience of an access token issued by this gateway; nil for other tokens. The token is
+    /// not verified.
     package func app(issuedFor token: String) -> AdmittedApp? {
         issued.unverifiedAudience(of: token).flatMap { app(id: $0) }
     }
@@ -160,7 +160,7 @@ package final class AppRegistry: Sendable {
 
     package var originsOfAllApps: BytewiseSet { apps.withLock { $0.origins } }
 
-    /// Why the last check failed; nil if it succeeded.
+    /// The reason why the last check for changes failed; nil if it succeeded.
     package var problem: String? { health.problem }
 
     /// Starts to check for changes five times a second on its own thread.
@@ -180,7 +180,7 @@ package final class AppRegistry: Sendable {
 
     package func stop() {
         ticker.stop()
-        // An error only loses times of last use, which no feature depends on.
+        // After an error, only the times of the keys' last uses are lost.
         try? noteWriteKeyUses()
     }
 
@@ -193,8 +193,8 @@ package final class AppRegistry: Sendable {
 
     /// Whether uses of write keys are to be stored now.
     ///
-    /// The first use of a key in a day is stored at once, because other processes ask whether a key is in
-    /// use. Later uses are stored every five minutes: each write makes others read the file again.
+    /// The first use of a key in a day is stored at once, because other processes show whether a key is in
+    /// use. Later uses are stored every five minutes, because after a write other gateways reload the storage.
     private var areUsesDue: Bool {
         let noted = notedUses.withLock { $0 }
         if abs(now().timeIntervalSince(noted.at)) >= 300 { return true }

@@ -32,7 +32,7 @@ package final class FollowedKeys: Sendable {
         var sharedAt: Double?
         var isFetching = false
         var unknownKeys = UnknownKeyBudget()
-        /// When a set was last stored, and its generation.
+        /// The time at which a set was last stored, and the generation of that set.
         var stored: (at: Double, generation: Int)?
         var generation = 0
         var problem: String?
@@ -59,7 +59,7 @@ package final class FollowedKeys: Sendable {
     /// The keys of several sources for a ring. A key of several OpenID providers verifies the tokens of each.
     static func entries(of sources: [FollowedKeys]) -> [KeyRing.Entry] {
         var entries: [KeyRing.Entry] = []
-        // Otherwise the keys of the last sources would not fit into the ring.
+        // Limits each source, because otherwise the keys of the last sources would not fit into the ring.
         let most = min(mostKeys, KeyRing.maximumPublished / max(1, sources.count))
         for source in sources {
             let issuers = source.source.issuer.map { [$0] } ?? []
@@ -79,7 +79,7 @@ package final class FollowedKeys: Sendable {
 
     package var keys: [PublicKey] { state.withLock { $0.keys } }
 
-    /// Incremented when a set differs from the one before.
+    /// Incremented when a fetched set differs from the previous set.
     var generation: Int { state.withLock { $0.generation } }
 
     package var problem: String? { state.withLock { $0.problem } }
@@ -123,8 +123,8 @@ package final class FollowedKeys: Sendable {
         }
     }
 
-    /// Fetches the JWK Set. An OpenID provider's metadata names it, and must name the issuer that the URL was
-    /// built from (OpenID Connect Discovery 1.0, section 4.3).
+    /// Fetches the JWK Set. For an OpenID provider, the metadata has its URL, and must have the issuer that the
+    /// metadata's URL was built from (OpenID Connect Discovery 1.0, section 4.3).
     private func document(_ fetch: KeySourceFetch) throws -> [UInt8] {
         let document = try fetch(source)
         guard let issuer = source.issuer else { return document }
@@ -151,7 +151,7 @@ package final class FollowedKeys: Sendable {
         guard let attempted = state.attemptedAt else { return isOld || state.unknownKeys.wantedAfter != nil }
         let pause = abs(instant - attempted)
         if isOld, pause >= cooldownSeconds { return true }
-        // After a failed fetch, the publisher is asked less often.
+        // After a failed fetch, fetches are less frequent.
         return state.unknownKeys.wantedAfter.map {
             pause >= (state.problem == nil ? $0 : UnknownKeyBudget.slowSeconds)
         } ?? false

@@ -2,10 +2,10 @@ package import CountersignCore
 package import CountersignJOSE
 package import GatewayModel
 
-/// Verifies access tokens issued by this gateway. A byte comparison of the header tells them from other tokens. The
-/// app's policy does not apply, because the policy is for tokens signed by others and rejects this type.
+/// Verifies access tokens issued by this gateway, which are recognized by the bytes of their headers. The app's
+/// policy does not apply, because it is for tokens of other issuers and rejects the type `at+jwt`.
 package final class IssuedTokens: Sendable {
-    /// `cache` may be shared with the apps: each verifier finds only its own tokens.
+    /// `cache` may be shared with the apps, because each verifier finds only its own entries.
     package init(cache: VerifiedTokenCache = VerifiedTokenCache()) {
         self.cache = cache
     }
@@ -42,7 +42,7 @@ package final class IssuedTokens: Sendable {
         state.withLock { $0.ids.contains(key.id) }
     }
 
-    /// `ids` has the revoked token families and access tokens that have not expired.
+    /// `ids` has the ids of revoked token families and access tokens that have not expired.
     package func replaceRevoked(_ ids: BytewiseSet) {
         revoked.withLock { $0 = ids }
     }
@@ -75,8 +75,8 @@ package final class IssuedTokens: Sendable {
         }
         if claims.audience != appID { report.add(.audienceMismatch, "aud does not name this app") }
         if isRevoked(claims) { report.add(.revoked, "the token, its session or its client was revoked") }
-        // A token without a session belongs to a client and covers the whole app; others cover only their
-        // subject.
+        // A token without a session belongs to an OAuth client and is valid for all users of the app. A token with
+        // a session is valid only for its subject.
         if let userIDs, claims.sessionID != nil {
             let foreign = userIDs.filter { !$0.utf8.elementsEqual(claims.subject.utf8) }
             if foreign.count == userIDs.count {

@@ -1,5 +1,5 @@
 package enum Principal {
     case device
-    /// A client that acts for itself: the app's own backend.
+    /// An OAuth client without a user (RFC 6749, section 4.4): the app's own backend.
     case server
 }

@@ -7,7 +7,7 @@ package final class RefreshHealth: Sendable {
     package static let patienceMilliseconds: Int64 = 30_000
 
     private struct State {
-        /// The uptime of the last successful read; nil before the first read and before reads are due.
+        /// The uptime of the last successful read, or of `begin()`; nil before both.
         var succeeded: Int64?
         var problem: String?
     }

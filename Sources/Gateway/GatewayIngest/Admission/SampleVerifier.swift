@@ -8,7 +8,7 @@ package struct SampleVerifier: Sendable {
     let recorder: AnalyticsRecorder
     let apps: AppRegistry
     let now: @Sendable () -> Date
-    /// Asks another gateway to verify a sample whose token is not in this gateway's memory.
+    /// Sends a sample whose token is not in this gateway's memory to another gateway for verification.
     let elsewhere: @Sendable (FailureSample) -> Verdict?
 
     package init(
@@ -37,8 +37,8 @@ package struct SampleVerifier: Sendable {
 
     package func hasToken(of sampleID: String) -> Bool { recorder.failedToken(of: sampleID) != nil }
 
-    /// Returns nil if no gateway has the token in memory any more (signatures are never on disk) or the app
-    /// was deleted. Asking another gateway can take seconds.
+    /// Verifies the sample's token again. Returns nil if no gateway has the token in memory any more (signatures
+    /// are never on disk) or the app was deleted. A request to another gateway can take seconds.
     package func again(_ sample: FailureSample) -> Verdict? {
         guard let failed = recorder.failedToken(of: sample.id) else { return elsewhere(sample) }
         guard let app = apps.app(id: sample.appID) else { return nil }

@@ -2,15 +2,15 @@ internal import GatewayModel
 
 /// Decides when a published set may be fetched again because tokens name unknown keys.
 ///
-/// Any client can send such tokens. A new key id triggers a fetch ``fastSeconds`` after the last fetch, unless its
-/// address has just named several other unknown keys. All other key ids trigger a fetch ``slowSeconds`` after the
-/// last fetch. So a client can neither delay the fetch after a rotation nor flood the publisher.
+/// Any client can send such tokens. A new key id triggers a fetch ``fastSeconds`` after the last fetch, unless the
+/// client's address has sent ``newKeysOfAddress`` others in ``windowSeconds``. All other key ids trigger a fetch
+/// ``slowSeconds`` after the last fetch. So a client can neither delay a fetch after a key rotation nor cause many.
 struct UnknownKeyBudget: Sendable {
     static let fastSeconds = 2.0
     static let slowSeconds = 10.0
-    /// Fast fetches for each key id. More than one, because a key may be published just after its first use.
+    /// The fast fetches for each key id. More than one, because a key may be published shortly after its first use.
     static let fastLookups = 2
-    /// New key ids of one address within ``windowSeconds`` that trigger a fast fetch.
+    /// The number of new key ids of one address within ``windowSeconds`` that trigger a fast fetch.
     static let newKeysOfAddress = 3
     static let windowSeconds = 60.0
     private static let mostKeys = 256
@@ -23,7 +23,7 @@ struct UnknownKeyBudget: Sendable {
     /// Seconds after the last fetch at which the next is due; nil if no token needs one.
     private(set) var wantedAfter: Double?
 
-    /// `keyID` is the `kid`, empty if missing; `address` is nil for this machine.
+    /// Records a token with an unknown key. `keyID` is its `kid`, empty if missing; `address` is nil for this machine.
     mutating func note(_ keyID: some Sequence<UInt8>, from address: NetworkAddress?, at instant: Double) {
         let keyID = Array(keyID.prefix(Self.longestKeyID))
         let isFast: Bool

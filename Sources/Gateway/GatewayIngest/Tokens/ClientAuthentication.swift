@@ -55,7 +55,7 @@ package struct ClientAuthentication {
         return .client(client, nil)
     }
 
-    /// Other schemes are ignored: an SDK may send the access token that it wants to replace.
+    /// Reads `Authorization: Basic`. Ignores other schemes, because an SDK may send the token that it refreshes.
     private static func basic(_ request: HTTPRequest) throws(OAuthError) -> (id: String, secret: String?)? {
         guard let value = request.header("authorization") else { return nil }
         let parts = value.split(separator: " ", maxSplits: 1)

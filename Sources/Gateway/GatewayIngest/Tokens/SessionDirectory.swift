@@ -4,7 +4,7 @@ public import GatewayModel
 package import GatewayStorage
 
 /// The token families and signing keys of a data directory, for operators. Any process may change them. A
-/// running gateway sees a change within a second.
+/// running gateway applies a change within a second.
 public final class SessionDirectory: Sendable {
     /// A new token family and its first refresh token. The directory stores only a hash of the token.
     public struct Opened: Sendable {
@@ -16,7 +16,7 @@ public final class SessionDirectory: Sendable {
 
     /// A key that signs access tokens.
     public struct SigningKeyInfo: Sendable {
-        /// Its RFC 7638 thumbprint, which tokens name in `kid`.
+        /// The key's RFC 7638 thumbprint, which is the `kid` of its tokens.
         public let id: String
         /// The time from which the key signs, in milliseconds since 1970.
         public let signsFromMilliseconds: Int64
@@ -104,7 +104,7 @@ public final class SessionDirectory: Sendable {
         return try store.perform { try $0.sessions(of: app.id, subject: subject, before: last, limit: limit) }
     }
 
-    /// Calls back with each user who has token families, in order, until the callback returns true.
+    /// Calls `isEnough` with each subject of token families after `last`, in order, until it returns true.
     package func subjects(
         of appID: String, after last: String, _ isEnough: (String) -> Bool
     ) throws(GatewayError) {

@@ -123,11 +123,11 @@ struct TokenCommandTests {
             "token", "verify", "--key", publicKey, "--user", "user-2", "--now", "1800009999", input: input)
         #expect(code == .verificationFailed)
         #expect(recorded.output.contains("ok    a public key verifies the signature\n"))
-        #expect(recorded.output.contains("FAIL  it has not expired: exp passed"))
-        #expect(recorded.output.contains("FAIL  it belongs to the user"))
+        #expect(recorded.output.contains("FAIL  the token has not expired: exp passed"))
+        #expect(recorded.output.contains("FAIL  the token belongs to the user"))
         #expect(recorded.output.contains("rejected: 22 EXPIRED\n"))
         let garbage = await run("token", "verify", "--key", publicKey, input: "garbage").1.output
-        #expect(garbage.contains("FAIL  it reads as a compact JWS") && garbage.contains("-     exp is there"))
+        #expect(garbage.contains("FAIL  the token is a compact JWS") && garbage.contains("-     exp is present"))
     }
 
     @Test func anInvalidKeyIsReported() async throws {

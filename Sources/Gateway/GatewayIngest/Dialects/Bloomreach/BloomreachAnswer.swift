@@ -5,9 +5,8 @@ internal import GatewayModel
 
 /// Responses in the formats that existing clients decode.
 ///
-/// A 5xx that a client can decode, with objects in `errors`, counts as a failed try of the event. Clients retry any
-/// other 5xx without limit, so a 5xx has strings in `errors`. 402, 403 and 3xx are never sent, because clients treat
-/// them as success.
+/// Clients count a 5xx with objects in `errors` as a failed try of the event, and retry any other 5xx without limit.
+/// Therefore every 5xx has strings in `errors`. 402, 403 and 3xx are never sent, because clients treat them as success.
 enum BloomreachAnswer {
     static func failure(
         _ status: Int, _ message: String, _ request: HTTPRequest, authError: AuthErrorBody? = nil
@@ -43,7 +42,7 @@ enum BloomreachAnswer {
             .with("Retry-After", String(failure.retryAfterSeconds))
     }
 
-    /// Clients ask about a blocked customer again after these seconds.
+    /// The `Retry-After` of a response for a blocked customer, in seconds.
     private static let blockedSeconds = 3_600
 
     /// Sends 503, because clients count a 429 as a failed try of an event, and delete an event after 403.

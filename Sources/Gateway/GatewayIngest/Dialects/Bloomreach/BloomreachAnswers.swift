@@ -15,7 +15,7 @@ struct BloomreachAnswers: Sendable {
             "data", project.inAppMessages.filter { $0.members["is_rich_text"] != true })
     }
 
-    /// Clients with `v=1` decode all messages or none, so messages with rich text are omitted for them.
+    /// Clients with `compatibility` below 3 decode all messages or none, so they do not receive rich text.
     func inAppMessages(query: String?) -> HTTPResponse {
         let version = QueryString.value(of: "compatibility", in: query).flatMap { Int($0) } ?? 1
         return version >= 3 ? allMessages : plainMessages

@@ -8,7 +8,7 @@ struct BloomreachAttributes {
     let customers: any CustomerStore
 
     static let maximum = 100
-    /// Bytes of an answer beyond which further attributes fail.
+    /// The size of a response in bytes from which further attributes fail.
     static let maximumBytes = 1 << 20
 
     private static let closed =

@@ -10,7 +10,7 @@ enum BloomreachAccess {
     case key
     /// The App Inbox: a customer token, the API key or either, depending on the project.
     case inbox
-    /// Either, because existing clients differ in the credential they send to this endpoint.
+    /// The API key or a customer token, because existing clients differ in the credential they send.
     case either
 }
 
@@ -151,8 +151,8 @@ struct BloomreachCall {
 
     /// Determines the ids for which the request may act.
     ///
-    /// With an API key: the ids as sent, after the admission that all dialects share. With a customer token: the
-    /// ids in the token. A cookie that is not in the token is ignored; any other id of the request must be in it.
+    /// With an API key: the ids as sent, after the admission that all dialects share. With a customer token: the ids
+    /// that are also in the token. Any other id is rejected, except a cookie if the token has none, which is ignored.
     func admit(_ identifiers: [CustomerIdentifier]) throws(BloomreachRejection) -> BloomreachCaller {
         guard let token else { return try admitByKey(identifiers) }
         func rejected(_ code: AuthErrorCode, _ detail: String) -> BloomreachRejection {
@@ -224,9 +224,9 @@ struct BloomreachCaller {
     let warning: AuthErrorBody?
     /// The ids authenticated by a token, regardless of the app's enforcement.
     let vouched: [CustomerIdentifier]
-    /// Set if soft ids require a token and the request also has a hard id. The token then covers only the
-    /// hard id, so the soft id neither opens nor merges a customer. It is added to the customer of the hard
-    /// id unless another customer has it. The cookie identifies the device.
+    /// Set if tokens are required and the request has a hard id. The token then covers only the hard id, so a
+    /// soft id other than the cookie neither opens nor merges a customer. Such an id is added to the customer of
+    /// the hard id unless another customer has it. The cookie identifies the device.
     var joinsByCookieOnly = false
 
     /// The ids by which the request may read. Customers with a hard id require a token.

@@ -11,7 +11,7 @@ struct BloomreachCredentials {
     }
 
     let opening: Opening
-    /// Used in addition to an API key.
+    /// The signed-user token that may accompany an API key.
     let user: Credential
 
     init(_ request: HTTPRequest) {

@@ -38,8 +38,8 @@ struct BloomreachInbox {
         let caller = try call.admit(identifiers)
         let request = call.request
         var change: CustomerChange?
-        // Unknown ids are ignored: a client may still have messages that were deleted. So are the messages of
-        // a customer with a hard id without a token for that id: the key is public in effect.
+        // Unknown message ids are ignored, because a client may still have deleted messages. All message ids are
+        // ignored if the request has a hard id without a token for it, because an app's key can be extracted.
         let isProven = caller.vouched.contains(where: \.isHard)
         let isClosed = !isProven && caller.identifiers.contains(where: \.isHard)
         let known = messageIDs.filter {
@@ -116,7 +116,7 @@ struct BloomreachInbox {
                     token.revision <= inbox.revision
                 else { return nil }
                 if token.customerID == customer?.id {
-                    // With other ids the sync starts over, because they may have older messages.
+                    // If the ids differ, the sync starts over, because the new ids may have older messages.
                     if token.audience == InboxSyncToken.audience(of: identifiers) { since = token }
                 } else if let id = token.customerID {
                     // The sync also starts over if the token's customer was merged into this one or is not

@@ -7,8 +7,8 @@ enum BloomreachMessageID {
     /// The time in which an equal request with an `age` counts as a retry, in milliseconds.
     private static let window: Int64 = 600_000
 
-    /// Returns the same id for all tries of an event, if its content identifies it. `properties` are
-    /// canonical and sorted by the bytes of their names.
+    /// Returns the same message id for all tries of an event, if the content identifies the event. `properties`
+    /// are canonical and sorted by the bytes of their names.
     static func make(
         _ root: JSONNode, kind: BloomreachRecordKind, identifiers: [CustomerIdentifier],
         time: BloomreachTime, properties: [(name: String, json: [UInt8])]?

@@ -3,7 +3,7 @@ internal import CountersignJSON
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// Sends a push notification to the client through the project's webhook, to check that it arrives.
+/// Requests a test push notification for the client from the project's webhook.
 struct BloomreachSelfCheck {
     /// The maximum size of a platform's name and of a push token, in bytes.
     static let longestText = 4_096
@@ -33,7 +33,7 @@ struct BloomreachSelfCheck {
             // Clients show the text of this status, and report only a 2xx as success.
             throw BloomreachRejection(
                 409,
-                "this project has no push webhook; set one, and it will be asked to send the notification",
+                "this project has no push webhook; set one, which then receives a request to send the notification",
                 call.request)
         }
         let request = call.request

@@ -7,7 +7,7 @@ struct BloomreachTime {
         case instant
         /// `age` in seconds, recomputed for each try.
         case age(Double)
-        /// The time of receipt. The request has neither member, or its member cannot be read.
+        /// The time of receipt. The request has neither `timestamp` nor `age`, or the member cannot be read.
         case none
     }
 

@@ -8,7 +8,7 @@ extension CustomerIdentifier {
     /// The maximum size of an id's name in bytes.
     static let longestName = 64
 
-    /// Why ids are invalid. Contains no id.
+    /// The reason why ids are invalid. Contains no id.
     struct Invalid: Error {
         let reason: String
     }

@@ -10,7 +10,7 @@ struct InboxSyncToken: Equatable {
     var readSequence: Int64
     /// The customer of the inbox; nil if the ids belonged to no customer yet.
     var customerID: String?
-    /// A hash of the ids of the fetch. Other ids may have older messages.
+    /// A hash of the ids of the fetch. A fetch with other ids starts over, because they may have older messages.
     var audience: String
 
     init(
@@ -24,7 +24,7 @@ struct InboxSyncToken: Equatable {
         audience = Self.audience(of: identifiers)
     }
 
-    /// The same text for equal sets of ids.
+    /// Returns the same hash for the same ids in any order.
     static func audience(of identifiers: [CustomerIdentifier]) -> String {
         let names = identifiers.map { JSONValue.array([.string($0.name), .string($0.value)]).bytes }
             .sorted { $0.lexicographicallyPrecedes($1) }

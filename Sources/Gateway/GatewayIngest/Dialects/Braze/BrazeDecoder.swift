@@ -50,7 +50,7 @@ struct BrazeDecoder {
         }
         let user = EventIdentifier(node["user_id"])
         note(user)
-        // The vendor's name for the user id. It is verified like a user id but not stored as one.
+        // Braze's name for the user id. An `external_id` is verified like a user id but not stored as one.
         let externalID = EventIdentifier(node["external_id"])
         note(externalID)
         let messageID = EventIdentifier(node["message_id"])

@@ -100,8 +100,8 @@ package struct BrazeDialect: Dialect {
             requestID: request.id)
     }
 
-    /// Sends 201 even if all events are invalid. The clients' reaction to 400 is not documented; a client
-    /// that repeats the request for ever would never send other events.
+    /// Sends 201 even if all events are invalid. It is not documented how clients react to 400. A client that
+    /// repeated the request without limit would never send other events.
     private static func stored(
         _ events: DecodedEvents, _ members: String, _ warning: AuthErrorBody?
     ) -> HTTPResponse {

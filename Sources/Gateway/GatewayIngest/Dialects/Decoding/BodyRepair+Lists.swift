@@ -2,7 +2,7 @@ internal import CountersignJSON
 internal import GatewayHTTP
 
 extension BodyRepair {
-    /// Also clears invalid members outside the lists. `times` are the members of an element with its time.
+    /// Isolates the elements of `lists`, and clears invalid members elsewhere. `times` names the times of an element.
     mutating func isolateElements(of lists: [StaticString], times: [StaticString]) {
         for member in members(at: root) ?? [] {
             guard lists.contains(where: { holds($0, in: member.name) }) else {
@@ -18,7 +18,7 @@ extension BodyRepair {
 }
 
 extension EventFaults {
-    /// An event with a replaced surrogate in an id is rejected, because two ids could become equal.
+    /// Whether a surrogate was replaced in one of the members. In an id this could make two ids equal.
     func haveReplaced(_ names: [StaticString], of object: JSONNode, at json: Range<Int>, in text: [UInt8])
         -> Bool
     {

@@ -2,10 +2,10 @@ package import CountersignJSON
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// Removes events that are not JSON from a body, so that the others can be stored. A replacement has the same
+/// Replaces events that are not JSON in a body, so that the other events can be stored. A replacement has the same
 /// length, so offsets stay valid. Each level parses a part at most once, so the time is linear.
 package struct BodyRepair {
-    /// Limit for the members of an object around events.
+    /// The maximum number of members of an object around events.
     private static let mostMembers = 1_000
 
     private let request: HTTPRequest
@@ -44,7 +44,7 @@ package struct BodyRepair {
             }) ?? false
     }
 
-    /// Nil if there is no object or the end of a member cannot be found.
+    /// The members of the object at `offset`; nil if there is no object or the end of a member cannot be found.
     package func members(at offset: Int) -> [JSONText.Part]? {
         guard byte(at: offset) == UInt8(ascii: "{") else { return nil }
         let parts = request.body.withUnsafeBytes {
@@ -53,8 +53,8 @@ package struct BodyRepair {
         return parts.flatMap { $0.count > Self.mostMembers ? nil : $0 }
     }
 
-    /// Nil if there is no array or the end of an element cannot be found. If there are more than
-    /// ``mostEvents``, one last element covers all others.
+    /// The elements of the array at `offset`; nil if there is no array or the end of an element cannot be found.
+    /// If there are more than ``mostEvents``, one last element covers all remaining ones.
     package func elements(at offset: Int) -> [Range<Int>]? {
         guard byte(at: offset) == UInt8(ascii: "[") else { return nil }
         return request.body.withUnsafeBytes {
@@ -62,8 +62,8 @@ package struct BodyRepair {
         }
     }
 
-    /// Empties a value that is not JSON and records the reason. Returns whether it is JSON. A number out of
-    /// range in `times` does not make an event invalid.
+    /// Empties a value that is not JSON and records the reason. Returns whether the value is JSON. A number out
+    /// of range in a member of `times` does not make an event invalid.
     @discardableResult
     package mutating func isolate(_ value: Range<Int>, nesting: Int, times: [StaticString] = []) -> Bool {
         var found = error(of: value, nesting: nesting)
@@ -101,7 +101,7 @@ package struct BodyRepair {
         let found = (members(at: offset) ?? []).filter { member in
             times.contains { holds($0, in: member.name) }
         }
-        // With more members than names, a name is there twice, and the object is rejected.
+        // With more members than names, the object has duplicate members and is rejected.
         guard found.count <= times.count else { return false }
         let unusable = found.filter { member in
             if isNumber(member.value), case .numberOutOfRange = error(of: member.value, nesting: 0) {
@@ -174,7 +174,7 @@ package struct BodyRepair {
 }
 
 package struct EventFaults {
-    /// The reasons, by the offset of the event.
+    /// The reasons why events are not JSON, by the offset of the event.
     fileprivate(set) var reasons: [Int: String] = [:]
     /// The offsets of events whose time was a number that is out of range.
     fileprivate(set) var times: Set<Int> = []
@@ -183,7 +183,7 @@ package struct EventFaults {
 
     package init() {}
 
-    /// Nil if the event is JSON. An event with an emptied part is not JSON either.
+    /// The reason why an event, or a part of the event, is not JSON; nil if the event is JSON.
     package func reason(for event: Range<Int>) -> String? {
         if reasons.isEmpty { return nil }
         return reasons[event.lowerBound] ?? reasons.first { event.contains($0.key) }?.value

@@ -46,8 +46,8 @@ struct DecodedEvents {
         return false
     }
 
-    /// The time of the next event in milliseconds since 1970, which must be after `earliest`. If `node` cannot
-    /// be read, this is the time of receipt, with a warning.
+    /// The time of the next event in milliseconds since 1970. If `node` cannot be read or is not after
+    /// `earliest`, returns the time of receipt and adds a warning.
     mutating func time(
         of node: JSONNode?, at json: Range<Int>, _ unit: EventTime.Unit = .eitherOne,
         after earliest: Int64 = .min

@@ -1,7 +1,7 @@
 internal import CountersignCrypto
 
-/// Message ids for events of a dialect without ids. They derive from the content, so a repeated request has
-/// the same ids. Equal events within one request have different ids.
+/// Message ids for events that clients send without ids. The ids derive from the content, so a repeated request
+/// has the same ids. Equal events within one request have different ids.
 struct DerivedMessageIDs {
     private let namespace: String
     private var seen: [[UInt8]: Int] = [:]

@@ -2,8 +2,8 @@ internal import CountersignCore
 
 typealias DistinctIDs = Distinct<BytewiseText>
 
-/// Distinct values in the order of their first occurrence, with one hash lookup for each. Comparing a batch
-/// of a thousand similar ids pairwise would be slow.
+/// Distinct values in the order of their first occurrence. Takes one hash lookup for each value, because comparing
+/// a thousand similar ids pairwise would be slow.
 struct Distinct<Value: Hashable> {
     private(set) var values: [Value] = []
     /// Nil while there is at most one value, because most requests have one user.

@@ -1,7 +1,7 @@
 package import CountersignJSON
 package import GatewayHTTP
 
-// In this module, because generic functions are specialized only in the module that defines them.
+// These functions are generic, and generic functions are specialized only in the module that defines them.
 extension ParserPool {
     package func parse<Value>(_ request: HTTPRequest, _ body: (JSONNode) -> Value) -> Parsed<Value> {
         switch read(request, body) {

@@ -3,7 +3,7 @@ internal import CountersignJSON
 internal import GatewayModel
 
 struct Profiles {
-    /// Properties of a request beyond this number are only in the stored events.
+    /// The maximum properties of a request that are added to profiles. Further ones are only in the stored events.
     static let mostProperties = 2_000
     /// The maximum bytes of a property's name. Properties with a longer name, or with control characters in the name,
     /// are only in the stored events.

@@ -6,8 +6,8 @@ package import GatewayModel
 internal import GatewayObservability
 
 /// The steps that all dialects share. A dialect decodes the request, then calls ``admit(_:app:request:)`` and
-/// ``store(_:for:dialect:finish:)``. So each request has one admission result and is answered after its
-/// commit.
+/// ``store(_:for:dialect:restricted:finish:)``. So each request is admitted once and answered after its events
+/// are committed.
 package struct RequestPath: Sendable {
     let apps: AppRegistry
     let store: any EventStore
@@ -15,7 +15,7 @@ package struct RequestPath: Sendable {
     let limits: GatewayLimits
     let appLimiter: RateLimiter<BytewiseText>
     let now: @Sendable () -> Date
-    /// For reads that may wait for the disk.
+    /// The queue for reads that may wait for the disk.
     private let readers = BoundedQueue(label: "readers", places: 128)
 
     package init(

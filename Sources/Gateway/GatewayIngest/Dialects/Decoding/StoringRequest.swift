@@ -2,8 +2,8 @@ internal import CountersignCore
 internal import GatewayHTTP
 internal import GatewayModel
 
-/// A request whose batch is being stored. One object, because closures for the steps would be an allocation
-/// each, and `HTTPOutcome.waiting` is generic and not specialized here (ADR 33).
+/// A request whose batch is being stored. A single object, because a closure for each step would need an
+/// allocation, and `HTTPOutcome.waiting` is generic and not specialized in this module (ADR 33).
 final class StoringRequest: @unchecked Sendable {
     private struct State {
         var result: Result<AppendOutcome, StoreFailure>?

@@ -53,8 +53,8 @@ struct GeolocationDecoder {
         }
     }
 
-    /// The records of an object: itself if it has coordinates, those under `location`, or those under the
-    /// first member with locations. All other members are parameters. Nil for more than `limit` records.
+    /// The records under `location` or the first member with locations; the other members are parameters. An
+    /// object with `coords` or without locations is one record. Returns nil for more than `limit` records.
     private func unwrap(
         _ object: JSONNode, _ span: Range<Int>, _ text: UnsafeRawBufferPointer, upTo limit: Int
     ) -> Found? {

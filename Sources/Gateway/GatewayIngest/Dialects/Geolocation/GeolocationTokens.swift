@@ -22,14 +22,14 @@ struct GeolocationTokens: Sendable {
         ]
     }
 
-    /// Opens a token family for an unauthenticated device. Its subject is `device:` and the id, which no user
-    /// can have.
+    /// Opens a token family for an unauthenticated device. The family's subject is `device:` and the device's
+    /// id. No user can have such a subject.
     private func register(_ request: HTTPRequest) throws(OAuthError) -> HTTPOutcome {
         if let unit = request.limitedUnit { try service.limit("address \(unit)") }
         let fields = try read(request) { body in
             (
                 EventIdentifier(body["org"]),
-                // The SDKs send strings. A number would name the device registered with that text.
+                // The SDKs send strings. A number would equal the id of a device registered with its digits as text.
                 [body["uuid"], body["device_id"]].map { id in
                     id?.kind == .number ? EventIdentifier.invalid : EventIdentifier(id)
                 }
@@ -89,8 +89,8 @@ struct GeolocationTokens: Sendable {
         }
     }
 
-    /// `expires` is in seconds since 1970. A client that reads it as a duration refreshes after a 401; the
-    /// reverse mistake would make a client refresh all the time.
+    /// `expires` is in seconds since 1970. A client that expects a duration refreshes only after a 401. If this
+    /// were a duration, a client that expects a time would refresh before each request.
     private static func response(_ pair: IssuedPair) -> HTTPResponse {
         var members: JSONObject = [
             "accessToken": .string(pair.accessToken), "expires": .integer(pair.expiresAt),

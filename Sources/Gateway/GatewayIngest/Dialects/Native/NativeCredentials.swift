@@ -17,7 +17,7 @@ struct Credentials {
         }
     }
 
-    /// Reads both from the header fields. Rejects two different keys or tokens.
+    /// Reads the write key and the token from the header fields. Rejects two different keys or tokens.
     static func read(_ request: HTTPRequest) -> Result<Credentials, Rejection> {
         var credentials = Credentials(
             writeKey: request.header("x-write-key"),
