@@ -7,7 +7,7 @@ public struct GatewayError: Error, Sendable, CustomStringConvertible {
         /// A short word in snake case.
         public let rawValue: String
 
-        /// Any word.
+        /// Creates a code with any name.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }

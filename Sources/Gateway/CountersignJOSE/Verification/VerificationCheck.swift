@@ -23,8 +23,8 @@ package struct VerificationCheck: Sendable {
         (.issuedInFuture, "iat, if present, is not in the future"),
         (.lifetimeTooLong, "the lifetime is within the app's limit, if it has one"),
         (.audienceMismatch, "aud is accepted, if the app names an audience"),
-        (.issuerMismatch, "iss is accepted, if the app names an issuer"), (.revoked, "the token was not revoked"),
-        (.userRevoked, "the token is newer than a revocation of its user"),
+        (.issuerMismatch, "iss is accepted, if the app names an issuer"),
+        (.revoked, "the token was not revoked"), (.userRevoked, "the user's tokens were not revoked later"),
         (.subjectMismatch, "the token belongs to the user"),
         (.payloadUserIDMismatch, "the request names one user only"),
     ]

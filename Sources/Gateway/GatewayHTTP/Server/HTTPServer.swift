@@ -67,7 +67,7 @@ package final class HTTPServer: Sendable {
     /// Advice for the `errno` of a failed bind, or nil.
     static func hint(_ error: Int32) -> String? {
         switch error {
-        case EADDRINUSE: "Stop the program that uses this port, or choose another port."
+        case EADDRINUSE: "Stop the other program, or choose another port."
         case EACCES:
             "Choose a port from 1024 up, behind a proxy, or give the service CAP_NET_BIND_SERVICE."
         case EADDRNOTAVAIL: "Choose an address of this machine; 0.0.0.0 is every IPv4 address."

@@ -8,7 +8,7 @@ package final class AdmittedApp: Sendable {
     package let id: String
     package let enforcement: Enforcement
     let rampPercent: Int
-    /// Whether its enforcement returns to `optional` automatically when users lose their tokens.
+    /// Whether enforcement returns to `optional` automatically (``EnforcementPlan/Return``).
     package let returnsByItself: Bool
     package let verifier: TokenVerifier
     package let project: Project

@@ -9,7 +9,7 @@ package final class TokenService: Sendable {
     package let apps: AppRegistry
     let issued: IssuedTokens
     package let store: SessionStore
-    /// Requests per second of one token family, client or address.
+    /// Limits the requests of one token family, client or address.
     let limiter: RateLimiter<BytewiseText>
     let now: @Sendable () -> Date
     private let secrets: TokenSecrets
@@ -24,7 +24,7 @@ package final class TokenService: Sendable {
     private let sessionsSeen = Lock<(version: Int64, milliseconds: Int64)?>(nil)
     private let pruning = Lock(Pruning())
     private let retention = Lock(RetentionClock())
-    /// Follows this gateway's clock; `retention` may follow a database's.
+    /// Follows this gateway's clock; `retention` may follow the database's clock.
     private let clock = Lock(RetentionClock())
 
     private struct Pruning {
@@ -88,7 +88,7 @@ package final class TokenService: Sendable {
         let now = nowMilliseconds
         // Read first: a change committed later has a newer version, so the next check finds it.
         let version = try store.version()
-        // Runs on the store's queue, like revocations, so that none can be overwritten.
+        // Runs on the store's queue, like revocations, so that no revocation can be overwritten.
         try store.perform { [issued, secrets, replacingKeys, sessionsSeen, clock] table in
             try replacingKeys.withLock { _ throws(GatewayError) in
                 if let keys = try secrets.maintain(at: now) { issued.replaceKeys(keys) }
@@ -311,7 +311,7 @@ package final class TokenService: Sendable {
                     issued.replaceKeys(try secrets.published(at: now))
                 }
             }
-            // Rounded up, so that a token lives at least as long as its client is told.
+            // Rounded up, so that a token is valid at least as long as `expires_in`.
             let start = (now + 999) / 1000
             let end = min(start + Int64(grant.lifetime), (grant.endsMilliseconds + 999) / 1000)
             let expiresAt = max(end, start + 1)
@@ -347,7 +347,7 @@ struct AccessGrant {
     let appID: String
     let subject: String
     let clientID: String
-    /// Nil for a token that a client has for itself.
+    /// The token family; nil for a token of an OAuth client without a user.
     let sessionID: String?
     let scope: String
     /// Seconds.
@@ -373,7 +373,7 @@ package struct IssuedPair {
     package let expiresAt: Int64
     /// Seconds from now.
     let expiresIn: Int
-    /// Nil if the client gets a token for itself (RFC 6749, section 4.4.3).
+    /// Nil for the client credentials grant (RFC 6749, section 4.4.3).
     package let refreshToken: String?
     let scope: String
 }

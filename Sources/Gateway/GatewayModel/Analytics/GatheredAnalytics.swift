@@ -109,7 +109,7 @@ package struct GatheredAnalytics: Sendable {
         counts = kept
     }
 
-    /// The counts of all endpoints, modes, versions and keys together.
+    /// The counts summed over endpoints, enforcement, clients and keys.
     package var sums: [Minute: Int] {
         counts.reduce(into: [:]) { sums, entry in
             sums[Minute(start: entry.key.start, key: entry.key.key.sum), default: 0] += entry.value

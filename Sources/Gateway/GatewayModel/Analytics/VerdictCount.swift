@@ -6,7 +6,7 @@ package struct VerdictKey: Hashable, Sendable {
     /// The path of the endpoint, as in the routing table.
     package var endpoint: String
     package var verdict: VerdictKind
-    /// Why verification of the token failed; nil when it succeeded or was not attempted.
+    /// The reason why verification of the token failed; nil when it succeeded or was not attempted.
     package var code: AuthErrorCode?
     package var enforcement: Enforcement?
     package var client: ClientInfo
@@ -26,7 +26,7 @@ package struct VerdictKey: Hashable, Sendable {
         self.keyID = keyID
     }
 
-    /// The key without endpoint, mode, version and key id.
+    /// The key without endpoint, enforcement, client and key id.
     var sum: VerdictKey {
         VerdictKey(
             appID: appID, endpoint: "", verdict: verdict, code: code, enforcement: nil, client: ClientInfo(),
@@ -100,7 +100,7 @@ package enum BucketLength: String, Sendable, TextEnum {
         }
     }
 
-    /// The length that gives a chart of 60 to 200 bars.
+    /// The length of a chart's buckets: minutes for a range of up to 3 hours, hours for up to 8 days, otherwise days.
     package static func suited(to milliseconds: Int64) -> BucketLength {
         if milliseconds <= 3 * 3_600_000 { return .minute }
         return milliseconds <= 8 * 86_400_000 ? .hour : .day

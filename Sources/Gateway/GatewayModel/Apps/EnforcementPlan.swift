@@ -1,8 +1,8 @@
 /// How strictly an app's tokens are enforced, and when that changes automatically.
 package struct EnforcementPlan: Sendable, Equatable {
     package var state = Enforcement.disabled
-    /// While the state is `required`, the percentage of users that it applies to. `optional` applies to the
-    /// others.
+    /// The percentage of users that the state `required` applies to. The state `optional` applies to all other
+    /// users.
     package var rampPercent = 100
     package var scheduled: Switch?
     package var autoReturn: Return?
@@ -38,9 +38,9 @@ package struct EnforcementPlan: Sendable, Equatable {
         }
     }
 
-    /// When `required` automatically returns to `optional`: when too many users are rejected whose token has
-    /// expired or is no longer verified by any key. Other failures do not count, because any client could
-    /// cause them.
+    /// The condition for the automatic return from `required` to `optional`: too many users are rejected because
+    /// their token has expired or is no longer verified by any key. Other failures do not count, because any
+    /// client could cause them.
     package struct Return: Sendable, Equatable {
         /// The percentage of rejected users, among the users within the window whose token is or was valid.
         package var rejectedPercent: Int
@@ -120,7 +120,7 @@ extension EnforcementPlan.Returned: SettingPart {
 }
 
 extension EnforcementPlan {
-    /// Whether a user is among the first `percent` of a hundred. A higher percentage only adds users.
+    /// Whether a user is among the `percent` percent chosen by a hash. A higher percentage only adds users.
     package static func isRamped(_ userID: String, of appID: String, percent: Int) -> Bool {
         if percent >= 100 { return true }
         // FNV-1a with a final mix. The hash need not be secret.

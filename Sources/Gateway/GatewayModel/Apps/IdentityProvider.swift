@@ -4,11 +4,11 @@ package import CountersignJOSE
 /// A hosted identity provider, with values from its own documentation.
 package struct IdentityProvider: Sendable {
     enum Audience: Sendable {
-        /// The operator must give it. The text says what it is.
+        /// An audience that the operator must give. The text describes it.
         case required(String)
-        /// Checked if the operator gives it. The text says what it is.
+        /// An audience that is checked if the operator gives it. The text describes it.
         case optional(String)
-        /// The tenant, or a fixed value.
+        /// An audience that is the same for all apps of a tenant: the tenant, or a fixed value.
         case known(String)
     }
 
@@ -16,8 +16,8 @@ package struct IdentityProvider: Sendable {
     package let name: String
     package let documentation: String
     package let tenantExample: String
-    /// A part that every tenant has, such as `/realms/`; empty without one. Its absence shows that something
-    /// else was given.
+    /// A part that every tenant's name has, such as `/realms/`; empty without such a part. Text without the part
+    /// is rejected.
     let tenantPart: String
     let audience: Audience
     /// The `iss` of tokens. `{tenant}` stands for the tenant, and `{region}` for its part before `_`.

@@ -49,7 +49,7 @@ package struct KeySources: Sendable {
 extension KeySources: AppSetting {
     package static let settingName = "key_source"
     package static let mayBeMissing = true
-    /// Each token with an unknown key makes the gateway fetch every source.
+    /// The maximum number of sources of an app. A token with an unknown key can cause a fetch of each source.
     package static let most = 4
 
     package static func standard(for appID: String) -> KeySources { KeySources([]) }
@@ -68,7 +68,7 @@ extension KeySources: AppSetting {
                     return source
                 }
             }),
-        // Earlier versions had one source. Gateways of such a version read the first one.
+        // Earlier versions had one source. A gateway of an earlier version reads the first source.
         JSONField(
             "url", shown: nil, taken: nil, get: { ($0.all.first?.url).jsonValue },
             set: { sources, value in

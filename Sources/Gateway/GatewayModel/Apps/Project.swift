@@ -2,11 +2,11 @@ package import CountersignCore
 internal import CountersignJOSE
 internal import CountersignJSON
 
-/// An app as clients of the Bloomreach dialect see it.
+/// The settings and contents of an app for clients of the Bloomreach dialect.
 package struct Project: Sendable {
     package var settings: ProjectSettings
     package var customerTokenKeys: [CustomerTokenKey] = []
-    /// This list and the next two are in the order of insertion.
+    /// In the order of insertion, like `consentCategories`.
     package var inAppMessages: [ProjectItem] = []
     package var consentCategories: [ProjectItem] = []
     package var inbox = InboxContents()
@@ -104,7 +104,7 @@ package struct InboxContents: Sendable {
     package private(set) var revision: Int64 = 0
     private(set) var forEverybody: [InboxMessage] = []
     private(set) var byRecipient: [CustomerIdentifier: [InboxMessage]] = [:]
-    /// By message id: whether the message is for one `registered` id.
+    /// Whether a message is for one `registered` id, by message id.
     private var ids: BytewiseDictionary<Bool> = [:]
 
     package mutating func add(_ message: InboxMessage) {
@@ -121,7 +121,7 @@ package struct InboxContents: Sendable {
         (forEverybody + byRecipient.values.flatMap { $0 }).sorted { $0.revision > $1.revision }
     }
 
-    /// Whether there is such a message. Without `forHardIDs` those for one `registered` id are left out.
+    /// Whether a message has this id. Without `forHardIDs`, messages for one `registered` id do not count.
     package func contains(_ id: String, forHardIDs: Bool) -> Bool {
         ids[id].map { forHardIDs || !$0 } ?? false
     }

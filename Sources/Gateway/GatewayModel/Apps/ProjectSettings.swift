@@ -3,18 +3,18 @@ internal import Foundation
 
 /// Whether customer tokens open the App Inbox of a project.
 package enum CustomerTokens: String, Sendable, TextEnum {
-    /// Only the project's API key does; customer tokens are rejected.
+    /// Only the project's API key opens the App Inbox; customer tokens are rejected.
     case off
-    /// Both do, during a migration in which old versions of an app still send the key.
+    /// The API key and customer tokens open the App Inbox. For migrations, while old app versions send the key.
     case allowed
-    /// Only a customer token does.
+    /// Only customer tokens open the App Inbox.
     case required
 }
 
 /// How clients of the Bloomreach dialect reach an app, and where push notifications are delivered.
 package struct ProjectSettings: Sendable, Equatable {
-    /// The project token in paths: 1 to 64 letters, digits and `-`. The default is the app's id. It differs
-    /// where shipped apps have another token built in.
+    /// The project token in paths: 1 to 64 letters, digits and `-`. The default is the app's id. Set another
+    /// token if shipped apps contain it.
     package var token: String
     package var customerTokens = CustomerTokens.off
     /// Nil rejects requests for a push notification.

@@ -22,7 +22,7 @@ public struct TokenRules: Sendable, Equatable {
     /// Maximum lifetime of a token family, in seconds.
     public var absoluteSeconds = 90 * 86_400
 
-    /// No registration; an hour, thirty days, a minute and ninety days.
+    /// Creates the default rules, without registration and with the lifetimes above.
     public init() {}
 
     /// End of a family's maximum lifetime, in milliseconds since 1970.

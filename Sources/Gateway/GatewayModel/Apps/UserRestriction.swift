@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// A measure against one user or one device of an app.
+/// A restriction of one user or one device of an app.
 package struct UserRestriction: Sendable, Equatable {
     package enum Subject: String, Sendable, TextEnum {
         case user
@@ -24,7 +24,7 @@ package struct UserRestriction: Sendable, Equatable {
     package let requestsPerMinute: Int?
     package let reason: String
     package let sinceMilliseconds: Int64
-    /// When it ends; nil for never.
+    /// The end of the restriction in milliseconds since 1970; nil for no end.
     package let untilMilliseconds: Int64?
 
     package init(

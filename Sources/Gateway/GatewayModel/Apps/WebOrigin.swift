@@ -7,7 +7,7 @@ package enum WebOrigin {
         "about", "blob", "data", "file", "filesystem", "ftp", "javascript", "mailto", "ws", "wss",
     ]
 
-    /// Why no browser sends this origin; nil if a browser may send it.
+    /// The reason why no browser sends this origin; nil if a browser may send it.
     package static func fault(in text: String) -> String? {
         guard text.utf8.count <= 300, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             return "an origin is ASCII without spaces: write another letter of the host as xn--"

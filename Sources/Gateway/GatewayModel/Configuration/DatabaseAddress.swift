@@ -4,14 +4,14 @@ internal import CountersignCore
 package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
     /// A libpq connection string: URI, or keywords and values such as `host=db dbname=countersign`.
     package let text: String
-    /// Nil leaves the password to `text` and to libpq's own files.
+    /// The path of a file with the password; nil leaves the password to `text` and libpq's password file.
     package var passwordFile: String?
     /// The path of the key file that seals the secrets in the database. All gateways need the same key.
     package var tokenKeyFile = ""
     /// For tests: leases and sessions expire by the times that callers pass instead of the database's clock.
     package var takesGivenTime = false
 
-    /// Nil when the text has neither form.
+    /// Returns nil unless `text` is a URI of PostgreSQL, or keywords and values.
     package init?(_ text: String, passwordFile: String? = nil) {
         let isURL = Self.schemes.contains { text.hasPrefix($0) }
         guard isURL || (!text.contains("://") && text.contains("=")) else { return nil }

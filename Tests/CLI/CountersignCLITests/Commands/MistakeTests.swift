@@ -78,7 +78,7 @@ struct MistakeTests {
         let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN_DATA": data])
         let result = try await shell.run("countersign serve --port \(fixture.gateway.port)")
         #expect(result.status == ExitCode.unavailable.rawValue)
-        #expect(result.talk.contains("Stop the program that uses this port, or choose another port."), "\(result.talk)")
+        #expect(result.talk.contains("Stop the other program, or choose another port."), "\(result.talk)")
     }
 
     @Test func theAlertWebhookIsFoundBesideTheOthers() async throws {

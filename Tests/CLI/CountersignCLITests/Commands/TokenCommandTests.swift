@@ -127,7 +127,7 @@ struct TokenCommandTests {
         #expect(recorded.output.contains("FAIL  the token belongs to the user"))
         #expect(recorded.output.contains("rejected: 22 EXPIRED\n"))
         let garbage = await run("token", "verify", "--key", publicKey, input: "garbage").1.output
-        #expect(garbage.contains("FAIL  the token is a compact JWS") && garbage.contains("-     exp is present"))
+        #expect(garbage.contains("FAIL  the token is a compact") && garbage.contains("-     exp is present"))
     }
 
     @Test func anInvalidKeyIsReported() async throws {
