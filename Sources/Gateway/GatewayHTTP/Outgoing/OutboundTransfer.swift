@@ -5,7 +5,7 @@ internal import GatewayModel
 
 /// A request in progress. Used by one thread at a time.
 final class OutboundTransfer {
-    /// The maximum size of all header fields together, including those of interim responses.
+    /// The maximum size of all header fields together, including the fields of interim responses.
     private static let maximumHeaderBytes = 64 << 10
 
     let curl: CurlHandle

@@ -136,7 +136,7 @@ struct ChunkParser {
         state = next
     }
 
-    /// Reads a byte after an extension's name or value, or one that continues it if `same` is its state.
+    /// Reads the byte after an extension's name or value. If `same` is set, the byte may also continue it.
     private mutating func readExtension(_ byte: UInt8, _ same: State?) throws(RequestFault) {
         if byte == 0x0D { return state = .sizeLineFeed }
         if byte == UInt8(ascii: ";") { return try expect(true, .extensionStart) }

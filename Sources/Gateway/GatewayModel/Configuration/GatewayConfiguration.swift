@@ -27,7 +27,7 @@ public struct GatewayConfiguration: Sendable {
 
     /// Seconds after ``Gateway/stop()`` in which new requests are still served and `/readyz` fails.
     ///
-    /// Gives load balancers the time to notice.
+    /// In this time, load balancers can stop sending requests.
     public var drainSeconds = 0.0
 
     /// The certificate for HTTPS; nil serves HTTP, for use behind a proxy.
@@ -52,7 +52,7 @@ public struct GatewayConfiguration: Sendable {
     /// Scheduled backups of the data directory.
     public var backups = BackupRules()
 
-    /// The folder for hourly event files of each app; nil writes none.
+    /// The folder for hourly event files of each app; nil writes no files.
     package var eventFilesFolder: String?
 
     /// The level of the log on standard error.
@@ -84,7 +84,7 @@ extension GatewayConfiguration {
 
     package func adminURL(port: UInt16) -> String { url(host: adminHost ?? host, port: port) }
 
-    /// For operators on other machines: the public URL, if the main listener has the admin page.
+    /// The URL of the admin page for operators on other machines.
     package func dashboardURL(port: UInt16) -> String {
         adminHost == nil ? publicURL ?? adminURL(port: port) : adminURL(port: port)
     }
@@ -165,11 +165,11 @@ public struct GatewayLimits: Sendable {
     public var headerSeconds = 10
     /// Seconds until the body of a request must be complete.
     public var bodySeconds = 30
-    /// Seconds that a connection may idle between requests.
+    /// Seconds that a connection may be idle between requests.
     public var idleSeconds = 30
-    /// Open connections. Beyond the limit, an idle connection is closed for the new one. Without idle
-    /// connections, the slowest connection of an address with more connections than the client's is closed,
-    /// or else the new one.
+    /// Open connections. Beyond the limit, up to 32 idle connections are closed for a new one. Without idle
+    /// connections, up to 32 connections of addresses with more connections than the client's address are
+    /// closed, or else the new one.
     public var connections = 4_096
     /// Open connections of one address (one /64 for IPv6). Beyond the limit, an idle connection of the
     /// address is closed for the new one, or else the new one is closed. Trusted proxies are exempt.

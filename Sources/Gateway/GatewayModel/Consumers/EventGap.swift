@@ -12,6 +12,6 @@ package struct EventGap: Sendable, Equatable {
 
     package func joined(with other: EventGap) -> EventGap { EventGap(isOpen: isOpen || other.isOpen) }
 
-    /// Sequence number 0 starts with the oldest stored event, which misses nothing.
+    /// The gap for a reader that starts after `position`. At 0 it starts with the oldest event and misses none.
     package func forReader(after position: Int64) -> EventGap { position > 0 ? self : .none }
 }

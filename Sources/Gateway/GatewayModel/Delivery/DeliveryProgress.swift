@@ -12,7 +12,7 @@ package struct DeliveryProgress: Sendable, Equatable {
     package var gap = EventGap.none
     /// The revision of the settings at the last attempt; nil before the first.
     package var revision: Int64?
-    /// The epoch of the settings that ``committed`` belongs to. Another epoch begins at the settings' start.
+    /// The settings' epoch that ``committed`` belongs to. In a new epoch, delivery begins at the settings' start.
     package var epoch: Int64 = 0
     /// The receiver's own number for the last event, such as a stream's sequence; 0 without one.
     package var receiverSequence: Int64 = 0

@@ -6,7 +6,7 @@ package struct DeliveryRequest: Sendable, Equatable {
         case test, replay
     }
 
-    /// The id of a message of any way, without a full stop, as the specification of a `webhook-id` requires.
+    /// Creates a message id, without a full stop, as Standard Webhooks requires for `webhook-id`.
     package static func newMessageID() -> String { "msg_" + UUIDv7.make() }
 
     package let id: String

@@ -7,7 +7,7 @@ package struct FileSettings: Sendable, Equatable {
     /// Increases with every change.
     package var revision: Int64 = 1
 
-    /// The way of an app's files. An app has one.
+    /// The consumer that writes an app's event files.
     package static func consumer(of appID: String) -> EventConsumerID {
         EventConsumerID(appID: appID, kind: .file, name: "hourly")
     }

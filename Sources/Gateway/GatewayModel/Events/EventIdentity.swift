@@ -33,7 +33,7 @@ package enum EventSender: Sendable {
             name.map { .named($0) } ?? userID.map { .user($0) } ?? anonymousID.map { .device($0) } ?? .unknown
     }
 
-    /// The name of the sender of an event that is known by its content and had no user when it was stored.
+    /// The sender's name of an event whose message id was made from its content and which was stored without a user.
     package static let anonymousContent = "content"
 
     package var parts: (prefix: StaticString, id: String) {
@@ -45,7 +45,7 @@ package enum EventSender: Sendable {
         }
     }
 
-    /// The sender as both stores distinguish it. Never changes, since duplicates are found by it.
+    /// The text that identifies the sender in both stores. Must never change, because duplicates are found by it.
     package var text: String {
         let (prefix, id) = parts
         return "\(prefix)" + id

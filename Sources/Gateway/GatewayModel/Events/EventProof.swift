@@ -19,7 +19,7 @@ package struct EventProof: Sendable, Equatable {
     /// The error code of the token; nil for a valid or unverified token.
     package var code: Int?
     package var keyID: String?
-    /// The app's enforcement at that time.
+    /// The app's enforcement when the request was admitted.
     package var enforcement: String?
     package var dialect: String
     package var requestID: String
@@ -48,7 +48,7 @@ package struct ClaimFilter: Sendable, Equatable {
     package static let problem = "must be name=value"
 
     package let text: String
-    /// The claim as JSON between commas, with the value as a string and, if it is one, as a number or boolean.
+    /// The claim as JSON between commas, with the value as a string and, if possible, as a number or boolean.
     package let members: [String]
 
     package init?(_ text: String) {
@@ -75,8 +75,8 @@ package struct ClaimFilter: Sendable, Equatable {
         members = []
     }
 
-    /// An SQL expression that is above 0 if `claims` has the member bound to `?`. `instr` is the engine's search.
-    /// Claims are stored without spaces and with escaped quotes, so it finds only whole members.
+    /// An SQL expression that is above 0 if `claims` has the member bound to `?`. `instr` is the database's function
+    /// for text search. Claims are stored without spaces and with escaped quotes, so only whole members are found.
     package static func sought(by instr: String) -> String {
         "coalesce(\(instr)(',' || substr(claims, 2, length(claims) - 2) || ',', ?), 0)"
     }

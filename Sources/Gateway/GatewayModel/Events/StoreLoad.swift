@@ -5,7 +5,7 @@ package struct StoreLoad: Sendable {
     package var fileBytes = 0
     /// Free bytes for this process; nil when the storage is on another machine.
     package var freeBytes: Int?
-    /// Nil with a data directory.
+    /// Nil if the storage is a data directory.
     package var database: DatabaseLoad?
 
     package init(

@@ -18,7 +18,7 @@ package enum OutgoingURL {
         else { return try reject("the address must be a URL such as https://example.com/in") }
         // Spaces come from copy and paste. A URL with spaces is never requested.
         if url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) {
-            try reject("the address must have no spaces; one that belongs to it is %20")
+            try reject("the URL must have no spaces; write a space in it as %20")
         }
         if parts.user != nil || parts.password != nil || parts.fragment != nil {
             try reject("the address must have no user name, no password and no fragment")

@@ -1,10 +1,10 @@
-/// Keeps the gateway's own requests away from private addresses (server-side request forgery).
+/// Rejects private addresses for requests that the gateway sends (server-side request forgery).
 ///
 /// URLs are checked when they are set, and addresses each time that a socket connects, because a name may resolve to
 /// another address by then.
 package enum PrivateAddressGuard {
-    /// Why the gateway does not connect to an address; nil when it does. Unless an owner allows private addresses, it
-    /// reaches only the public Internet, at ports of web servers.
+    /// The reason why the gateway must not connect to an address; nil if it may. Unless an owner allows private
+    /// addresses, the gateway connects only to the public Internet, at ports of web servers.
     package static func rejection(
         of address: NetworkAddress, port: UInt16, allowsPrivateAddresses: Bool
     ) -> String? {

@@ -5,7 +5,7 @@ package enum GivenName {
         text.utf8.elementsEqual(".".utf8) || text.utf8.elementsEqual("..".utf8)
     }
 
-    /// A name that begins with `-` would look like a command's option.
+    /// Whether a name is usable. A name that begins with `-` would look like a command's option.
     package static func isUsable(_ text: some StringProtocol) -> Bool {
         !isPathStep(text) && text.utf8.first != UInt8(ascii: "-")
     }

@@ -1,9 +1,9 @@
 internal import CountersignCore
 
-/// The body of an error response below `/v1`, and everywhere that a dialect has no shape of its own.
+/// The body of an error response below `/v1`, and of dialects without their own error format.
 package enum ErrorBody {
-    /// `code` is a stable word in snake case. `reason` says what happened and what to do. `requestID` is nil
-    /// for a request without an id.
+    /// `code` is a stable word in snake case. `reason` is the cause and remedy. `requestID` is nil for a request
+    /// without an id.
     package static func bytes(code: String, reason: String, requestID: String?) -> [UInt8] {
         var body = Array(#"{"success":false,"code":""#.utf8)
         body.append(contentsOf: code.utf8)

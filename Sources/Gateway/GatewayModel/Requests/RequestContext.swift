@@ -19,7 +19,7 @@ package struct RequestContext: Sendable {
     package var claims: String?
     /// A hash of the token, for apps whose enforcement may return automatically; nil for other apps.
     package var tokenHash: UInt64?
-    /// The app's measures against users and devices; nil without any.
+    /// The app's restrictions of users and devices; nil if there are no restrictions.
     package var restrictions: UserRestrictions?
     package var client = ClientInfo()
     package var failure: FailedToken?
@@ -28,7 +28,7 @@ package struct RequestContext: Sendable {
     package var accepted = 0
     /// Events that were already stored.
     package var duplicates = 0
-    /// Events rejected one by one.
+    /// Events that were rejected individually.
     package var rejected = 0
 
     package init() {}

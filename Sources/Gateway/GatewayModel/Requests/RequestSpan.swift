@@ -1,6 +1,6 @@
 internal import Dispatch
 
-/// In nanoseconds of the monotonic clock; 0 for phases that the request did not reach.
+/// The times of a request's phases, in nanoseconds of the monotonic clock; 0 for phases that were not reached.
 package struct RequestSpan: Sendable {
     /// The trace id and the span id of the whole request.
     package let context: TraceParent

@@ -1,7 +1,7 @@
 internal import CountersignCore
 
-/// The measures against users and devices of one app. An app without measures has no such object, so its
-/// requests cost nothing more.
+/// The restrictions of users and devices of one app. An app without restrictions has no such object, so its
+/// requests take no extra time.
 package final class UserRestrictions: Sendable {
     package enum Rejection: Sendable, Equatable {
         case blocked
@@ -21,7 +21,7 @@ package final class UserRestrictions: Sendable {
     package let all: [UserRestriction]
     private let users: BytewiseDictionary<Measures>
     private let devices: BytewiseDictionary<Measures>
-    /// When the bucket of each limited user or device will be full, in milliseconds since 1970.
+    /// The time at which the bucket of each limited user or device will be full, in milliseconds since 1970.
     private let buckets: Lock<[BytewiseText: Int64]>
     private let sharers: @Sendable () -> Int
 

@@ -47,7 +47,7 @@ extension Int64: JSONConvertible {}
 extension Double: JSONConvertible {
     package static var jsonShape: JSONShape { .number }
     package var jsonValue: JSONValue { .number(self) }
-    /// Accepts integers too.
+    /// Also accepts integers.
     package init?(jsonValue: JSONValue) {
         switch jsonValue {
         case .integer(let number): self.init(number)

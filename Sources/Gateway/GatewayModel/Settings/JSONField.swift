@@ -107,7 +107,7 @@ extension JSONField {
         JSONField(name, at: path, shown: .string, taken: .must(name, .text(longest: longest)))
     }
 
-    /// The path and query may contain a secret, so the audit log stores only the origin and a fingerprint.
+    /// A URL. Its path and query may contain a secret, so the audit log stores only the origin and a fingerprint.
     package static func url(_ name: String, _ path: Path<String>) -> JSONField {
         JSONField(
             name, shown: .string, taken: .must(name, .text(longest: 2_048)),

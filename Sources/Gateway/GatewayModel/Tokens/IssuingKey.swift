@@ -6,7 +6,7 @@ package import CountersignJOSE
 package final class IssuingKey: Sendable {
     package let id: String
     package let key: SigningKey
-    /// When the key begins to sign. The key is published earlier, so that verifiers have it in time.
+    /// The time from which the key signs. The key is published earlier, so that verifiers have it in time.
     package let signsFromMilliseconds: Int64
     /// The first part of every token signed with the key, including the dot.
     package let tokenPrefix: [UInt8]
