@@ -2,7 +2,7 @@
 import Countersign
 import Foundation
 
-/// Asks your backend for a token that it signs for this user. Here the token comes from `countersign token create`.
+/// Replace the body by a request to your backend. For a trial, set TOKEN to the output of `countersign token create`.
 func signedToken(for userID: String) async throws -> String {
     ProcessInfo.processInfo.environment["TOKEN"] ?? ""
 }
