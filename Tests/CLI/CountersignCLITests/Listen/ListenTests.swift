@@ -184,7 +184,7 @@ struct ListenTests {
 
     @Test(arguments: [
         ("", "--forward-to needs"), ("localhost:3000", "--forward-to needs"),
-        ("ftp://localhost/", "--forward-to needs"), ("http://localhost:1/", "the secret is not whsec_"),
+        ("ftp://localhost/", "--forward-to needs"), ("http://localhost:1/", "the secret must be whsec_"),
     ])
     func invalidArgumentsAreUsageErrors(url: String, reason: String) async {
         let io = RecordedIO(environment: ["COUNTERSIGN_WEBHOOK_SECRET": "whsec_short"])
