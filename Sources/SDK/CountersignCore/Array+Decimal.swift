@@ -1,5 +1,5 @@
 extension [UInt8] {
-    /// Appends a number in decimal digits, without making a text of it first.
+    /// Appends a number in decimal digits, without creating a `String`.
     package mutating func append(decimal number: Int64) {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { place in
             var rest = number.magnitude

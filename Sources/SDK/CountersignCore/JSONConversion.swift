@@ -148,7 +148,7 @@ struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     private func nested(_ part: EncodedPart) -> JSONValueEncoder {
         guard levels > 0 else {
             part.set(.null)
-            // Not in the result.
+            // The result does not contain what this encoder encodes.
             return JSONValueEncoder(conversion: conversion, levels: 0)
         }
         return JSONValueEncoder(conversion: conversion, levels: levels - 1, part: part)

@@ -9,7 +9,7 @@ extension JSONValue {
         self = json
     }
 
-    /// The value as `JSONSerialization` would give it.
+    /// The value in the types that `JSONSerialization` returns.
     package var any: Any {
         switch self {
         case .null: NSNull()

@@ -4,7 +4,7 @@
     public import Synchronization
 #endif
 
-/// A value that only one thread at a time can see. Never call out or resume a continuation while the lock is held.
+/// A value that one thread at a time can access. While the lock is held, do not call the app's code or resume a task.
 ///
 /// The standard library's `Mutex` needs iOS 18 and macOS 15; this works from iOS 15 and macOS 13 on.
 ///

@@ -8,7 +8,7 @@ extension UInt8 {
         isASCIIDigit || isASCIILetter || others.withUTF8Buffer { $0.contains(self) }
     }
 
-    /// Nil for anything else.
+    /// The value of a hexadecimal digit in ASCII; nil for other bytes.
     @inlinable package var hexadecimalValue: UInt8? {
         if isASCIIDigit { return self - 0x30 }
         let lower = self | 0x20

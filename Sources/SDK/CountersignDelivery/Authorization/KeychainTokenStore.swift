@@ -10,7 +10,7 @@
         /// Makes a store.
         ///
         /// - Parameters:
-        ///   - service: Tells the tokens of several clients apart.
+        ///   - service: The service attribute of the Keychain items, different for each client.
         ///   - accessGroup: One of the app's Keychain access groups, with its prefix, to share tokens with
         ///     extensions. All members can read and refresh the tokens. Nil for the app's first group.
         public init(service: String, accessGroup: String? = nil) {

@@ -1,5 +1,5 @@
 /// Calls the app's token store on the thread for credentials and logs its failures. A token that could not be stored
-/// is valid until the app ends.
+/// is used until the app ends.
 package struct StoredTokens: Sendable {
     package let store: any TokenStore
     package let storage: Storage
@@ -23,7 +23,7 @@ package struct StoredTokens: Sendable {
     /// Returns false if the tokens could not be removed.
     @discardableResult
     package func removeAll() async -> Bool {
-        await perform("tokens could not be forgotten") { store, _ in try store.removeAll() } != nil
+        await perform("tokens could not be removed") { store, _ in try store.removeAll() } != nil
     }
 
     /// If the work fails, logs the error and returns nil.

@@ -1,4 +1,4 @@
-/// Keeps the last known token of each user between two runs of the app.
+/// Stores the last known token of each user between two runs of the app.
 ///
 /// The SDK calls it on its own thread, one call at a time. The queue stores no tokens. The default is the
 /// Keychain on Apple platforms, and elsewhere a file that only its owner can read.
@@ -7,15 +7,15 @@ public protocol TokenStore: Sendable {
     ///
     /// - Parameter userID: Compared byte for byte.
     /// - Returns: The token as it was stored.
-    /// - Throws: When the store cannot be read now, such as a Keychain before the first unlock. It is asked again later.
+    /// - Throws: When the store cannot be read now, such as a Keychain before the first unlock. The SDK retries later.
     func token(for userID: String) throws -> String?
 
-    /// Stores a token instead of an earlier one.
+    /// Stores a token in place of the user's earlier one.
     ///
     /// - Parameters:
     ///   - token: The token.
     ///   - userID: The user's id.
-    /// - Throws: When it could not be stored. The token is then good until the app ends.
+    /// - Throws: When it could not be stored. The SDK then has the token in memory until the app ends.
     func store(_ token: String, for userID: String) throws
 
     /// Removes the token of a user.

@@ -5,10 +5,10 @@ public import Foundation
 public struct AuthenticationFailure: Sendable, Hashable {
     /// The component that detected the failure.
     public struct Origin: RawRepresentable, Hashable, Sendable {
-        /// A stable word.
+        /// A stable word, such as `server`.
         public let rawValue: String
 
-        /// Any word.
+        /// Creates a value from its word. Words that this version does not define are allowed.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }

@@ -11,11 +11,10 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
     /// The token itself. It is a credential: never log it.
     public let rawValue: String
 
-    /// Takes a token.
+    /// Creates a token from its text.
     ///
-    /// - Parameter text: The token exactly as the backend made it, up to 16 KiB. Nil comes back for an empty text and
-    ///   for one with a character that is invalid in a header field (a space, CR, LF, NUL, anything that is not
-    ///   ASCII).
+    /// - Parameter text: The token exactly as the backend created it. Returns nil if the text is empty, longer than
+    ///   16 KiB, or has a character other than visible ASCII (such as a space or a line break). Verifies nothing else.
     public init?(_ text: String) {
         let utf8 = text.utf8
         guard !utf8.isEmpty, utf8.count <= 16_384, utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {

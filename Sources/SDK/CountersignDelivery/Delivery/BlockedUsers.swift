@@ -29,7 +29,7 @@ struct BlockedUsers: Equatable, Sendable {
 
     mutating func remove(_ user: UserKey) {
         guard users.remove(user) != nil else { return }
-        // Limits the log to about the size of the set, because a longer log costs more than comparing sets.
+        // Limits the history to about the size of the set. Reading a longer one costs more than comparing sets.
         if unblocked.count > users.count + 1_000 {
             forgottenUnblockings += unblocked.count
             unblocked = []
@@ -41,7 +41,7 @@ struct BlockedUsers: Equatable, Sendable {
         Version(history: history, unblockings: forgottenUnblockings + unblocked.count)
     }
 
-    /// The users that were unblocked since a version, and may be blocked again. Nil if the log is too short.
+    /// The users unblocked since a version; they may be blocked again. Nil if the history begins later.
     func unblocked(since version: Version) -> ArraySlice<UserKey>? {
         let index = version.unblockings - forgottenUnblockings
         guard version.history === history, 0...unblocked.count ~= index else { return nil }

@@ -13,7 +13,7 @@ public struct CountersignSnapshot: Sendable, Hashable {
         public let reason: String
         /// Consecutive rejections and failed attempts to get a token.
         public let failures: Int
-        /// True if only a new token, a new session or `flush()` helps.
+        /// True if the events wait until a new token, a new session or `flush()`.
         public let isPaused: Bool
         /// Seconds until the next attempt; nil if paused, or if it is due.
         public let nextAttemptIn: TimeInterval?
@@ -31,7 +31,7 @@ public struct CountersignSnapshot: Sendable, Hashable {
     public var sent = 0
     /// Events that a server reported as duplicates.
     public var duplicates = 0
-    /// Events that a server will never accept.
+    /// Events that were moved to quarantine, including those requeued or deleted since.
     public var quarantined = 0
     /// Events that were moved from quarantine to the queue.
     public var requeued = 0

@@ -38,12 +38,12 @@ package actor DeliveryEngine {
     private var batches: [FlushResult.Batch] = []
     private var flushes: [CheckedContinuation<FlushResult, Never>] = []
     private var idlers: [CheckedContinuation<TimeInterval?, Never>] = []
-    /// Logged once; reset after a delivery.
+    /// The configuration problem that was logged last; nil after a delivery.
     private var loggedProblem: ServerAnswer.Explanation?
     private var warned = FirstOccurrences<Warning>()
     private(set) var runner: Task<Void, Never>?
     private var isClosed = false
-    /// The longest so far, in seconds.
+    /// The longest time limit of a request so far, in seconds.
     private var requestTimeout: TimeInterval
     private var deviceID = ""
     /// Used if the disk is too full to store an id.
@@ -357,7 +357,7 @@ package actor DeliveryEngine {
             values["remedy"] = isKnown ? failure.code.fix : remedy
         }
         if failure.isOptional {
-            log?(level, "a token was not accepted, its events were delivered all the same", values)
+            log?(level, "a token was not accepted, but its events were delivered", values)
         } else {
             log?(level, "a token is missing or was not accepted, its user's events wait", values)
         }
@@ -437,7 +437,7 @@ package actor DeliveryEngine {
         }
     }
 
-    /// Seconds by which the device clock is ahead. Nil unless only the server calls the token expired.
+    /// Seconds by which the device clock is ahead. Nil unless the token has expired for the server only.
     private func clockSkew(
         _ token: SignedToken?, _ verdict: ServerAnswer.TokenVerdict, offset: TimeInterval
     ) -> TimeInterval? {

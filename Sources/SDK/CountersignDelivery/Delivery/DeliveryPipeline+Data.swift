@@ -60,7 +60,7 @@ extension DeliveryPipeline {
         return try await queue { queue in try queue.value(of: .rows) }
     }
 
-    /// Returns false if the queue does not have it.
+    /// Returns false if the queue has no record with this message id.
     package func removeWaiting(messageID: String) async throws(CountersignError) -> Bool {
         await recorder.drain()
         return try await queue { queue in try queue.remove(messageID: messageID) }
@@ -139,7 +139,7 @@ extension DeliveryPipeline {
         }
     }
 
-    /// Applies to later runs too.
+    /// Stops or resumes recording, also for later runs. Keeps queued records.
     package func setOptedOut(_ isOut: Bool) async throws(CountersignError) {
         if isOut { recorder.setOptedOut(true) }
         try await stored { [storage] in try await storage.run { storage in try storage.setOptedOut(isOut) } }
@@ -148,7 +148,7 @@ extension DeliveryPipeline {
 
     package var isEnabled: Bool { !recorder.hasOptedOut }
 
-    /// Applies to later runs too. Queued records stay. Blocks until it applies to the next record.
+    /// Stops or resumes recording and sending, also for later runs. Keeps queued records. Blocks until in effect.
     package func setEnabled(_ isEnabled: Bool) {
         configure(isEnabled ? settings.flushPolicy : .manual, batchEvents: settings.batchEvents)
         recorder.writer.sync {

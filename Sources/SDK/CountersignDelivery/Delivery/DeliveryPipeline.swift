@@ -63,7 +63,7 @@ package final class DeliveryPipeline: Sendable {
 
     // MARK: Records
 
-    /// The record is on disk when it returns.
+    /// Returns the message id once the record is durable.
     package func store(
         _ content: any RecordContent, messageID: String? = nil
     ) async throws(CountersignError) -> String {
@@ -95,7 +95,7 @@ package final class DeliveryPipeline: Sendable {
 
 extension DeliveryPipeline {
     package enum SessionEvent: Sendable {
-        /// At the app's start or later.
+        /// The app became active, at its start or later.
         case appActive
         case appInBackground
         /// The session lasted this many seconds. Records made now still belong to it.

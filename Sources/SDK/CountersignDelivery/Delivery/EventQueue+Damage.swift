@@ -88,7 +88,7 @@ extension EventQueue {
             try connection.transaction {
                 if !isSizePossible { try recount() }
                 for counter in impossible { try set(counter, 0) }
-                // The counter that is the sum of the others.
+                // `recorded` is computed from the other counters.
                 guard !impossible.isEmpty else { return }
                 let places: [Counter] = [
                     .rows, .sent, .quarantined, .evictedByCount, .evictedByBytes, .evictedByAge, .wiped,

@@ -90,7 +90,7 @@ final class EventQueue {
         _ events: [RenderedEvent], from log: String, clock: any ClientClock
     ) throws {
         try connection.transaction {
-            // Another process may have stored some of them, if it took this process for ended.
+            // Another process may have stored some of them, if it assumed that this process had ended.
             let checkpoint = try checkpoint(of: log)
             // A checkpoint above the last sequence number is damaged. Storing events twice beats losing them.
             let isDamaged = checkpoint > events.last?.sequence ?? checkpoint
@@ -492,7 +492,7 @@ final class EventQueue {
             .text(name), .text(value))
     }
 
-    /// Created once for each queue file.
+    /// The device's id. Created at first use, and again after a wipe that removes it.
     func anonymousID() throws -> String {
         if let id = try savedAnonymousID() { return id }
         return try durableTransaction {

@@ -7,7 +7,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
         /// A stable word, such as `delivered`.
         public let rawValue: String
 
-        /// Any word.
+        /// Creates a value from its word. Words that this version does not define are allowed.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
@@ -45,7 +45,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
         /// A stable word, such as `drained`.
         public let rawValue: String
 
-        /// Any word.
+        /// Creates a value from its word. Words that this version does not define are allowed.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }

@@ -49,7 +49,7 @@ final class Inbox<Message: Sendable>: Sendable {
         }
     }
 
-    /// Returns when something was posted since the last call. Only one task may wait.
+    /// Returns once `post` or `wake` has been called since the last return. Only one task may wait.
     func wait() async {
         await withCheckedContinuation { continuation in
             let isAwake = state.withLock { state in

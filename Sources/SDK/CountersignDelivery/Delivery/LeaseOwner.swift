@@ -3,7 +3,7 @@ internal import Foundation
 
 /// The identity of one client, which may hold the lease of a queue.
 package final class LeaseOwner: Sendable {
-    /// IDs of the holders in this process. An earlier process may have had the same process number.
+    /// Ids of the holders in this process. A process that has ended may have had the same process id.
     private static let living = Lock(Set<String>())
 
     /// Leases of queue files whose disk is full, by path.

@@ -2,8 +2,8 @@ internal import Foundation
 
 /// An event that failed when sent alone. Only accepted requests with other events show whether it is at fault.
 ///
-/// The event goes to quarantine after two failures alone, with an accepted request of others before the second. While
-/// the server is flaky, it takes three failures, with five accepted requests in a row before each.
+/// The event goes to quarantine after two failures alone, if the server accepts a request of other events between
+/// them. On a flaky server it takes three failures, with five such accepted requests between two of them.
 struct PoisonEvent: Equatable {
     /// Seconds for which a server counts as flaky after it failed on events that it accepted later.
     static let flakyDuration: TimeInterval = 86_400
@@ -16,7 +16,7 @@ struct PoisonEvent: Equatable {
 
     private var failures = 0
     private var neededFailures = 2
-    /// Accepted requests of others since its last failure.
+    /// Accepted requests of other events since the last failure of this event.
     private var successes = 0
     private var neededSuccesses = 1
 

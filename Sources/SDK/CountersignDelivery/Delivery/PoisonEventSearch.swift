@@ -9,7 +9,7 @@ struct PoisonEventSearch {
 
     enum Health: Equatable {
         case steady
-        /// Until then, a server fault says little about an event.
+        /// Until this uptime, quarantining an event for a server fault takes more failures.
         case flaky(until: TimeInterval)
     }
 
@@ -18,7 +18,7 @@ struct PoisonEventSearch {
 
     private(set) var state = State.none
     private var health = Health.steady
-    /// In the order of their last try. They stay in the queue and are passed over.
+    /// Ordered by their last try. Suspects stay in the queue, and claims exclude them.
     private(set) var suspects: [PoisonEvent] = []
     private var rejectionsInARow = 0
 

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// An event that a server will never accept.
+/// An event that is not sent again, because a server rejects it or because it is damaged or too large.
 public struct QuarantinedEvent: Sendable, Hashable {
     /// The event's message id.
     public let messageID: String
@@ -8,10 +8,10 @@ public struct QuarantinedEvent: Sendable, Hashable {
     public let userID: String?
     /// The code of the reason, such as `event_too_large`.
     public let code: String
-    /// The reason in the server's words.
+    /// The reason as text, from the server or the SDK.
     public let reason: String
     /// The time at which it was moved to quarantine, by the device's clock.
     public let date: Date
-    /// The event as JSON.
+    /// The event as JSON, or any bytes if the event is damaged.
     public let body: [UInt8]
 }

@@ -44,7 +44,7 @@ extension Recorder {
             let isFirst = state.disk.failed(.checkpoint, "\(error)")
             return state.isClosed ? (false, false) : (isFirst, state.schedule(.retry))
         }
-        if isFirst { logger?(.warning, "events could not be taken over", ["error": "\(error)"]) }
+        if isFirst { logger?(.warning, "events could not be moved to the queue file", ["error": "\(error)"]) }
         if mustRetry { scheduleRetry() }
     }
 

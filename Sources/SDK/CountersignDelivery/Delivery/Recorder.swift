@@ -49,7 +49,7 @@ package final class Recorder: Sendable {
             if isClosed { return CountersignError(.closed, "the client is closed") }
             if hasOptedOut { return CountersignError(.optedOut, "nothing is recorded") }
             let count = unwritten.count + logged.count
-            // The log holds no more events than the queue may.
+            // The log may hold no more events than the queue.
             if unwritten.count < limits.maximumUnsavedEvents,
                 unwritten.bytes + bytes <= limits.maximumUnsavedBytes,
                 count < max(limits.maximumEvents, limits.maximumUnsavedEvents),
@@ -174,7 +174,7 @@ package final class Recorder: Sendable {
 
     // MARK: Events
 
-    /// Returns at once. The event belongs to the present user unless `owner` is given.
+    /// Blocks for at most `waitTime`, if the writer is behind. Without `owner` the event belongs to the current user.
     package func record(
         _ content: any RecordContent, messageID: String? = nil, owner: String? = nil,
         completion: EventRecord.Completion? = nil

@@ -13,7 +13,7 @@ extension Sender {
     }
 
     enum Action: Equatable {
-        /// Nil waits for an event.
+        /// Wait until this uptime or until the next event or command; nil for no time limit.
         case wait(until: TimeInterval?)
         /// Then report `claimed`, `claimFailed` or `leased`.
         case claim(ClaimRequest)

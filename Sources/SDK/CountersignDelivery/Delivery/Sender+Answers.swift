@@ -28,7 +28,7 @@ extension Sender {
             failure: warning, isOptional: warning != nil)
     }
 
-    /// The cause may not be an event, so each is only suspected.
+    /// The cause may be the server's settings, so the events become suspects and stay in the queue.
     private mutating func rejectAll(
         _ batch: UserBatch, _ reasons: [Int: ServerAnswer.Explanation], now: TimeInterval, fraction: Double
     ) -> Consequence {
@@ -79,7 +79,7 @@ extension Sender {
         }
         let isFault = poisonEvents.isFault
         if !isFault, poisonEvents.isOfEverything {
-            // With one event per request, the valid events after several rejected ones were never tried.
+            // With one event per request, later events were not sent yet and may be valid, so the delay is short.
             let serverDelay = settings.batchEvents == 1 ? nil : settings.networkRetry.maximumServerDelay
             stop(
                 .init(problem.code, "the server rejects every event: \(problem.reason)"),
@@ -105,13 +105,13 @@ extension Sender {
         }
         let problem = ServerAnswer.Explanation(verdict.reason, "the server rejected the token")
         if settings.hasTokenProvider, users[batch.user]?.failures == 0 {
-            // Only after the first rejection. A server that always answers 401 would cause an endless loop.
+            // Only after the first rejection, because a server that always answers 401 would cause an endless loop.
             users.change(batch.user) { $0.replaceToken(problem) }
             setAside()
         } else {
             let settings = settings
             users.change(batch.user) {
-                // The provider may return another token later, and a process without sessions would never ask again.
+                // With a provider, do not pause: it may return another token later, and no new session may begin.
                 $0.park(
                     problem, retry: settings.authenticationRetry, pauses: !settings.hasTokenProvider,
                     serverDelay: retryAfter, now: now, fraction: fraction)

@@ -29,7 +29,7 @@ extension Sender {
 
     mutating func applied() { pendingOutcomes.applied() }
 
-    /// The server has the events, so writing is retried before anything is sent.
+    /// Retries storing the outcome before the next request. Otherwise delivered events would be sent again.
     mutating func applyFailed(_ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double) {
         pendingOutcomes.failed(settings.networkRetry, now: now, fraction: fraction)
         lastProblem = problem
@@ -43,16 +43,16 @@ extension Sender {
         users.authorized(user, generation: generation, provided: true)
     }
 
-    /// `tokenResolved` follows. Events of other users are sent meanwhile.
+    /// The source fetches a token and later reports `tokenResolved`. Other users' events are sent meanwhile.
     mutating func authorizationPending() {
         guard let current else { return }
         users.change(current.user) { $0.tokenPending() }
         setAside()
     }
 
-    /// Sends with the last token anyway, because the server may no longer require tokens, but with a rejected one
-    /// only after a wait. `generation` belongs to the last token; 0 without a token, nil if a request must not go
-    /// without one.
+    /// Sends the batch with the user's last token or without one, because the server may not require tokens. If the
+    /// server has rejected that token, the user's events wait first. `generation` is the last token's generation, 0 for
+    /// no token, or nil if requests need a token.
     mutating func authorizationFailed(
         _ problem: ServerAnswer.Explanation, generation: Int?, now: TimeInterval, fraction: Double
     ) -> Consequence? {
@@ -84,7 +84,7 @@ extension Sender {
         guard let current else { return nil }
         let problem = ServerAnswer.Explanation(error.code.rawValue, error.detail)
         if error.code == .notPermitted {
-            // A single wrong response is not the cause, so there is no early retry.
+            // The system or the app forbids the request. Retrying early helps only after a wrong response.
             stop(
                 problem, serverDelay: settings.networkRetry.maximumServerDelay, now: now, fraction: fraction)
             return Consequence(batch: current.result(.configurationProblem, problem.code))
@@ -108,7 +108,7 @@ extension Sender {
         case .tooLarge:
             batchSize.narrow(current.events)
             return narrow(
-                current, .tooLarge, .init("too_large", "the server takes no request of this size"),
+                current, .tooLarge, .init("too_large", "the server rejects requests of this size"),
                 retryAfter: answer.retryAfter, now: now, fraction: fraction)
         case .refused(let problem):
             return narrow(

@@ -22,14 +22,14 @@ struct Sender {
     var breaker = CircuitBreaker()
     private var backlog = Backlog()
 
-    /// Since the last accepted request.
+    /// The last problem of a request or the queue; nil after an accepted request.
     var lastProblem: ServerAnswer.Explanation?
 
     init(settings: Settings) {
         self.settings = settings
     }
 
-    // MARK: What to do
+    // MARK: The next action
 
     mutating func next(now: TimeInterval) -> Action {
         switch pendingOutcomes.state {
@@ -176,7 +176,7 @@ struct Sender {
         sendSoon()
     }
 
-    /// The batch in progress is authorized again.
+    /// Drops the user's batch in progress, which is claimed again and gets another token.
     mutating func tokenRemoved(for user: UserKey) {
         if current?.user == user { setAside() }
     }

@@ -77,7 +77,7 @@ package struct ServerAnswer: Sendable, Equatable {
 }
 
 extension ServerAnswer {
-    /// HTML or XML, by its body or content type: perhaps a login page of the network or an error page of a proxy.
+    /// Whether the response is HTML or XML, such as a network's login page or a proxy's error page.
     package static func isPage(_ response: TransportResponse) -> Bool {
         switch response.body.first(where: { $0 > 0x20 }) {
         case UInt8(ascii: "<"): true
@@ -91,9 +91,9 @@ extension ServerAnswer {
     /// The meaning of a 2xx response that the dialect does not recognize.
     package static func unexpected(_ response: TransportResponse) -> Meaning {
         if isPage(response) {
-            return .tryLater(.init("page", "a page came back: a login page of the network?"))
+            return .tryLater(.init("page", "the response is a web page, perhaps a network's login page"))
         }
-        return .notUnderstood(.init("not_understood", "the answer is not that of such a server"))
+        return .notUnderstood(.init("not_understood", "the response has an unexpected format"))
     }
 
     /// `Retry-After` in either of its forms (RFC 9110, section 10.2.3), as seconds from `serverTime`.
@@ -104,7 +104,7 @@ extension ServerAnswer {
         return max(0, date.timeIntervalSince(serverTime))
     }
 
-    /// For a response without `Date`, which RFC 9110, section 6.6.1, allows to servers without a clock and to caches.
+    /// `Retry-After` as a date, for a response without `Date`, which RFC 9110, section 6.6.1, permits.
     package static func retryDate(in response: TransportResponse) -> Date? {
         response.header("Retry-After").flatMap(Timestamp.date(fromHTTP:))
     }

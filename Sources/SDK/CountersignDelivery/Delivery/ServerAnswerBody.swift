@@ -60,7 +60,7 @@ package struct ServerAnswerBody: Sendable {
         if answer.retryAfter == nil { answer.retryDate = ServerAnswer.retryDate(in: response) }
         switch meaning {
         case .accepted, .tokenProblem: answer.serverTime = serverTime ?? date
-        default: break  // A proxy answers for itself, with its own clock.
+        default: break  // The response may be a proxy's, with the time of the proxy's clock.
         }
         return answer
     }

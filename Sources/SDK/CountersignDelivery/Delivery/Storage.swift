@@ -269,7 +269,7 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Deletes the events that earlier calls could not. Only on the storage thread. Returns the same as `apply(_:)`.
+    /// Deletes the events in `undeleted`. Only on the storage thread. Returns the same as `apply(_:)`.
     @discardableResult
     func deleteDelivered() throws -> Int {
         guard !undeleted.isEmpty else { return 0 }

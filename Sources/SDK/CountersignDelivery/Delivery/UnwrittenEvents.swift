@@ -13,7 +13,7 @@ struct UnwrittenEvents {
         bytes += event.bytes
     }
 
-    /// The events of the batch count until `end`.
+    /// Takes the oldest waiting events. `count` and `bytes` include them until `end`.
     mutating func begin(maximum: Int = .max) -> [EventRecord] {
         let batch = Array(waiting.prefix(maximum))
         waiting.removeFirst(batch.count)

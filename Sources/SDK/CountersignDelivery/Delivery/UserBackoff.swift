@@ -5,9 +5,9 @@ struct UserBackoff: Equatable {
     enum State: Equatable {
         case open
         case waiting(until: TimeInterval)
-        /// Too many rejections. Only a new token, a session or a manual flush resumes.
+        /// Too many rejections. Only a new token, a new session or a manual flush ends the pause.
         case paused
-        /// Also waits for this uptime if it is not nil.
+        /// Waits for the token provider. Then waits until this uptime, unless it is nil.
         case awaitingToken(until: TimeInterval?)
     }
 
@@ -51,7 +51,7 @@ struct UserBackoff: Equatable {
         rejection == .rejected(generation: generation, mayResend: false)
     }
 
-    // MARK: The way out
+    // MARK: Unblocking
 
     mutating func lapse(at uptime: TimeInterval) {
         guard let blockedUntil, blockedUntil <= uptime else { return }
@@ -69,7 +69,7 @@ struct UserBackoff: Equatable {
         providerFailures = 0
     }
 
-    /// Nil sends the new token at once.
+    /// If `instant` is nil, the new token is sent at once.
     mutating func tokenChanged(resumingAt instant: TimeInterval?) {
         forgive()
         state = instant.map { .waiting(until: $0) } ?? .open
@@ -86,7 +86,7 @@ struct UserBackoff: Equatable {
         rejection = .rejected(generation: generation, mayResend: true)
     }
 
-    // MARK: The way in
+    // MARK: Blocking
 
     mutating func tokenPending() { state = .awaitingToken(until: blockedUntil) }
 
@@ -100,7 +100,7 @@ struct UserBackoff: Equatable {
         self.problem = problem
     }
 
-    /// Nil blocks without a time limit.
+    /// If `instant` is nil, pauses the user without a time limit.
     mutating func hold(until instant: TimeInterval?, _ problem: ServerAnswer.Explanation) {
         self.problem = problem
         state = instant.map { .waiting(until: $0) } ?? .paused

@@ -82,7 +82,7 @@ struct UserBackoffs {
         return instant == nil
     }
 
-    /// Returns true if a call was pending.
+    /// Returns true if the user waited for the token provider.
     mutating func tokenResolved(for user: UserKey) -> Bool {
         guard all[user]?.awaitsToken == true else { return false }
         change(user) { $0.tokenResolved() }

@@ -2,7 +2,7 @@
 struct UserBatch: Equatable {
     enum State: Equatable {
         case addressed
-        /// `generation` is 0 without a token. `providerProblem` is why the provider returned no better token.
+        /// `generation` is 0 without a token. `providerProblem` is the reason why there is no newer token.
         case authorized(generation: Int, providerProblem: ServerAnswer.Explanation?)
     }
 

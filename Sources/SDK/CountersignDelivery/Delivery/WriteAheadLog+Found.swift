@@ -5,13 +5,13 @@ extension WriteAheadLog {
     static let prefix = "incoming-"
     static let suffix = ".log"
 
-    /// The files of one log, of any process.
+    /// The files of one log, which this or another process writes.
     struct Found {
-        /// Same as the id of the `LeaseOwner` that writes it.
+        /// The id of the `LeaseOwner` that writes the log.
         let id: String
         let processID: Int32
         var paths: [String] = []
-        /// Seconds since 1970.
+        /// The time of the last write to a file of the log, in seconds since 1970.
         var modified: TimeInterval = 0
 
         struct Contents {

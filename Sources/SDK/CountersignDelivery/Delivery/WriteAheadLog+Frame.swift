@@ -1,8 +1,8 @@
 internal import Foundation
 
 extension WriteAheadLog {
-    /// Length of the rest, CRC-32 of the rest, sequence number, message id, user, session, body and the optional
-    /// provisional device id. Integers are little-endian. Strings and bodies have a length prefix.
+    /// An event in the log: length and CRC-32 of the fields that follow, sequence number, message id, user, session,
+    /// body, and an optional provisional device id. Integers are little-endian. Texts and bodies have a length prefix.
     enum Frame {
         private static let noUser = UInt32.max
 
@@ -35,8 +35,8 @@ extension WriteAheadLog {
             bytes.append(contentsOf: text.utf8)
         }
 
-        /// After a damaged event, continues with the next valid one. A body is JSON without zero bytes, so no part of
-        /// an event looks like an event.
+        /// Returns the valid events of a file, including those after a damaged event. A body is JSON without zero
+        /// bytes, so no part of an event can be taken for an event.
         ///
         /// An event that is cut off at the end of the file, or that ends in zeros, was never written completely and
         /// does not count as damage. `damagedEnd` is the sequence number of a damaged event at the end.
@@ -55,7 +55,7 @@ extension WriteAheadLog {
             var position = 0
             func take(_ frame: (event: RenderedEvent, end: Int)) {
                 position = frame.end
-                // A repeated event, or an event left over from before the file was emptied.
+                // Skip a repeated event, or an older event that was not removed when the file was emptied.
                 if frame.event.sequence > events.last?.sequence ?? 0 { events.append(frame.event) }
             }
             while bytes.count - position > 8 {

@@ -9,7 +9,7 @@ internal import Foundation
 /// event enters the queue exactly once, whichever process moves it. Uses three files in turn: a file is emptied only
 /// after the next transaction has made the move of its events durable.
 ///
-/// Not thread-safe except for `synchronize()` and `reclaim(through:)`. `Recorder` holds a lock.
+/// Not thread-safe: `Recorder` holds a lock for every call except `synchronize()` and `reclaim(through:)`.
 package final class WriteAheadLog: @unchecked Sendable {
     /// Closed when the last reference is released.
     private final class File: Sendable {
@@ -37,7 +37,7 @@ package final class WriteAheadLog: @unchecked Sendable {
         var active = 0
         /// True while the directory entries of the files may not be durable.
         var mustSyncDirectory = false
-        /// The number of calls of `restart()`. A flush that began before a call does not cover the files after it.
+        /// The number of calls of `restart()` and `remove()`. A flush that began earlier does not cover new files.
         var generation = 0
         /// True after a failed flush. The system drops pages that it could not write, so another flush would wrongly
         /// succeed.
@@ -67,7 +67,7 @@ package final class WriteAheadLog: @unchecked Sendable {
         id = holder.id
     }
 
-    /// In order.
+    /// Returns the events with sequence numbers in `range`, in ascending order.
     func events(in range: ClosedRange<Int64>) -> [RenderedEvent] {
         let paths = state.withLock { $0.slots.map(\.file.path) }
         return Found(id: id, processID: getpid(), paths: paths).events(after: range.lowerBound - 1).events
@@ -76,7 +76,7 @@ package final class WriteAheadLog: @unchecked Sendable {
 
     var last: Int64 { lastSequence }
 
-    /// Numbers the events. They survive the process, but not a power failure. Throws if nothing was appended.
+    /// Numbers the events and appends all, or throws and appends none. They survive the process, not a power failure.
     @discardableResult
     func append(_ events: [RenderedEvent]) throws -> [RenderedEvent] {
         let numbered = zip((lastSequence + 1)..., events).map { $1.numbered($0) }
@@ -85,7 +85,7 @@ package final class WriteAheadLog: @unchecked Sendable {
         return numbered
     }
 
-    /// Throws if nothing was appended.
+    /// Appends all events with their present sequence numbers, or throws and appends none.
     func append(numbered events: [RenderedEvent]) throws {
         guard let last = events.last?.sequence else { return }
         try openFiles()
@@ -115,7 +115,7 @@ package final class WriteAheadLog: @unchecked Sendable {
         }
     }
 
-    /// After a disk failure the content on disk is unknown, so each call throws until `restart()`.
+    /// Makes appended events durable. After a failed flush every call throws until `restart()` or `remove()`.
     func synchronize() throws {
         // Repeat if the log was restarted meanwhile, because the events may be in the new files only.
         while try synchronizeFiles() == false {}
@@ -132,7 +132,7 @@ package final class WriteAheadLog: @unchecked Sendable {
                 return (files, mustSyncDirectory, state.generation, state.hasFailed)
             }
         }
-        guard !hasFailed else { throw CountersignError(.notStored, "the disk failed before") }
+        guard !hasFailed else { throw CountersignError(.notStored, "an earlier flush to disk failed") }
         var failed: (any Error)?
         for file in files where !makeDurable(file.descriptor) {
             failed = Self.error("fdatasync", file.path)
@@ -195,7 +195,7 @@ package final class WriteAheadLog: @unchecked Sendable {
     }
 
     /// Starts again with empty files and writes `events` there. Keeps their sequence numbers, because the queue file
-    /// may already have these events. If it fails, `synchronize()` throws until the next call.
+    /// may already have these events. If writing fails, `synchronize()` throws until the next `restart` or `remove`.
     func restart(keeping events: [RenderedEvent] = []) {
         restarting.withLock {
             emptying.withLock {
@@ -224,7 +224,7 @@ package final class WriteAheadLog: @unchecked Sendable {
         }
     }
 
-    /// Creates the files again if they were moved or deleted.
+    /// Opens the three files if they are not open, or if the active one was moved or deleted.
     private func openFiles() throws {
         let areThere = state.withLock { state in
             state.slots.indices.contains(state.active)
@@ -232,7 +232,7 @@ package final class WriteAheadLog: @unchecked Sendable {
                     state.slots[state.active].file.descriptor, state.slots[state.active].file.path)
         }
         if areThere { return }
-        // Wait while a file is being emptied, because this may open it again and write to it.
+        // Wait for `reclaim(through:)`. It could empty a file after this call has reopened it for new events.
         emptying.lock()
         defer { emptying.unlock() }
         try QueueDirectory.make(directory)

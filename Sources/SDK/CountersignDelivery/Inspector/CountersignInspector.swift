@@ -28,7 +28,7 @@ public struct CountersignInspection: Sendable, CustomStringConvertible {
         line(
             "queue",
             "\(snapshot.queued) events in \(snapshot.queuedBytes) bytes, \(snapshot.unsaved) not on disk, "
-                + "\(snapshot.sent) sent, \(snapshot.quarantined) set aside, \(snapshot.dropped) dropped")
+                + "\(snapshot.sent) sent, \(snapshot.quarantined) quarantined, \(snapshot.dropped) dropped")
         for parked in snapshot.parked {
             let next =
                 parked.isPaused
@@ -48,7 +48,7 @@ public struct CountersignInspection: Sendable, CustomStringConvertible {
                 "verdict",
                 "\(Self.text(verdict.requestTime)) \(verdict.code.rawValue) \(verdict.reason), "
                     + "\(verdict.userID ?? "no user"), \(verdict.occurrences) times"
-                    + (verdict.isOptional ? ", events taken all the same" : ""))
+                    + (verdict.isOptional ? ", events accepted anyway" : ""))
         }
         return lines.joined(separator: "\n")
     }
@@ -74,7 +74,7 @@ public struct CountersignInspection: Sendable, CustomStringConvertible {
     }
 }
 
-/// Inspects a client. With SwiftUI, `CountersignInspectorView` shows it.
+/// Reads the state of a client. With SwiftUI, `CountersignInspectorView` shows that state.
 ///
 /// ```swift
 /// let inspector = CountersignInspector(client)
@@ -84,7 +84,7 @@ public final class CountersignInspector: Sendable {
     private static let maximumVerdicts = 10
 
     private let pipeline: DeliveryPipeline
-    /// Holds the client.
+    /// Retains the client.
     private let user: @Sendable () async -> (id: String?, token: SignedToken?)
     private let verdicts = Lock<[AuthenticationFailure]>([])
     private let listener: Lock<Task<Void, Never>?> = Lock(nil)

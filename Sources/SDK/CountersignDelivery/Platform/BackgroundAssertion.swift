@@ -14,7 +14,7 @@ final class BackgroundAssertion: Sendable {
         activity("Countersign: events are sent") { [ended] hasExpired in
             if hasExpired {
                 expired()
-                // Lets the other call return, which the system waits for.
+                // Lets the first call of this closure return, because the system waits for that.
                 ended.signal()
             } else {
                 ended.wait()

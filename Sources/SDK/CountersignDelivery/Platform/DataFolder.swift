@@ -20,7 +20,7 @@ package struct DataFolder {
         shared.appendingPathComponent(instanceName, isDirectory: true)
     }
 
-    /// Moves data of an earlier version there. That data does not name its app, so the first app to start gets it.
+    /// Moves data of an earlier version to the returned directory. The first app to start gets data without an app id.
     func directory(of instanceName: String) -> URL {
         let directory = home.appendingPathComponent(instanceName, isDirectory: true)
         let former = formerDirectory(of: instanceName)
@@ -39,7 +39,7 @@ package struct DataFolder {
         return directory
     }
 
-    /// In an earlier version or under another key: an opt-out applies to all keys of an app.
+    /// Whether the user opted out in an earlier version or under another key. An opt-out applies to all keys of an app.
     private func hasOptedOut(of instanceName: String) -> Bool {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: shared.path)) ?? []
         let places = names.filter { $0.hasPrefix("\(plainAppID)-") && $0.utf8.count == name.utf8.count }.map {

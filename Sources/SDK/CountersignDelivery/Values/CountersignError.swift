@@ -10,7 +10,7 @@ public struct CountersignError: Error, Sendable, CustomStringConvertible {
         /// A stable word, such as `not_stored`.
         public let rawValue: String
 
-        /// Any word.
+        /// Creates a value from its word. Words that this version does not define are allowed.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
@@ -19,7 +19,7 @@ public struct CountersignError: Error, Sendable, CustomStringConvertible {
         public static let invalidConfiguration = Code(rawValue: "invalid_configuration")
         /// The event could not be stored and is not in the queue; `detail` says why. Record it again later.
         public static let notStored = Code(rawValue: "not_stored")
-        /// Too many events wait in memory for the disk (`QueueLimits.maximumUnsavedEvents`). Record it again later.
+        /// Too many events or bytes wait for the disk (`QueueLimits`), so the event was dropped. Record it again later.
         public static let tooManyUnsaved = Code(rawValue: "too_many_unsaved")
         /// The event is longer than `QueueLimits.maximumEventBytes`. It is kept in quarantine and never sent.
         public static let eventTooLarge = Code(rawValue: "event_too_large")

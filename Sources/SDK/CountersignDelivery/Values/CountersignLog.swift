@@ -25,8 +25,8 @@ public struct CountersignLog: Sendable {
     /// Makes a log.
     ///
     /// - Parameters:
-    ///   - isEnabled: Says whether lines of a level are wanted; asked for each line, so it should be quick.
-    ///   - write: Takes a line: its level, text and values. Called on threads of the SDK.
+    ///   - isEnabled: Returns whether to log lines of a level. Called for each line, so it must be fast.
+    ///   - write: Writes a line from its level, text and values. Both closures are called on several threads.
     public init(
         isEnabled: @escaping @Sendable (Level) -> Bool,
         write: @escaping @Sendable (Level, String, [String: String]) -> Void

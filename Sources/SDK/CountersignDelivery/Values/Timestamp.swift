@@ -12,7 +12,7 @@ package enum Timestamp {
         RFC3339.write(milliseconds: milliseconds, to: &output)
     }
 
-    /// Reads only the preferred form of an HTTP date.
+    /// Reads only the preferred form of an HTTP date (IMF-fixdate, RFC 9110, section 5.6.7).
     package static func date(fromHTTP text: String) -> Date? {
         HTTPDate.seconds(text).map { Date(timeIntervalSince1970: TimeInterval($0)) }
     }
