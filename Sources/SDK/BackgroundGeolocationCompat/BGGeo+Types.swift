@@ -73,7 +73,7 @@ extension BGGeo {
         /// As `BGGeo.sync()`.
         ///
         /// - Returns: The records that the server accepted.
-        /// - Throws: If records remain.
+        /// - Throws: If not all records were sent. Unsent records stay.
         @discardableResult
         public nonisolated(nonsending) func sync() async throws(CountersignError) -> [[String: Any]] {
             try await geo.sync()

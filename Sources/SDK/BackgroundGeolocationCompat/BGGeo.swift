@@ -52,8 +52,8 @@ public final class BGGeo: MutableSettings, Sendable {
     /// A pair that is new to the SDK is used at once.
     ///
     /// - Parameters:
-    ///   - reset: True to start from the default settings. False to keep the settings and tokens of the last run;
-    ///     `configure` then only applies in full at the first start, later only its new pair of tokens.
+    ///   - reset: True to start from the default settings. False to keep the settings and tokens of the last run.
+    ///     `configure` then applies in full at the first start only. Later starts use only its new pair of tokens.
     ///   - token: A pair of tokens with the URLs of its server. Applies regardless of `reset`.
     ///   - configure: Changes the default settings.
     public func ready(
@@ -101,8 +101,8 @@ public final class BGGeo: MutableSettings, Sendable {
         }
     }
 
-    /// The current settings. An assignment takes effect at once, and an assigned token is durable. Before `ready`,
-    /// changes the initial settings of `ready`. An invalid value changes nothing and sets `configurationProblem`.
+    /// The current settings. An assignment takes effect at once; requests wait until an assigned token is stored.
+    /// Before `ready`, changes its initial settings. An invalid value changes nothing and sets `configurationProblem`.
     ///
     /// ```swift
     /// BGGeo.shared.config.authorization.accessToken = token
@@ -165,7 +165,7 @@ public final class BGGeo: MutableSettings, Sendable {
     /// Starts recording from Core Location, if available.
     public func start() { client?.start() }
 
-    /// Stops recording. Recorded locations are sent.
+    /// Stops recording. Locations recorded before are still sent.
     public func stop() { client?.stop() }
 
     /// Stores a record.
@@ -224,7 +224,7 @@ public final class BGGeo: MutableSettings, Sendable {
 
     // MARK: Tokens
 
-    /// True if the refresh token is no longer valid. Nothing is sent until `setConfig` passes new tokens.
+    /// True if the refresh token is invalid. Once the access token is rejected, requests wait for `setConfig`.
     public var isReauthenticationRequired: Bool {
         get async { await client?.authorizationState.kind == .reauthenticationRequired }
     }

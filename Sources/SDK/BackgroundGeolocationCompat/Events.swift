@@ -8,7 +8,7 @@ public struct AuthorizationEvent: CustomStringConvertible, CustomReflectable {
     /// The domain of `error`. Its code is the status.
     public static let errorDomain = "BGGeo.Authorization"
 
-    /// True if there is a new access token.
+    /// True if a new access token was received and stored.
     public let isSuccess: Bool
     /// The status of the response; 0 without a response.
     public let status: Int
@@ -40,7 +40,7 @@ public struct AuthorizationEvent: CustomStringConvertible, CustomReflectable {
 
 /// The result of one upload.
 public struct HttpEvent: Sendable {
-    /// True for a status from 200 to 299.
+    /// True for a status from 200 to 299, unless the response is an HTML document (see `HttpConfig.acceptsPages`).
     public let isSuccess: Bool
     /// The status; 0 without a response.
     public let statusCode: Int

@@ -8,7 +8,7 @@ public final class HttpConfig {
         /// The name in capitals.
         public let rawValue: String
 
-        /// Accepts any name, in any case.
+        /// Creates a method from its name, in any case. The client accepts POST, PUT, PATCH and OPTIONS.
         public init(rawValue: String) {
             self.rawValue = rawValue.uppercased()
         }

@@ -18,6 +18,6 @@ extension AuthorizationConfiguration {
         }
         log?(
             .warning,
-            "no field of refreshPayload has {refreshToken}: the server will not know what to refresh", [:])
+            "no field of refreshPayload has {refreshToken}, so requests would have no refresh token", [:])
     }
 }

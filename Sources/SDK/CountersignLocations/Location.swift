@@ -1,7 +1,7 @@
 public import CountersignCore
 public import Foundation
 
-/// Where a device was, and when.
+/// The location of a device at one time.
 ///
 /// Unknown values are nil, and -1 in JSON.
 public struct Location: Sendable, Hashable {
@@ -42,7 +42,7 @@ public struct Location: Sendable, Hashable {
         self.timestamp = timestamp
     }
 
-    /// Without the id and the time format, which are added when it is stored.
+    /// The location in the default shape. `LocationRecord` adds the `uuid` and formats the timestamp.
     var record: JSONObject {
         func number(_ value: Double?) -> JSONValue { .number(value ?? -1) }
         var record: JSONObject = [

@@ -25,7 +25,7 @@ extension LocationClient {
         callbacks.async { handler(event) }
     }
 
-    /// Returns when the app's closures have been called for all that has happened.
+    /// Returns when the app's closures have been called for all earlier events.
     package func callbacksDelivered() async {
         await withCheckedContinuation { continuation in callbacks.async { continuation.resume() } }
     }
@@ -47,7 +47,7 @@ extension LocationClient {
                 configuration.log?(.warning, "a server's setConfig was rejected", [:])
                 return
             }
-            // Nothing else: another token may have come meanwhile.
+            // Change only `http`, because the tokens may have changed since `configuration` was read.
             apply { $0.http = http }
         default: break
         }

@@ -161,7 +161,7 @@ extension LocationClient {
         }
     }
 
-    /// Stops all recording. Recorded locations are sent.
+    /// Stops all recording. Locations recorded before are still sent.
     public func stop() {
         state.withLock { state in
             state.epoch += 1

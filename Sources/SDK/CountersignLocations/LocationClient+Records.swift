@@ -79,7 +79,7 @@ extension LocationClient {
 
     /// As `CountersignClient.quarantinedEvents()`.
     ///
-    /// - Returns: The records that the server has permanently rejected.
+    /// - Returns: The records in quarantine.
     /// - Throws: `CountersignError` with `storageFailed` when the store cannot be read now.
     public func quarantinedRecords() async throws(CountersignError) -> [QuarantinedEvent] {
         try await pipeline.quarantined()

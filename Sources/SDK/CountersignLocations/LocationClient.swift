@@ -2,7 +2,7 @@ internal import CountersignCore
 public import CountersignTransport
 internal import Foundation
 
-/// Records locations and uploads each of them once, under an access token that refreshes itself.
+/// Records locations and uploads each until a server has accepted it, with an access token that the SDK refreshes.
 ///
 /// ```swift
 /// var configuration = LocationConfiguration()
@@ -171,9 +171,9 @@ public final class LocationClient: Sendable {
 
     /// Changes the configuration, except limits and directories.
     ///
-    /// Tokens that the new configuration leaves out stay. A pair that was set before changes nothing.
+    /// Tokens that are nil in the new configuration stay. A pair that the app has set before changes nothing.
     ///
-    /// - Parameter change: Changes the configuration.
+    /// - Parameter change: Changes the configuration. Called once, on the caller's thread.
     /// - Throws: `CountersignError` with `invalidConfiguration`; nothing has changed then.
     public func update(_ change: (inout LocationConfiguration) -> Void) async throws(CountersignError) {
         try self.change(change)
@@ -225,7 +225,7 @@ public final class LocationClient: Sendable {
 
     // MARK: Tokens
 
-    /// Whether requests can be authorized, or else the required action.
+    /// Whether requests can be authorized, and the reason if not. Waits until stored tokens were read.
     public var authorizationState: AuthorizationState {
         get async {
             await handover()
@@ -239,7 +239,7 @@ public final class LocationClient: Sendable {
     ///
     /// - Parameter rejected: A token that a server has rejected, or nil.
     /// - Returns: A token that was not rejected; refreshed if necessary. It is a credential: never log it.
-    /// - Throws: `CountersignError` with `notAuthorized`. `authorizationState` says whether to try again.
+    /// - Throws: `CountersignError` with `notAuthorized`. Try again after `authorizationState.retryIn` if not nil.
     public func accessToken(replacing rejected: String? = nil) async throws(CountersignError) -> String {
         await handover()
         await tokens.prepare()
@@ -248,7 +248,7 @@ public final class LocationClient: Sendable {
         switch await tokens.authorize(rejected: generation) {
         case .ready(let credential):
             guard let token = credential.token else {
-                throw CountersignError(.notAuthorized, "the app has handed over no access token")
+                throw CountersignError(.notAuthorized, "the app has set no access token")
             }
             return token.rawValue
         case .pending: throw CountersignError(.notAuthorized, "the access token is being refreshed")

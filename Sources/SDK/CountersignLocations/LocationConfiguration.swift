@@ -44,10 +44,10 @@ public struct LocationConfiguration: Sendable {
     public struct Persistence: Sendable, Hashable {
         /// The format of instants in records.
         public struct TimestampFormat: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
-            /// A stable word.
+            /// A stable word, such as `iso`.
             public let rawValue: String
 
-            /// Any word.
+            /// Creates a value from its word. Words that this version does not define are allowed.
             public init(rawValue: String) {
                 self.rawValue = rawValue
             }
@@ -68,7 +68,7 @@ public struct LocationConfiguration: Sendable {
             /// In capitals.
             public let rawValue: String
 
-            /// Any word, in any case.
+            /// Creates a value from its word, in any case. Words that this version does not define are allowed.
             public init(rawValue: String) {
                 self.rawValue = rawValue.uppercased()
             }
@@ -143,7 +143,7 @@ public struct LocationConfiguration: Sendable {
     public var logLevel: CountersignLog.Level? = .warning {
         didSet { log = logLevel.map { .standard($0) } }
     }
-    /// Receives the log lines; nil for no logging. Default: as `logLevel` says.
+    /// Receives the log lines; nil for no logging. Default: the log that `logLevel` describes.
     public var log: CountersignLog? = .standard(.warning)
 
     /// Called after each refresh of the access token, with or without a response, on a thread of the SDK.

@@ -140,8 +140,8 @@ final class LocationDestination: Destination {
         return answer
     }
 
-    /// A rejected token, unless the server says that no other one would help (RFC 6750, section 3.1; RFC 9449,
-    /// section 9).
+    /// A token problem, unless `WWW-Authenticate` has a code for which another token would not help (RFC 6750, section
+    /// 3.1; RFC 9449, section 9).
     private static func rejection(_ response: TransportResponse, body: ServerAnswerBody)
         -> ServerAnswer.Meaning
     {

@@ -1,11 +1,11 @@
-/// Whether Core Location may be used, and whether it works.
+/// The permission to use Core Location, and its last error.
 public struct PositioningStatus: Sendable, Hashable {
     /// The permission granted by the user or the device management. The app requests it.
     public struct Authorization: RawRepresentable, Hashable, Sendable {
         /// A stable word, such as `when_in_use`.
         public let rawValue: String
 
-        /// Any word.
+        /// Creates a value from its word. Words that this version does not define are allowed.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
@@ -20,7 +20,7 @@ public struct PositioningStatus: Sendable, Hashable {
         public static let whenInUse = Authorization(rawValue: "when_in_use")
         /// At any time.
         public static let always = Authorization(rawValue: "always")
-        /// A state that this version does not know.
+        /// A status of Core Location that this version does not define.
         public static let unknown = Authorization(rawValue: "unknown")
     }
 

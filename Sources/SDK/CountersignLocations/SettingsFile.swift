@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 
-/// The settings of a `LocationClient` between two runs, without tokens, which have a safer place.
+/// Stores the settings of a `LocationClient` between two runs, except tokens, which a `TokenStore` stores.
 struct SettingsFile: Sendable {
     let path: String
     let log: CountersignLog?

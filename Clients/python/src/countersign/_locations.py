@@ -30,7 +30,7 @@ class UploadEvent:
 
 
 class LocationClient(Handle):
-    """Records locations and uploads each of them once. The three groups of settings and ``context`` are as in ``countersign.h``."""
+    """Records locations and uploads each until a server has accepted it. The three groups of settings and ``context`` are as in ``countersign.h``."""
 
     def __init__(
         self, *, http: Optional[Mapping[str, JSON]] = None, authorization: Optional[Mapping[str, JSON]] = None,

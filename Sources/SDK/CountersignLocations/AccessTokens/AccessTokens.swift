@@ -118,7 +118,7 @@ package actor AccessTokens {
         do {
             epoch = try await pairs.forget()
         } catch {
-            dependencies.log?(.warning, "access token could not be forgotten", ["error": "\(error)"])
+            dependencies.log?(.warning, "access token could not be removed", ["error": "\(error)"])
             // Retried before the store is used.
             (mustForget, isPrepared) = (true, false)
         }
@@ -351,7 +351,7 @@ package actor AccessTokens {
                     }
                 } catch {
                     dependencies.log?(.warning, "access token could not be stored", ["error": "\(error)"])
-                    saveFailure = .init("not_stored", "the new token could not be stored; it is tried again")
+                    saveFailure = .init("not_stored", "the new token could not be stored; retrying")
                 }
                 action = machine.saved(
                     saveFailure, uptime: clock.uptime, fraction: dependencies.random())

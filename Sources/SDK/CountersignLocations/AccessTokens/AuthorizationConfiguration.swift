@@ -7,15 +7,15 @@ public import CountersignCore
 public struct AuthorizationConfiguration: Sendable, Hashable {
     /// The unit of an expiry number.
     public struct ExpiresUnit: RawRepresentable, Hashable, Sendable {
-        /// A stable word.
+        /// A stable word, such as `epochSeconds`.
         public let rawValue: String
 
-        /// Any word.
+        /// Creates a value from its word. Words that this version does not define are allowed.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
 
-        /// Milliseconds since 1970 from 10¹¹ on, seconds since 1970 from 10⁹ on, and below that seconds from now.
+        /// From 10¹¹ on milliseconds since 1970, from 10⁹ on seconds since 1970, and below that as `relative`.
         public static let auto = ExpiresUnit(rawValue: "auto")
         /// Seconds since 1970.
         public static let epochSeconds = ExpiresUnit(rawValue: "epochSeconds")
@@ -59,7 +59,7 @@ public struct AuthorizationConfiguration: Sendable, Hashable {
 }
 
 extension AuthorizationConfiguration: CustomStringConvertible, CustomReflectable {
-    /// Without the tokens, header values and fields.
+    /// The strategy, which tokens are set, and the expiry. Contains no token and no other setting.
     public var description: String {
         "AuthorizationConfiguration(\(strategy.rawValue), accessToken: \(accessToken == nil ? "none" : "redacted"), "
             + "refreshToken: \(refreshToken == nil ? "none" : "redacted"), expires: \(expires))"

@@ -4,10 +4,10 @@ public import Foundation
 public struct AuthorizationState: Sendable, Hashable {
     /// The kinds of states.
     public struct Kind: RawRepresentable, Hashable, Sendable {
-        /// A stable word.
+        /// A stable word, such as `ready`.
         public let rawValue: String
 
-        /// Any word.
+        /// Creates a value from its word. Words that this version does not define are allowed.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
@@ -21,7 +21,7 @@ public struct AuthorizationState: Sendable, Hashable {
         /// Too many refreshes in a short time, or new tokens that are rejected. Retried in `retryIn` seconds, and at
         /// once with new credentials.
         public static let suspended = Kind(rawValue: "suspended")
-        /// The refresh token is invalid: the person has to log in. Requests wait for new credentials from the app.
+        /// The refresh token is invalid: the person has to log in. Once the access token is rejected, requests wait.
         public static let reauthenticationRequired = Kind(rawValue: "reauthentication_required")
     }
 

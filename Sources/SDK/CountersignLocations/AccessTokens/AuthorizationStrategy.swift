@@ -3,7 +3,7 @@ public struct AuthorizationStrategy: RawRepresentable, Hashable, Sendable, Expre
     /// `JWT` or `SAS`, in capitals.
     public let rawValue: String
 
-    /// Any word, in any case.
+    /// Creates a value from its word, in any case. Words that this version does not define are allowed.
     public init(rawValue: String) {
         self.rawValue = rawValue.uppercased()
     }
@@ -19,7 +19,7 @@ public struct AuthorizationStrategy: RawRepresentable, Hashable, Sendable, Expre
     public static let sas = AuthorizationStrategy(rawValue: "SAS")
 
     package static let malformedToken =
-        "accessToken cannot stand after Bearer (RFC 6750, section 2.1): only letters, digits, -._~+/| and = at its end"
+        "accessToken is invalid after Bearer (RFC 6750, section 2.1): only letters, digits, -._~+/| and = at its end"
 
     /// An unknown strategy counts as JWT.
     package func headerValue(_ token: String) -> String {

@@ -1,16 +1,16 @@
 internal import CountersignCore
 internal import Foundation
 
-/// When a token expires. Systems use the same name for lifetimes and instants, so the size of the number decides.
+/// When a token expires. Servers use the same names for lifetimes and instants, so `auto` decides by the number's size.
 enum Expiry: Equatable {
     /// Seconds from the moment at which the value was received.
     case lifetime(TimeInterval)
     /// Seconds since 1970.
     case instant(TimeInterval)
 
-    /// Lower numbers are seconds from now, up to 31 years.
+    /// A number below this one is a lifetime, of up to 31 years.
     private static let firstInstant = 1e9
-    /// Numbers from this on are milliseconds.
+    /// This number and higher ones are milliseconds since 1970.
     private static let firstMilliseconds = 1e11
 
     /// Nil for 0, negative and non-finite numbers.
@@ -28,7 +28,7 @@ enum Expiry: Equatable {
         }
     }
 
-    /// Reads a number, a number as text, or a date in one of the two forms that servers write.
+    /// Reads a number, a number as text, or a date in the form of RFC 3339 or HTTP. Nil for other values.
     init?(_ value: JSONValue, unit: AuthorizationConfiguration.ExpiresUnit = .auto) {
         switch value {
         case .integer(let number): self.init(number: Double(number), unit: unit)
@@ -47,8 +47,8 @@ enum Expiry: Equatable {
         }
     }
 
-    /// Seconds left at the server's time `now`. Nil if the expiry has passed: a token that was never valid has no known
-    /// expiry.
+    /// Seconds from `now`, by the server's clock, to the expiry. Nil if that is 0 or less: a new token cannot have
+    /// expired, so its stated expiry is wrong.
     func lifetime(at now: Date) -> TimeInterval? {
         let seconds: TimeInterval =
             switch self {

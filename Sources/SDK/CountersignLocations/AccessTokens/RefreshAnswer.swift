@@ -42,9 +42,9 @@ struct RefreshAnswer: Equatable {
         let code = Self.errorCode(response).flatMap { sent.contains($0) ? nil : $0 }
         let explanation = ServerAnswer.Explanation(
             code ?? "http_\(status)",
-            code == nil ? "the server answered \(status) without saying why" : "the server answered \(status)"
+            code == nil ? "the server answered \(status) without a reason" : "the server answered \(status)"
         )
-        let page = ServerAnswer.Explanation("page", "a page came back: a login page of the network?")
+        let page = ServerAnswer.Explanation("page", "the response is a page, perhaps a network's login page")
         switch status {
         case 200..<300:
             if let grant = object.flatMap({ TokenFinder(configuration: configuration).grant(in: $0) }) {
@@ -59,7 +59,7 @@ struct RefreshAnswer: Equatable {
                     ServerAnswer.isPage(answer) ? page : .init("not_json", "the answer is not a JSON object"))
             } else {
                 meaning = .unusable(
-                    .init(code ?? "no_access_token", "there is no access token in the answer"))
+                    .init(code ?? "no_access_token", "the response has no access token"))
             }
         case _ where Self.isDead(code): meaning = .dead(explanation)
         case _ where Self.isTransient(code): meaning = .transient(explanation)

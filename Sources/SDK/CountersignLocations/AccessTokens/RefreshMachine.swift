@@ -3,7 +3,7 @@ internal import Foundation
 /// Decides when to refresh an access token, how to react to a response, and when to stop. A state machine without
 /// I/O, clock or randomness.
 ///
-/// `demand` says whether a request may go. A refresh goes through `begin`, `locked`, `answered` and `saved`, each of
+/// `demand` decides whether to send a request. A refresh calls `begin`, `locked`, `answered` and `saved`, each of
 /// which returns the next action. Instants are seconds of `ClientClock.uptime`; `now` is the device clock.
 struct RefreshMachine {
     struct Policy {
@@ -63,7 +63,7 @@ struct RefreshMachine {
     var obstacle = RefreshObstacle()
     var rate = RefreshRate()
     private var resending = Resending()
-    /// Not yet on disk.
+    /// A refreshed pair that is not on disk yet.
     var unsaved: TokenPair?
     /// The stored pair when `unsaved` was requested.
     var unsavedBase: TokenPair?
@@ -74,7 +74,7 @@ struct RefreshMachine {
         self.policy = policy
     }
 
-    /// The pair is on disk.
+    /// The pair in use. A refreshed pair is used only once it is on disk.
     var credential: TokenPair? { token.credential }
 
     var generation: Int { token.generation }
@@ -85,7 +85,7 @@ struct RefreshMachine {
 
     // MARK: Calls from the app
 
-    /// `configure` decides whether the pair is used.
+    /// Keeps the stored pair until `configure`, which decides whether to use it.
     mutating func loaded(_ stored: TokenPair?) {
         token.loaded(stored)
         serverClock = ServerClock(offset: stored?.clockOffset)
@@ -177,7 +177,7 @@ struct RefreshMachine {
             // The access token may still be valid, even if it looks expired because of a wrong clock.
             guard isRejected else { return .use(generation: generation) }
             return .unavailable(
-                .init(code, "the refresh token is dead; the app needs new credentials"), retryAt: nil)
+                .init(code, "the refresh token is invalid; the app needs new credentials"), retryAt: nil)
         }
         if isRejected { noteRejection(uptime: uptime) }
         let isDue = token.refreshAt.map { $0 <= uptime } ?? false
@@ -216,7 +216,7 @@ struct RefreshMachine {
             rate.rejected(generation, maximum: policy.maximumRejectedTokens)
         else { return }
         suspend(
-            .init("fresh_tokens_refused", "the server rejects tokens that it was just given"), uptime: uptime)
+            .init("fresh_tokens_refused", "the server rejects new tokens"), uptime: uptime)
     }
 
     mutating func suspend(_ problem: ServerAnswer.Explanation, uptime: TimeInterval) {

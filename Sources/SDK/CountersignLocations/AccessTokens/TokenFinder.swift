@@ -80,8 +80,8 @@ struct TokenFinder {
         }
     }
 
-    /// Returns the leaf that `responseMapping` names, or the candidate with the lowest rank. Then depth, being in the
-    /// object of the access token, and path decide.
+    /// Returns the leaf that `responseMapping` names, or the candidate with the lowest rank. Among equal ranks, prefers
+    /// a shorter path, then a leaf in the access token's object, then the first path in lexicographic order.
     private func best<Value>(
         _ candidates: [Leaf], of leaves: [Leaf], mapped name: String, near: (Leaf) -> Bool = { _ in false },
         rank: (Leaf) -> Int?, value: (Leaf) -> Value?

@@ -8,7 +8,7 @@ struct TokenPair: Codable, Equatable, Sendable {
     var expiresAt: TimeInterval?
     /// In seconds. Limits the use of the access token when the device clock is wrong.
     var lifetime: TimeInterval?
-    /// Seconds by which the server's clock was ahead of the device's when the token came.
+    /// Seconds by which the server's clock was ahead of the device's when the token was received.
     var clockOffset: TimeInterval = 0
     /// Why the refresh token is invalid.
     var deathCode: String?
@@ -94,7 +94,7 @@ extension TokenPair {
         expiresAt = lifetime.map { now.timeIntervalSince1970 + $0 }
     }
 
-    /// By `exp` of a JWT, for a server that sends no expiry.
+    /// The lifetime by `exp` of a JWT, for a server that sends no expiry.
     private static func hint(_ token: String, at now: Date) -> TimeInterval? {
         SignedToken(token)?.expiresAt.flatMap { Expiry(number: $0, unit: .epochSeconds)?.lifetime(at: now) }
     }

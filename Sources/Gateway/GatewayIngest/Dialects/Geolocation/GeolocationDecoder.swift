@@ -78,7 +78,7 @@ struct GeolocationDecoder {
             parameters.append(contentsOf: text[spans[index]])
         }
         let value = members[holder].value
-        // A custom template may be an array of numbers, which is one record.
+        // An array of other values, such as the result of the template `[46.05, 14.51]`, is one record.
         guard value.kind == .array,
             value.elements.allSatisfy({ $0.kind == .object || $0.kind == .array })
                 || value.elements.contains(where: isLocation)

@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 
-/** Records locations and uploads each of them once, under an access token that refreshes itself. */
+/** Records locations and uploads each until a server has accepted it, with an access token that the SDK refreshes. */
 public final class LocationClient extends Client {
     /** The configuration of a client. The members of the three groups are as in countersign.h. */
     public static final class Builder {
