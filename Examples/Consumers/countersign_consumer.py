@@ -126,7 +126,7 @@ class Consumer:
 
     def __init__(self, endpoint, app, token, name, *, limit=100, lease_seconds=60, wait=WAIT, parse_float=None):
         if not NAME.match(name):
-            raise ConsumerError("invalid_configuration", "name is the consumer's: 1 to 64 of A-Z a-z 0-9 . _ -")
+            raise ConsumerError("invalid_configuration", "name must be the consumer's: 1 to 64 of A-Z a-z 0-9 . _ -")
         self._gateway = _Gateway(endpoint, app, token, parse_float)
         self._path = f"consumers/{name}/"
         self._poll = {"limit": limit, "wait": wait, "lease_seconds": lease_seconds}
@@ -225,12 +225,12 @@ def verify_webhook(secrets, headers, body, now=None, tolerance=300):
     if not re.fullmatch(r"[!-\-/-~]{1,256}", id) or not re.fullmatch(r"[0-9]{1,15}", time_text) or not signatures:
         raise WebhookError("signature_missing", "a delivery has webhook-id, webhook-timestamp and webhook-signature")
     if abs((time.time() if now is None else now) - int(time_text)) > tolerance:
-        raise WebhookError("timestamp_out_of_tolerance", f"it was signed more than {tolerance} seconds from now")
+        raise WebhookError("timestamp_out_of_tolerance", f"webhook-timestamp differs by more than {tolerance} seconds from this machine's clock")
     signed = f"{id}.{time_text}.".encode() + body
     codes = [b"v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()) for key in keys]
     given = signatures[:4096].encode("utf-8", "replace").split(b" ")[:8]
     if not any([hmac.compare_digest(code, signature) for code in codes for signature in given]):
-        raise WebhookError("signature_invalid", "no signature is of these secrets; give the body as it came")
+        raise WebhookError("signature_invalid", "no signature matches; check the secrets, and pass the body's bytes as received")
     return json.loads(body)
 
 
@@ -240,7 +240,7 @@ def _key(secret):
     except binascii.Error:
         key = b""
     if not 24 <= len(key) <= 64:
-        raise WebhookError("invalid_configuration", "a secret is whsec_ and the base64 of 24 to 64 bytes")
+        raise WebhookError("invalid_configuration", "a secret must be whsec_ followed by the base64 of 24 to 64 bytes")
     return key
 
 
@@ -283,11 +283,11 @@ class _Gateway:
     def __init__(self, endpoint, app, token, parse_float):
         parts = urllib.parse.urlsplit(endpoint)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise ConsumerError("invalid_configuration", "endpoint is an address of http or https without a query")
+            raise ConsumerError("invalid_configuration", "endpoint must be an http or https URL without a query")
         if not NAME.match(app):
-            raise ConsumerError("invalid_configuration", "app is the app's id: 1 to 64 of A-Z a-z 0-9 . _ -")
+            raise ConsumerError("invalid_configuration", "app must be the app's id: 1 to 64 of A-Z a-z 0-9 . _ -")
         if not re.fullmatch(r"[!-~]{1,512}", token):
-            raise ConsumerError("invalid_configuration", "token is an API token with the scope reader, without spaces")
+            raise ConsumerError("invalid_configuration", "token must be an API token with the scope reader, without spaces")
         self._parts, self._prefix = parts, f"{parts.path.rstrip('/')}/v1/apps/{app}/"
         self._headers = {
             "Authorization": "Bearer " + token, "Accept": "application/json", "Accept-Encoding": "gzip",
@@ -343,7 +343,7 @@ class _Gateway:
             raise _Passing(_retry_after(response.headers))
         if not isinstance(answer, dict) or not isinstance(answer.get("code"), str):
             raise ConsumerError(
-                "unexpected_answer", "this is no answer of a gateway; look at the address and at proxies", status)
+                "unexpected_answer", "the response is not a gateway's; check the URL and proxies", status)
         reason = answer.get("reason")
         raise ConsumerError(answer["code"], str(reason)[:300], status)
 

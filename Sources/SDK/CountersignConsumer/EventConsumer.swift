@@ -58,10 +58,10 @@ public struct EventConsumer: AsyncSequence, Sendable {
         transport: (any HTTPTransport)?, clock: any ClientClock, fraction: @escaping @Sendable () -> Double
     ) throws(ConsumerError) {
         guard GatewayConnection.isName(name) else {
-            throw GatewayConnection.invalid("name", "is the consumer's: 1 to 64 of A-Z a-z 0-9 . _ -")
+            throw GatewayConnection.invalid("name", "must be the consumer's: 1 to 64 of A-Z a-z 0-9 . _ -")
         }
-        guard 1...1_000 ~= limit else { throw GatewayConnection.invalid("limit", "is 1 to 1000") }
-        guard 5...600 ~= leaseSeconds else { throw GatewayConnection.invalid("leaseSeconds", "is 5 to 600") }
+        guard 1...1_000 ~= limit else { throw GatewayConnection.invalid("limit", "must be 1 to 1000") }
+        guard 5...600 ~= leaseSeconds else { throw GatewayConnection.invalid("leaseSeconds", "not 5 to 600") }
         self.name = name
         self.limit = limit
         self.leaseSeconds = leaseSeconds

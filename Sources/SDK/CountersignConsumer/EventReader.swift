@@ -49,7 +49,7 @@ public struct EventReader: AsyncSequence, Sendable {
         filter: EventFilter = EventFilter(), limit: Int = 100, transport: (any HTTPTransport)? = nil,
         clock: any ClientClock = SystemClock()
     ) throws(ConsumerError) {
-        guard 1...1_000 ~= limit else { throw GatewayConnection.invalid("limit", "is 1 to 1000") }
+        guard 1...1_000 ~= limit else { throw GatewayConnection.invalid("limit", "must be 1 to 1000") }
         connection = try GatewayConnection(
             endpoint: endpoint, app: app, token: token, transport: transport, clock: clock,
             fraction: { .random(in: 0...1) })
@@ -68,7 +68,7 @@ public struct EventReader: AsyncSequence, Sendable {
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
         public typealias Failure = ConsumerError
 
-        /// As `EventConsumer`'s.
+        /// Seconds between two empty pages: a gateway that is shutting down replies at once.
         private static let leastWait: TimeInterval = 1
 
         let connection: GatewayConnection

@@ -7,7 +7,7 @@ public struct ConsumerError: Error, Sendable, CustomStringConvertible {
         /// A stable word, such as `forbidden`.
         public let rawValue: String
 
-        /// Any word.
+        /// Creates a value from its word. Words that this version does not define are allowed.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }

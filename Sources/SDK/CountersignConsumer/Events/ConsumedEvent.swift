@@ -8,7 +8,7 @@ public struct ConsumedEvent: Sendable {
         /// The gateway's value, such as `verified`.
         public let rawValue: String
 
-        /// Any word.
+        /// Creates a value from its word. Words that this version does not define are allowed.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
@@ -27,7 +27,7 @@ public struct ConsumedEvent: Sendable {
         public static let unknown = Verdict(rawValue: "unknown")
     }
 
-    /// The event's position, at most 64 visible ASCII characters; nil in a webhook delivery without one.
+    /// The event's position, at most 64 visible ASCII characters; nil if a webhook delivery does not include it.
     public let position: String?
     /// The event's sequence number, increasing within the app.
     public let sequence: Int64

@@ -29,12 +29,12 @@ struct GatewayConnection: Sendable {
     ) throws(ConsumerError) {
         guard ["http", "https"].contains(endpoint.scheme?.lowercased()), endpoint.host?.isEmpty == false,
             endpoint.query == nil, endpoint.fragment == nil
-        else { throw Self.invalid("endpoint", "is an address of http or https without a query") }
+        else { throw Self.invalid("endpoint", "must be an http or https URL without a query") }
         guard Self.isName(app) else {
-            throw Self.invalid("app", "is the app's id: 1 to 64 of A-Z a-z 0-9 . _ -")
+            throw Self.invalid("app", "must be the app's id: 1 to 64 of A-Z a-z 0-9 . _ -")
         }
         guard !token.isEmpty, token.utf8.count <= 512, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
-        else { throw Self.invalid("token", "is an API token with the scope reader, without spaces") }
+        else { throw Self.invalid("token", "must be an API token with the scope reader, without spaces") }
         base = endpoint.appendingPathComponent("v1/apps/\(app)")
         authorization = "Bearer " + token
         self.transport = transport ?? makeDefaultTransport()
@@ -53,7 +53,7 @@ struct GatewayConnection: Sendable {
     }
 
     static let unreadable = ConsumerError(
-        .unexpectedAnswer, "the answer cannot be read; is this the address of a gateway, and of one that new?"
+        .unexpectedAnswer, "the response cannot be read; check that the URL and the version are a gateway's"
     )
 
     /// Retries temporary failures with increasing delays.
@@ -155,7 +155,7 @@ private struct ErrorResponse {
         let members = JSONDocument.object(response.body) ?? [:]
         guard case .string(let code) = members["code"] else {
             error = ConsumerError(
-                .unexpectedAnswer, "this is no answer of a gateway; look at the address and at proxies",
+                .unexpectedAnswer, "the response is not a gateway's; check the URL and proxies",
                 status: status)
             return
         }

@@ -7,7 +7,7 @@ public import Foundation
 /// let delivery = try verifier.verify(body) { request.headers[$0] }
 /// ```
 public struct WebhookVerifier: Sendable {
-    /// A gateway sends two at most.
+    /// The number of signatures that are checked. A gateway sends two at most.
     private static let mostSignatures = 8
     private static let longestField = 4_096
 
@@ -22,15 +22,15 @@ public struct WebhookVerifier: Sendable {
     ///   - tolerance: Maximum difference between the time of signing and `now`, in seconds.
     /// - Throws: `invalid_configuration`.
     public init(secrets: [String], tolerance: TimeInterval = 300) throws(ConsumerError) {
-        guard 1...8 ~= secrets.count else { throw Self.invalid("give 1 to 8 secrets") }
+        guard 1...8 ~= secrets.count else { throw Self.invalid("secrets must have 1 to 8 elements") }
         guard tolerance.isFinite, tolerance > 0 else {
-            throw Self.invalid("tolerance is more than 0 seconds")
+            throw Self.invalid("tolerance must be above 0 seconds")
         }
         var keys: [[UInt8]] = []
         for secret in secrets {
             guard secret.hasPrefix("whsec_"), let key = Data(base64Encoded: String(secret.dropFirst(6))),
                 24...64 ~= key.count
-            else { throw Self.invalid("a secret is whsec_ and the base64 of 24 to 64 bytes") }
+            else { throw Self.invalid("a secret must be whsec_ followed by the base64 of 24 to 64 bytes") }
             keys.append(Array(key))
         }
         self.keys = keys
@@ -48,8 +48,8 @@ public struct WebhookVerifier: Sendable {
     ///   - now: The current time.
     ///   - header: Returns the value of a header field by its lower-case name, such as `webhook-id`; nil if missing.
     /// - Returns: The delivery. It may be delivered again, see ``WebhookDelivery/id``.
-    /// - Throws: `signature_missing`, `timestamp_out_of_tolerance`, `signature_invalid`, or `unexpected_answer` for a
-    ///   signed body that is not a gateway's.
+    /// - Throws: `signature_missing` if a header field is missing or malformed, `timestamp_out_of_tolerance`,
+    ///   `signature_invalid`, or `unexpected_answer` if the signed body is not a gateway's document.
     public func verify(
         _ body: Data, at now: Date = Date(), header: (_ name: String) -> String?
     ) throws(ConsumerError) -> WebhookDelivery {
@@ -62,22 +62,22 @@ public struct WebhookVerifier: Sendable {
         else {
             throw ConsumerError(
                 .signatureMissing,
-                "a delivery has webhook-id, webhook-timestamp and webhook-signature; this came from somebody else"
+                "webhook-id, webhook-timestamp or webhook-signature is missing or malformed"
             )
         }
         guard abs(now.timeIntervalSince1970 - seconds) <= tolerance else {
             throw ConsumerError(
                 .timestampOutOfTolerance,
-                "it was signed more than \(Int(tolerance)) seconds from now; set this machine's clock if it is wrong"
+                "webhook-timestamp differs by more than \(Int(tolerance)) seconds from this machine's clock"
             )
         }
         guard isSigned(Array("\(id).\(time).".utf8) + body, signatures) else {
             throw ConsumerError(
                 .signatureInvalid,
-                "no signature is of these secrets; give the webhook's, and the body as it came")
+                "no signature matches; check the secrets, and pass the body's bytes as received")
         }
         guard let document = EventDocument(Array(body)), let type = document.members.type else {
-            throw ConsumerError(.unexpectedAnswer, "the body is signed, but it is none of a gateway")
+            throw ConsumerError(.unexpectedAnswer, "the body is signed, but is not a gateway's document")
         }
         return WebhookDelivery(
             id: id, signed: Date(timeIntervalSince1970: seconds), type: type, app: document.members.app,
