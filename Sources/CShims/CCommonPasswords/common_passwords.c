@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Part of the program (C23, 6.10.4), in ascending order. scripts/common-passwords.py makes the file.
+// `#embed` is in C23 (6.10.4). scripts/common-passwords.py creates the file, with entries in ascending order.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const unsigned char table[] = {

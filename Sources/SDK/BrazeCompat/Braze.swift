@@ -26,7 +26,7 @@ public final class Braze: Sendable {
         } catch {
             client = nil
             configurationProblem = "\(error)"
-            configuration.logger.write(.error, "the configuration does not work: \(error)")
+            configuration.logger.write(.error, "the configuration is invalid: \(error)")
         }
         user = User(client: client)
         client?.pipeline.onSessionEvent { [weak client] event in
@@ -64,8 +64,8 @@ public final class Braze: Sendable {
         client?.optOutNow()
     }
 
-    /// The delegate that is notified of rejected signatures, and at once of an unresolved failure. Held weakly and
-    /// called on the main actor.
+    /// The delegate for rejected signatures, notified at once if the last failure is unresolved. Held weakly and called on
+    /// the main actor.
     public var sdkAuthDelegate: (any BrazeSDKAuthDelegate)? {
         get { delegate.withLock { $0.value } }
         set {

@@ -1,12 +1,12 @@
 extension CountersignClient {
-    /// Returns the location of each event and the conditions the SDK is waiting for.
+    /// Returns the counters of the queue, and what events wait for.
     ///
     /// - Returns: The current state. Does not wait for a request in progress.
     public func snapshot() async -> CountersignSnapshot { await pipeline.snapshot() }
 
     // MARK: Quarantine
 
-    /// Returns the events that the server has permanently rejected, oldest first.
+    /// Returns the events in quarantine, oldest first.
     ///
     /// - Returns: At most `QueueLimits.maximumQuarantinedEvents`.
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be read now.

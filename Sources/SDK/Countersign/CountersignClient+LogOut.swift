@@ -27,7 +27,7 @@ extension SignedUserTokens {
     /// Removes the token. If the user ever had one (`isSigned`), remaining events wait.
     func endLogOut(of userID: String, isSigned: Bool) async -> LogOutEnding {
         let hasEvents = try? await tokens.storage.run { $0.hasEvents(of: userID) }
-        let ending = await tokens.perform("token could not be forgotten") {
+        let ending = await tokens.perform("token could not be removed") {
             [users] store, _ -> LogOutEnding in
             try users.change { draft in
                 let state = draft.logOut(of: userID)?.state

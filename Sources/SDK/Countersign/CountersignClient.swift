@@ -241,8 +241,8 @@ public final class CountersignClient: Sendable {
     /// when the app enters the foreground. Sending is not affected.
     public func endSession() { pipeline.endSession() }
 
-    /// Reports that the app went to the background. Automatic on iOS. Sends events if the flush policy says so, and
-    /// defers reports of authentication failures until the app is in the foreground again.
+    /// Reports that the app went to the background. Automatic on iOS. Sends events if `FlushPolicy.onBackground` is
+    /// true, and defers reports of authentication failures until the app is in the foreground again.
     public func enterBackground() { pipeline.enterBackground() }
 
     /// Reports that the app is in the foreground again. Automatic on iOS.

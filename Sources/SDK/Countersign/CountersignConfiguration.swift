@@ -44,7 +44,7 @@ public struct CountersignConfiguration: Sendable {
     public var logLevel: CountersignLog.Level? = .warning {
         didSet { log = logLevel.map { .standard($0) } }
     }
-    /// Receives the log lines; nil for no logging. Default: as `logLevel` says.
+    /// Receives the log lines; nil for no logging. Default: the log that `logLevel` describes.
     public var log: CountersignLog? = .standard(.warning)
 
     /// Makes a configuration with the defaults.

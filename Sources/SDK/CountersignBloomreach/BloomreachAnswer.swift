@@ -23,7 +23,7 @@ struct BloomreachAnswer {
 
     private var authError: AuthError? { auth?.authError }
 
-    /// Printable and truncated.
+    /// The server's reason, printable and truncated.
     private var reason: String {
         let texts: [String?] = [
             members?["error"]?.string, members?["message"]?.string, members?["errors"]?.firstText,
@@ -59,7 +59,7 @@ struct BloomreachAnswer {
 
     private var eventMeaning: ServerAnswer.Meaning {
         if !(200..<300).contains(status), let authError { return .tokenProblem(authError.verdict) }
-        // With any status, a captive portal's login page says nothing about the key.
+        // A captive portal may send its login page with any status, so such a page is not about the key.
         if ServerAnswer.isPage(response) { return ServerAnswer.unexpected(response) }
         // Each project has its own back-off in the queue, so that a bad key delays only its own project.
         if [401, 403].contains(status) || isProjectFault {
@@ -95,7 +95,7 @@ struct BloomreachAnswer {
         switch status {
         case 200..<300: break
         case _ where ServerAnswer.isPage(response):
-            throw error(.notUnderstood, "a page came back: a login page of the network?")
+            throw error(.notUnderstood, "the response is a web page, perhaps a network's login page")
         case _ where isUnauthorized:
             throw error(.authorizationRefused, authError.map { "\($0.verdict.reason): \(reason)" } ?? reason)
         case 410: throw error(.gone, reason)
@@ -103,7 +103,7 @@ struct BloomreachAnswer {
         default: throw error(.refused, reason)
         }
         guard let members, let isSuccess else {
-            throw error(.notUnderstood, "the answer is not that of such a server")
+            throw error(.notUnderstood, "the response has an unexpected format")
         }
         guard isSuccess else { throw error(.refused, reason) }
         return members

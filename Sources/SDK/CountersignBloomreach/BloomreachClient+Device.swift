@@ -72,7 +72,7 @@ extension BloomreachClient {
 
     /// Sends the device's push token to the server, as the event `notification_state`, and stores it.
     ///
-    /// `BloomreachConfiguration.pushTokenFrequency` says when the same token is sent again. `anonymize` reports the
+    /// `BloomreachConfiguration.pushTokenFrequency` sets when the same token is sent again. `anonymize` reports the
     /// token as invalid for the earlier customer and as valid for the new one.
     ///
     /// - Parameter token: The token in hexadecimal digits; nil or empty when the person has revoked the permission.

@@ -195,7 +195,7 @@ extension BloomreachClient {
     private func changed(_ endpoint: BloomreachEndpoint) -> CountersignError {
         CountersignError(
             .customerChanged, endpoint,
-            "the customer's ids have changed since, so this says nothing about the present customer")
+            "the customer's ids have changed since the request; call again for the present customer")
     }
 
     // MARK: Requests

@@ -328,7 +328,7 @@ public final class BloomreachClient: Sendable {
 
     /// As `CountersignClient.quarantinedEvents()`.
     ///
-    /// - Returns: The events that the server has permanently rejected.
+    /// - Returns: The events in quarantine.
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be read now.
     public func quarantinedEvents() async throws(CountersignError) -> [QuarantinedEvent] {
         try await pipeline.quarantined()

@@ -57,9 +57,9 @@ public struct BloomreachConfiguration: Sendable {
     public var logLevel: CountersignLog.Level? = .warning {
         didSet { log = logLevel.map { .standard($0) } }
     }
-    /// Receives the log lines; nil for no logging. Default: as `logLevel` says.
+    /// Receives the log lines; nil for no logging. Default: the log that `logLevel` describes.
     public var log: CountersignLog? = .standard(.warning)
-    /// Settings without effect.
+    /// Names of settings without effect, to be logged.
     package var given: [String] = []
     package var wording = AuthorizationProviderDiscovery.Wording.ios
 
@@ -70,7 +70,7 @@ public struct BloomreachConfiguration: Sendable {
         self.project = project
     }
 
-    /// Once each, with the reason.
+    /// Logs each setting without effect once, with the reason.
     func logWhatHasNoEffect() {
         for name in given.sorted() {
             let reason = name.split(separator: ".").lazy.compactMap { Self.withoutEffect[String($0)] }.first
@@ -95,7 +95,7 @@ public struct BloomreachConfiguration: Sendable {
         "inAppContentBlockPlaceholdersAutoLoad": "the SDK shows nothing",
         "isDarkModeEnabled": "the SDK shows nothing", "appInboxDetailImageInset": "the SDK shows nothing",
         "allowWebViewCookies": "the SDK shows nothing",
-        "httpLoggingLevel": "logLevel says how much is logged",
+        "httpLoggingLevel": "logLevel selects what is logged",
         "streamId": "the gateway has projects and no streams; give projectToken",
         "android": "it is about notifications, which the SDK does not show",
     ]
@@ -112,7 +112,7 @@ public struct BloomreachConfiguration: Sendable {
         settings.requestTimeout = requestTimeout
         settings.sessionTimeout = sessionTimeout
         settings.log = log
-        // One event for each request: a batch response does not say which events were accepted.
+        // One event for each request: a batch response does not show which events were accepted.
         settings.batchEvents = 1
         return settings
     }
@@ -123,7 +123,7 @@ public struct BloomreachEventKind: RawRepresentable, Hashable, Sendable {
     /// A word such as `TRACK_EVENT`.
     public let rawValue: String
 
-    /// Any word.
+    /// Creates a value from its word. Words that this version does not define are allowed.
     public init(rawValue: String) {
         self.rawValue = rawValue
     }

@@ -143,7 +143,7 @@ extension Exponea {
         do throws(CountersignError) {
             return start(try makeClient(configuration))
         } catch  where error.code == .notStored {
-            Self.logger.log(.warning, message: "Not configured yet, it is tried again: \(error.detail)")
+            Self.logger.log(.warning, message: "Not configured yet, retrying: \(error.detail)")
             Task { [clock = settings.clock] in
                 await FirstUnlock.wait(clock: clock) { self.isConfigured || self.beginAgain(configuration) }
             }

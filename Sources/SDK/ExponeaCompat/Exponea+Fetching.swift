@@ -178,7 +178,7 @@ extension Exponea {
         }
     }
 
-    /// Records that the customer has opened a message, unless the message says that consent is missing.
+    /// Records that the customer has opened a message, unless `has_tracking_consent` of the message is false.
     ///
     /// - Parameter message: A fetched message.
     public func trackAppInboxOpened(message: MessageItem) {
@@ -193,7 +193,7 @@ extension Exponea {
         trackAppInbox(message, ["status": "opened"])
     }
 
-    /// Records a click on a button or link of a message, unless the message says that consent is missing.
+    /// Records a click on a button or link of a message, unless `has_tracking_consent` of the message is false.
     ///
     /// - Parameters:
     ///   - action: The button.
@@ -219,7 +219,7 @@ extension Exponea {
         switch message.content["has_tracking_consent"] {
         case nil, .null, .bool(true), .integer(1), .string("true"), .string("1"): return true
         default:
-            Self.logger.log(.verbose, message: "Not tracked: there is no consent to it")
+            Self.logger.log(.verbose, message: "Not tracked: the message has no tracking consent")
             return false
         }
     }

@@ -30,7 +30,7 @@ struct QuickStartTests {
         }
         let braze = Braze(configuration: configuration)
         #expect(lines.all.count == 1)
-        #expect(lines.all[0].hasPrefix("error: the configuration does not work: "))
+        #expect(lines.all[0].hasPrefix("error: the configuration is invalid: "))
         let listener = Listener()
         braze.sdkAuthDelegate = listener
 

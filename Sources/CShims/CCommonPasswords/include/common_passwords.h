@@ -2,8 +2,8 @@
 
 #include <stdbool.h>
 
-/// How many bytes of a SHA-256 the table holds of each password.
+/// The number of leading bytes of a SHA-256 digest that the table has for each common password.
 #define COUNTERSIGN_COMMON_PASSWORD_BYTES 5
 
-/// True when the table has a common password whose SHA-256, in lower case, begins with these bytes.
+/// Whether the table has the first bytes of `digest`, the SHA-256 of a password in lower case.
 bool countersign_is_common_password(const unsigned char *digest);

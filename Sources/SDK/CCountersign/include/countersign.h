@@ -75,7 +75,7 @@ typedef void (*countersign_result)(void *context, const char *json, size_t lengt
  *   {"event": "authentication_failure", "code", "reason", "userId", "token", "optional", "origin", "occurrences",
  *     "clockSkew", "requestTime"}  signed user: a token is missing or was rejected. Never log `token`, a credential.
  *   {"event": "authorization", "success", "status", "response", "error"}
- *                          access token: each response to a refresh. Never log `response`, which may hold tokens.
+ *                          access token: the result of each refresh. Never log `response`, which may hold tokens.
  *   {"event": "upload", "success", "status", "error"}                    access token: each upload attempt
  *   {"event": "delivery_failure", "error": {...}}                        Bloomreach: the server rejects the API key
  *

@@ -7,7 +7,7 @@ public struct TokenRequest: Sendable, Hashable {
         /// A stable word, such as `rejected`.
         public let rawValue: String
 
-        /// Any word.
+        /// Creates a value from its word. Words that this version does not define are allowed.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }

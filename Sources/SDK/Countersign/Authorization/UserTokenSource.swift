@@ -198,7 +198,7 @@ actor UserTokenSource: CredentialSource {
             requestTime: requestTime ?? clock.now, origin: origin, clockSkew: nil, occurrences: 1)
     }
 
-    // MARK: Keeping
+    // MARK: Storing
 
     /// Also stores the token. Returns its generation, or nil if it equals the current token.
     private func set(
@@ -280,8 +280,8 @@ actor UserTokenSource: CredentialSource {
     private static func obstacle(_ found: SignedUserTokens.Found) -> ServerAnswer.Explanation? {
         switch found {
         case .loggedOut:
-            .init("logged_out", "the user has logged out; what was left waits until there is a token again")
-        case .lost: .init("no_token", "the user's token is not stored; what waits needs another one")
+            .init("logged_out", "the user has logged out; the remaining events wait for a new token")
+        case .lost: .init("no_token", "the user's token is not stored; the events wait for another one")
         case .unreadable: .init("store_unreadable", "the stored token cannot be read now")
         case .token, .none: nil
         }
@@ -330,7 +330,7 @@ actor UserTokenSource: CredentialSource {
             }
             // Calls over the time limit may never return.
             return .doubtful(
-                current, .init("provider_busy", "the provider is asked for other users already"))
+                current, .init("provider_busy", "the provider is running for other users"))
         }
         let baseline = baseline(of: user)
         let request = TokenRequest(
@@ -373,7 +373,7 @@ actor UserTokenSource: CredentialSource {
         switch outcome {
         case .token(let text):
             guard let token = SignedToken(text) else {
-                problem = .init("token_malformed", "the provider returned something that is no token")
+                problem = .init("token_malformed", "the provider returned a text that is not a token")
                 break
             }
             if token == cache[user]?.token, fetch.reason == .rejected {

@@ -22,8 +22,8 @@ public protocol AuthorizationProviderType: AnyObject {
 
     /// The customer token for a request. With nil or an empty string, the request fails without being sent.
     ///
-    /// Called for every request that needs a token, on its own thread and one call at a time, so it may block. The
-    /// SDK does not cache the token.
+    /// Called for every request that needs a token, on its own thread, so it may block. Calls do not overlap, except
+    /// with a call that has timed out. The SDK does not cache the token.
     func getAuthorizationToken() -> String?
 }
 

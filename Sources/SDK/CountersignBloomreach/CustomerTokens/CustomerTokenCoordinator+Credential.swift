@@ -31,7 +31,7 @@ extension CustomerTokenCoordinator {
             guard let token = SignedToken.accessToken(bare) else {
                 throw error(
                     .malformedCustomerToken,
-                    "the provider returned something that cannot stand in a header field")
+                    "the provider returned a value that is invalid in a header field")
             }
             return token
         case .failed: throw error(.providerFailed, "the provider threw an error")

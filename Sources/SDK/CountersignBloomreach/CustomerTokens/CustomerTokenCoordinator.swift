@@ -144,7 +144,7 @@ final class CustomerTokenCoordinator: Sendable {
         }
     }
 
-    // MARK: The line
+    // MARK: The queue of calls
 
     private struct Start: Sendable {
         let id: Int

@@ -6,15 +6,15 @@ public struct CustomerTokenProvider: Sendable {
         case className(String)
     }
 
-    /// `CustomerTokenCoordinator` makes one call at a time, so a provider need not be thread-safe. Only a call beyond
-    /// its time limit may still run when the next begins.
+    /// `@unchecked Sendable`: calls overlap only after a time-out, see `instance(_:)`.
     struct Blocking: @unchecked Sendable {
         let provider: any AuthorizationProviderType
     }
 
     let kind: Kind
 
-    /// A provider that may block. Not called by two threads at a time.
+    /// A provider that may block its thread. Called for one request at a time, but a call that has exceeded
+    /// `BloomreachConfiguration.authorizationProviderTimeout` may still run on its thread when the next call begins.
     public static func instance(_ provider: any AuthorizationProviderType) -> CustomerTokenProvider {
         CustomerTokenProvider(kind: .blocking(Blocking(provider: provider)))
     }
