@@ -14,7 +14,7 @@ printf 'Automatic-Module-Name: dev.countersign\n' >"$out/manifest"
 jar --create --file "$out/countersign.jar" --manifest "$out/manifest" -C "$out/classes" .
 
 home="$(java -XshowSettings:properties -version 2>&1 | sed -n 's/.*java.home = //p')"
-# It finds libcountersign beside itself.
-# shellcheck disable=SC2016 # the loader's word
+# The dynamic loader finds libcountersign in the folder of libcountersign_jni.
+# shellcheck disable=SC2016 # expanded by the dynamic loader
 cc -O2 -shared -fPIC -Wall -Wextra -Werror -I "$home/include" -I "$home/include/linux" -I "$header" src/main/c/countersign_jni.c \
     -o "$out/libcountersign_jni.so" -L "$library" -lcountersign -lpthread '-Wl,-rpath,$ORIGIN'

@@ -1,4 +1,4 @@
-// Bloomreach's documentation of the Flutter SDK, "Authorization". Where it has dots, the project and the gateway stand.
+// Bloomreach's documentation of the Flutter SDK, "Authorization". Its placeholders are replaced by a project and a gateway.
 import 'package:countersign/exponea.dart';
 
 final _plugin = ExponeaPlugin();

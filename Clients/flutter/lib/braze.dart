@@ -1,4 +1,4 @@
-/// The part of Braze's Flutter SDK that SDK Authentication needs. Never run: the README says what was checked.
+/// The part of Braze's Flutter SDK that SDK Authentication needs. Never run; the README lists the checks.
 library;
 
 import 'dart:async';

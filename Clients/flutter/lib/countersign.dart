@@ -1,4 +1,4 @@
-/// Delivers events under their user's signed token, each exactly once. Never run: the README says what was checked.
+/// Delivers events under their user's signed token, each exactly once. Never run; the README lists the checks.
 library;
 
 export 'src/clients.dart';

@@ -1,4 +1,4 @@
-/// Configures a client with the names of Bloomreach's Flutter SDK. Never run: the README says what was checked.
+/// Configures a client with the names of Bloomreach's Flutter SDK. Never run; the README lists the checks.
 library;
 
 import 'dart:async';

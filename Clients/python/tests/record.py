@@ -1,4 +1,4 @@
-"""Records until it is killed and prints the number of each event that is stored; with `send` it sends what is left.
+"""Records until it is killed and prints the number of each event that is stored; with `send` it sends the remaining events.
 
 usage: record.py FOLDER MODE NUMBER
 """
@@ -42,7 +42,7 @@ while True:
     waits = [record(f"kill {number} {event + offset}") for offset in range(5)]
     for wait in waits:
         wait()
-    # In Bloomreach's mode a result says that an event is in memory: it is on disk when nothing is left there alone.
+    # In Bloomreach's mode a result means that the event is in memory. It is on disk once `unsaved` is 0.
     if mode != "bloomreach" or client.snapshot()["unsaved"] == 0:
         print(*range(event, event + 5), sep="\n", flush=True)
     event += 5

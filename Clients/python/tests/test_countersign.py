@@ -40,7 +40,7 @@ class ClientTests(Case):
             return STAND["ada"]
 
         with self.client(token_provider=provide) as client:
-            # The first token is another user's: the server says so, and the provider has a better one.
+            # The first token is another user's. The server rejects it, and the provider returns a valid one.
             self.assertTrue(client.identify("ada", STAND["bob"]).result(60))
             self.assertEqual(client.user_id, "ada")
             stored = client.track("python first", {"total": 42.5, "text": "ä🙂"})
@@ -51,7 +51,7 @@ class ClientTests(Case):
         self.assertEqual(len(asked), 1)
         self.assertIsNot(asked[0][1], threading.main_thread())
 
-    def test_failures_are_told_and_tokens_are_not_printed(self):
+    def test_failures_are_reported_and_tokens_are_not_printed(self):
         told = threading.Event()
         failures = []
 
@@ -73,7 +73,7 @@ class ClientTests(Case):
             self.assertEqual(client.log_out(60).queued, 0)
             self.assertIsNone(client.user_id)
 
-    def test_what_is_left_is_sent_by_the_next_client(self):
+    def test_remaining_events_are_sent_by_the_next_client(self):
         with self.client() as client:
             client.change_user("ada")
             for number in range(3):
@@ -119,14 +119,14 @@ class ClientTests(Case):
         self.assertIn("ZeroDivisionError", text)
         self.assertIn("DEBUG:test.countersign:", text)
 
-    def test_whatever_a_provider_does_counts_as_no_token(self):
+    def test_provider_errors_count_as_no_token(self):
         def leave(_):
             raise SystemExit
 
         def interrupt(_):
             raise KeyboardInterrupt
 
-        # A time-out that no test lives to see: each question has its answer at once.
+        # The time-out is longer than the test, because each request is answered at once.
         for provide, error in [(lambda _: b"a.b.c", "a token must be a str, not bytes"), (lambda _: 7, "not int"),
                                (lambda _: "\ud83d", "UnicodeEncodeError"), (leave, "SystemExit"),
                                (interrupt, "KeyboardInterrupt")]:
@@ -152,7 +152,7 @@ class ClientTests(Case):
                 self.assertIn("the token provider failed", text)
                 self.assertIn(error, text)
 
-    def test_a_handler_that_leaves_hears_of_the_next_event(self):
+    def test_a_handler_that_exits_gets_the_next_event(self):
         told = threading.Event()
         codes = []
 
@@ -170,7 +170,7 @@ class ClientTests(Case):
             self.assertTrue(told.wait(60))
             client.wipe()
 
-    def test_a_forked_child_is_told(self):
+    def test_calls_in_a_forked_child_raise_forked(self):
         with self.client() as client:
             child = os.fork()
             if child == 0:
@@ -316,7 +316,7 @@ class ValueTests(Case):
                 self.assertTrue(client.track("x", {"v": value}).result(60))
                 client.identify("ada", None, {"v": value}).result(60)
 
-    def test_what_is_left_out_is_named_in_the_log(self):
+    def test_omitted_values_are_logged(self):
         with self.assertLogs("countersign", logging.WARNING) as caught:
             self.stored([print])
         self.assertIn("type=builtin_function_or_method", caught.output[0])
@@ -353,7 +353,7 @@ class ValueTests(Case):
             client.insert(record).add_done_callback(lambda _, wait=wait: results.put(wait()))
             self.assertNotEqual(results.get(timeout=60), 0)
 
-    def test_a_log_out_that_nobody_waits_for_comes_before_later_calls(self):
+    def test_a_log_out_takes_effect_before_later_calls(self):
         with countersign.Client("http://127.0.0.1:1", "wk", data_directory=self.folder, flush_policy="manual") as client:
             for _ in range(20):
                 client.change_user("ada", "a.a.a")

@@ -50,7 +50,7 @@ function meaningOf(response, body, count) {
   const results = status === 400 && (body.rejected ?? body.errors)?.length === count && accepted(body, count);
   if (results) return results;
   if (status >= 200 && status < 300) {
-    // Events are removed from the queue only if the gateway says how many it has.
+    // Events are removed from the queue only if the response has the counts of a gateway.
     return (body.success === true && accepted(body, count)) || unexpected(response);
   }
   if (later.includes(status)) return { kind: 'tryLater', problem };
@@ -61,7 +61,7 @@ function meaningOf(response, body, count) {
 }
 
 /**
- * Events that the server has taken, if the numbers add up.
+ * The meaning of a response that accepts events; null if its counts do not add up.
  * @param {any} body @param {number} count @returns {Meaning | null}
  */
 function accepted(body, count) {

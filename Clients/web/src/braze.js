@@ -14,7 +14,7 @@ let lastSubscription = 0;
 /**
  * @typedef {object} SdkAuthenticationError
  * @property {number} errorCode 10 to 28 as in Braze's table; 30 and above are Countersign's own.
- * @property {string} reason The same as a word.
+ * @property {string} reason The name of the code, such as `EXPIRED`.
  * @property {string | null} userId Compare it with the current user before getting a new signature.
  * @property {string} signature The rejected signature; empty if missing. A credential: never log it.
  * @property {boolean} optional True if the server accepted the events anyway, because the app does not require signatures.
@@ -56,7 +56,7 @@ export function setSdkAuthenticationSignature(signature) {
 }
 
 /**
- * The same failure is reported at most once in five minutes and in each session.
+ * Subscribes to rejected signatures. Each failure is reported at once, and again at most once in five minutes and in each session.
  * @param {(error: SdkAuthenticationError) => void} subscriber
  * @returns {string | undefined} For `removeSubscription`; undefined before `initialize`.
  */

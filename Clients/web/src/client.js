@@ -34,7 +34,7 @@ export class CountersignError extends Error {
 }
 
 /**
- * Records what users of a page do, and delivers it to a gateway: each event once, and under its user's token.
+ * Records the actions of a page's users, and delivers each event once to a gateway, under its user's token.
  *
  * All tabs of an origin share one queue, and one tab sends. Events on disk survive reloads and crashes until
  * a server has accepted them or a limit evicts them.
@@ -146,7 +146,7 @@ export class Countersign {
   }
 
   /**
-   * Tells the other tabs.
+   * Sends a message to the other tabs.
    * @param {any} message
    */
   #post(message) {
@@ -214,12 +214,12 @@ export class Countersign {
   /**
    * Sets the current user, on later pages too, until `logOut()`, `wipe()` or another call.
    *
-   * Earlier events stay with their user. An event is recorded if the user changes or if there are traits.
+   * Earlier events keep their user. An event is recorded if the user changes or if there are traits.
    *
    * @param {string} userId The id in the app's own systems: not empty, and the same as `sub` of the token, byte for byte.
    * @param {string | null} [token] The token from the app's backend; null if there is a token provider.
    * @param {Record<string, unknown>} [traits] The user's attributes.
-   * @returns {Promise<Receipt | null>} Where the event is; null if no event was recorded. Rejects as
+   * @returns {Promise<Receipt | null>} Where the event is stored; null if none was recorded. Rejects as
    *   `track` does; then the user does not change.
    */
   async identify(userId, token, traits) {
@@ -252,7 +252,7 @@ export class Countersign {
   }
 
   /**
-   * Returns true if the user is another one than before.
+   * Returns true if the user has changed.
    * @param {string} userId @param {string | null} [token]
    */
   #setUser(userId, token) {
@@ -279,7 +279,7 @@ export class Countersign {
       if (this.#isClosed) return user;
       this.#userId = '';
       if (user) this.#tokens.signingOut.add(user);
-      // The page may be gone before the rest is done; the next one does it.
+      // If this page ends before the log-out is complete, the next page completes it.
       this.#queue.setMeta({ leaving: [...this.#tokens.signingOut], userId: null });
       this.startSession();
       return user;
@@ -301,12 +301,12 @@ export class Countersign {
   // Events
 
   /**
-   * Records that the user did something. Resolves when it is stored, and says where.
+   * Records an action of the user. Resolves once the event is stored.
    *
    * Rejects with `CountersignError` for an event that can never be sent: `invalid_event`, `event_too_large`.
    *
-   * @param {string} event What it was, such as `Order Completed`.
-   * @param {Record<string, unknown>} [properties] More about it; docs/reference/event-format.md lists how values are converted.
+   * @param {string} event The event's name, such as `Order Completed`.
+   * @param {Record<string, unknown>} [properties] The event's properties; docs/reference/event-format.md lists how values are converted.
    * @returns {Promise<Receipt>}
    */
   async track(event, properties) {
@@ -385,7 +385,7 @@ export class Countersign {
   }
 
   /**
-   * Asks the tab that sends, again each time another one begins to.
+   * Sends a request to the tab that sends events, and repeats it whenever another tab begins to send.
    * @param {'flush' | 'describe'} what @returns {Promise<any>}
    */
   #ask(what) {
@@ -431,7 +431,7 @@ export class Countersign {
       if (room > 0) users.set(row.userId, [...(users.get(row.userId) ?? []), row]);
     }
     for (const [user, rows] of users) {
-      // No time for a new token. Events sent under an invalid token would stay marked as such.
+      // There is no time to get a new token. The gateway would store the failure of an invalid token with the events.
       if (this.#engine.maySend(user) && this.#tokens.isReady(user)) this.#send(rows, this.#tokens.token(user), true).catch(() => {});
     }
   }
@@ -464,7 +464,7 @@ export class Countersign {
   }
 
   /**
-   * Tells this tab and the others.
+   * Passes a message to this tab and the others.
    * @param {any} message
    */
   #share(message) {
@@ -479,7 +479,7 @@ export class Countersign {
     switch (message.type) {
       case 'stored':
         if (!leads) return;
-        // That tab could not write to disk, and may be closed before it can send.
+        // The other tab could not write to disk, and may be closed before it can send.
         if (message.rows.length) await this.#queue.memory.add(message.rows);
         return this.#engine.stored(message.count);
       case 'session':
@@ -551,7 +551,7 @@ export class Countersign {
     };
   }
 
-  /** Events that a server rejected permanently, oldest first. Rejects with `storage_failed`. */
+  /** Events in quarantine, oldest first. Rejects with `storage_failed`. */
   quarantinedEvents() {
     return stored(() => this.#queue.quarantined());
   }

@@ -58,7 +58,7 @@ export class DiskStore {
   }
 
   /**
-   * One transaction over all that `body` asks for.
+   * Runs `body` in one transaction over all object stores.
    * @template T
    * @param {IDBTransactionMode} mode
    * @param {(stores: Stores, done: (result: T) => void) => void} body
@@ -86,7 +86,7 @@ export class DiskStore {
   }
 
   /**
-   * Changes the counters after everything before it in the transaction.
+   * Changes the counters, after all earlier requests of the transaction.
    * @param {Stores} stores @param {(counts: Counts, save: () => void) => void} change
    */
   #count(stores, change) {

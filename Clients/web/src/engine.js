@@ -30,7 +30,7 @@ export class Engine {
   #failures = new Failures();
   /** @type {Sender} */
   #sender;
-  /** Whether another tab may have sent since, so that the state of this one is out of date. */
+  /** Whether another tab may have sent since, so that the state of this tab is out of date. */
   isStale = true;
   #wake = () => {};
   /** Whether the sender's state changed since its last action was chosen. */
@@ -56,9 +56,9 @@ export class Engine {
    * @param {() => number} options.random
    * @param {(rows: Row[], token: string | null, signal: AbortSignal) => Promise<import('./types.js').TransportResponse>} options.send
    * @param {() => void} options.leads This tab has begun to send.
-   * @param {(messageIds: string[]) => void} options.settled The server has accepted or rejected these.
+   * @param {(messageIds: string[]) => void} options.settled The server has accepted or rejected these events.
    * @param {(failure: AuthenticationFailure) => void} options.failed
-   * @param {(user: string) => void} options.solved Something was accepted for this user.
+   * @param {(user: string) => void} options.solved The server accepted events of this user.
    * @param {(text: string) => void} options.warn Logs a warning for the developer.
    */
   constructor(options) {
@@ -158,7 +158,7 @@ export class Engine {
     return (this.#sender.retryAt ?? 0) <= this.#now && !this.#sender.backoffs.isBlocked(user);
   }
 
-  /** @param {AuthenticationFailure} failure @param {string} [hint] How to put it right, if the server says so. */
+  /** @param {AuthenticationFailure} failure @param {string} [hint] The server's advice on how to fix it, if any. */
   report(failure, hint) {
     // A provider may return after `close`.
     if (this.isClosed) return;

@@ -15,7 +15,7 @@ export class Failures {
    * @type {Map<string, { occurrences: number, toldAt: number }>}
    */
   #entries = new Map();
-  /** In all, the repeated ones included. */
+  /** The number of failures, repeated ones included. */
   total = 0;
 
   /**

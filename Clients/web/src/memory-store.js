@@ -104,7 +104,7 @@ export function soundCounts(known) {
 }
 
 /**
- * Whether a stored row can be sent. Damaged rows are set aside, because one would make its whole request unreadable.
+ * Whether a stored row can be sent. Damaged rows go to quarantine: one would make its request unreadable.
  * @param {any} row
  */
 export const isSound = ({ body, userId, bytes }) => /^{[^]*}$/.test(body) && typeof userId === 'string' && isCount(bytes);

@@ -25,11 +25,11 @@ export function browser() {
         throw { code: 'no_connection', reason: 'offline, or not allowed (CORS, CSP)' };
       });
       return {
-        // A browser hides where a redirection leads.
+        // A browser hides the status and the target of a redirect.
         status: response.type === 'opaqueredirect' ? 302 : response.status,
         header: (name) => response.headers.get(name),
         body: await textOf(response).catch(() => {
-          // A failing status is enough. Whether events were accepted is only in the body.
+          // After a failure the status is enough. After a success only the body shows which events were accepted.
           if (response.ok) throw { code: 'connection_lost', reason: '' };
           return '';
         }),
@@ -45,7 +45,7 @@ export function browser() {
     async lock(name, signal, body) {
       let hasRun = false;
       await Promise.resolve(navigator.locks?.request(name, { signal }, () => ((hasRun = true), body()))).catch(() => {});
-      // Without locks every tab sends on its own, and the gateway drops what comes twice.
+      // Without locks every tab sends all events, and the gateway drops duplicates.
       if (!hasRun && !signal.aborted) await body();
     },
     channel(name, hear) {

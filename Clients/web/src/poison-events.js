@@ -9,7 +9,7 @@ import { delay, longestServerDelay, network } from './retry.js';
 
 /** Seconds that a server counts as flaky after it accepted events on which it had failed. */
 const flakyDuration = 86_400;
-/** Consecutive rejected events, without an accepted one, after which the events are not at fault. */
+/** After this many rejections of single events in a row, the settings and not the events are at fault. */
 const maximumRejections = 3;
 
 /**
@@ -18,13 +18,13 @@ const maximumRejections = 3;
  * While the server is flaky, it must fail three times, with five accepted requests in between.
  */
 class PoisonEvent {
-  /** Not tried before this, as long as nothing else is accepted. */
+  /** The event is not tried before this instant, unless other events are accepted. */
   retryAt = -Infinity;
-  /** How often it was sent alone. */
+  /** The number of requests with only this event. */
   tries = 0;
   failures = 0;
   #neededFailures = 2;
-  /** Requests of others that were accepted since it failed last. */
+  /** Accepted requests of other events since the last failure of this event. */
   successes = 0;
   #neededSuccesses = 1;
 
@@ -63,7 +63,7 @@ export class PoisonEventSearch {
   #flakyUntil = -Infinity;
   #rejectionsInARow = 0;
   /**
-   * Events that failed alone, in the order of their last try. They stay in the queue and are passed over.
+   * Events that failed alone, in the order of their last try. They stay in the queue, and claims exclude them.
    * @type {PoisonEvent[]}
    */
   suspects = [];
@@ -105,7 +105,7 @@ export class PoisonEventSearch {
   }
 
   /**
-   * The server has taken a request with these events.
+   * The server has accepted a request with these events.
    * @param {Row[]} events @param {number} now
    */
   accepted(events, now) {

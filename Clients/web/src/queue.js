@@ -23,7 +23,7 @@ export class Queue {
    * @type {string | null}
    */
   problem = null;
-  /** No transaction before this. */
+  /** No transaction begins before this instant. */
   #pausedUntil = -Infinity;
   /**
    * Values that are not on disk yet.
@@ -92,7 +92,7 @@ export class Queue {
   }
 
   /**
-   * Returns where they are.
+   * Stores events. Returns where they are stored.
    * @param {NewRow[]} rows @returns {Promise<'disk' | 'memory'>}
    */
   async add(rows) {
@@ -125,7 +125,7 @@ export class Queue {
   }
 
   /**
-   * Removes events that the server has. They are all on disk or all in memory. An outcome that cannot be written is retried.
+   * Applies an outcome, whose events are all on disk or all in memory. Retries an outcome that cannot be written.
    * @param {DeliveryOutcome} outcome
    */
   async settle(outcome) {
@@ -135,7 +135,7 @@ export class Queue {
   }
 
   /**
-   * Events in memory that another tab has delivered.
+   * Removes events from memory that another tab has delivered.
    * @param {Set<string>} messageIds
    */
   delivered(messageIds) {

@@ -14,9 +14,9 @@ import { PoisonEventSearch } from './poison-events.js';
  * @typedef {{ do: 'wait', until: number | null } | { do: 'claim', request: ClaimRequest }
  *   | { do: 'authorize', user: string, rejected: number | null } | { do: 'send', events: Row[] }
  *   | { do: 'settle', outcome: DeliveryOutcome } | { do: 'finish', ending: string }} Action
- *   `wait`: nothing to do before `until`; null: before something happens. `claim`: read events, then `claimed` or
+ *   `wait`: nothing to do before `until` or, if null, before an external event. `claim`: read events, then `claimed` or
  *   `claimFailed`. `authorize`: find a token, another one than the rejected generation, then `authorized`,
- *   `authorizationPending` or `authorizationFailed`. `send`: then `answered` or `failed`. `settle`: tell the queue, then
+ *   `authorizationPending` or `authorizationFailed`. `send`: then `answered` or `failed`. `settle`: apply to the queue, then
  *   `settled`. `finish`: a round is over; no report needed.
  *
  * @typedef {object} Consequence The result of a request, for reports.
@@ -27,7 +27,7 @@ import { PoisonEventSearch } from './poison-events.js';
  * @typedef {{ events: Row[], user: string, generation: number | null, providerProblem: Problem | null }} UserBatch
  */
 
-/** Events that wait before they are sent, and the seconds that the first of them waits at most. */
+/** The number of waiting events that starts a round, and the longest wait of the first event in seconds. */
 const flushCount = 20;
 const flushInterval = 10;
 
@@ -61,7 +61,7 @@ export class Sender {
 
   backoffs = new UserBackoffs();
   /**
-   * No request before this.
+   * No request is sent before this instant.
    * @type {number | null}
    */
   retryAt = null;
@@ -71,7 +71,7 @@ export class Sender {
    */
   configurationProblem = null;
   /**
-   * The last failure of any kind since something was accepted.
+   * The last failure since the server accepted events.
    * @type {Problem | null}
    */
   lastProblem = null;
@@ -82,7 +82,7 @@ export class Sender {
     this.batch = batch;
   }
 
-  // What to do
+  // The next action
 
   /** @param {number} now @returns {Action} */
   next(now) {
@@ -230,7 +230,7 @@ export class Sender {
   }
 
   /**
-   * There is another token of this user.
+   * Reports a new token of this user.
    * @param {string} user @param {number} generation @param {number} now
    */
   tokenChanged(user, generation, now) {
@@ -238,7 +238,7 @@ export class Sender {
   }
 
   /**
-   * The token provider has returned, with a token or without one, or its time is up.
+   * The token provider has returned or has timed out.
    * @param {string} user
    */
   tokenResolved(user) {
@@ -254,7 +254,7 @@ export class Sender {
     this.backoffs.all.clear();
   }
 
-  // How actions went: the queue
+  // Results of actions: the queue
 
   /** @param {Row[]} events @param {number} now */
   claimed(events, now) {
@@ -284,7 +284,7 @@ export class Sender {
     this.#pendingOutcomes = { delivered: [], quarantined: [], duplicates: 0, ...outcome };
   }
 
-  // How actions went: tokens
+  // Results of actions: tokens
 
   /** @param {number} generation */
   authorized(generation) {
@@ -325,10 +325,10 @@ export class Sender {
     return null;
   }
 
-  // How actions went: requests
+  // Results of actions: requests
 
   /**
-   * There was no answer.
+   * Reports that there was no response.
    * @param {Problem} problem @param {number} now @param {number} fraction @returns {Consequence | null}
    */
   failed(problem, now, fraction) {
@@ -391,8 +391,8 @@ export class Sender {
   }
 
   /**
-   * Continues with occasional requests, because the server's settings may be fixed, or the response may have
-   * been a stray one.
+   * Continues with occasional requests, because the server's settings may be fixed, or a proxy may have sent
+   * the response.
    * @param {Problem} problem @param {number | null} serverDelay @param {number} now @param {number} fraction
    */
   #stop(problem, serverDelay, now, fraction) {

@@ -54,7 +54,7 @@ class Entry {
   }
 }
 
-/** The tokens of signed users: handed over by the app, stored, or fetched from the app's provider. */
+/** The tokens of signed users: set by the app, stored, or fetched from the app's provider. */
 export class Tokens {
   /** @type {Map<string, Entry>} */
   #entries = new Map();
@@ -75,7 +75,7 @@ export class Tokens {
    * @param {(user: string) => Promise<string | undefined>} options.load The stored token.
    * @param {(user: string, token: string | null, isBack?: boolean) => void} options.save Stores a token for
    *   the next start and sends it to the other tabs, which `take` or `forget` it.
-   * @param {(user: string, generation: number) => void} options.changed There is another token.
+   * @param {(user: string, generation: number) => void} options.changed The user has another token.
    * @param {(user: string) => void} options.resolved The provider has returned or timed out.
    * @param {(failure: AuthenticationFailure) => void} options.failed
    */
@@ -125,7 +125,7 @@ export class Tokens {
   // Tokens from the app
 
   /**
-   * Takes a token that the app hands over, in this tab or another.
+   * Uses a token that the app has set, in this tab or another.
    * @param {string} user @param {string} token @param {boolean} [isOwn]
    * @param {boolean} [isBack] Whether the token ends a log-out; false for a provider's token.
    */
@@ -145,8 +145,8 @@ export class Tokens {
   }
 
   /**
-   * Ends a log-out after its flush. Without a token, remaining events need none: an app without tokens sends
-   * them without.
+   * Ends a log-out after its flush. If the user had no token and there is no provider, remaining events are
+   * sent without a token.
    * @param {string} user @param {boolean} isComplete Whether the flush sent all events.
    */
   left(user, isComplete) {

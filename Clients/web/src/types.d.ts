@@ -7,7 +7,7 @@ export interface Problem { code: string; reason: string }
 export interface Verdict {
   /** A code from docs/reference/error-codes.md. */
   code: number;
-  /** The same as a word, such as `EXPIRED`. */
+  /** The name of the code, such as `EXPIRED`. */
   reason: string;
   /** Seconds by which the device clock is ahead of the server's, if the token failed because of that. */
   clockSkew: number | null;
@@ -102,7 +102,7 @@ export interface FlushResult {
   ending: string;
   /** Events that are in the queue afterwards. */
   queued: number;
-  /** True when the queue is empty. */
+  /** True if the queue is empty and `ending` is `drained`. */
   isComplete: boolean;
 }
 
@@ -131,7 +131,7 @@ export interface Snapshot extends Counts {
   lastError: string | null;
   /** Seconds until the next try after such a failure; null without one. */
   nextAttemptIn: number | null;
-  /** In total, repeated failures included. */
+  /** The number of authentication failures, repeated ones included. */
   authenticationFailures: number;
   /** Seconds by which the server's clock is ahead. */
   clockOffset: number;
@@ -205,11 +205,11 @@ export interface Clock {
 
 export interface TransportRequest { url: string; headers: Record<string, string>; body: string; keepalive: boolean; signal?: AbortSignal }
 
-/** The browser's functions that the client uses. Tests have their own. */
+/** The browser's functions that the client uses. Tests replace them. */
 export interface Platform {
   clock: Clock;
   random(): number;
-  /** The members of `context` that the browser knows. */
+  /** The facts about the browser for `context`. */
   facts(): object;
   /** Rejects with a `Problem` if there is no answer. */
   send(request: TransportRequest): Promise<TransportResponse>;

@@ -5,8 +5,8 @@ import { authentication, delay, longestServerDelay, network } from './retry.js';
 /** The back-off state of one user's events. */
 class UserBackoff {
   /**
-   * `waiting`: no request before `until`. `paused`: only a new token, a session or a flush helps. `asking`: the token
-   * provider is asked, and no request goes before `until` either, if there is one.
+   * `waiting`: no request before `until`. `paused`: until a new token, a new session or a flush. `asking`: a call of
+   * the token provider is pending, and no request is sent before `until`, unless it is null.
    * @type {'open' | 'waiting' | 'paused' | 'asking'}
    */
   state = 'open';
@@ -118,7 +118,7 @@ export class UserBackoffs {
   }
 
   /**
-   * The server has taken events of this user.
+   * The server has accepted events of this user.
    * @param {string} user
    */
   accepted(user) {
@@ -144,7 +144,7 @@ export class UserBackoffs {
   }
 
   /**
-   * Returns true if the token provider was asked for this user.
+   * Returns true if a call of the token provider was pending for this user.
    * @param {string} user
    */
   tokenResolved(user) {

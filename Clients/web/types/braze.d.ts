@@ -1,7 +1,7 @@
 /**
  * @typedef {object} SdkAuthenticationError
  * @property {number} errorCode 10 to 28 as in Braze's table; 30 and above are Countersign's own.
- * @property {string} reason The same as a word.
+ * @property {string} reason The name of the code, such as `EXPIRED`.
  * @property {string | null} userId Compare it with the current user before getting a new signature.
  * @property {string} signature The rejected signature; empty if missing. A credential: never log it.
  * @property {boolean} optional True if the server accepted the events anyway, because the app does not require signatures.
@@ -29,7 +29,7 @@ export function changeUser(userId: string, signature?: string | undefined): void
  */
 export function setSdkAuthenticationSignature(signature: string): void;
 /**
- * The same failure is reported at most once in five minutes and in each session.
+ * Subscribes to rejected signatures. Each failure is reported at once, and again at most once in five minutes and in each session.
  * @param {(error: SdkAuthenticationError) => void} subscriber
  * @returns {string | undefined} For `removeSubscription`; undefined before `initialize`.
  */
@@ -51,7 +51,7 @@ export type SdkAuthenticationError = {
      */
     errorCode: number;
     /**
-     * The same as a word.
+     * The name of the code, such as `EXPIRED`.
      */
     reason: string;
     /**

@@ -12,7 +12,7 @@ export class CountersignError extends Error {
     code: string;
 }
 /**
- * Records what users of a page do, and delivers it to a gateway: each event once, and under its user's token.
+ * Records the actions of a page's users, and delivers each event once to a gateway, under its user's token.
  *
  * All tabs of an origin share one queue, and one tab sends. Events on disk survive reloads and crashes until
  * a server has accepted them or a limit evicts them.
@@ -30,12 +30,12 @@ export class Countersign {
     /**
      * Sets the current user, on later pages too, until `logOut()`, `wipe()` or another call.
      *
-     * Earlier events stay with their user. An event is recorded if the user changes or if there are traits.
+     * Earlier events keep their user. An event is recorded if the user changes or if there are traits.
      *
      * @param {string} userId The id in the app's own systems: not empty, and the same as `sub` of the token, byte for byte.
      * @param {string | null} [token] The token from the app's backend; null if there is a token provider.
      * @param {Record<string, unknown>} [traits] The user's attributes.
-     * @returns {Promise<Receipt | null>} Where the event is; null if no event was recorded. Rejects as
+     * @returns {Promise<Receipt | null>} Where the event is stored; null if none was recorded. Rejects as
      *   `track` does; then the user does not change.
      */
     identify(userId: string, token?: string | null | undefined, traits?: Record<string, unknown> | undefined): Promise<Receipt | null>;
@@ -56,12 +56,12 @@ export class Countersign {
      */
     logOut(): Promise<import("./types.js").FlushResult>;
     /**
-     * Records that the user did something. Resolves when it is stored, and says where.
+     * Records an action of the user. Resolves once the event is stored.
      *
      * Rejects with `CountersignError` for an event that can never be sent: `invalid_event`, `event_too_large`.
      *
-     * @param {string} event What it was, such as `Order Completed`.
-     * @param {Record<string, unknown>} [properties] More about it; docs/reference/event-format.md lists how values are converted.
+     * @param {string} event The event's name, such as `Order Completed`.
+     * @param {Record<string, unknown>} [properties] The event's properties; docs/reference/event-format.md lists how values are converted.
      * @returns {Promise<Receipt>}
      */
     track(event: string, properties?: Record<string, unknown> | undefined): Promise<Receipt>;
@@ -84,7 +84,7 @@ export class Countersign {
      * @returns {Promise<import('./types.js').Snapshot>}
      */
     snapshot(): Promise<import('./types.js').Snapshot>;
-    /** Events that a server rejected permanently, oldest first. Rejects with `storage_failed`. */
+    /** Events in quarantine, oldest first. Rejects with `storage_failed`. */
     quarantinedEvents(): Promise<import("./types.js").QuarantinedEvent[]>;
     /**
      * Removes all events, all tokens, the user and the id of this browser, in all tabs. It does not cancel a

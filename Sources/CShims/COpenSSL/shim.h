@@ -17,8 +17,8 @@
 // Swift does not see macros that are built from other macros.
 static const int countersign_evp_pkey_public_key = EVP_PKEY_PUBLIC_KEY;
 
-// SHA-256 without an EVP_MD_CTX for each digest, because allocating one costs more than hashing a short text. OpenSSL 3.0
-// marks these functions as deprecated in favour of EVP.
+// SHA-256 without an EVP_MD_CTX for each digest, because allocating one costs more than hashing a short text.
+// OpenSSL 3.0 marks these functions as deprecated in favour of EVP.
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wdeprecated-declarations"
 static inline int countersign_sha256(const void *bytes, size_t count, unsigned char *digest) {

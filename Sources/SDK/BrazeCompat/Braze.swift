@@ -64,8 +64,8 @@ public final class Braze: Sendable {
         client?.optOutNow()
     }
 
-    /// The delegate for rejected signatures, notified at once if the last failure is unresolved. Held weakly and called on
-    /// the main actor.
+    /// The delegate for rejected signatures, notified at once if the last failure is unresolved. Held weakly and
+    /// called on the main actor.
     public var sdkAuthDelegate: (any BrazeSDKAuthDelegate)? {
         get { delegate.withLock { $0.value } }
         set {

@@ -1,4 +1,4 @@
-/// The functions of `countersign.h`, one for one; the header says what they do.
+/// The functions of `countersign.h`. The header documents them.
 ///
 /// `tools/flutter.py` compares this file with the header.
 library;

@@ -50,7 +50,7 @@ final class CountersignClient extends Handle {
   void heard(Json event) => _onFailure?.call(event);
 }
 
-/// Locations under an access token that refreshes itself.
+/// Locations under an access token that the library refreshes.
 final class LocationClient extends Handle {
   /// The three groups of settings and [context] are as in `countersign.h`.
   LocationClient(

@@ -30,7 +30,7 @@ final class CountersignException implements Exception {
   final int? status;
   final int? authCode;
 
-  /// The same call may succeed later.
+  /// Whether the same call may succeed later.
   final bool isRetryable;
 
   /// Seconds.

@@ -30,7 +30,7 @@ final class _Conversion {
     try {
       return _convert(value);
     } catch (_) {
-      // Thrown by the app's own code, such as an iterator: that must not cost the event.
+      // Thrown by the app's own code, such as an iterator. The event is recorded anyway.
       return null;
     } finally {
       _path.removeLast();

@@ -24,7 +24,7 @@ class AuthenticationFailure:
     """A token that a server did not accept, or that could not be obtained."""
 
     code: int
-    """The server's code; 0 if the failure is not the server's."""
+    """A code of docs/reference/error-codes.md, also for a failure of the provider or the app."""
     reason: str
     user_id: Optional[str]
     token: Optional[str] = field(repr=False)
@@ -38,7 +38,7 @@ class AuthenticationFailure:
 
 
 class Client(Handle):
-    """Records what users do, and delivers it to a gateway: each event exactly once, under its user's token.
+    """Records the actions of users, and delivers each event exactly once to a gateway, under its user's token.
 
     ``token_provider`` is called on a thread of its own when a token is missing, expires or is rejected by the
     gateway. Exceptions and values other than ``str`` are logged and count as no token. ``flush_policy``,

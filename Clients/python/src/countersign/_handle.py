@@ -226,7 +226,7 @@ class Handle:
         return found
 
     def quarantined_events(self) -> list[dict[str, JSON]]:
-        """Rejected events, with ``messageId``, ``userId``, ``code``, ``reason``, ``date``, ``body``."""
+        """The events in quarantine, with ``messageId``, ``userId``, ``code``, ``reason``, ``date``, ``body``."""
         found: list[dict[str, JSON]] = self._wait("quarantinedEvents")
         return found
 

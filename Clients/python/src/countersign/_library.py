@@ -1,4 +1,4 @@
-"""libcountersign as ctypes sees it."""
+"""The ctypes declarations of libcountersign."""
 from __future__ import annotations
 
 import ctypes

@@ -54,7 +54,7 @@ class LocationClient(Handle):
 
     def configure(self, *, http: Optional[Mapping[str, JSON]] = None, authorization: Optional[Mapping[str, JSON]] = None,
                   persistence: Optional[Mapping[str, JSON]] = None) -> None:
-        """Changes the members that are given."""
+        """Changes the given members of the three groups of settings."""
         self._wait("configure", http=http, authorization=authorization, persistence=persistence)
 
     def sync(self, timeout: Optional[float] = None) -> list[JSON]:

@@ -63,7 +63,7 @@ class _Conversion:
         self._path.append(id(value))
         try:
             return self._convert(value)
-        # Raised by the app's own code, such as an iterator: that must not cost the event.
+        # Raised by the app's own code, such as an iterator. The event is recorded anyway.
         except Exception:
             return None
         finally:
@@ -74,7 +74,7 @@ class _Conversion:
             return value
         if isinstance(value, enum.Enum):
             return self._convert(value.value)
-        # Without the app's `__str__` of a class that is derived from str.
+        # Do not call the `__str__` of an app's subclass of str.
         if isinstance(value, str):
             return value
         if isinstance(value, collections.UserString):
@@ -132,7 +132,7 @@ class _Conversion:
 def _integer(value: int) -> Any:
     if -(1 << 63) <= value < 1 << 63:
         return value
-    # Raises for thousands of digits.
+    # `str` raises for thousands of digits, and the value then becomes null.
     return str(value)
 
 
@@ -147,7 +147,7 @@ def _decimal(value: decimal.Decimal) -> Any:
 
 
 def _real(value: Any) -> Any:
-    # By way of text: as a float, numpy's float32 0.1 has other digits.
+    # Convert through text, because numpy's float32 0.1 has other digits as a float.
     try:
         number = float(str(value))
     except ValueError:
@@ -156,6 +156,6 @@ def _real(value: Any) -> Any:
 
 
 def _datetime(value: datetime.datetime) -> str:
-    # One without a zone is local time, as for its own methods.
+    # A datetime without a time zone is local time, as in its own methods.
     utc = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
     return utc.isoformat(timespec="milliseconds") + "Z"

@@ -79,8 +79,8 @@ typedef void (*countersign_result)(void *context, const char *json, size_t lengt
  *   {"event": "upload", "success", "status", "error"}                    access token: each upload attempt
  *   {"event": "delivery_failure", "error": {...}}                        Bloomreach: the server rejects the API key
  *
- * An authentication failure with code 0 does not come from the server; see `reason`. Times are seconds since
- * 1970.
+ * An authentication failure with another `origin` than "server" was detected on the device; see `reason`. Times
+ * are seconds since 1970.
  *
  * context: the pointer passed when the client was opened.
  */

@@ -245,7 +245,7 @@ public final class Tests {
         }
     }
 
-    /** As the library has stored it. */
+    /** Returns the JSON that the library has stored for a value. */
     static Object stored(LocationClient client, Object value) {
         Map<String, Object> extras = new HashMap<>();
         extras.put("value", value);
@@ -405,13 +405,13 @@ public final class Tests {
         }
     }
 
-    /** The provider of each sample, by the name that a manifest would have. */
+    /** Instantiates the provider of each sample by its class name, as in an Android manifest. */
     static void exponeaSamples() throws Exception {
         for (String sample : List.of("asynchronous", "caching", "constant")) {
             try (BloomreachClient client = bloomreach().authorizationProvider("exponea." + sample + ".ExampleAuthProvider").build()) {
                 client.identifyCustomer(Map.of("registered", "ada"), Map.of());
                 if (sample.equals("constant")) {
-                    // Its token is not a token.
+                    // The token of this sample is invalid.
                     refuses("authorization_refused", client::fetchAppInbox);
                     continue;
                 }
@@ -434,7 +434,7 @@ public final class Tests {
         Object run() throws Exception;
     }
 
-    /** The attempt fails, and both its error and the log say why. */
+    /** The attempt fails, and its error and the log have the vendor's message. */
     static void saysInTheVendorsWords(String words, Attempt attempt) throws Exception {
         BlockingQueue<String> lines = new LinkedBlockingQueue<>();
         Logger logger = Logger.getLogger("countersign");
@@ -602,7 +602,7 @@ public final class Tests {
         return CompletableFuture.completedFuture(null);
     }
 
-    /** Records until it is killed and prints the number of each event that is stored; with `send` it sends what is left. */
+    /** Records until it is killed and prints the number of each event that is stored; with `send` it sends the remaining events. */
     static void record(String mode, String folder, String number) {
         Client client = clientOf(mode, folder);
         if (number.equals("send")) {

@@ -7,7 +7,7 @@ import kotlin.coroutines.CoroutineContext
 import kotlin.coroutines.EmptyCoroutineContext
 import kotlin.coroutines.startCoroutine
 
-/** As kotlinx.coroutines has it, which Debian does not have. */
+/** Like runBlocking of kotlinx.coroutines, which Debian does not package. */
 fun <T> runBlocking(block: suspend () -> T): T {
     val done = CountDownLatch(1)
     var value: T? = null

@@ -40,7 +40,7 @@ public abstract class Client implements Closeable {
     private final ExecutorService events = Executors.newSingleThreadExecutor(work -> daemon(work, "countersign-events"));
     private volatile long handle;
 
-    /** Calls the handler with events except log lines, on a thread of the client, also before returning. */
+    /** Calls the handler with events except log lines, on a thread of the client, possibly before the constructor returns. */
     Client(int mode, Map<String, Object> configuration, Provider provider, Consumer<Map<String, Object>> handler) {
         this.provider = provider;
         this.handler = handler;
@@ -113,7 +113,7 @@ public abstract class Client implements Closeable {
         try {
             return (Value) call(method, arguments).join();
         } catch (CompletionException failure) {
-            // The caller's stack belongs to the error, too.
+            // Adds the caller's stack to the error, which another thread has created.
             if (failure.getCause() instanceof CountersignException) {
                 CountersignException error = (CountersignException) failure.getCause();
                 error.addSuppressed(new IllegalStateException("called here"));
@@ -137,7 +137,7 @@ public abstract class Client implements Closeable {
         return await("snapshot", Map.of());
     }
 
-    /** Events that the server rejected permanently. */
+    /** The events in quarantine. */
     public List<Map<String, Object>> quarantinedEvents() {
         return await("quarantinedEvents", Map.of());
     }
@@ -169,7 +169,7 @@ public abstract class Client implements Closeable {
         }, "countersign-provider").start();
     }
 
-    /** token: null for none. */
+    /** Answers a token request; {@code token} is null without a token. */
     void answer(long question, String token) {
         // The request may arrive before the handle is set. Unlike get, join works in an interrupted thread.
         ready.join();

@@ -8,7 +8,7 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * Records what users do, and delivers it to a gateway: each event exactly once, under its user's signed token.
+ * Records the actions of users, and delivers each event exactly once to a gateway, under its user's signed token.
  *
  * <pre>{@code
  * try (CountersignClient client = new CountersignClient.Builder("https://events.example", "wk_…")
@@ -62,12 +62,12 @@ public final class CountersignClient extends Client {
             this.members = members;
         }
 
-        /** The server's code, such as 22; 0 if the failure is not the server's. */
+        /** A code of docs/reference/error-codes.md, such as 22, also for a failure of the provider or the app. */
         public int getCode() {
             return ((Number) members.get("code")).intValue();
         }
 
-        /** The same as a word, such as {@code EXPIRED}. */
+        /** The name of the failure, such as {@code EXPIRED}, or {@code provider_failed} if not the server's. */
         public String getReason() {
             return (String) members.get("reason");
         }
@@ -112,7 +112,7 @@ public final class CountersignClient extends Client {
             return this;
         }
 
-        /** Stores tokens. Without one, they are in a file of the queue's folder that only the account can read. */
+        /** Stores tokens. Without a store, tokens are in a file of the queue's folder that only its owner can read. */
         public Builder tokenStore(TokenStore store) {
             tokenStore = store;
             return set("storesTokens", store == null);

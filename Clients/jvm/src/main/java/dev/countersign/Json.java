@@ -94,7 +94,7 @@ final class Json {
             } catch (Throwable failure) {
                 // Such as an OutOfMemoryError.
                 if (failure instanceof VirtualMachineError && !(failure instanceof StackOverflowError)) throw failure;
-                // Thrown by the app's own code, such as an iterator: that must not cost the event. Kotlin's code also throws checked
+                // Thrown by the app's own code, such as an iterator. Record the event anyway. Kotlin's code also throws checked
                 // exceptions, and an error for TODO().
                 output.setLength(start);
                 output.append("null");
@@ -151,7 +151,7 @@ final class Json {
             } else if (value instanceof BigInteger) {
                 writeInteger((BigInteger) value);
             } else {
-                // Such as AtomicLong; of an app's own class the text decides.
+                // Such as AtomicLong. The number of an app's own class is read from its text.
                 writeDecimal(new BigDecimal(value.toString()));
             }
         }
@@ -247,7 +247,7 @@ final class Json {
             } else if (Character.isSurrogate(unit)) {
                 boolean isPair = Character.isHighSurrogate(unit) && index + 1 < text.length()
                     && Character.isLowSurrogate(text.charAt(index + 1));
-                // Half a pair is no character.
+                // Half a surrogate pair is not a character.
                 if (isPair) output.append(unit).append(text.charAt(++index)); else output.append('\ufffd');
             } else {
                 output.append(unit);

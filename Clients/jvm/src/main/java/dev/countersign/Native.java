@@ -45,7 +45,7 @@ final class Native {
                 System.load(folder.resolve(names[1]).toString());
                 return true;
             } finally {
-                // A loaded library needs its file no longer.
+                // The file of a loaded library is no longer needed.
                 for (String name : names) Files.deleteIfExists(folder.resolve(name));
                 Files.deleteIfExists(folder);
             }

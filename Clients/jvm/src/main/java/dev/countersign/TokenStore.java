@@ -1,7 +1,7 @@
 package dev.countersign;
 
 /**
- * Keeps the last token of each user between two runs of the app, in place of the library's file.
+ * Stores the last token of each user between two runs of the app, in place of the library's file.
  *
  * <p>One call at a time, on a thread of the client or of the caller. An exception is logged, and the token
  * counts as missing. Never log a token.
