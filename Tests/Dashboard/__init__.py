@@ -1,6 +1,6 @@
 """Drives the dashboard in Chromium against a real gateway with real traffic.
 
-Each step says what it saw; the first that fails ends the run with exit code 1 and leaves a picture of the page.
+Each step prints a line. The first failed check ends the run with exit code 1, and browser-test-failure.png shows the page.
 """
 import argparse
 import contextlib
@@ -73,13 +73,13 @@ def main(arguments):
                     newcomers.check(browser, options.countersign)
                     gateways.several(browser, options.countersign)
             except BaseException:
-                say(f"a check failed; what the gateway complained of, and its last lines:\n{gateway.complaints()}")
+                say(f"a check failed. The gateway's warnings and errors, and the last lines of its log:\n{gateway.complaints()}")
                 with contextlib.suppress(Exception):
-                    # The check mostly failed in the last window.
+                    # The newest window, because a check usually fails there.
                     browser.contexts[-1].pages[-1].screenshot(path="browser-test-failure.png")
                 for window in Visitor.windows:
                     with contextlib.suppress(Exception):
-                        say(f"this window is open: {window.describe()}")
+                        say(f"open window: {window.describe()}")
                 raise
             browser.close()
     finally:

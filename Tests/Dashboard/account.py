@@ -1,4 +1,4 @@
-"""A person changes their own password."""
+"""Members of the dashboard change their own passwords."""
 import re
 
 from playwright.sync_api import expect
@@ -10,7 +10,7 @@ NEXT = "another long sentence for the test"
 
 
 def change_password(browser, url, name):
-    """The person's other session ends, this one stays, and only the new password opens another."""
+    """After the change the other browser is signed out, this one is not, and only the new password signs in."""
     here, there = Visitor(browser, url), Visitor(browser, url)
     for visitor in (here, there):
         visitor.page.goto(f"{url}/admin/")
@@ -35,7 +35,7 @@ def change_password(browser, url, name):
     expect(current).to_be_focused()
     expect(current).to_have_attribute("aria-invalid", "true")
     expect(here.dialog.get_by_text("This is not your current password.")).to_be_visible()
-    accessible(here, "the change of a password")
+    accessible(here, "the dialog that changes the password")
     current.fill(PASSWORD)
     assert here.press(send) == 204
     here.told("Your password has been changed")
@@ -49,4 +49,4 @@ def change_password(browser, url, name):
     expect(there.page.get_by_role("heading", level=1)).not_to_have_text("Sign in")
     here.leave()
     there.leave()
-    say("a password is changed after its mistakes were shown at their fields; other sessions end")
+    say("invalid passwords are reported at their fields; the change signs out other browsers")

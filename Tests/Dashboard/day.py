@@ -1,7 +1,7 @@
-"""A day of traffic for the pictures, in three minutes: a real gateway whose clock runs faster (libfaketime), and real requests.
+"""Makes a day of traffic for the screenshots in three minutes: the gateway's clock runs 480 times as fast (libfaketime).
 
-A new version of the app asks for another user's token, the backend changes its key before the gateway has the new one,
-and in the evening tokens are required.
+From 8 to 12 h a new version of the app sends tokens of other users. From 16 h the backend signs with a new key, which the
+gateway gets at 17.6 h. At 21 h tokens become required.
 """
 import datetime
 import http.client
@@ -23,7 +23,7 @@ class Day:
         self.gateway = gateway
         self.random = random.Random(7)
         self.began = time.time()
-        # It ends at the real time.
+        # The faster clock starts this many seconds early, so that the day ends at the real time.
         self.lead = SECONDS * (SPEED - 1)
 
     @property
@@ -31,7 +31,7 @@ class Day:
         return self.began - self.lead + (time.time() - self.began) * SPEED
 
     def operate(self, *arguments, at):
-        """A command of the operator, at a time of that day."""
+        """Runs a command of the command line with its clock set to `at`."""
         return self.gateway.run(*arguments, through=faketime(f"-{time.time() - at:.0f}s"))
 
     def mint(self):
@@ -50,10 +50,10 @@ class Day:
             }
 
     def request(self, kind, hour):
-        """The user, the token and the app version of one request."""
+        """Returns the user, the token and the app version of one request."""
         user = self.random.choice(self.users)
         version = self.random.choices(["5.2.0", "5.1.3", "4.9.0"], [min(8, hour / 2), 6, 2])[0]
-        # From the seventeenth hour the backend signs with its new key.
+        # From 16 h to 20 h the backend replaces its key gradually.
         good = "new" if hour >= 16 and self.random.random() < min(1, (hour - 16) / 4) else "good"
         if kind == "anonymous":
             return None, None, version
@@ -88,7 +88,7 @@ class Day:
         sent = 0
         while (hour := (time.time() - self.began) * SPEED / 3600) < 24:
             if hour >= upcoming:
-                # The timers by which it would see the change do not run under the library.
+                # Restarts the gateway, whose timers do not run under libfaketime, so that it loads the change.
                 self.stop()
                 upcoming = next(changes)
                 self.start()
@@ -100,7 +100,7 @@ class Day:
             time.sleep(0.05)
         self.stop()
         self.gateway.start()
-        say(f"{sent} requests in a day that took {SECONDS} seconds")
+        say(f"{sent} requests, spread over a simulated day of {SECONDS} seconds")
 
     def start(self):
         self.gateway.start(faketime(f"{self.now - time.time():+.0f}s x{SPEED}"))
@@ -111,7 +111,7 @@ class Day:
         self.gateway.stop()
 
     def changes(self):
-        """The operator's changes. Yields the hour of the next change."""
+        """Makes the operator's changes. Yields the hour of the next change."""
         yield 17.6
         key = self.operate("key", "add", "shop", self.gateway.path("next", "public.pem"), "--description", "token service, 2026", at=self.now)
         yield 19.5

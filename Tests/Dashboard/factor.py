@@ -1,4 +1,4 @@
-"""The second factor: set up with its QR code, asked for at sign-in, required of all members, reset by an owner."""
+"""Tests the second factor: setup with a QR code, sign-in, the requirement for all members, the reset by an owner."""
 import base64
 import hmac
 import re
@@ -15,14 +15,14 @@ MEMBER = "felix"
 
 
 class Phone:
-    """An authenticator app (RFC 6238) that never shows the same code twice."""
+    """An authenticator app (TOTP, RFC 6238) that never returns the same code twice."""
 
     def __init__(self, secret):
         self.key = base64.b32decode(secret)
         self.last = 0
 
     def code(self):
-        # A used step is not taken again, the next one is: wait at most until then.
+        # The gateway accepts each time step once, and also the step after the present one, so this uses that step.
         while (step := int(time.time()) // 30 + 1) <= self.last:
             time.sleep(0.5)
         self.last = step
@@ -32,7 +32,7 @@ class Phone:
 
 
 def enrol(visitor):
-    """From the password to the recovery codes, wherever the steps are shown."""
+    """Sets up a second factor, in the dialog or on the screen of a member who must. Returns the phone and the recovery codes."""
     page = visitor.page
     page.get_by_label("Your password").fill(PASSWORD)
     visitor.button("Continue").click()
@@ -112,12 +112,12 @@ def second_factor(browser, gateway):
     owner.told("Every member now needs a second factor")
     member.open("audit")
     expect(member.page.get_by_role("heading", name="Set up a second factor")).to_be_visible()
-    accessible(member, "the second factor that is required")
+    accessible(member, "the setup of a required second factor")
     enrol(member)
     expect(member.page.get_by_role("heading", name="Audit log")).to_be_visible()
     member.leave()
 
-    # Opening the page that is already open would not load it again.
+    # Leaves the members first, to load their list again with the factor of `member`.
     owner.open("")
     owner.open("members")
     owner.button(f"Reset the second factor of {MEMBER}").click()
@@ -135,4 +135,4 @@ def second_factor(browser, gateway):
     owner.leave()
     for name in (OWNER, MEMBER):
         gateway.run("admin", "user", "delete", name)
-    say("a second factor is set up by QR code, asked for, replaced by a recovery code, required, reset and turned off")
+    say("a second factor is set up by QR code, checked at sign-in, replaced by a recovery code, required, reset and turned off")

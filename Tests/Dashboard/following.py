@@ -1,4 +1,4 @@
-"""Stored events are found by verdict, read by consumers, and delivered to streams and webhooks."""
+"""Tests the search for events by verdict, and the dashboard's lists of consumers, streams and webhooks."""
 import re
 import threading
 
@@ -10,7 +10,7 @@ from .services import secret
 
 
 class Deliveries:
-    """Accepts each delivery and keeps its body."""
+    """A webhook's receiver that accepts each delivery and stores its body."""
 
     def __init__(self):
         self.bodies, self.arrived = [], threading.Condition()
@@ -29,7 +29,7 @@ class Deliveries:
 
 
 def verdicts(visitor):
-    """The events of each verdict, and no others."""
+    """A search by verdict shows events with that verdict, and no others."""
     page = visitor.page
     visitor.open("apps/shop/events")
     rows = page.get_by_role("table", name="Events, newest first").locator("tbody tr")
@@ -67,11 +67,11 @@ def consumers(visitor, gateway):
     visitor.dialog.get_by_label("Type billing to confirm").fill("billing")
     visitor.dialog.get_by_role("button", name="Delete").click()
     expect(page.get_by_text("No consumer")).to_be_visible()
-    say("a consumer's lag is seen; it is moved and deleted")
+    say("the list of consumers shows the lag; a consumer is moved and deleted")
 
 
 def streams(visitor, gateway):
-    """A stream whose server does not exist: the screen shows the failure, and pauses it."""
+    """The screen shows that a stream to a missing server fails, and its button pauses the stream."""
     page = visitor.page
     visitor.open("apps/shop/events")
     expect(page.get_by_role("table", name="Consumers").or_(page.get_by_text("No consumers yet"))).to_be_visible()
@@ -85,7 +85,7 @@ def streams(visitor, gateway):
     visitor.told("It is paused; events wait.")
     expect(table).to_contain_text("Paused")
     gateway.run("stream", "delete", "shop", "warehouse")
-    say("a stream's lag and failure are seen; it is paused")
+    say("the list of streams shows lag and failure; a stream is paused")
 
 
 def webhooks(visitor):
@@ -124,4 +124,4 @@ def webhooks(visitor):
     dialog.get_by_role("button", name="Delete").click()
     expect(page.get_by_text("No webhook")).to_be_visible()
     receiver.receiver.shutdown()
-    say("a webhook is added, tested, paused, resumed and deleted; its deliveries are seen and replayed, its secret rotated")
+    say("a webhook is added, tested, paused, resumed and deleted; its deliveries are listed and replayed, its secret is rotated")

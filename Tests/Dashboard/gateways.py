@@ -1,4 +1,4 @@
-"""The screen of the gateways: one alone, and two that share a database."""
+"""Tests the screen "Gateways" with one gateway on a data directory, and with two gateways on one database."""
 import re
 import shutil
 
@@ -12,7 +12,7 @@ from .page import Visitor, say
 
 
 def alone(visitor):
-    """With a data directory there is one gateway; the palette leads there."""
+    """On a data directory the screen shows one gateway and no table. The command palette opens the screen."""
     page = visitor.page
     visitor.open("audit")
     visitor.button("Go to").click()
@@ -22,11 +22,11 @@ def alone(visitor):
     expect(page.get_by_text("One gateway runs, with a data directory of its own")).to_be_visible()
     expect(page.get_by_role("link", name="Documentation: Several gateways")).to_be_visible()
     expect(page.get_by_role("table")).to_have_count(0)
-    say("with a data directory the screen of gateways says that there is one, and how several are run")
+    say("with a data directory, the screen of gateways names one gateway and links the page on several gateways")
 
 
 def several(browser, program):
-    """Two on a PostgreSQL database, of which one is killed."""
+    """Two gateways share a PostgreSQL database. The screen shows which one was killed."""
     folder = workshop()
     try:
         server = PostgreSQL(folder)
@@ -36,7 +36,7 @@ def several(browser, program):
     try:
         visitor = Visitor(browser, first.url)
         journey.first_sign_in(visitor, first.link())
-        # Not before: its own link would take the place of the first's.
+        # Starts after the sign-in, because the second gateway's one-time link would replace the first's.
         second = Shop(program, beside=first)
         visitor.open("gateways")
         table = visitor.page.get_by_role("table", name="Gateways")
@@ -50,7 +50,7 @@ def several(browser, program):
         screens.accessible(visitor, "gateways of a database")
         for width in (360, 1280):
             visitor.page.set_viewport_size({"width": width, "height": 800})
-            assert visitor.page.evaluate("document.documentElement.scrollWidth") <= width, f"gateways are wider than {width}"
+            assert visitor.page.evaluate("document.documentElement.scrollWidth") <= width, f"the screen of gateways is wider than {width} pixels"
         visitor.open("system")
         expect(visitor.page.get_by_text("which PostgreSQL's own tools back up")).to_be_visible()
         expect(visitor.page.get_by_role("alert")).to_have_count(0)
@@ -63,7 +63,7 @@ def several(browser, program):
         expect(visitor.page.locator(".notice.amber")).to_contain_text("has not been heard from")
         expect(rows.filter(has_text=first.url).get_by_text("Live", exact=True)).to_be_visible()
         visitor.leave()
-        say("two gateways of a database are shown, and which one was killed")
+        say("the screen shows two gateways on one database, and which one was killed")
     finally:
         if second:
             second.remove()

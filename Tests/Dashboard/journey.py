@@ -1,4 +1,4 @@
-"""The way of a new owner: sign in, add a key, send, see it live, read the chart, require tokens, roll back."""
+"""The first tasks of a new owner: sign in, add a key, watch live requests, read the chart, require tokens, undo that."""
 import re
 
 from playwright.sync_api import expect
@@ -16,7 +16,7 @@ def first_sign_in(visitor, link):
     visitor.button("Create the owner and sign in").click()
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     expect(page.get_by_role("heading", name="First steps for shop")).to_be_visible()
-    say("signed in for the first time by the printed link; the first steps are listed")
+    say("the link that serve prints creates the owner and signs in; the overview lists the first steps")
 
 
 def add_key(visitor, gateway):
@@ -34,7 +34,7 @@ def add_key(visitor, gateway):
     expect(visitor.dialog.get_by_text("verifies your token")).to_be_visible()
     visitor.dialog.get_by_role("button", name="Add public key").click()
     expect(visitor.page.locator(".key-description").first).to_have_text(MARKUP)
-    say("a private key was rejected, a public one added after its preview and a test with a token")
+    say("a private key is rejected; a public key is added after its preview and a test with a token")
 
 
 def measure(visitor):
@@ -55,14 +55,14 @@ def watch_live(visitor, gateway):
     table = visitor.page.locator(".live-table tbody")
     for text in ("Accepted", "Anonymous", "26 MISSING_TOKEN", "22 EXPIRED", "21 SUBJECT_MISMATCH", "27 NO_MATCHING_PUBLIC_KEYS"):
         expect(table.get_by_text(text, exact=True).first).to_be_visible()
-    say("good, anonymous and bad requests appear live")
+    say("accepted, anonymous and failed requests appear in the live tail")
 
 
 def each_code(visitor, gateway):
-    """Every code is in the live tail, in the chart, in its legend and table, and has a sample with its fix."""
+    """Every error code appears in the live tail, the chart, its legend and its table, and has a sample with a remedy."""
     every = gateway.trigger("all")
     codes_of(visitor, gateway, "trigger", "all", every)
-    say(f"each code is live, in the chart, its legend and its table, and has a sample: {', '.join(str(code) for code, _ in every)}")
+    say(f"each code appears in the live tail, the chart, its legend and its table, and has a sample: {', '.join(str(code) for code, _ in every)}")
 
 
 def codes_of(visitor, gateway, app, verdict, codes):
@@ -95,7 +95,7 @@ def codes_of(visitor, gateway, app, verdict, codes):
 
 
 def numbers(page):
-    """The table of the page: time → column → text."""
+    """Reads the table of failures. Returns the cells by time and column, and the totals by column."""
     table = page.get_by_role("table", name="Failures per bucket")
     expect(table).to_be_visible()
     heads = table.locator("thead th").all_inner_texts()
@@ -105,7 +105,7 @@ def numbers(page):
 
 
 def read_chart(visitor):
-    """By mouse: hover, drill down, the table's numbers, filters and ranges."""
+    """Uses the chart by mouse: tooltip, requests of a bar, filters, markers, and ranges. Compares tooltip and table."""
     page = visitor.page
     visitor.open("apps/shop/failures?range=1h")
     bar = page.locator(".bar[data-code='22']").last
@@ -120,7 +120,7 @@ def read_chart(visitor):
     origins = page.locator(".card").filter(has=page.get_by_role("heading", name="Where failures with 22 EXPIRED come from"))
     expect(origins.get_by_role("table")).to_be_visible()
     page.mouse.move(0, 0)
-    # Only the chosen code is shown.
+    # A click on a bar filters the chart by its code.
     expect(page.locator(".bar:not([data-code='22'])")).to_have_count(0)
     page.get_by_role("button", name="Remove the filter 22 EXPIRED").first.click()
     expect(page.locator(".bar:not([data-code='22'])").first).to_be_visible()
@@ -139,7 +139,7 @@ def read_chart(visitor):
     expect(page.locator(".bar[data-code='22']").first).to_be_visible()
     expect(page.locator(".marker.key").first).to_be_attached()
     expect(page.locator(".marker.enforcement").first).to_be_attached()
-    say("the chart by mouse: breakdown, requests behind it, the table's numbers, legend as a filter, markers")
+    say("by mouse: the chart's tooltip agrees with the table, a bar shows its requests, the legend filters, markers are shown")
 
     page.get_by_text("Compare with the period before").click()
     expect(page).to_have_url(re.compile("compare=1"))
@@ -157,7 +157,7 @@ def read_chart(visitor):
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV").click()
     assert open(download.value.path()).readline().strip()
-    say("a custom range is checked and shown, local and UTC, and exported")
+    say("a custom range is validated, shown in local time and UTC, and exported as CSV")
 
 
 def look_at_sample(visitor):
@@ -178,7 +178,7 @@ def look_at_sample(visitor):
     expect(page).to_have_url(there)
     page.get_by_role("link", name="Its events").click()
     expect(page.get_by_label("Request id", exact=True)).to_have_value(request)
-    say("one request, check by check, found again by its request id")
+    say("a sample shows its request check by check, and the command palette finds it by its request id")
 
 
 def enforce(visitor, gateway):
@@ -196,7 +196,7 @@ def enforce(visitor, gateway):
     assert gateway.send("user-1") == 401
     visitor.button("Disable now").click()
     expect(visitor.dialog).to_contain_text("Anyone who has the write key")
-    accessible(visitor, "the question before Disabled")
+    accessible(visitor, "the confirmation of Disabled")
     visitor.dialog.get_by_role("button", name="Switch to Disabled").click()
     expect(page.locator(".state-card.disabled.active")).to_be_visible()
     assert gateway.send("user-1") < 300
@@ -206,4 +206,4 @@ def enforce(visitor, gateway):
     expect(visitor.dialog).to_contain_text("forged, expired or missing token are stored")
     visitor.dialog.get_by_role("button", name="Switch to Optional").click()
     expect(page.locator(".state-card.optional.active")).to_be_visible()
-    say("Required after its preview rejects, Disabled lets data flow again, and can be undone")
+    say("Required shows its effect first and then rejects; Disabled accepts again, and Undo restores Required")

@@ -1,4 +1,4 @@
-"""A new gateway's first app and event, an outage, and two hundred apps."""
+"""Tests a new gateway: the first steps and the first event, the menu, the documentation, 200 apps, and an outage."""
 import re
 import subprocess
 import sys
@@ -34,7 +34,7 @@ def check(browser, program):
 
 
 def only_app(visitor):
-    """The first steps are on the overview as long as there is one app, and stay dismissed."""
+    """The overview shows the first steps of the only app. Dismissed first steps stay hidden after a reload."""
     page = visitor.page
     heading = page.get_by_role("heading", name="First steps for shop")
     card = page.locator(".card").filter(has=heading)
@@ -46,11 +46,11 @@ def only_app(visitor):
     page.reload()
     visitor.settled()
     expect(heading).to_have_count(0)
-    say("the first steps are those of the only app, and stay dismissed")
+    say("the overview shows the first steps of the only app; dismissed, they stay hidden")
 
 
 def menu(visitor, gateway):
-    """The account menu is always in reach; unused features are behind More."""
+    """The account button is visible in small windows. The menu hides unused features below More."""
     page = visitor.page
     navigation = page.get_by_role("navigation", name="Main")
     account = navigation.get_by_role("button", name="Account")
@@ -70,7 +70,7 @@ def menu(visitor, gateway):
     accessible(visitor, "the menu with More")
     navigation.get_by_role("link", name="Bloomreach").click()
     expect(page.get_by_role("heading", name="Bloomreach", level=1)).to_be_visible()
-    # More is open on a screen that it holds.
+    # More stays open while one of its screens is shown.
     expect(navigation.get_by_role("link", name="Customers")).to_be_visible()
     gateway.run("client", "create", "shop")
     assert gateway.ask("POST", "/v1/batch", {"batch": [{"type": "identify", "messageId": "1", "anonymousId": "a", "traits": {"plan": "pro"}}]},
@@ -84,11 +84,11 @@ def menu(visitor, gateway):
     assert visitor.press(visitor.button("Save the project")) == 200
     visitor.open("apps/shop/events")
     expect(navigation.get_by_role("link", name="Bloomreach")).to_be_visible()
-    say("the account menu is in reach on small windows, and features are in the menu once they are used")
+    say("small windows show the account button; features leave More once they are used")
 
 
 def first_event(visitor, gateway):
-    """A new app's screen has its write key in each snippet; the first event and a failure appear by themselves."""
+    """Each snippet of a new app has its write key. The screen shows the first event and a failure without a reload."""
     page = visitor.page
     visitor.open("")
     visitor.button("New app").click()
@@ -123,7 +123,7 @@ def first_event(visitor, gateway):
     page.get_by_role("link", name="More about this code").click()
     expect(page.get_by_role("heading", name="26 MISSING_TOKEN")).to_be_in_viewport()
     page.go_back()
-    # An app that has sent something needs no start; the screen stays in reach.
+    # The menu hides this screen once the app has an event.
     expect(page.get_by_role("navigation").get_by_role("link", name="Get started")).to_be_hidden()
     visitor.open("apps/my-cafe-shop/start")
     # An anonymous event is no verified request.
@@ -132,7 +132,7 @@ def first_event(visitor, gateway):
 
 
 def documentation(visitor):
-    """Each screen links its page, and the pages are there, with working links."""
+    """A screen links its page of the documentation. Each page of the menu opens and has no Markdown left in it."""
     page = visitor.page
     visitor.open("apps/shop/enforcement")
     page.get_by_role("link", name="Documentation: Roll out enforcement").click()
@@ -146,20 +146,20 @@ def documentation(visitor):
         expect(article.get_by_role("heading").first).to_be_visible()
         expect(article.get_by_text("No such page")).to_have_count(0)
         shown = article.inner_text()
-        assert "](" not in shown and "```" not in shown and "**" not in shown, f"{route} has Markdown that is not understood"
+        assert "](" not in shown and "```" not in shown and "**" not in shown, f"{route} shows Markdown that was not converted"
         accessible(visitor, route)
     page.keyboard.press("Control+k")
     page.keyboard.type("help roll")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("#/docs/guides/roll-out-enforcement$"))
-    say(f"each screen links its page of the documentation; the gateway shows {len(known)} pages")
+    say(f"a screen links its page of the documentation; the gateway shows {len(known)} pages")
 
 
 def unsaved(visitor):
-    """Unsaved input asks before it is lost: by a link, by Back, and by Refresh."""
+    """A link, Back and Refresh ask for confirmation before unsaved input is lost."""
     page = visitor.page
     visitor.open("apps/shop/events")
-    # Waits, because the screen of events has a field of this name too.
+    # Waits for the new screen, because the screen of events also has a field "Name".
     with visitor.renewed():
         page.evaluate("location.hash = '#/apps/shop/settings'")
     name = page.get_by_label("Name", exact=True)
@@ -182,11 +182,11 @@ def unsaved(visitor):
     visitor.told("Saved.")
     events.click()
     expect(page.get_by_role("heading", name="Events", level=1)).to_be_visible()
-    say("unsaved input asks before a link, Back or Refresh loses it; saved input does not")
+    say("a link, Back and Refresh ask for confirmation before unsaved input is lost; after saving they do not")
 
 
 def texts(visitor, browser, gateway):
-    """Direction marks are escapes, times have the browser's hours, and a phone breaks no word of a heading."""
+    """Bidirectional controls are shown as escapes, times in the browser's format. A phone breaks no word of a heading."""
     page = visitor.page
     assert gateway.send(None, name="a\u202eb") == 200
     visitor.open("apps/shop/events")
@@ -208,18 +208,18 @@ def texts(visitor, browser, gateway):
         assert wide <= 320, (route, wide)
     expect(american.page.locator("#age")).to_have_text(re.compile(r"^as of \d\d:\d\d:\d\d [ap]m$"))
     american.leave()
-    say("direction marks are shown as escapes, times as the browser's inputs have them, headings whole")
+    say("bidirectional controls are shown as escapes, times in the browser's format, headings without broken words")
 
 
 def many_apps(visitor, browser, gateway):
-    """Two hundred apps: the one with failures first, found by search, in pages."""
+    """With 200 apps the overview has pages and a search, and shows the app with failures first."""
     page = visitor.page
     token = visitor.context.request.get(f"{gateway.url}/admin/api/session").json()["csrf"]
     for number in range(MANY):
         made = visitor.context.request.post(f"{gateway.url}/admin/api/apps", data={"id": f"app-{number:03}", "name": f"App {number}"},
                                             headers={"X-CSRF-Token": token, "Origin": gateway.url})
         assert made.status == 201, made.text()
-    # More requests than the app with failures.
+    # Gives `shop` more requests than the app with failures.
     for _ in range(5):
         assert gateway.send(None) == 200
     visitor.open("")
@@ -233,7 +233,7 @@ def many_apps(visitor, browser, gateway):
     for width in (1280, 390):
         page.set_viewport_size({"width": width, "height": 800})
         tall = page.evaluate("document.documentElement.scrollHeight")
-        assert tall < 6_000, f"the overview is {tall} tall at a width of {width}"
+        assert tall < 6_000, f"the overview is {tall} pixels tall at a width of {width}"
     page.set_viewport_size({"width": 1280, "height": 800})
     accessible(visitor, "many apps")
     visitor.button("Next").click()
@@ -248,11 +248,11 @@ def many_apps(visitor, browser, gateway):
     expect(rows).to_have_count(12)
     page.get_by_label("Find an app").fill("nothing")
     expect(page.get_by_text("No app matches")).to_be_visible()
-    say(f"{MANY + 2} apps are a table of pages, with failures first and a search")
+    say(f"{MANY + 2} apps are shown in pages, the app with failures first, and found by search")
 
 
 def outage(visitor, gateway):
-    """After an outage, a screen that never loaded recovers by itself; until then it asks less and less often."""
+    """A screen opened during an outage retries with growing pauses, and loads once the gateway runs again."""
     page = visitor.page
     visitor.open("apps/shop/failures?range=1h")
     # A screen that does not poll.
@@ -265,7 +265,7 @@ def outage(visitor, gateway):
     asked = []
     page.on("request", lambda request: asked.append(time.monotonic()))
     page.get_by_role("navigation").get_by_role("link", name="Claims policy").click()
-    # The frame stays.
+    # Heading and menu are shown although the screen cannot load.
     expect(page.get_by_role("heading", name="Claims policy", level=1)).to_be_visible()
     expect(page.locator(".state-link")).to_have_text("Unknown")
     alert = page.get_by_role("alert")
@@ -279,7 +279,7 @@ def outage(visitor, gateway):
     assert 0 < late < early < 16, f"{early} requests in 10 s of an outage, then {late}"
     page.get_by_role("navigation").get_by_role("link", name="Enforcement").click()
     expect(page.get_by_role("heading", name="Enforcement", level=1)).to_be_visible()
-    # The preview fails before the screen shows it. Not at once: the page must notice the gateway without a click.
+    # The gateway starts 4 s later, so that the screen's first requests fail. It must recover without a click.
     threading.Timer(4, gateway.start).start()
     expect(page.get_by_text("there is nothing to predict from")).to_be_visible()
     expect(alert).to_have_count(0)

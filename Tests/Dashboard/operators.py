@@ -1,4 +1,4 @@
-"""Details that operators need. Each check is for a problem that operators have had."""
+"""Regression tests of problems that operators reported."""
 import json
 import re
 import time
@@ -10,15 +10,15 @@ from tools.network import Proxy
 from .page import MARKUP, Visitor, say
 from .screens import accessible
 
-# The most that a browser may load for the overview.
+# Bounds of a cold load of the overview: requests, and bytes on the network.
 MOST_REQUESTS = 6
 MOST_BYTES = 110_000
-# When something is first to be seen. A machine with other work paints late now and then, so the best of a few loads counts.
+# Bound of the first contentful paint. A busy machine sometimes paints late, so the best of ten loads counts.
 LATEST_PAINT_MS = 200
 
 
 def check(browser, gateway, storage):
-    """`shop` has traffic with failures, and a key; `calm` is new and without a failure."""
+    """Runs all checks. `shop` has traffic with failures and a key; `calm` is a new app without failures."""
     calm_key = gateway.run("app", "create", "calm")
     owner = Visitor(browser, gateway.url, storage)
     load(browser, gateway.url, storage)
@@ -43,7 +43,7 @@ def check(browser, gateway, storage):
 
 
 def load(browser, url, storage):
-    """A cold load of the overview: few requests, little to carry."""
+    """A cold load of the overview stays within its bounds, and scripts and styles are immutable and compressed."""
     visitor = Visitor(browser, url, storage)
     network = visitor.context.new_cdp_session(visitor.page)
     network.send("Network.enable")
@@ -76,7 +76,7 @@ def load(browser, url, storage):
 
 
 def first_address(browser, url):
-    """The address that `serve` prints first leads to the page; the icon that browsers ask for is there."""
+    """The gateway's root address redirects to the dashboard, and /favicon.ico is served."""
     visitor = Visitor(browser, url)
     visitor.page.goto(url)
     expect(visitor.page).to_have_url(re.compile(r"/admin/"))
@@ -86,7 +86,7 @@ def first_address(browser, url):
 
 
 def no_failures(visitor, gateway, write_key):
-    """An app without failures says so and shows its traffic, not an empty grid."""
+    """The chart of an app without failures shows "No failures" and the traffic, without an axis of rates."""
     page = visitor.page
     visitor.open("apps/calm/events")
     expect(page.get_by_text("No events yet")).to_be_visible()
@@ -98,7 +98,7 @@ def no_failures(visitor, gateway, write_key):
 
 
 def axis(browser, url, storage):
-    """A week is marked at midnight of the person's own time zone, each day once."""
+    """The axis of a week has one tick a day, at midnight in the browser's time zone. A day's ticks are at full hours."""
     visitor = Visitor(browser, url, storage, zone="America/New_York")
     visitor.open("apps/shop/failures?range=7d")
     with visitor.renewed():
@@ -107,7 +107,7 @@ def axis(browser, url, storage):
     expect(ticks.first).to_be_attached()
     texts = ticks.all_text_contents()
     assert len(texts) >= 6 and len(set(texts)) == len(texts), texts
-    # The bucket at each tick begins at midnight there.
+    # The bucket at each tick begins at midnight in the browser's time zone.
     starts = visitor.page.evaluate("""async () => {
         const chart = document.querySelector("#failure-chart svg");
         const to = Date.now();
@@ -124,11 +124,11 @@ def axis(browser, url, storage):
     hours = [text for text in ticks.all_text_contents() if ":" in text]
     assert hours and all(text.endswith(":00") for text in hours), hours
     visitor.leave()
-    say("the axis is marked at midnight and full hours of the person's time zone")
+    say("the axis has its ticks at midnight and full hours of the browser's time zone")
 
 
 def chart(visitor):
-    """The legend says what is there, a code filters everything, a drag zooms, the last bucket is marked as unfinished."""
+    """The legend lists the codes of the bars, a code filters chart and tile, a drag zooms, the unfinished bucket is marked."""
     page = visitor.page
     visitor.open("apps/shop/failures?range=1h")
     expect(page.locator(".bar").first).to_be_visible()
@@ -178,17 +178,17 @@ def chart(visitor):
     expect(page).to_have_url(re.compile("range=custom"))
     span = re.search(r"from=(\d+)&to=(\d+)", page.url)
     assert 0 < int(span[2]) - int(span[1]) <= 4 * 60_000, page.url
-    say("the chart's legend, colours, rates, filter, zoom and unfinished bucket")
+    say("the chart's legend, colours, rates, filter, zoom and unfinished bucket are right")
 
 
 def live(visitor, gateway):
-    """The live tail begins with earlier requests, and each request opens."""
+    """The live tail begins with earlier requests, also after errors of the gateway. A click on a request shows its details."""
     page = visitor.page
     assert gateway.send("user-1", gateway.token("user-1"), version="before-the-tail") < 300
-    # A gateway that is busy says when to ask again, and is asked again.
+    # After a 503 with Retry-After the page repeats the request.
     page.route(re.compile(r"/apps/shop/events\?"), lambda route: route.fulfill(
         status=503, headers={"Retry-After": "1", "Content-Type": "application/problem+json"}, body='{"code": "busy", "title": "Not now"}'), times=2)
-    # A response with an error ends the stream for the browser. The page connects again.
+    # EventSource does not reconnect after an HTTP error, so the page must.
     page.route(re.compile(r"/api/live\?app=shop$"), lambda route: route.fulfill(status=503), times=1)
     visitor.open("apps/shop/live")
     expect(page.locator(".live-status")).to_contain_text("Live:")
@@ -197,7 +197,7 @@ def live(visitor, gateway):
     expect(page.get_by_text("Before you opened this page")).to_be_visible()
     page.route(re.compile(r"/apps/shop/samples\?"), lambda route: route.fulfill(status=500, body="{}"), times=1)
     page.reload()
-    # The part that failed is loaded again by itself.
+    # The page repeats the failed request of samples.
     expect(row).to_have_count(1)
     row.get_by_role("button").click()
     expect(visitor.dialog.get_by_text("Request id", exact=True)).to_be_visible()
@@ -205,11 +205,11 @@ def live(visitor, gateway):
     visitor.dialog.get_by_role("link", name="Events of this user").click()
     expect(page).to_have_url(re.compile(r"apps/shop/events$"))
     expect(page.get_by_label("User", exact=True)).to_have_value("user-1")
-    say("the live tail begins with earlier requests; each opens")
+    say("the live tail begins with earlier requests; a click shows the details of a request")
 
 
 def event(visitor, browser, gateway, storage):
-    """One event has an address, its details, and a link to the other events of its user. The search is in the address."""
+    """An event has a URL, details, and a button for all events of its user. The URL has the search, without the user id."""
     page = visitor.page
     visitor.open("apps/shop/events")
     expect(page.get_by_label("Type", exact=True).locator("option")).not_to_have_count(0)
@@ -217,7 +217,7 @@ def event(visitor, browser, gateway, storage):
     visitor.button("Search").click()
     expect(page.get_by_text("No event matches")).to_be_visible()
     expect(page).to_have_url(re.compile(r"name=nothing"))
-    # A page has what is found among so many events: the search goes on by itself for a while, and further when it is told to.
+    # Empty pages with a cursor: the search continues for 20 pages, and then shows the button "Search further".
     empty = re.compile(r"/apps/shop/events\?.*limit=50")
     page.route(empty, lambda route: route.fulfill(json={"items": [], "next": "1000000"}), times=21)
     visitor.button("Show all events").click()
@@ -240,7 +240,7 @@ def event(visitor, browser, gateway, storage):
     expect(other.dialog.get_by_text("Request id", exact=True)).to_be_visible()
     other.leave()
     visitor.button("All events of this user").click()
-    # The user id is not in the page's address.
+    # The URL has no user id.
     expect(page.get_by_label("User", exact=True)).not_to_have_value("")
     expect(page).to_have_url(re.compile(r"events$"))
     expect(page.get_by_role("table", name="Events, newest first")).to_be_visible()
@@ -248,11 +248,11 @@ def event(visitor, browser, gateway, storage):
     gone.page.goto(re.sub("event=.*", "event=of-an-earlier-version", address))
     expect(gone.page.get_by_label("Message id", exact=True)).to_have_value("of-an-earlier-version")
     gone.leave()
-    say("an event has an address, a verdict and the way to its user's others; the search is in the address")
+    say("an event has a URL, its details and a button for all events of its user; the URL has the search")
 
 
 def new_app(visitor):
-    """The page explains the mistake in an id."""
+    """The form of a new app names the invalid character of an id, and focuses the field."""
     visitor.open("")
     visitor.button("New app").click()
     field = visitor.dialog.get_by_label("Id", exact=True)
@@ -261,12 +261,12 @@ def new_app(visitor):
     expect(visitor.dialog).to_contain_text("“M” cannot be in an id")
     expect(field).to_be_focused()
     expect(field).to_have_attribute("aria-invalid", "true")
-    accessible(visitor, "a wrong id")
+    accessible(visitor, "an invalid id")
     visitor.page.keyboard.press("Escape")
 
 
 def shown_once(visitor):
-    """Esc does not close a dialog with a secret that is shown once. It closes one with a write key."""
+    """Esc does not close a dialog with a secret that is shown once. A write key can be read again in its table."""
     page = visitor.page
     visitor.open("apps/calm/settings")
     visitor.button("Create a write key").click()
@@ -282,24 +282,24 @@ def shown_once(visitor):
     visitor.dialog.get_by_label("User").fill("shown once")
     visitor.dialog.get_by_role("button", name="Open session").click()
     secret = visitor.dialog.locator("pre")
-    # Escape must not reach the form before.
+    # Waits for the secret, because Escape would close the form that precedes it.
     expect(secret).to_be_visible()
     for _ in range(3):
         page.keyboard.press("Escape")
         expect(secret).to_be_visible()
     expect(visitor.dialog).to_contain_text("Close it without having stored it?")
-    accessible(visitor, "a secret that would be lost")
+    accessible(visitor, "the confirmation before a secret is lost")
     visitor.button("Go back").click()
     visitor.button("I have stored it").click()
     sessions = page.get_by_role("table", name="Sessions")
     sessions.get_by_role("button", name="Revoke").click()
     visitor.dialog.get_by_role("button", name="Revoke", exact=True).click()
     expect(sessions).to_contain_text("revoked")
-    say("a secret that is shown once survives Esc, and a write key is shown again")
+    say("Esc does not close the dialog of a secret; a write key is shown again in its table")
 
 
 def units(visitor):
-    """Durations and sizes stand with their units, and are entered with them."""
+    """The system's settings show sizes with units, and a limit of an app is entered with a unit."""
     page = visitor.page
     visitor.open("system?setting=disk-floor-bytes")
     row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="disk-floor-bytes"))
@@ -318,7 +318,7 @@ def units(visitor):
 
 
 def places(visitor, browser, url, storage):
-    """Three cards stand in one row on a small laptop; a row of a list is two lines on a phone."""
+    """At 1024 pixels three cards are in one row. At 390 pixels a row of a list is less than 80 pixels high."""
     page = visitor.page
     page.set_viewport_size({"width": 1024, "height": 800})
     for route, cards in (("keys", ".slot"), ("enforcement", ".state-card")):
@@ -339,11 +339,11 @@ def places(visitor, browser, url, storage):
         heights = rows.evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")
         assert heights and sum(heights) / len(heights) < 80, (route, heights)
     phone.leave()
-    say("cards and rows keep their places on a small laptop and on a phone")
+    say("three cards fit into one row of a small laptop, and rows of lists are low on a phone")
 
 
 def go_to(visitor):
-    """The field that goes anywhere: screens, apps, codes, keys, settings, users and events."""
+    """The command palette finds screens, apps, codes, keys, settings, users and events."""
     page = visitor.page
     visitor.open("apps/shop/failures")
     found = visitor.dialog.get_by_role("option")
@@ -363,18 +363,18 @@ def go_to(visitor):
         expect(visitor.dialog).to_have_count(0)
 
     page.keyboard.press("Control+k")
-    accessible(visitor, "the field that goes anywhere")
+    accessible(visitor, "the command palette")
     page.keyboard.press("Escape")
     find("enforc", "Enforcement", r"#/apps/shop/enforcement")
     find("calm", re.compile("^calm"), r"#/apps/calm/failures")
     visitor.open("apps/shop/failures")
     find("expired", "22 EXPIRED", r"range=7d&code=22")
     find("the new key", re.compile("^the new key"), r"#/apps/shop/keys")
-    # By the beginning of a name: searches for the text appear before the settings are loaded.
+    # Anchored, because the entry "Events of user body-bytes" appears before the settings are loaded.
     find("body-bytes", re.compile("^body-bytes"), r"#/system\?setting=body-bytes")
     visitor.open("apps/shop/failures")
     find("user-1", "Events of user user-1", r"events$")
-    # The user is not in the address.
+    # The URL has no user id.
     expect(page.get_by_label("User", exact=True)).to_have_value("user-1")
     message = page.evaluate("fetch('/admin/api/apps/shop/events?limit=1').then(answer => answer.json()).then(page => page.items[0].message_id)")
     position = page.evaluate("fetch('/admin/api/apps/shop/events?limit=1').then(answer => answer.json()).then(page => page.items[0].position)")
@@ -386,11 +386,11 @@ def go_to(visitor):
     expect(visitor.dialog.get_by_text(message).first).to_be_visible()
     page.keyboard.press("Escape")
     expect(visitor.dialog).to_have_count(0)
-    say("Ctrl K leads to screens, apps, codes, keys, settings, users and events")
+    say("the command palette (Ctrl K) opens screens, apps, codes, keys, settings, users and events")
 
 
 def saved(visitor):
-    """A view with a name comes back with all that is chosen on it."""
+    """A saved view restores its screen, range, form and grouping."""
     page = visitor.page
     visitor.open("apps/shop/failures?range=7d&view=table&by=sdk")
     visitor.button("Saved views").click()
@@ -407,11 +407,11 @@ def saved(visitor):
     visitor.dialog.get_by_role("button", name="Remove the view").click()
     expect(visitor.dialog.get_by_text("No saved view")).to_be_visible()
     page.keyboard.press("Escape")
-    say("a view is saved under a name, found again and removed")
+    say("a view is saved under a name, opened and removed")
 
 
 def several(visitor):
-    """Several sessions, and several write keys, go at once."""
+    """Checkboxes select several sessions to revoke, or several write keys to delete, with one confirmation."""
     page = visitor.page
     visitor.open("apps/calm/sessions")
     for name in ("one", "two", "three"):
@@ -424,7 +424,7 @@ def several(visitor):
     expect(boxes).to_have_count(3)
     boxes.nth(0).check()
     boxes.nth(1).check()
-    accessible(visitor, "chosen sessions")
+    accessible(visitor, "selected sessions")
     visitor.button("Revoke 2 sessions").click()
     visitor.dialog.get_by_role("button", name="Revoke", exact=True).click()
     visitor.told("2 sessions revoked.")
@@ -439,11 +439,11 @@ def several(visitor):
     visitor.dialog.get_by_role("button", name="Delete", exact=True).click()
     visitor.told("2 write keys deleted.")
     expect(page.get_by_text("No write key", exact=True)).to_be_visible()
-    say("several sessions are revoked, and several write keys deleted, at once")
+    say("several sessions are revoked, and several write keys deleted, with one confirmation each")
 
 
 def require(visitor, gateway):
-    """Required begins with a part of the users, and says when the automatic return would end it at once."""
+    """The dialog of Required proposes 10 % of the users, and warns if the automatic return would trigger immediately."""
     page = visitor.page
     visitor.open("apps/shop/enforcement")
     visitor.button("Switch to Required").click()
@@ -455,12 +455,12 @@ def require(visitor, gateway):
     expect(dialog.get_by_text("It would return to Optional at once.")).to_have_count(0)
     dialog.get_by_label("Minimum number of users").fill("1")
     expect(dialog.get_by_text("It would return to Optional at once.")).to_be_visible()
-    accessible(visitor, "a return that would come at once")
+    accessible(visitor, "the warning of an immediate return")
     page.keyboard.press("Escape")
 
 
 def two_browsers(visitor, browser, url, storage):
-    """A change in one browser stands in the header of another, which shows another screen, within a second."""
+    """A change of enforcement appears within a second in the header of another browser that shows another screen."""
     wire = Proxy(int(url.rpartition(":")[2]))
     other = Visitor(browser, wire.url, storage)
     other.open("apps/shop/policy")
@@ -486,23 +486,23 @@ def two_browsers(visitor, browser, url, storage):
         expect(page.locator(".state-link")).to_have_text(state, timeout=1000)
         expect(badge).to_have_text(state, timeout=2000)
         slowest = max(slowest, other.page.evaluate(f"window.seen['{state}']") - at)
-    assert slowest < 1000, f"the other browser's header lied for {slowest:.0f} ms"
+    assert slowest < 1000, f"the other browser's header showed the old state for {slowest:.0f} ms"
     # Without a change, the header sends no request.
     asked = []
     other.page.on("request", lambda request: asked.append(request.url))
     page.wait_for_timeout(5000)
     assert len(asked) == 0, asked
-    # An unknown state is shown as unknown.
+    # Without a connection to the gateway, the header shows no old state.
     wire.cut()
     expect(badge).to_have_text("Unknown", timeout=3000)
     wire.mend()
     expect(badge).to_have_text("Optional", timeout=10_000)
     other.leave()
-    say(f"a change of enforcement is in another browser's header after {slowest:.0f} ms at most")
+    say(f"another browser's header shows a change of enforcement after {slowest:.0f} ms at most")
 
 
 def weaker_policy(visitor):
-    """A policy that accepts more than before asks first, and names the consequences."""
+    """Saving a weaker policy asks for confirmation with the consequences; Cancel saves nothing. "Require this" saves Braze's rules."""
     page = visitor.page
     visitor.open("apps/calm/policy")
     page.get_by_label("Issuer (iss)").fill("https://login.example.com")
@@ -513,20 +513,20 @@ def weaker_policy(visitor):
     visitor.button("Save the policy").click()
     expect(visitor.dialog).to_contain_text("Tokens of any issuer are accepted, not only of https://login.example.com.")
     expect(visitor.dialog).to_contain_text("Tokens signed with PS256 are accepted.")
-    accessible(visitor, "the question before a weaker policy")
+    accessible(visitor, "the confirmation of a weaker policy")
     visitor.button("Cancel").click()
     page.reload()
     expect(page.get_by_label("Issuer (iss)")).to_have_value("https://login.example.com")
-    say("a weaker policy is saved after its consequences were read")
+    say("a weaker policy asks for confirmation with its consequences; Cancel saves nothing")
     visitor.button("Require this").click()
     visitor.told("The policy is saved and in force.")
     expect(visitor.page.get_by_label("Audience (aud)")).to_have_value("braze")
     expect(visitor.page.get_by_role("group", name="Must be present").get_by_label("typ")).to_be_checked()
-    say("one click requires what Braze's page says")
+    say("one click saves the rules for tokens that Braze documents")
 
 
 def recommended(visitor, gateway):
-    """The filled button is the next step of the roll-out, never the one after it."""
+    """The primary button is the next step of the roll-out. Without enough data no button is primary."""
     page = visitor.page
     filled = page.locator("main .button.primary")
     visitor.open("apps/calm/enforcement")
@@ -536,7 +536,7 @@ def recommended(visitor, gateway):
     assert json.loads(gateway.run("enforcement", "show", "shop", "--json"))["state"] == "optional"
     # Requests from before tokens were verified do not predict the effect of Required.
     key = gateway.run("app", "create", "unverified").strip()
-    # The gateway hears of a new app within a second.
+    # A running gateway loads a new app within a second.
     while gateway.send("ada", key=key) != 200:
         time.sleep(0.1)
     gateway.run("enforcement", "set", "unverified", "optional")
@@ -548,4 +548,4 @@ def recommended(visitor, gateway):
     expect(page.get_by_text("so there is nothing to predict from")).to_be_visible()
     expect(filled).to_have_count(0)
     gateway.run("app", "delete", "unverified", "--confirm", "unverified")
-    say("the filled button is the next step of the roll-out")
+    say("the primary button is the next step of the roll-out")

@@ -1,11 +1,10 @@
-"""Signing in, opening a screen, and watching for violations, for all tests of the page."""
+"""A browser window for the dashboard's tests: signs in, opens screens, and records script errors and policy violations."""
 from contextlib import contextmanager
 
 from playwright.sync_api import expect
 
 PASSWORD = "a long sentence for the test"
-# The page looks again every 5 to 10 seconds.
-# Chromium takes long to start beside builds.
+# Long, because the page polls every 5 to 10 seconds, and Chromium starts slowly on a busy machine.
 expect.set_options(timeout=60_000)
 MARKUP = '<script>window.hacked=1</script><img src=x onerror="window.hacked=1">'
 
@@ -15,7 +14,7 @@ def say(text):
 
 
 class Visitor:
-    """A browser window. `faults` has all violations of the page's rules."""
+    """A browser window. `faults` lists script errors, violations of the content security policy, and foreign requests."""
 
     windows = []
 
@@ -25,13 +24,13 @@ class Visitor:
         self.context = browser.new_context(storage_state=storage, color_scheme=scheme, reduced_motion="reduce", timezone_id=zone, locale=locale,
                                            viewport={"width": width, "height": 800})
         self.context.set_default_timeout(60_000)
-        # Chromium says each breach of the policy to the document; kept across the pages of the visit.
+        # Collects the violations of the content security policy on all pages of the context.
         self.context.expose_function("breach", lambda text: self.faults.append(f"policy: {text}"))
         self.context.add_init_script(
             "document.addEventListener('securitypolicyviolation',"
             " event => window.breach(event.violatedDirective + ' ' + event.blockedURI))")
         self.context.on("request", self.request)
-        # Not a fault by itself: some checks want such an answer. Shown when a check fails.
+        # Failed requests, for the report of a failed check. Some checks cause them on purpose, so they are not faults.
         self.unanswered = []
         self.context.on("response", lambda answer: answer.status >= 500 and self.unanswered.append(f"{answer.status} {answer.url}"))
         self.context.on("requestfailed", lambda request: self.unanswered.append(f"{request.failure} {request.url}"))
@@ -44,18 +43,18 @@ class Visitor:
             self.faults.append(f"request to another origin: {request.url}")
 
     def watch(self, page):
-        # Chromium's question before unsaved input is lost.
+        # Accepts the beforeunload dialog, which Chromium shows before unsaved input is lost.
         page.on("dialog", lambda question: question.accept())
         page.on("pageerror", lambda error: self.faults.append(f"script error: {error}"))
         page.on("console", self.console)
 
     def console(self, message):
-        # Chromium itself writes each answer of 4xx and each lost connection to the console; they are the API's business.
+        # Chromium logs each 4xx response and each lost connection as an error; checks of the API cover those.
         if message.type == "error" and "Failed to load resource" not in message.text and "net::ERR" not in message.text:
             self.faults.append(f"console: {message.text}")
 
     def describe(self):
-        """The content of the window and its failed requests, for the report of a failed check."""
+        """Returns the window's text, failed requests and faults, for the report of a failed check."""
         shown = self.page.locator("body").inner_text(timeout=2_000)
         return f"{self.page.url}\n{shown[:4_000]}\nrequests that failed: {self.unanswered[-20:]}\nfaults: {self.faults}"
 
@@ -64,7 +63,7 @@ class Visitor:
         assert not self.page.evaluate("window.hacked"), f"stored markup ran on {self.page.url}"
 
     def open(self, route):
-        """Opens a screen, and waits until it is there. Gives up unsaved input."""
+        """Opens a screen and waits until it is loaded. Discards unsaved input."""
         self.page.evaluate("document.querySelectorAll('form[data-dirty]').forEach(form => form.removeAttribute('data-dirty'))")
         address = f"{self.url}/admin/#/{route}"
         if self.page.url == address:
@@ -76,7 +75,7 @@ class Visitor:
 
     @contextmanager
     def renewed(self):
-        """Waits until the action inside has replaced the screen, because the previous screen stays for a moment."""
+        """Waits until the body of the `with` statement has replaced the screen; the previous screen stays for a moment."""
         self.page.evaluate("document.querySelector('.screen')?.setAttribute('data-before', '')")
         yield
         expect(self.page.locator("[data-before]")).to_have_count(0)
@@ -90,13 +89,13 @@ class Visitor:
         return self.page.get_by_role("button", name=name, **more)
 
     def press(self, button):
-        """Presses what changes something; the status of the gateway's answer."""
+        """Clicks a button that sends a request other than GET. Returns the status of the response."""
         with self.page.expect_response(lambda answer: answer.request.method != "GET") as answer:
             button.click()
         return answer.value.status
 
     def told(self, text):
-        """Waits for the short message at the edge."""
+        """Waits for a toast with this text."""
         expect(self.page.locator(".toast")).to_contain_text(text)
 
     @property

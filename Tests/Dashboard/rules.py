@@ -1,4 +1,4 @@
-"""Keys that are changed without an outage, and enforcement that changes by itself."""
+"""Tests the rotation of keys, scheduled changes of enforcement, and the automatic return to Optional."""
 import datetime
 import json
 import re
@@ -10,7 +10,7 @@ from .screens import accessible
 
 
 def make_guard(visitor):
-    """A second app, made in the page, with markup wherever a person can write; the write key that the page showed."""
+    """Creates the app `guard` in the page, with markup in each text field. Returns the write key that the page showed."""
     page = visitor.page
     visitor.open("")
     visitor.button("New app").click()
@@ -41,12 +41,12 @@ def make_guard(visitor):
     visitor.button("Save the policy").click()
     visitor.told("The policy is saved and in force.")
     expect(page.get_by_label("Audience (aud)")).to_have_value(MARKUP)
-    say("an app is made in the page; markup in names, descriptions and rules is text")
+    say("an app is created in the page; markup in names, descriptions and rules is shown as text")
     return write_key
 
 
 def schedule(visitor):
-    """Schedules Required for a part of the users, and takes it back; then lets guard switch to Optional at the next full minute; `scheduled` looks whether it did."""
+    """Schedules Required for 30 % of the users and cancels it. Then schedules Optional for the next minute; `scheduled` checks that."""
     page = visitor.page
     visitor.open("apps/guard/enforcement")
     to = page.get_by_label("Switch to", exact=True)
@@ -95,7 +95,7 @@ def preset(visitor):
 
 
 def require_of_some(visitor, gateway, write_key):
-    """Required for half of the users, then for nearly all; with the automatic return on, requests without tokens change nothing."""
+    """Requires tokens of 50 %, then of 90 % of the users. Requests without tokens do not trigger the automatic return."""
     page = visitor.page
     visitor.open("apps/guard/enforcement")
     visitor.button("Switch to Required").click()
@@ -121,15 +121,15 @@ def require_of_some(visitor, gateway, write_key):
     visitor.open("apps/guard/enforcement")
     expect(page.locator(".state-card.required")).to_contain_text("For 90 % of users.")
     assert json.loads(gateway.run("enforcement", "show", "guard", "--json"))["auto_return"]["minimum_requests"] == 1
-    # The timer of scheduled switches also checks the automatic return, once a second: after this switch it has checked often enough.
+    # The timer of scheduled switches also checks the automatic return, once a second. This switch shows that it has run.
     at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=4)
     gateway.run("enforcement", "set", "guard", "required", "--percent", "95", "--at", at.strftime("%Y-%m-%dT%H:%M:%SZ"), "--yes")
     expect(page.locator(".state-card.required.active")).to_contain_text("For 95 % of users.", timeout=20_000)
-    say("Required for a part of the users rejects only them, and stays whatever strangers send")
+    say("Required for a part of the users rejects only those users; requests without tokens do not end it")
 
 
 def rotate(visitor, gateway):
-    """The guide of the keys screen goes on when live traffic does."""
+    """The steps of a key rotation advance when a token of the new key arrives."""
     page = visitor.page
     visitor.open("apps/shop/keys")
     visitor.button("Add public key").first.click()

@@ -1,4 +1,4 @@
-"""Every screen as it looks: accessible, as wide as the screen, and as pictures."""
+"""Checks every screen for accessibility and width, and takes the screenshots of the documentation."""
 import os
 
 from axe_playwright_python.sync_playwright import Axe
@@ -20,7 +20,7 @@ def accessible(visitor, place):
 
 
 def dialogs(visitor):
-    """The largest dialogs, open."""
+    """Checks the accessibility of the largest dialogs."""
     for route, opener in (("apps/shop/keys", "Add public key"), ("apps/shop/enforcement", "Switch to Required"), ("", "Keyboard shortcuts")):
         visitor.open(route)
         visitor.button(opener).first.click()
@@ -30,7 +30,7 @@ def dialogs(visitor):
 
 
 def check(browser, url, storage):
-    """axe, console, policy, markup and width on every screen, in both themes and on a phone."""
+    """Checks every screen in both themes and on a phone: axe, notices of errors, faults, and horizontal overflow."""
     for scheme, width in (("light", 1280), ("dark", 1280), ("light", 360)):
         visitor = Visitor(browser, url, storage, width, scheme)
         page = visitor.page
@@ -39,10 +39,10 @@ def check(browser, url, storage):
             trouble = page.locator(".notice.bad").all_inner_texts()
             assert not trouble, (route, trouble)
             wide = page.evaluate("document.documentElement.scrollWidth")
-            assert wide <= width, f"{route} is {wide} wide on a screen of {width}"
+            assert wide <= width, f"{route} is {wide} pixels wide on a screen of {width}"
             cut = page.locator(".table-scroll:not(.tall), .segmented").evaluate_all(
                 "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.getAttribute('aria-label'))")
-            assert not cut, f"{route} cuts {cut} on a screen of {width}"
+            assert not cut, f"{route} cuts off {cut} on a screen of {width} pixels"
             if route.startswith("apps/"):
                 expect(page.locator(".state-link")).to_be_visible()
             accessible(visitor, (scheme, width, route))
@@ -57,7 +57,7 @@ def check(browser, url, storage):
             visitor.open(route)
             visitor.check()
         visitor.leave()
-    say("every screen: no axe violation, no markup run, no console error, no breach of the policy, no other origin, nothing cut off, no horizontal scroll")
+    say("no screen has an axe violation, executed markup, a console error, a policy violation, a foreign request, or horizontal overflow")
 
 
 PICTURES = [

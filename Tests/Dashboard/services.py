@@ -1,4 +1,4 @@
-"""The token service, the Bloomreach project, published keys, backups and settings."""
+"""Tests the screens of the token service, customers, the Bloomreach project, published keys, backups and settings."""
 import json
 import re
 
@@ -8,10 +8,10 @@ from .page import MARKUP, say
 
 
 def secret(visitor, pattern):
-    """Reads a secret that a dialog shows once."""
+    """Checks the form of a secret that a dialog shows once, and closes the dialog."""
     expect(visitor.dialog.get_by_text("You won't see this again.")).to_be_visible()
     shown = visitor.dialog.locator("pre").inner_text().strip()
-    assert re.fullmatch(pattern, shown), "the secret has another form"
+    assert re.fullmatch(pattern, shown), f"the secret does not match {pattern}"
     visitor.button("I have stored it").click()
 
 
@@ -54,7 +54,7 @@ def token_service(visitor):
     visitor.dialog.get_by_label("Type delete to confirm").fill("delete")
     visitor.dialog.get_by_role("button", name="Delete").click()
     expect(page.get_by_text("No client")).to_be_visible()
-    say("a client and sessions are made with secrets shown once, ended and deleted; the rules are saved")
+    say("a client and sessions are created with secrets that are shown once, revoked and deleted; the rules are saved")
 
 
 def customers(visitor, gateway):
@@ -74,7 +74,7 @@ def customers(visitor, gateway):
     visitor.open("audit")
     expect(page.get_by_text("customer.show").first).to_be_visible()
     expect(page.get_by_text("customer.delete").first).to_be_visible()
-    say("a customer is looked up and deleted with their events, and both are written down")
+    say("a customer is shown and deleted with all events, and the audit log has an entry of each")
 
 
 def bloomreach(visitor):
@@ -115,11 +115,11 @@ def bloomreach(visitor):
     visitor.dialog.get_by_role("button", name="Save").click()
     expect(visitor.dialog).to_have_count(0)
     expect(page.get_by_role("table", name="Items")).to_contain_text(MARKUP)
-    say("a project is changed, its webhook made and taken away, and an item saved after its mistakes were named")
+    say("a project is changed, its webhook created and removed; an item with errors is not saved, and its errors are named")
 
 
 def house(visitor):
-    """The tasks of owners: published keys, alerts, backups, signing keys and settings."""
+    """Tests the tasks of owners: published keys, alerts, retention, the audit log's export, backups, signing keys, settings."""
     page = visitor.page
     visitor.open("apps/shop/keys")
     visitor.button("Follow published keys").click()
@@ -174,7 +174,7 @@ def house(visitor):
         assert len(lines) > 1, (kind, lines)
     assert {json.loads(line)["app"] for line in lines} == {"shop"}
     visitor.open("system")
-    # One screen of three lists: each is read again.
+    # The screen has three lists. Refresh must load each.
     for title in ("Backups", "Signing keys", "Settings"):
         expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
     with (page.expect_response("**/admin/api/backups**"), page.expect_response("**/admin/api/signing-keys**"),
@@ -188,11 +188,11 @@ def house(visitor):
     expect(page.get_by_role("table", name="Signing keys")).to_contain_text("signs")
     row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="port", exact=True))
     expect(row).to_contain_text("flag --port")
-    say("published keys, alerts, retention, backups, signing keys and settings")
+    say("published keys, alerts, retention, the audit log's export, backups, signing keys and settings work")
 
 
 def last_key(visitor, gateway):
-    """Deletes a key. The deletion of the last key of an app names the consequences for its users."""
+    """The dialog that deletes the last key of an app names the consequences for users. A key that is not the last is deleted."""
     gateway.run("app", "create", "lone")
     gateway.run("key", "add", "lone", gateway.path("good", "public.pem"))
     for state, said in (("disabled", None), ("optional", "gets a warning"), ("required", "is rejected")):
@@ -219,11 +219,11 @@ def last_key(visitor, gateway):
     visitor.told("The key is deleted.")
     expect(visitor.button("Manage")).to_have_count(1)
     gateway.run("app", "delete", "lone", "--confirm", "lone")
-    say("a key is deleted, and the deletion of an app's last key says what it means for its users")
+    say("a key is deleted; for the last key of an app the dialog names the consequences for users")
 
 
 def nowhere(visitor):
-    """An address that leads to nothing says so."""
+    """An unknown address shows an error, an unknown filter is ignored, and a user id is removed from the URL."""
     for route in ("apps/shop/webhooks/zzz", "apps/shop/events/zzz", "audit/zzz"):
         visitor.open(route)
         expect(visitor.page.get_by_text("There is nothing at this address.")).to_be_visible()
@@ -240,4 +240,4 @@ def nowhere(visitor):
     visitor.open("gateways")
     visitor.page.remove_listener("request", note)
     assert asked and not any("/cluster" in url for url in asked), asked
-    say("what is not there is said to be, and no user id stays in an address")
+    say("unknown addresses show an error, and no user id stays in the URL")

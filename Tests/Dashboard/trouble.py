@@ -1,4 +1,4 @@
-"""Problems around the page: other roles, ended sessions, lost connections, a stopped gateway."""
+"""Tests the dashboard for viewers, by keyboard, after the end of a session, on lost connections, and with a stopped gateway."""
 import re
 
 from playwright.sync_api import expect
@@ -11,7 +11,7 @@ WRITING = re.compile(r"^(Add.*|Manage|Switch to.*|Disable now|Save .*|Save|Make.
 
 
 def viewer(browser, owner, screens):
-    """A viewer sees no ids, and no controls for requests that the gateway would reject."""
+    """A viewer has no button that changes anything, and no screen sends a viewer's request that is answered with 403."""
     owner.open("members")
     owner.button("Add a member").click()
     owner.dialog.get_by_label("Name").fill("vera")
@@ -30,14 +30,14 @@ def viewer(browser, owner, screens):
         visitor.open(screen)
         names = [name for name in visitor.page.locator("button:visible:enabled").evaluate_all(
             "all => all.map(one => one.getAttribute('aria-label') || one.innerText.trim())") if WRITING.match(name)]
-        assert not names, f"a viewer can press {names} on {screen}"
-        assert not refused, f"a viewer's {screen} asks for what is rejected: {refused}"
+        assert not names, f"a viewer has the buttons {names} on {screen}"
+        assert not refused, f"the gateway rejects requests of {screen} for a viewer: {refused}"
     visitor.leave()
-    say("a viewer sees no control that may not be used")
+    say("a viewer has no button for a change, and no screen sends a forbidden request")
 
 
 def keyboard(browser, url):
-    """From signing in to one failed request without a mouse."""
+    """Signs in and opens a failed request without a mouse."""
     visitor = Visitor(browser, url)
     page = visitor.page
     page.goto(f"{url}/admin/")
@@ -84,7 +84,7 @@ def keyboard(browser, url):
     nothing = page.get_by_text("No failed requests")
     expect(sample.or_(nothing)).to_be_visible()
     if nothing.is_visible():
-        # The hour has turned since the requests: they are in the bar before the last.
+        # A new bucket has begun since the requests were sent, so they are in the bar before the last.
         page.keyboard.press("Escape")
         expect(chart).to_be_focused()
         page.keyboard.press("ArrowLeft")
@@ -98,11 +98,11 @@ def keyboard(browser, url):
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Verdict, check by check")).to_be_visible()
     visitor.leave()
-    say("from signing in to one failed request by keyboard alone")
+    say("the keyboard alone signs in and opens a failed request")
 
 
 def live_cut(browser, gateway, storage):
-    """After a cut connection the live tail continues without a gap, and announces what it cannot know."""
+    """After a lost connection the live tail shows the requests that it missed, without a gap. Returns the window."""
     wire = Proxy(gateway.port)
     visitor = Visitor(browser, wire.url, storage)
     visitor.open("apps/shop/live")
@@ -120,13 +120,13 @@ def live_cut(browser, gateway, storage):
         expect(rows.get_by_text(f"while-cut-{number}")).to_have_count(1)
     expect(rows.get_by_text("before-the-cut")).to_have_count(1)
     expect(rows.locator(".gap")).to_have_count(0)
-    say("the live tail continues after a cut connection without a gap")
+    say("after a lost connection the live tail continues without a gap")
     visitor.check()
     return visitor
 
 
 def stopped(visitor, live, gateway):
-    """A stopped gateway: the page keeps what it has, says how old it is, and recovers by itself."""
+    """While the gateway is stopped, the page shows its data and their age. After a restart it recovers, and the live tail has a gap."""
     page = visitor.page
     visitor.open("apps/shop/failures?range=15m")
     expect(page.locator(".bar").first).to_be_visible()
@@ -153,7 +153,7 @@ def stopped(visitor, live, gateway):
 
 
 def expired(browser, url):
-    """A session that ends leads to signing in, and from there back to the same place."""
+    """A session that ends shows the sign-in form, which leads back to the same screen and range."""
     visitor = Visitor(browser, url)
     page = visitor.page
     page.goto(f"{url}/admin/#/apps/shop/failures?range=7d&view=table")
@@ -163,10 +163,10 @@ def expired(browser, url):
     token = visitor.context.request.get(f"{url}/admin/api/session").json()["csrf"]
     ended = visitor.context.request.delete(f"{url}/admin/api/session", headers={"X-CSRF-Token": token, "Origin": url})
     assert ended.ok, ended.text()
-    # Without any input: the gateway ends the header's stream.
+    # Without a click, because the gateway ends the event stream of the header.
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     visitor.sign_in("ada")
     expect(page.get_by_role("table", name="Failures per bucket")).to_be_visible()
     expect(page).to_have_url(re.compile("range=7d"))
     visitor.leave()
-    say("an ended session leads to signing in and back to the same place")
+    say("an ended session shows the sign-in form, which leads back to the same screen")
