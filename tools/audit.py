@@ -1,4 +1,4 @@
-"""Devices that send to several gateways, readers of all gateways, and the checker of their histories."""
+"""Simulated devices and readers for one or more gateways, and the checker that compares sent, stored and read events."""
 
 import contextlib
 import hashlib
@@ -19,15 +19,15 @@ ERRORS = (OSError, http.client.HTTPException)
 
 
 def columns(events):
-    """Events of an answer as `COLUMNS`."""
+    """The events of a JSON response as tuples of `COLUMNS`."""
     return [tuple(event[name] for name in COLUMNS) for event in events]
 
 
 class Load:
-    """Devices that send batches of one to four events, and each again until a gateway acknowledges it.
+    """Devices that send batches of one to four events, and repeat each batch until a gateway acknowledges it.
 
-    One in twenty batches is sent by two devices at once. `users` has the headers of each user. A batch is then of one user and
-    has the user's headers, and before one in twenty an event with the token of another user is sent, which must not be stored.
+    One in twenty batches is sent a second time, with its events in reverse order. With `users` (headers of each user), a batch has
+    events and headers of one user. Before one batch in twenty, an event with another user's token is sent, which must not be stored.
     `gap` is the longest time without an acknowledgement, in seconds.
     """
 
@@ -91,7 +91,7 @@ class Load:
         return good
 
     def stop(self, abandon=False):
-        """Returns once everything that was sent is acknowledged, or at once with `abandon`."""
+        """Waits until all sent events are acknowledged. With `abandon`, devices end without further requests."""
         self.abandons = abandon
         self.stopping.set()
         for thread in self.threads:
@@ -101,7 +101,7 @@ class Load:
 
 
 class Reader:
-    """Reads the events of `shop` at any gateway until it is stopped and there are no more. `seen` has each event as it came."""
+    """Reads the events of `shop`, each request at a random gateway, until it is stopped and at the end. `seen` lists the events in order."""
 
     partitions, limit = 1, 60
 
@@ -143,7 +143,7 @@ class Reader:
 
 
 class Follower(Reader):
-    """Reads by position. The reader has the position, so it must see each event once."""
+    """Reads by position. The reader itself stores its position, so it must see each event once."""
 
     after = None
 
@@ -159,9 +159,9 @@ class Follower(Reader):
 
 
 class Consumer(Reader):
-    """Reads as a named consumer. The gateways store its position. It may see an event again when an answer was lost.
+    """Reads as a named consumer, whose position the gateways store. After a lost response it may see an event again.
 
-    With `hostile`, workers die with a lease, outlive it, or confirm only a part of it.
+    With `hostile`, a worker abandons its lease, works until the lease has expired, or acknowledges only a part of it.
     """
 
     def __init__(self, name, gateways, bearer, workers=1, partitions=1, hostile=False):
@@ -183,7 +183,7 @@ class Consumer(Reader):
             return True  # The worker dies before it reads the events.
         found, body = self.see(answer["events"]), {"lease": answer["lease"]["id"]}
         if self.chance(0.05):
-            return True  # The worker dies before it confirms the events.
+            return True  # The worker dies before it acknowledges the events.
         if self.chance(0.03):
             time.sleep(DICE.choice([0.2, 6]))
         if self.chance(0.2) and len(found) > 1:
@@ -208,31 +208,31 @@ class Consumer(Reader):
         return False
 
     def lag(self):
-        """The events not yet confirmed. There may be nothing to lease because the lease of a lost answer still runs."""
+        """The number of events that are not acknowledged. A poll may get no events although some remain, if another lease covers them."""
         if not self.stopping.is_set():
             return 0
         status, answer = self.ask("GET", f"consumers/{self.name}")
         return answer["lag_events"] if status == 200 else None
 
     def seek(self):
-        """Moves the consumer backwards, never ahead of its confirmed events."""
+        """Moves the consumer back to one of the first 30 events, if it has acknowledged a later one."""
         _, answer = self.ask("GET", "events?limit=30")
         if answer.get("events") and self.confirmed and answer["events"][-1]["seq"] < max(self.confirmed)[0]:
-            # Read before the request: a worker may get its next events before the answer is here.
+            # Counted before the request, because a worker may get events between the seek and its response.
             began, event = len(self.seen), answer["events"][-1]
             if self.ask("POST", f"consumers/{self.name}/seek", {"position": event["position"]})[0] == 200:
                 self.sought = (event["seq"], began)
 
 
 def listed(folder):
-    """The entries of the manifest of an app's hourly files."""
+    """The entries of the manifest of an app's hourly files, without an incomplete last line."""
     manifest = folder / "manifest.ndjson"
     text = manifest.read_bytes() if manifest.exists() else b""
     return [json.loads(line) for line in text[:text.rfind(b"\n") + 1].splitlines()]
 
 
 def lines(folder, entry):
-    """The events of a listed file, as JSON."""
+    """The lines of a listed file, each the JSON of an event. Checks the file's size and hash."""
     data = (folder / entry["file"]).read_bytes()
     assert hashlib.sha256(data).hexdigest() == entry["sha256"] and len(data) == entry["bytes"], entry
     with subprocess.Popen(["zstd", "-dqc", folder / entry["file"]], stdout=subprocess.PIPE, text=True) as process:
@@ -241,7 +241,7 @@ def lines(folder, entry):
 
 
 class Listed(Follower):
-    """A list of events from a file, a stream or a database, as a reader for `account`. `seen` has message ids, or events as `COLUMNS`."""
+    """A list of events from a file, a stream or a database, in the form of a reader. `seen` has message ids or tuples of `COLUMNS`."""
 
     def __init__(self, name, seen, stored):
         of_id = {row[2]: row for row in stored}
@@ -250,7 +250,7 @@ class Listed(Follower):
 
 
 class Tally:
-    """Which events came, in a byte each, for runs with millions of events. Message ids are USER/NUMBER."""
+    """The received events, with one byte for each, for runs with millions of events. Message ids are USER/NUMBER."""
 
     def __init__(self, name):
         self.name, self.seen, self.count, self.last, self.found = name, bytearray(), 0, 0, Counter()
@@ -265,7 +265,7 @@ class Tally:
         return is_new
 
     def take(self, stored):
-        """Takes events as `COLUMNS`. A token has the id that `token_of` gives its user, or is the gateway's own."""
+        """Adds events (tuples of `COLUMNS`). A verified event must have its user's token (`token_of`) or a token of the gateway's token service."""
         for position, user, identifier, verdict, token in stored:
             owner, number = identifier.split("/")
             self.found["came again"] += not self.mark(int(number))
@@ -275,30 +275,30 @@ class Tally:
             self.last = position
 
     def problems(self, sent, acknowledged):
-        """The problems, as texts. `sent` is the number of sent events."""
+        """Texts of the problems. `sent` is the number of sent events."""
         missing = sum(one > other for one, other in zip_longest(acknowledged.seen, self.seen, fillvalue=0))
         return [f"{self.name}: {problem}" for problem in failures(
             {**self.found, "events never came": missing, "events were never sent": sum(self.seen[sent:])})]
 
 
 def compare(what, load, stored, *lists):
-    """Exits unless each event of a `load` is stored, and each list has them once and in order. Lists have message ids, or events as `COLUMNS`."""
+    """Exits unless all events of `load` are stored, and each list has the stored events once and in order. Lists are as in `Listed`."""
     problems = account(stored, load, [Listed(what, seen, stored) for seen in lists], dense=True)
     check(f"{what}: {len(stored)} events, once and in order", not problems, "; ".join(problems))
 
 
 def failures(found):
-    """Texts of the counts above 0."""
+    """A text for each count above 0."""
     return [f"{count} {what}" for what, count in found.items() if count]
 
 
 def account(stored, load, readers=(), lossy=False, dense=False):
-    """The problems, as texts. `stored` is the whole log in its order, as `COLUMNS`.
+    """Texts of the problems. `stored` is the whole event log in order, as tuples of `COLUMNS`.
 
-    acknowledged ⊆ stored ⊆ sent, each once, and with the token of its user. A reader sees each stored event, within a
-    partition in the log's order. After an asynchronous failover (`lossy`) acknowledged events may be lost, even if read
-    before. With `dense`, positions have no gaps: SQLite assigns them in the transaction that stores the events.
-    PostgreSQL derives them from transaction ids, so there they only ascend.
+    Checks that acknowledged ⊆ stored ⊆ sent, without duplicates, each event with its user's token, and that a reader sees
+    each stored event, within a partition in the log's order. After an asynchronous failover (`lossy`) acknowledged events
+    may be lost, even if they were read. With `dense`, positions have no gaps: SQLite assigns them in the transaction that
+    stores the events. PostgreSQL derives positions from transaction ids, so they only ascend.
     """
     problems = []
     ids = [row[1:3] for row in stored]
@@ -322,8 +322,8 @@ def account(stored, load, readers=(), lossy=False, dense=False):
     return problems
 
 
-# On SQLite: stored events, counted events, requests with a good token that stored events, and counted requests with a good token.
-# Counts are written once a second, and the next start adds later events. So `late` events count here too.
+# On SQLite: stored events, counted events, requests with a valid token that stored events, and counted requests with a valid token.
+# The gateway writes counts once a second, and adds the events after the last write (`late`) when it starts again. So the query adds them.
 COUNTS = """
     WITH late AS (SELECT request_uuid, key_number FROM event WHERE seq > (SELECT seq FROM counted))
     SELECT (SELECT count(*) FROM event), (SELECT coalesce(sum(events), 0) FROM app_usage) + (SELECT count(*) FROM late),
@@ -332,7 +332,7 @@ COUNTS = """
 
 
 def counted(events, counts, load=None, requests=0, uses=0):
-    """The problems of these counts. A request with a good token may be counted without a new event if it had duplicates only, failed, or got no answer."""
+    """The problems of these counts. A request with a valid token may count without a new event: only duplicates, a 503, or no response."""
     most = requests + (load.duplicates + load.answers[None] + load.answers[503] if load else 0)
     return [f"app_usage counts {counts} of {events} events"] * (counts != events) + [
         f"key_use counts {uses} requests, and not {requests} to {most}"] * (load is not None and not requests <= uses <= most)
@@ -344,7 +344,7 @@ def token_of(user):
 
 
 def generations(exchanges):
-    """The problems of exchanges, each as (token, status, new token): a token has one new token, which no other token has."""
+    """The problems of exchanges (refresh token, status, new token): each token must have one child, and no two tokens the same child."""
     children = {}
     for token, status, child in exchanges:
         children.setdefault(token, set()).update([child] if status == 200 else [])
@@ -358,14 +358,14 @@ def generations(exchanges):
 
 
 def revoked(answers, revocations):
-    """The problems of requests (token, begun, ended, status) that began while their token was revoked. Revocations are (token, from, to)."""
+    """The problems of requests (token, begin, end, status) that began while their token was revoked. Revocations are (token, from, to)."""
     return failures({"requests were accepted after the deletion was confirmed": sum(
         status == 200 and known == token and start < begun < end
         for token, start, end in revocations for known, begun, _, status in answers)})
 
 
 def read(log, reader, lossy):
-    """The problems of one reader."""
+    """The problems of one reader, compared with the set of stored events."""
     first = list(dict.fromkeys(reader.seen))
     of_log = [event for event in first if event in log]
     foreign, missing = len(first) - len(of_log), log - set(of_log)
@@ -399,14 +399,14 @@ def changed(number, **new):
 
 
 def audited(stored, seen=None):
-    """The problems if the events of `HISTORY` were sent, and these were stored and seen by a reader."""
+    """The problems that `account` finds if `HISTORY` was sent and acknowledged, `stored` was stored, and a reader has seen `seen`."""
     sent = {row[1:3] for row in HISTORY}
     load = SimpleNamespace(sent=sent, acknowledged=sent, users=True)
     return account(stored, load, [Listed("list", seen or stored, stored)], dense=True)
 
 
 def tallied(*rows, count=1):
-    """The problems of a tally of (position, user, message id, verdict, token id), when so many events were sent and acknowledged."""
+    """The problems of a `Tally` of these events (tuples of `COLUMNS`) if `count` events were sent and acknowledged."""
     tally, acknowledged = Tally("tally"), Tally("acknowledged")
     tally.take(rows)
     for number in range(count):
@@ -415,7 +415,7 @@ def tallied(*rows, count=1):
 
 
 def main(_):
-    """Exits unless each false history is found, and a true one has no problem."""
+    """Exits unless the checker reports each false history, and reports no problem of a true history."""
     known, gone = SimpleNamespace(duplicates=1, answers=Counter({None: 1})), [("a", 5, 9)]
     true = [audited(HISTORY), counted(9, 9, known, 4, 6), generations([("a", 200, "b"), ("a", None, None), ("b", 200, "c")]),
             revoked([("a", 4, 6, 200), ("a", 6, 7, 401), ("b", 6, 7, 200)], gone),

@@ -1,4 +1,4 @@
-"""Runs checks, one log each in .build/check, and prints a table. Without names: the part of CI besides `make test`."""
+"""Runs checks, each with a log in .build/check, and prints a table. Without names, runs the checks of CI besides `make test`."""
 
 import argparse
 import os
@@ -10,12 +10,12 @@ import time
 from .common import ROOT
 
 POSTGRESQL = "COUNTERSIGN_TEST_STORAGE=postgresql scripts/test.sh"
-# The tests whose results depend on the storage.
+# Tests of the gateway that run on PostgreSQL in CI too, because their results depend on the storage.
 ESSENTIAL = ("NativeDialect|ForgedIdentity|EventProof|StoredEvent|EventFiles|KeyRing|Analytics|Following|StreamWay|StreamRunner|DeliveryConformance|AppSetting|AppDeletion|"
              "CustomerStore|BloomreachInbox|SessionTable|WebhookRunner")
 TOOL = "python3 -B -m tools "
 PROGRAM = "swift build --product countersign-cli && " + TOOL
-# A folder of its own: the checks beside this one use the program without NATS.
+# A build folder for NATS, because checks that run in parallel use the program that was built without it.
 NATS = ("export COUNTERSIGN_NATS=1 && scripts/setup.sh && swift build --scratch-path .build-nats --product countersign-cli && "
         "BUILD=.build-nats/debug scripts/text-lint.py && ")
 CHECKS = {
@@ -24,8 +24,8 @@ CHECKS = {
                "--filter '^GatewayPostgreSQLTests\\.'",
     "postgresql": POSTGRESQL + ' --filter "${FILTER:-^(Gateway\\w+|CountersignGateway|CountersignCLI|Countersign(Bloomreach)?|BrazeCompat|'
                   'ExponeaCompat|BackgroundGeolocationCompat)Tests\\.}"',
-    # In memory: the dashboard must not wait for a disk that other checks keep busy.
-    # Not for the build: SwiftPM keeps its lock in TMPDIR.
+    # The gateway's files are in memory, so that the dashboard does not wait for a disk that other checks keep busy.
+    # The build keeps its TMPDIR, because SwiftPM's lock is there.
     "browser": "swift build --product countersign-cli && { [ ! -w /dev/shm ] || export TMPDIR=/dev/shm; } && " + TOOL + "browser",
     "web": "scripts/web.sh",
     "docs": "scripts/docs.sh && " + TOOL + "site",
@@ -64,7 +64,7 @@ CHECKS = {
     "service": "scripts/service-test.sh",
     "bench": "make --no-print-directory bench",
 }
-# These run in parallel after `storage`, because each waits much of the time.
+# Groups of checks that run in parallel after `storage`, because they mostly wait for other processes.
 LANES = (("browser", "web", "nats"), ("docs", "packages", "apple", "objc", "flutter", "samples"), ("package", "consumers", "c"))
 
 

@@ -1,8 +1,8 @@
-"""Shows three gateways on one PostgreSQL behind HAProxy, which feed a stream of NATS, while all of these are killed.
+"""Demonstrates three gateways on one PostgreSQL behind HAProxy, which publish to NATS. Kills gateways, database and NATS server.
 
 The database requires TLS and a password. HAProxy uses packaging/cluster/haproxy.cfg. `countersign demo` runs
 the devices.
-In the end the events are counted in the database, by a consumer of the gateways, and in the stream.
+At the end the events are counted in the database, by a consumer of the gateways, and in the stream.
 """
 
 import re
@@ -21,7 +21,7 @@ TOTAL = 600
 
 
 class HAProxy:
-    """HAProxy with the configuration of packaging/cluster before these gateways. It has an address as a gateway has."""
+    """HAProxy in front of these gateways, configured by packaging/cluster. Readers use its host and port as a gateway's."""
 
     def __init__(self, folder, gateways):
         self.host, self.port = "127.0.0.1", free_port()
@@ -63,7 +63,7 @@ def run(binary, folder):
         tell("key", "generate", "--out", folder)
         tell("key", "add", "shop", folder / "public.pem")
         tell("enforcement", "set", "shop", "required", "--yes")
-        # With a leeway no token would expire within seconds.
+        # The demo uses tokens that live for seconds. With a leeway they would not expire during the demo.
         tell("policy", "set", "shop", "--leeway", "0")
         bearer = tell("admin", "token", "create", "--name", "reader", "--scopes", "reader", "--app", "shop")
         tell("consumer", "create", "shop", "books")
@@ -97,7 +97,7 @@ def run(binary, folder):
 
 
 def count(server, consumer, stream, problems):
-    """Counts each event of the demo at each place."""
+    """Counts the demo's events in the database, at the consumer and in the stream. Returns whether each was found once."""
     rows = server.rows("SELECT message_id, user_id, coalesce(body::json->'properties'->>'replay_row', '') "
                        "FROM countersign.event ORDER BY position")
     stored = [row[0] for row in rows]
@@ -130,5 +130,5 @@ def main(arguments):
     if good:
         shutil.rmtree(folder)
     else:
-        print(f"The files are in {folder}")
+        print(f"logs and data: {folder}")
     return 0 if good else 1

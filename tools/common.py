@@ -1,4 +1,4 @@
-"""Ports, folders and waiting, for programs that start other programs."""
+"""Helpers of programs that start other programs: options, free ports, folders, waiting, and the output of commands."""
 
 import argparse
 import os
@@ -14,18 +14,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / ".build/debug/countersign-cli"
 SEED = os.environ.get("PROVE_SEED")
-# The decisions of a program repeat with its seed. Threads draw from a generator of their own, because they run at their own pace.
+# A seed repeats the random decisions of a program. Threads use `DICE`, so that their order does not change the main thread's decisions.
 random.seed(SEED)
 DICE = random.Random(SEED)
 SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
 
 
 class Skipped(Exception):
-    """The reason why a test cannot run on this machine."""
+    """Ends a test that cannot run on this machine. The message is the reason."""
 
 
 def parse(arguments, name, text, **defaults):
-    """The options of a program: --countersign, and a flag for each default."""
+    """Parses the options of a program: --countersign, and one option for each default."""
     parser = argparse.ArgumentParser(prog=f"python3 -m tools {name}", description=text)
     for flag, default in defaults.items():
         parser.add_argument(f"--{flag}", type=type(default), default=default, help=f"default {default}")
@@ -48,14 +48,14 @@ def is_open(port):
 
 
 def workshop(prefix="countersign-"):
-    """A temporary folder that other users may traverse: PostgreSQL runs as another user than root."""
+    """Creates a temporary folder that other users may traverse, because PostgreSQL does not run as root."""
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     folder.chmod(0o711)
     return folder
 
 
 def until(what, holds, seconds=60, pause=0.02):
-    """Waits until `holds()` is true. Returns the seconds that it took; exits if it takes too long."""
+    """Waits until `holds()` is true, and returns the seconds until then. Exits after `seconds`."""
     began = time.monotonic()
     while not holds():
         if time.monotonic() - began > seconds:
@@ -71,7 +71,7 @@ def check(what, holds, detail=""):
 
 
 def output(*command, **options):
-    """The standard output of a command, without the final line break. Exits if the command fails."""
+    """The standard output of a command, without white space at its ends. Exits if the command fails."""
     options.setdefault("timeout", 300)
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
     if done.returncode:
@@ -80,7 +80,7 @@ def output(*command, **options):
 
 
 def installed(program, package):
-    """The path of a program of the system."""
+    """The path of an installed program."""
     found = shutil.which(program, path=SYSTEM_PATH)
     if not found:
         raise Skipped(f"{program} is not installed (package {package})")
@@ -94,7 +94,7 @@ def chromium():
 
 
 def preloaded(name, folder):
-    """The environment that starts a program with Torture/Faults/NAME.c in LD_PRELOAD."""
+    """Compiles Torture/Faults/NAME.c. Returns the environment that preloads it into a program."""
     library = Path(folder) / f"{name}.so"
     if not library.exists():
         output("cc", "-O2", "-shared", "-fPIC", "-o", library, ROOT / f"Torture/Faults/{name}.c", "-ldl")

@@ -1,8 +1,8 @@
-"""Runs the scenarios of Conformance against every client and prints a table: scenarios by clients.
+"""Runs the scenarios of Conformance against the clients, and prints a table with a row for each scenario.
 
-The clients are swift, web (in Node), chromium (the same client over IndexedDB) and c; default all. Clients that this machine
-cannot run are left out and named. With --build the Swift tests and the library are built first. Exit status 1 when a scenario
-failed, was not run by a client that it is for and does not say why, or is no scenario by Conformance/schema.json.
+The clients are swift, web (in Node), chromium (the web client with IndexedDB) and c; the default is all. Clients that this
+machine cannot run are named and skipped. With --build, the Swift tests and libcountersign are built first. Exit status 1 if a
+scenario failed, does not match Conformance/schema.json, or was not run by one of its clients without a reason.
 """
 
 import argparse
@@ -25,7 +25,7 @@ ALL = {"signed_user", "access_token", "bloomreach"}
 
 
 class Client(typing.NamedTuple):
-    """Its name in scenarios, its modes, and the command that runs it."""
+    """A client: its name in scenarios, its modes, and the command that runs the scenarios."""
     name: str
     modes: set
     command: list
@@ -42,19 +42,19 @@ CLIENTS = {
 def lack(name):
     """The missing requirement of a client; None if it can run."""
     if name == "web" and not shutil.which("node"):
-        return "there is no node"
+        return "node is not installed"
     if name == "chromium":
         if not shutil.which("chromium") and not shutil.which("chromium-browser"):
-            return "there is no Chromium"
+            return "Chromium is not installed"
         if not importlib.util.find_spec("playwright"):
-            return "there is no Playwright"
+            return "Playwright is not installed"
     if name == "c" and not os.path.exists("/proc/self/task"):
-        return "only Linux says whether another process is at rest"
+        return "it needs /proc of Linux to find out whether another process is idle"
     return None
 
 
 def read():
-    """All scenarios, with their mode."""
+    """All scenarios, each with the mode of its file."""
     found = []
     for path in sorted(SCENARIOS.glob("*.json")):
         file = json.loads(path.read_text())
@@ -67,7 +67,7 @@ def read():
 
 
 def check():
-    """Compares the files with the schema, where a validator is installed."""
+    """Validates the files with the schema, if the Python module jsonschema is installed."""
     try:
         import jsonschema
     except ImportError:
@@ -79,11 +79,11 @@ def check():
         f"{path.name}, {'/'.join(map(str, error.absolute_path))}: {jsonschema.exceptions.best_match([error]).message}"
         for path in sorted(SCENARIOS.glob("*.json")) for error in validator.iter_errors(json.loads(path.read_text()))]
     if errors:
-        sys.exit("conformance: not by the schema\n" + "\n".join(errors))
+        sys.exit("conformance: files do not match the schema\n" + "\n".join(errors))
 
 
 def run(client):
-    """The outcome of each scenario, by mode and name: whether it passed, or the reason why it was not run."""
+    """Runs a client's command. Returns for each (mode, name) whether the scenario passed, or the reason why it was skipped."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report"
         environment = dict(os.environ, COUNTERSIGN_CONFORMANCE_REPORT=str(report))
@@ -108,7 +108,7 @@ def main(arguments):
         if reason := lack(name):
             if options.clients:
                 sys.exit(f"conformance: {name} cannot run here: {reason}")
-            print(f"conformance: {name} is left out: {reason}", file=sys.stderr)
+            print(f"conformance: {name} is skipped: {reason}", file=sys.stderr)
             names.remove(name)
     check()
     scenarios = read()
@@ -144,5 +144,5 @@ def main(arguments):
         passed, failed, missing = counts[name].values()
         print(f"{name:8} run {passed + failed}, passed {passed}" + (f", not run {missing}" if missing else ""))
         for reason, count in reasons[name].most_common():
-            print(f"{count:11} not for it: {reason}")
+            print(f"{count:11} do not apply: {reason}")
     return 1 if any(count["FAILED"] or count["not run"] for count in counts.values()) else 0

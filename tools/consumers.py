@@ -1,5 +1,5 @@
-"""Tests the Python client for readers of events (Examples/Consumers): its unit tests, then two workers on a gateway that are killed
-again and again. Their books must have each stored event once."""
+"""Tests the Python library that reads events (Examples/Consumers): its unit tests, then two workers that are killed repeatedly.
+The workers' database must have each stored event once."""
 
 import os
 import sqlite3
@@ -26,7 +26,7 @@ def booked(database):
 
 
 def kill_workers(gateway, bearer, path, events, rounds):
-    """Books with two workers. Kills both between their poll and their commit, `rounds` times."""
+    """Two workers write events to a database. Kills both between their poll and their commit, `rounds` times."""
     sys.path.insert(0, str(EXAMPLES))
     import worker
     from countersign_consumer import Consumer
@@ -34,7 +34,7 @@ def kill_workers(gateway, bearer, path, events, rounds):
     database, token = sqlite3.connect(path, isolation_level=None, timeout=60), bearer["Authorization"].split()[1]
     database.executescript(worker.SCHEMA)
     gateway.track(100)
-    # This one dies after its own commit and before its acknowledgement.
+    # A worker that dies after its commit and before its acknowledgement.
     consumer = Consumer(gateway.url, "shop", token, "books", limit=30, lease_seconds=5, wait=0)
     worker.book(database, next(iter(consumer)))
     consumer._gateway.close()
@@ -51,12 +51,12 @@ def kill_workers(gateway, bearer, path, events, rounds):
             dies = index * rounds // last > (index - 1) * rounds // last
             kills += dies
             if dies:
-                # No worker can commit: all wait between the poll and their own commit.
+                # This transaction blocks the workers between their poll and their commit.
                 database.execute("BEGIN IMMEDIATE")
             gateway.track(100)
             if dies:
                 until("a lease", is_leased, 30)
-                time.sleep(0.3)  # For a worker that would acknowledge too early.
+                time.sleep(0.3)  # Time in which a wrong worker would acknowledge before its commit.
                 for one in workers:
                     one.kill()
                     one.wait()

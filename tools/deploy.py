@@ -1,7 +1,7 @@
-"""Checks what deploys the gateway, without a cluster: the chart, the compose file, and the workflows.
+"""Checks the Helm chart, the compose files and the GitHub workflows, without a cluster and without starting a container.
 
-Helm's own library lints and renders the chart, and the result is validated by the schemas of Kubernetes. The compose file is
-validated by its specification, the workflows by actionlint. Each check must also reject something wrong. No container is started.
+Helm's own library lints and renders the chart, and the schemas of Kubernetes validate the result. The schema of Compose validates
+the compose files, actionlint the workflows. Each check is also tried with an invalid file, which it must reject.
 """
 
 import copy
@@ -43,7 +43,7 @@ def refuses(what, body):
         body()
     except (helm_python.HelmError, kubernetes_validate.ValidationError):
         return
-    fail(f"{what} passed")
+    fail(f"{what} was accepted")
 
 
 def render(values):
@@ -59,7 +59,7 @@ def check_chart():
         report = helm_python.lint(str(CHART), values, strict=True)
         bad = [m for m in report["messages"] if m["severity"] > 1] + report["errors"]
         if bad:
-            fail(f"helm lint says {bad}")
+            fail(f"helm lint reports {bad}")
     refuses("a chart with a second replica", lambda: helm_python.Chart.load(str(CHART)).validate_schema({"replicaCount": 2}))
     refuses("a chart with a password in an address",
             lambda: helm_python.Chart.load(str(CHART)).validate_schema({"database": {"url": "postgresql://a:b@db/c"}}))
@@ -77,7 +77,7 @@ def check_chart():
                 kubernetes_validate.validate(document, version, strict=True)
     wrong = copy.deepcopy(next(d for d in render({}) if d["kind"] == "StatefulSet"))
     wrong["spec"]["template"]["spec"]["containers"][0]["port"] = []
-    refuses("a container with a field that there is not", lambda: kubernetes_validate.validate(wrong, VERSIONS[0], strict=True))
+    refuses("a container with an unknown field", lambda: kubernetes_validate.validate(wrong, VERSIONS[0], strict=True))
 
     full = next(d for d in render(FULL) if d["kind"] == "StatefulSet")
     several = next(d for d in render(CLUSTER) if d["kind"] == "Deployment")
@@ -87,16 +87,16 @@ def check_chart():
         variables = {v["name"]: v["value"] for v in pod["containers"][0]["env"]}
         for name in variables:
             if f"`{name}`" not in names:
-                fail(f"the chart sets {name}, which is no setting")
+                fail(f"the chart sets {name}, which is not a setting")
         expected = {"COUNTERSIGN_BODY_BYTES": "2097152", "COUNTERSIGN_DRAIN_SECONDS": "7", "COUNTERSIGN_TRUSTED_PROXIES": "10.0.0.0/8"}
         if not expected.items() <= variables.items():
-            fail(f"the settings came out as {variables}")
+            fail(f"the chart renders the settings as {variables}")
         if pod["terminationGracePeriodSeconds"] <= 7 + 10:
             fail("the pod is killed before the gateway has drained")
     if full["spec"]["replicas"] != 1:
         fail("more than one gateway would share a data directory")
     if several["spec"]["replicas"] != 3 or "volumeClaimTemplates" in several["spec"] or any("BACKUP" in name for name in variables):
-        fail("the gateways on a database are not as many, or have what a data directory has")
+        fail("the chart does not make three gateways on the database, or gives them a volume or settings of backups")
     if f'appVersion: "{version_of_program()}"' not in (CHART / "Chart.yaml").read_text():
         fail("the chart's appVersion is not the program's")
     print(f"deploy: the chart is linted and rendered by Helm {helm_python.helm_sdk_version()},"
@@ -119,16 +119,16 @@ def check_compose():
                 path = volume.split(":")[0]
                 if path.startswith("."):
                     if not (folder / path).resolve().exists():
-                        fail(f"{compose.name} mounts {path}, which is not there")
+                        fail(f"{compose.name} mounts {path}, which does not exist")
                 elif path not in document["volumes"]:
-                    fail(f"{compose.name} mounts {path}, which is no volume of it")
+                    fail(f"{compose.name} mounts {path}, which is not one of its volumes")
             for name in service.get("environment", {}):
                 if name.startswith("COUNTERSIGN_") and f"`{name}`" not in names:
-                    fail(f"{compose.name} sets {name}, which is no setting")
+                    fail(f"{compose.name} sets {name}, which is not a setting")
         next(iter(document["services"].values()))["port"] = []
         wrong = subprocess.run([*schema, "-"], input=json.dumps(document), text=True, capture_output=True)
         if wrong.returncode == 0:
-            fail(f"{compose.name} with a wrong key passed")
+            fail(f"check-jsonschema accepts {compose.name} with an unknown key")
     own = yaml.safe_load((ROOT / "packaging/prometheus/prometheus.yml").read_text())
     inside = yaml.safe_load((folder / "prometheus.yml").read_text())
     inside["scrape_configs"][0]["static_configs"][0]["targets"] = ["127.0.0.1:8787"]
@@ -138,7 +138,7 @@ def check_compose():
                    for path in (ROOT / "packaging/cluster", folder))
     if own != inside:
         fail("compose/haproxy.cfg differs from cluster/haproxy.cfg in more than the addresses")
-    print("deploy: the compose files are valid and all that they mount is there; no container was started")
+    print("deploy: the compose files are valid and all files that they mount exist; no container was started")
 
 
 def check_workflows():
@@ -148,12 +148,12 @@ def check_workflows():
     subprocess.run([*schema, *workflows], check=True, stdout=subprocess.DEVNULL)
     wrong = workflows[0].read_text().replace("${{ github.ref }}", "${{ github.reff }}")
     if subprocess.run([BIN / "actionlint", "-"], input=wrong, text=True, capture_output=True).returncode == 0:
-        fail("actionlint takes anything")
+        fail("actionlint accepts an invalid workflow")
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
     for workflow in workflows:
         for target in re.findall(r"make ([a-z-]+)", re.sub(r"install .*", "", workflow.read_text())):
             if target not in targets:
-                fail(f"{workflow.name} runs `make {target}`, which there is not")
+                fail(f"{workflow.name} runs `make {target}`, which does not exist")
     print(f"deploy: {len(workflows)} workflows pass actionlint and their schema")
 
 

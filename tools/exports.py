@@ -22,7 +22,7 @@ HOURS, EVENTS = 40, 12_000
 
 
 def blocks(heading):
-    """The code blocks of a part of the page."""
+    """The code blocks below a heading of docs/guides/export-files.md."""
     part = (ROOT / "docs/guides/export-files.md").read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
     return re.findall(r"```(?:sql|sh)\n(.*?)```", part, re.S)
 
@@ -30,7 +30,7 @@ def blocks(heading):
 def send(gateway, numbers):
     batch = [{"type": "track", "event": "Order", "messageId": f"m-{number}", "userId": f"u-{number % 97}",
               "properties": {"note": "é\"\\ " + "x" * 80}} for number in numbers]
-    # A number as written must reach the files.
+    # The files must have the number as written, 1.10.
     body = json.dumps({"batch": batch, "writeKey": gateway.key}).replace('"note"', '"price": 1.10, "note"')
     status, answer = gateway.ask("POST", "/v1/batch", body)
     assert status == 200, answer
@@ -49,8 +49,8 @@ def fill(gateway):
 
 
 def audit(folder, gateway, stored, more=0):
-    """Waits until the listed files have all events, and compares them. No other file may be there. Up to `more` later
-    events are in files too if their hour has ended."""
+    """Waits until the listed files have all events, and compares them. The folder may have no other files. Up to `more`
+    later events may also be in files, if their hour has ended."""
     until("all events in files", lambda: sum(entry["events"] for entry in listed(folder)) >= len(stored), pause=0.2)
     entries = listed(folder)
     names = [entry["file"] for entry in entries]
@@ -64,7 +64,7 @@ def audit(folder, gateway, stored, more=0):
 
 
 def kills(gateway, folder, stored, rounds):
-    # A slow disk, so that kills meet each step.
+    # With slow flushes a kill can hit each step of writing a file.
     slow, half, named = preloaded("slow-fsync", gateway.folder) | {"SLOW_FSYNC_MS": "20"}, 0, 0
     gateway.environment |= slow
     for _ in range(rounds):
@@ -79,17 +79,17 @@ def kills(gateway, folder, stored, rounds):
     entries = audit(folder, gateway, stored)
     gateway.stop()
     print(f"{len(entries)} files after {rounds} kills: {half} in the middle of a file, "
-          f"{named} between its name and its line", flush=True)
+          f"{named} between the rename of a file and its line in the manifest", flush=True)
     return entries
 
 
 def full_disk(options, gateway, stored):
-    """Events are stored while the disk of the files is full, and are in files once there is room."""
+    """The gateway stores events while the disk of its hourly files is full, and writes them to files once the disk has space."""
     small = gateway.folder / "small"
     small.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", small], capture_output=True).returncode:
-        return print("a full disk: skipped, only root may mount one")
-    # Without a floor, so that the disk is really full.
+        return print("a full disk: skipped, mounting a small disk needs root")
+    # Without disk-floor-bytes, which would stop the writing before the disk is full.
     writer = Gateway(options.countersign, gateway.folder, "full", flags=("--event-files", small, "--disk-floor-bytes", "0"))
     writer.key = gateway.key
     try:
@@ -103,7 +103,7 @@ def full_disk(options, gateway, stored):
         audit(small / "shop", gateway, stored, more=100)
         writer.stop()
         assert len(writer.stored()) == len(stored) + 100
-        print(f"a full disk: {written} events were in files, 100 more were stored meanwhile, and all came once there was room")
+        print(f"a full disk: {written} events were in files, 100 more were stored meanwhile, and all were in files once the disk had space")
     finally:
         writer.kill()
         subprocess.run(["umount", "-l", small], check=False)

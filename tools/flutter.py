@@ -1,8 +1,8 @@
-"""Compares the Dart bindings (Clients/flutter) with countersign.h: nothing here can run them.
+"""Compares the source of the Dart bindings (Clients/flutter) with countersign.h, without running them, because Dart is not installed.
 
-Functions, callbacks and statuses must have the header's types, for dart:ffi and for Dart. Calls of the clients must be
-methods of their mode, with members that the header names. Names in the examples must be in the library that they import. Each file
-must parse by tree-sitter's grammar of Dart, which is not a compiler, if it can be installed.
+Functions, callbacks and statuses must have the header's types, for dart:ffi and for Dart. Each call of a client must be a method
+of its mode, with members that the header names. Names in the examples must exist in the library that they import. If tree-sitter can
+be installed, each file must parse by its grammar of Dart, which checks less than a compiler.
 """
 import re
 import sys
@@ -14,7 +14,7 @@ PACKAGE = ROOT / "Clients/flutter/lib"
 EXAMPLES = ROOT / "Clients/flutter/example"
 MODES = ("signed_user", "access_token", "bloomreach")
 
-# The types of dart:ffi for those of the header, and Dart's types for those.
+# The types of dart:ffi for the header's types, and Dart's types for the types of dart:ffi.
 NATIVE = {
     "void": "Void", "const char *": "Pointer<Utf8>", "char *": "Pointer<Utf8>", "char **": "Pointer<Pointer<Utf8>>",
     "void *": "Pointer<Void>", "size_t": "Size", "size_t *": "Pointer<Size>", "uint64_t": "Uint64", "countersign_status": "Int32",
@@ -32,7 +32,7 @@ def expect(what, expected, found):
 
 
 def split(parameters):
-    """Types of a list of parameters in C."""
+    """The types of dart:ffi for a list of parameters in C."""
     if parameters.strip() == "void":
         return []
     found = []
@@ -43,7 +43,7 @@ def split(parameters):
 
 
 def of_header():
-    """Functions, callbacks and statuses: type of the result and of each parameter, as dart:ffi has them."""
+    """The header's functions and callbacks, each with the types of its result and parameters in dart:ffi, and the statuses."""
     code = re.sub(r"/\*.*?\*/", "", HEADER, flags=re.S)
     callbacks = {name.capitalize() + "Callback": ("Void", split(parameters)) for name, parameters in re.findall(
         r"typedef void \(\*countersign_(\w+)\)\((.*?)\);", code, re.S)}
@@ -83,7 +83,7 @@ def check_functions():
 
 
 def methods_of(mode):
-    """The methods that the header documents for a mode, with the members of their arguments; None where they are not listed."""
+    """The methods that the header documents for a mode, each with the members of its arguments, or None if the header lists no members."""
     text = re.search(r"/\*((?:(?!\*/).)*?)\*/\s*countersign_client \*countersign_open_" + mode, HEADER, re.S)[1]
     text = re.sub(r"\n \*", "\n", text)
     found = {}
@@ -109,8 +109,8 @@ def check_calls():
             elif methods[name] is not None and (unknown := set(re.findall(r"'(\w+)':", arguments)) - methods[name]):
                 problems.append(f"{mode}: {name} has no {', '.join(sorted(unknown))}")
     if "'keepsTexts': true" not in (PACKAGE / "src/handle.dart").read_text() or '"keepsTexts": true' not in HEADER:
-        problems.append("a listener runs after its callback has returned: the client must keep texts")
-    # The vendor's keys are read by the SDK.
+        problems.append("a Dart listener runs after its callback has returned, so the client must set keepsTexts")
+    # The SDK must read each configuration key of Exponea's plugin.
     reader = (ROOT / "Sources/SDK/CountersignBloomreach/BloomreachConfiguration+Map.swift").read_text()
     for key in re.findall(r"'(\w+)':", (PACKAGE / "exponea.dart").read_text()):
         if f'"{key}"' not in reader:
@@ -118,7 +118,7 @@ def check_calls():
 
 
 def check_examples():
-    """Methods and named arguments of the vendors' samples."""
+    """Checks methods and named arguments in the vendors' samples."""
     examples = sorted(EXAMPLES.glob("*.dart"))
     expect("examples", ["braze.dart", "exponea.dart"], [path.name for path in examples])
     for path in examples:
@@ -141,7 +141,7 @@ def check_syntax():
         while pending:
             node = pending.pop()
             if node.is_error or node.is_missing:
-                problems.append(f"{path.relative_to(ROOT)}:{node.start_point[0] + 1}: no Dart by the grammar")
+                problems.append(f"{path.relative_to(ROOT)}:{node.start_point[0] + 1}: does not parse as Dart")
             elif node.has_error:
                 pending += node.children
 

@@ -1,4 +1,4 @@
-"""A gateway as a process of its own: starting, asking, killing, and reading what it has stored."""
+"""A gateway in another process: starts it, sends requests and commands, kills it, and reads its stored events."""
 
 import http.client
 import json
@@ -16,12 +16,12 @@ from pathlib import Path
 from .common import DICE, free_port, workshop
 
 KEYS = ("good", "other", "next")
-# A stored event in a history (audit.py).
+# The columns of a stored event that audit.py compares.
 COLUMNS = ("seq", "user_id", "message_id", "verdict", "token_id")
 
 
 def storage(folder, database=None):
-    """The environment of a program that works on a folder's data directory or on a database."""
+    """The environment variables for the data directory in a folder, or for a database."""
     found = {"COUNTERSIGN_DATA": str(folder / "data")}
     if database:
         found["COUNTERSIGN_DATABASE"] = database
@@ -30,7 +30,7 @@ def storage(folder, database=None):
 
 
 def command(program, environment, *arguments, through=()):
-    """The output of a command of the command line."""
+    """Runs `countersign` with arguments and returns its output. Exits if it fails."""
     done = subprocess.run([*through, program, *map(str, arguments)], capture_output=True, text=True, timeout=120,
                           env={**os.environ, **environment})
     if done.returncode:
@@ -39,7 +39,7 @@ def command(program, environment, *arguments, through=()):
 
 
 def request(target, method, path, body=None, headers=None, timeout=15):
-    """The status and the JSON of a response; `target` has a host and a port. Throws OSError or HTTPException without one."""
+    """Sends a request to the host and port of `target`. Returns status and JSON. Without a response raises OSError or HTTPException."""
     connection = http.client.HTTPConnection(target.host, target.port, timeout=timeout)
     try:
         data = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
@@ -55,7 +55,7 @@ def request(target, method, path, body=None, headers=None, timeout=15):
 
 
 def message_id():
-    """A UUIDv7, as the SDK makes them. One in five has no time, as other clients make them."""
+    """A UUIDv7, as the SDK makes it. One in five is random hexadecimal text without a time, as of other clients."""
     if DICE.random() < 0.2:
         return f"{DICE.getrandbits(96):024x}"
     value = (int(time.time() * 1000) << 80) | (7 << 76) | (DICE.getrandbits(12) << 64) | (2 << 62) | DICE.getrandbits(62)
@@ -63,11 +63,11 @@ def message_id():
 
 
 class Gateway:
-    """`countersign serve` on a data directory or a database. It keeps its port when it is started again."""
+    """`countersign serve` on a data directory or a database. A restarted gateway has the same port."""
 
     def __init__(self, program, folder=None, name="gateway", *, database=None, environment=None, flags=(), prefix=(),
                  host="127.0.0.1", level="warning", files=None):
-        """`prefix` is a command that starts the program, `files` the limit of open files."""
+        """`prefix` is a command that runs the program, such as `ip netns exec`; `files` is the limit of open files."""
         self.program, self.name, self.host, self.port = os.path.abspath(program), name, host, free_port()
         self.folder = Path(folder) if folder else workshop()
         self.log, self.url = self.folder / f"{name}.log", f"http://{host}:{self.port}"
@@ -75,14 +75,14 @@ class Gateway:
         self.environment = {**storage(self.folder, database), **(environment or {})}
         self.data = Path(self.environment["COUNTERSIGN_DATA"])
         self.process, self.key, self.count = None, None, 0
-        # What `track` has sent, for the checker.
+        # The events of `track`, with the names that audit.py reads from a load.
         self.users, self.sent = None, set()
         self.acknowledged = self.sent
 
     # MARK: The process
 
     def launch(self, through=()):
-        """Starts it and does not wait."""
+        """Starts the process without waiting."""
         limit = self.files and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (self.files, self.files)))
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(
@@ -90,7 +90,7 @@ class Gateway:
                 stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **self.environment}, preexec_fn=limit)
 
     def started(self):
-        """Waits until it listens or has ended; returns whether it listens."""
+        """Waits until the process listens or has ended. Returns whether it listens."""
         return bool(self.process.stdout.readline().strip())
 
     def start(self, through=()):
@@ -119,7 +119,7 @@ class Gateway:
         return self.end(signal.SIGTERM)
 
     def remove(self):
-        """Ends it and deletes its folder."""
+        """Kills the process and deletes its folder."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -130,7 +130,7 @@ class Gateway:
         self.remove()
 
     def memory(self, name="VmRSS"):
-        """Megabytes: VmRSS of now, VmHWM at most."""
+        """The process's memory in MB: VmRSS is the present size, VmHWM the peak."""
         found = re.search(rf"^{name}:\s+(\d+)", Path(f"/proc/{self.process.pid}/status").read_text(), re.M)
         return int(found[1]) / 1000
 
@@ -143,7 +143,7 @@ class Gateway:
         return command(self.program, self.environment, *arguments, through=through)
 
     def app(self, name="shop", **settings):
-        """Creates an app and returns its write key; `enforcement` is its state."""
+        """Creates an app and returns its write key. `enforcement=` sets its enforcement."""
         key = self.run("app", "create", name)
         self.key = self.key or key
         for state in settings.values():
@@ -151,7 +151,7 @@ class Gateway:
         return key
 
     def bearer(self, name="owner", scopes="admin", app=None):
-        """The header of a new API token."""
+        """Creates an API token and returns its Authorization header."""
         token = self.run("admin", "token", "create", "--name", name, "--scopes", scopes, *(["--app", app] if app else []))
         return {"Authorization": f"Bearer {token}"}
 
@@ -180,11 +180,11 @@ class Gateway:
         return self.ask("GET", "/metrics")[1]
 
     def batch(self, events, key=None, headers=None, **more):
-        """Sends events; returns the status and the answer."""
+        """Sends events in one request. Returns the status and the JSON of the response."""
         return self.ask("POST", "/v1/batch", {"batch": events}, {"X-Write-Key": key or self.key, **(headers or {})}, **more)
 
     def track(self, count, note=""):
-        """Stores so many events, each longer by a note."""
+        """Sends `count` events in one request, which must succeed. `note` is a text in each event."""
         events = []
         for _ in range(count):
             self.count += 1
@@ -213,10 +213,10 @@ class Gateway:
 
 
 class Shop(Gateway):
-    """A gateway with the app `shop`, its write key and three key pairs, which runs."""
+    """A running gateway with the app `shop`, its write key and three key pairs."""
 
     def __init__(self, program, database=None, beside=None):
-        """On a data directory, on a database, or on the database of another gateway (`beside`)."""
+        """Uses a data directory, a database, or the database of another gateway (`beside`)."""
         super().__init__(program, database=database, level="info")
         if database:
             self.environment["COUNTERSIGN_TOKEN_KEY_FILE"] = self.path("token-key")
@@ -226,13 +226,13 @@ class Shop(Gateway):
         self.pairs(*KEYS).start()
 
     def complaints(self):
-        """Warnings, errors, and the last lines of the log."""
+        """The last 20 warnings, errors and responses of 500 and above, and the last 10 lines of the log."""
         lines = self.log.read_text().splitlines()
         loud = [line for line in lines[:-10] if re.search(r'"level":"(warning|error)"|"status":5', line)]
         return "\n".join(loud[-20:] + lines[-10:])
 
     def link(self):
-        """The one-time link that `serve` has printed."""
+        """The one-time link for the first owner, which `serve` has printed."""
         found = re.search(r"https?://\S+/admin/#/setup/[\w.-]+", self.log.read_text())
         assert found, "the gateway printed no one-time link:\n" + self.log.read_text()
         return found.group(0)
@@ -247,7 +247,7 @@ class Shop(Gateway):
         return self.ask("POST", "/v1/batch", {"batch": [event]}, headers, timeout=20)[0]
 
     def trigger(self, verdict):
-        """Makes requests that end with a verdict, or with each verdict for `all`. Returns their codes."""
+        """Runs `countersign trigger`, which makes requests with a verdict, or for `all` with each. Returns (code, reason) of the failures."""
         lines = [json.loads(line) for line in self.run("trigger", verdict, "--keep", "--json").splitlines()]
         assert all(line["as_wanted"] for line in lines), lines
         return [(line["code"], line["reason"]) for line in lines if line["code"] is not None]

@@ -1,4 +1,4 @@
-"""Tokens of an OpenID provider (oidc-provider-mock) that serves its metadata and keys over TLS, as a gateway takes them."""
+"""Tests a gateway that follows the keys of an OpenID provider (oidc-provider-mock) over TLS, with ID tokens of that provider."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ CLAIM = "https://example.com/uid"
 
 
 def provider(folder):
-    """A running provider with a certificate of its own; returns its issuer."""
+    """Starts a provider with a self-signed certificate. Returns its issuer URL."""
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
                     "subjectAltName=DNS:localhost", "-keyout", folder / "tls.key", "-out", folder / "tls.pem"], check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -33,7 +33,7 @@ def provider(folder):
 
 
 def id_token(issuer, folder, user, client):
-    """Signs a user in by the code flow."""
+    """Signs a user in with the authorization code flow. Returns the ID token."""
     with httpx.Client(verify=ssl.create_default_context(cafile=folder / "tls.pem")) as http:
         found = http.get(issuer + "/.well-known/openid-configuration").json()
         asked = {"client_id": client, "redirect_uri": "https://app.example/back", "response_type": "code", "scope": "openid"}
@@ -45,12 +45,12 @@ def id_token(issuer, folder, user, client):
 
 def main(arguments):
     gateway = Gateway(parse(arguments, "identity-provider", __doc__).countersign, level="info")
-    # libcurl reads the certificates of the system only, so the gateway gets a file of its own in their place.
+    # libcurl reads only the system's certificates, so a mount namespace replaces that file with the provider's certificate.
     gateway.prefix = ("unshare", "-rm", "sh", "-c", 'mount --bind "$0" "$(readlink -f /etc/ssl/certs/ca-certificates.crt)" && exec "$@"',
                       gateway.path("tls.pem"))
     with gateway:
         if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
-            raise Skipped("this machine allows no mount namespace")
+            raise Skipped("this machine does not allow mount namespaces")
         issuer = provider(gateway.folder)
         gateway.app(enforcement="required")
         gateway.run("policy", "set", "shop", "--issuer", issuer, "--audience", "web", "--require", "aud,iss", "--user-claim", CLAIM)
@@ -62,7 +62,7 @@ def main(arguments):
             if source["keys"] or source["problem"]:
                 break
             time.sleep(0.1)
-        check("the keys are found by the metadata", source["keys"] and source["issuer"] == issuer, source)
+        check("the gateway finds the keys through the provider's metadata", source["keys"] and source["issuer"] == issuer, source)
 
         def send(token, user="ada"):
             event = {"type": "track", "event": "Order", "userId": user}
@@ -70,7 +70,7 @@ def main(arguments):
 
         token = id_token(issuer, gateway.folder, "ada", "web")
         check("a token of the provider is accepted", send(token)[0] == 200, send(token))
-        check("of another user it is rejected", send(token, "bob")[0] == 401)
+        check("the token is rejected for another user", send(token, "bob")[0] == 401)
         other = id_token(issuer, gateway.folder, "ada", "another-client")
         reason = send(other)[1].get("code")
         check("a token for another client is rejected", reason == "AUDIENCE_MISMATCH", reason)

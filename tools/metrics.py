@@ -1,5 +1,5 @@
-"""Checks the metrics of a gateway with Prometheus' own linter, its alerts with promtool, and lets a real Prometheus scrape it and answer
-each query of the Grafana dashboard."""
+"""Checks a gateway's metrics and alerts with promtool. Then a real Prometheus scrapes the gateway, and must answer each query of the
+Grafana dashboard."""
 
 import json
 import os
@@ -24,14 +24,14 @@ def unpacked(folder, programs, *packages):
         return
     for command in (["apt-get", "download", "-qq", *packages], ["sh", "-c", "for file in *.deb; do dpkg-deb -x $file programs; done"]):
         if not shutil.which(command[0]) or subprocess.run(command, cwd=folder, capture_output=True).returncode:
-            raise Skipped(f"{', '.join(programs)} cannot be had here")
+            raise Skipped(f"{', '.join(programs)} are not installed and cannot be downloaded")
     usr = Path(folder) / "programs/usr"
     os.environ["PATH"] = f"{usr}/bin:{usr}/sbin:{os.environ['PATH']}"
     os.environ["LD_LIBRARY_PATH"] = f"{usr}/lib/{os.uname().machine}-linux-gnu"
 
 
 def promtool(*arguments, text=None):
-    """The problems that promtool prints, or an empty text."""
+    """Runs promtool. Returns its output if it fails, else an empty text."""
     done = subprocess.run(["promtool", *map(str, arguments)], input=text, capture_output=True, text=True)
     return done.stdout + done.stderr or "failed" if done.returncode else ""
 
@@ -44,17 +44,17 @@ def lint(text):
 
 
 def alerts(folder):
-    """The rules pass their tests, and those tests can fail."""
+    """Checks that the alert rules pass their tests, and that a changed rule fails them."""
     assert not (said := promtool("check", "config", FILES / "prometheus.yml")), said
     for name, right, wrong in (("alerts", "> 33554432", "> 99999999999"), ("slo", "vector(0.001)", "vector(0.1)")):
         assert not (said := promtool("test", "rules", FILES / f"{name}.test.yml")), said
         (folder / f"{name}.yml").write_text((FILES / f"{name}.yml").read_text().replace(right, wrong))
         shutil.copy(FILES / f"{name}.test.yml", folder)
-        assert promtool("test", "rules", folder / f"{name}.test.yml"), f"a wrong {name}.yml passed"
+        assert promtool("test", "rules", folder / f"{name}.test.yml"), f"promtool accepts a wrong {name}.yml"
 
 
 class Prometheus:
-    """A real Prometheus with the shipped configuration, but another port and pace."""
+    """A real Prometheus with the configuration of packaging, but another port and a scrape interval of 1 s."""
 
     def __init__(self, folder, gateway):
         self.host, self.port = "127.0.0.1", free_port()
@@ -91,7 +91,7 @@ def dashboard(folder, gateway, send):
                    for panel in json.loads((ROOT / "packaging/grafana-dashboard.json").read_text())["panels"] for target in panel["targets"]]
         unanswered = [query for query in queries if not server.query(query)]
         assert not unanswered and len(queries) >= 20, unanswered
-        assert not server.query("countersign_no_such_metric"), "anything is answered"
+        assert not server.query("countersign_no_such_metric"), "Prometheus has a metric that no gateway exports"
         return len(queries)
     finally:
         server.stop()
@@ -115,4 +115,4 @@ def main(arguments):
         (folder / "rules").mkdir()
         alerts(folder / "rules")
         queries = dashboard(folder, gateway, lambda: gateway.batch([event]))
-    print(f"metrics: {text.count('# TYPE')} metrics, promtool is silent; {queries} queries of the dashboard are answered, the alerts hold")
+    print(f"metrics: {text.count('# TYPE')} metrics pass promtool; {queries} queries of the dashboard have results; the alerts pass their tests")

@@ -1,4 +1,4 @@
-"""NATS servers, alone or three together, the messages of their stream, and NATS' keys and credentials files."""
+"""NATS servers (one, or a cluster of three), the messages of their stream, and NATS' keys and credentials files."""
 
 import base64
 import binascii
@@ -22,7 +22,7 @@ def program():
 
 
 class Client:
-    """The part of NATS' protocol that reading a stream takes."""
+    """A client with the part of NATS' protocol that reads a stream."""
 
     def __init__(self, port):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
@@ -60,7 +60,7 @@ class NATS:
         self.config.write_text(f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.files}" }}\n{more}')
 
     def launch(self):
-        """Starts it and does not wait."""
+        """Starts the server without waiting."""
         with open(self.folder / "nats.log", "a") as log:
             self.process = subprocess.Popen([program(), "-c", self.config], stderr=log)
 
@@ -69,7 +69,7 @@ class NATS:
         until("a nats-server", lambda: "error" not in self.ask("INFO", {"error": None}))
 
     def ask(self, subject, otherwise):
-        """The answer of JetStream, or another value without one."""
+        """The response of JetStream's API, or `otherwise` if the server does not respond."""
         try:
             with Client(self.port) as client:
                 return client.ask(subject)
@@ -89,14 +89,14 @@ class NATS:
             self.process = None
 
     def delete_last(self, count):
-        """Deletes the last messages. The server still knows their ids."""
+        """Deletes the last messages of the stream. The server still rejects their ids as duplicates."""
         with Client(self.port) as client:
             last = client.ask(f"STREAM.INFO.{STREAM}")["state"]["last_seq"]
             for number in range(max(1, last - count), last + 1):
                 client.ask(f"STREAM.MSG.DELETE.{STREAM}", {"seq": number})
 
     def messages(self):
-        """The messages in their order: the sequence number, the subject, the headers and the body."""
+        """The stream's messages in order, each as (sequence number, subject, headers, body)."""
         found = []
         with Client(self.port) as client:
             info = client.ask(f"STREAM.INFO.{STREAM}")
@@ -119,7 +119,7 @@ class NATS:
 
 
 class NATSCluster:
-    """Three servers that keep their streams together."""
+    """A cluster of three servers, which can replicate a stream."""
 
     def __init__(self, folder):
         ports = [free_port() for _ in range(3)]
@@ -131,18 +131,18 @@ class NATSCluster:
         self.url = ",".join(server.url for server in self.servers)
 
     def start(self):
-        """Starts the servers that do not run, and waits until all answer."""
+        """Starts the servers that do not run, and waits until all respond."""
         for server in self.servers:
             if not server.process:
                 server.launch()
         until("a leader of the servers", lambda: all("error" not in server.ask("INFO", {"error": None}) for server in self.servers))
 
     def info(self):
-        """The state of the stream; empty while no server knows it."""
+        """The stream's info from any server, or an empty dictionary."""
         return next(filter(None, (server.info() for server in self.servers)), {})
 
     def leader(self):
-        """The server that leads the stream; None while none does."""
+        """The leader of the stream's replicas, or None during an election."""
         name = self.info().get("cluster", {}).get("leader", "")
         return self.servers[int(name[1:]) - 1] if name else None
 
@@ -173,7 +173,7 @@ KINDS, SEED = {"operator": 14 << 3, "account": 0, "user": 20 << 3}, 18 << 3
 
 
 def encoded(data):
-    """Base32 of the data and its CRC-16."""
+    """Base32 of the data followed by its CRC-16, as in an NKEY."""
     return base64.b32encode(data + binascii.crc_hqx(data, 0).to_bytes(2, "little")).decode().rstrip("=")
 
 
@@ -182,7 +182,7 @@ def word(data):
 
 
 class Key:
-    """A new Ed25519 key in a file of a folder. OpenSSL signs only the content of files."""
+    """A new Ed25519 key. It is in a file, because OpenSSL's command line signs with keys in files."""
 
     def __init__(self, kind, folder, name):
         self.kind, self.name, self.file = kind, name, f"{folder}/{name}.key"
@@ -192,11 +192,11 @@ class Key:
         self.seed = encoded(bytes([SEED | prefix >> 5, prefix << 3 & 0xFF]) + self.raw())
 
     def raw(self, *more):
-        """The last 32 bytes of both forms are the key itself."""
+        """The private or (with -pubout) public key: the last 32 bytes of its DER form."""
         return subprocess.run(["openssl", "pkey", "-in", self.file, *more, "-outform", "DER"], check=True, capture_output=True).stdout[-32:]
 
     def vouch(self, other, until=None, **claims):
-        """A JWT of this key about another, valid for an hour or until a time."""
+        """A JWT that this key signs for another key (NATS' user or account claims), valid for an hour or until a time."""
         now = int(time.time())
         body = {"iat": now, "exp": until or now + 3_600, "iss": self.public, "name": other.name, "sub": other.public,
                 "nats": {"type": other.kind, "version": 2, **claims}}
@@ -210,7 +210,7 @@ class Key:
 
 
 class Operator:
-    """An operator with an account that may have streams. `config` is the configuration of a server that trusts it."""
+    """A NATS operator with an account that may have streams. `config` is the configuration of a server that trusts the operator."""
 
     NO_LIMIT = {name: -1 for name in ("subs", "data", "payload", "imports", "exports", "conn", "leaf")} | {"wildcards": True}
     STREAMS = {name: -1 for name in ("mem_storage", "disk_storage", "streams", "consumer")}
@@ -226,7 +226,7 @@ class Operator:
                        f"resolver: MEMORY\nresolver_preload: {{\n{accounts}}}\n")
 
     def user(self, name, account=None, **claims):
-        """The .creds file of a new user."""
+        """Creates a user. Returns the path of its .creds file."""
         key = Key("user", self.folder, name)
         jwt = (account or self.account).vouch(key, subs=-1, data=-1, payload=-1, **claims)
         path = Path(self.folder) / f"{name}.creds"

@@ -1,4 +1,4 @@
-"""Connections that can be stalled, closed or lose answers, networks that can be cut, and clocks that are wrong."""
+"""Fault injection: proxies that stall, close or lose responses, network namespaces whose links can be cut, and wrong clocks."""
 
 import glob
 import os
@@ -11,8 +11,8 @@ from .common import DICE, Skipped
 
 
 class Proxy:
-    """A TCP relay before a port. `stall` stops the bytes without ending a connection; `cut` ends all connections and refuses
-    new ones; `mend` ends either. After `lose`, one in so many requests gets no answer, and its connection ends."""
+    """A TCP proxy before a port. `stall` holds all bytes and keeps the connections; `cut` closes all connections and also new ones;
+    `mend` ends both. After `lose`, a share `loss` of the requests gets no response, and the connection is closed."""
 
     def __init__(self, target, loss=0.0):
         self.target, self.loss, self.loses, self.lost, self.is_cut = target, loss, False, 0, False
@@ -85,7 +85,7 @@ class Proxy:
 
 
 class Namespace:
-    """A network namespace with one link to the devices and one to the database, which can be cut."""
+    """A network namespace with a link to the devices and a link to the database. `stall` cuts the link to the database."""
 
     def __init__(self):
         if os.geteuid() != 0 or not shutil.which("ip"):
@@ -124,10 +124,10 @@ class Namespace:
 
 
 def faketime(specification):
-    """The prefix of a command whose clock is wrong, such as by `+3600`; its pauses stay as long as they are."""
+    """The prefix of a command that shifts its clock, such as by `+3600`. The monotonic clock and pauses do not change."""
     libraries = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
     if not libraries:
         raise Skipped("libfaketime is not installed")
-    # The library changes the environment of the first program that loads it, and a Swift program finds its arguments next to
-    # its environment. The second `env` is that first program.
+    # libfaketime changes the environment of the first program that loads it, and Swift's runtime finds a program's arguments
+    # next to its environment. So the first program is a second `env`, and the Swift program starts unchanged.
     return ("env", f"LD_PRELOAD={libraries[0]}", f"FAKETIME={specification}", "FAKETIME_DONT_FAKE_MONOTONIC=1", "env")

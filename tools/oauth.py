@@ -1,5 +1,5 @@
-"""Gets, refreshes and revokes tokens through unchanged OAuth clients, and delivers with them: Authlib, requests-oauthlib and the OAuth
-manager of Segment's analytics-python."""
+"""Tests the token service with unchanged OAuth clients, which get, refresh and revoke tokens and deliver events: Authlib,
+requests-oauthlib, and the OAuth manager of Segment's analytics-python."""
 
 import json
 import os
@@ -18,11 +18,11 @@ from requests_oauthlib import OAuth2Session as OAuthlibSession  # noqa: E402
 from .common import check, parse  # noqa: E402
 from .gateway import Gateway  # noqa: E402
 
-LIFETIME = 2  # oauthlib rounds up when a token expires, as the gateway does.
+LIFETIME = 2  # Seconds. oauthlib and the gateway round the expiry up.
 
 
 class Issuer(Gateway):
-    """A gateway that requires its own tokens, which live for two seconds, and the secrets that its log must not have."""
+    """A gateway that requires tokens of its token service, which live for 2 s. `secrets` lists texts that its log must not have."""
 
     def __init__(self, program):
         super().__init__(program, level="info")
@@ -33,7 +33,7 @@ class Issuer(Gateway):
 
     def client(self, *arguments):
         made = json.loads(self.run("client", "create", "shop", "--json", *arguments))
-        time.sleep(1)  # A running gateway sees it within a second.
+        time.sleep(1)  # A running gateway loads a new client within a second.
         return made["client_id"], made.get("client_secret")
 
     def session(self, user, *arguments):
@@ -50,10 +50,10 @@ class Issuer(Gateway):
 def metadata(gateway):
     document = requests.get(gateway.url + "/.well-known/oauth-authorization-server").json()
     described = AuthorizationServerMetadata(document)
-    # Authlib checks these four for https, which a gateway without a proxy does not have.
+    # Authlib requires https of these four URLs, and this gateway has http.
     for name in set(described.REGISTRY_KEYS) - {"issuer", "token_endpoint", "jwks_uri", "revocation_endpoint"}:
         getattr(described, f"validate_{name}")()
-    check("Authlib takes the metadata", document["issuer"] == gateway.url, document)
+    check("Authlib accepts the metadata", document["issuer"] == gateway.url, document)
     return document
 
 
@@ -72,7 +72,7 @@ def authlib(gateway, document):
             time.sleep(LIFETIME + 1.5)
         tokens = {first} | {token["refresh_token"] for token in updates}
         check(f"Authlib refreshes by itself ({method})", len(updates) == 3 and len(tokens) == 4, len(updates))
-        check(f"events are there once ({method})", gateway.events(user) == (3, 3), gateway.events(user))
+        check(f"events are stored once ({method})", gateway.events(user) == (3, 3), gateway.events(user))
         last = updates[-1]["refresh_token"]
         done = http.revoke_token(document["revocation_endpoint"], token=last, token_type_hint="refresh_token")
         check(f"Authlib revokes ({method})", done.status_code == 200, done.status_code)
@@ -109,7 +109,7 @@ def oauthlib(gateway, document):
             http.token = saved[-1]
             time.sleep(LIFETIME + 1.5)
         check(f"requests-oauthlib refreshes by itself ({name})", len(saved) == 3, len(saved))
-        check(f"events are there once ({name})", gateway.events(user) == (3, 3), gateway.events(user))
+        check(f"events are stored once ({name})", gateway.events(user) == (3, 3), gateway.events(user))
         gateway.secrets += [token[kind] for token in saved for kind in ("access_token", "refresh_token")]
 
 
@@ -135,4 +135,4 @@ def main(arguments):
         oauthlib(gateway, document)
         segments(gateway)
         check("the gateway stops", gateway.stop() == 0)
-        check("no token and no secret is in the log", not any(secret in gateway.log.read_text() for secret in gateway.secrets))
+        check("the log has no token and no secret", not any(secret in gateway.log.read_text() for secret in gateway.secrets))

@@ -10,9 +10,9 @@ from .common import output, parse
 from .gateway import Gateway
 
 BIN = Path(sys.executable).parent
-# Left out: positive_data_acceptance, because no schema says which members an event needs beside others;
-# negative_data_rejection, because a wrong event is rejected in a 200 answer and the others are stored;
-# ignored_auth, because an app without enforcement accepts requests without a token.
+# Excluded checks: positive_data_acceptance, because the schema does not express which members an event needs together;
+# negative_data_rejection, because an invalid event is rejected in a 200 response while other events are stored;
+# ignored_auth, because an app whose enforcement is not Required accepts requests without a token.
 OF_EVENTS = ("--exclude-checks", "positive_data_acceptance,negative_data_rejection,ignored_auth")
 PROJECTS = "^/(track|data|webxp|wxstatic|campaigns)/"
 # A request with a wrong If-Match is rejected before its body is read (RFC 9110, 13.2.2), and one without it with 428 (RFC 6585, 3).
@@ -29,7 +29,7 @@ class Tester:
         self.gateway, self.examples = gateway, examples
 
     def run(self, document, *more, base="", settings=()):
-        """Runs Schemathesis; returns its output, or None when it found nothing wrong."""
+        """Runs Schemathesis. Returns its output if it finds a problem, else None."""
         done = subprocess.run([BIN / "st", "--no-color", *settings, "run", document, "--url", self.gateway.url + base, "--phases",
                                "examples,coverage,fuzzing", "--max-examples", str(self.examples), "--request-timeout", "20",
                                "--suppress-health-check", "all", "--warnings", "off", *more], capture_output=True, text=True)
@@ -40,7 +40,7 @@ class Tester:
             raise SystemExit(f"openapi: {said}")
 
     def succeeded(self, least, route=""):
-        """Some requests must have succeeded."""
+        """Exits if fewer than `least` endpoints have answered a request with 2xx."""
         served = len(re.findall(rf'^countersign_requests_total.*{route}.*status="2xx"', self.gateway.metrics(), re.M))
         if served < least:
             raise SystemExit(f"openapi: only {served} endpoints ever succeeded")
@@ -57,7 +57,7 @@ def document(gateway, path, name, change=lambda text: text, **more):
 
 
 def existing(text):
-    """Below /apps and /items requests succeed only for existing ones."""
+    """Limits the parameters `app` and `kind` to existing values, because other values only cause errors."""
     found = json.loads(text)
     for parameter in (one for path in found["paths"].values() for operation in path.values() for one in operation.get("parameters", [])):
         if parameter["name"] == "app" and parameter["in"] == "path":
@@ -74,21 +74,21 @@ def main(arguments):
         gateway.start()
         tester = Tester(gateway, options.examples)
         file = document(gateway, "/openapi.json", "openapi.json")
-        # Once as an app, once without credentials.
+        # Once with an app's write key, once without credentials.
         tester.good(file, *OF_EVENTS, "-H", f"X-Write-Key: {key}", "-H", f"X-Braze-Api-Key: {key}", "--exclude-path-regex", PROJECTS)
         tester.good(file, *OF_EVENTS)
-        # Below the paths of projects requests succeed only for an existing one.
+        # Paths of projects: the project must exist for a request to succeed.
         file.write_text(file.read_text().replace(r'"pattern": "^[A-Za-z0-9_-]{1,64}$"', '"enum": ["shop"]'))
         tester.good(file, *OF_EVENTS, "-H", f"Authorization: Token {key}", "--include-path-regex", PROJECTS)
         tester.succeeded(20)
-        # A document that promises another answer must fail.
+        # Schemathesis must fail for a document that promises another response.
         text = file.read_text()
         wrong = text.replace('"accepted", "duplicates", "rejected"', '"accepted", "never-there"')
         assert wrong != text
         file.write_text(wrong)
         if not tester.run(file, *OF_EVENTS, "-H", f"X-Write-Key: {key}", "--include-path", "/v1/batch"):
-            raise SystemExit("openapi: a wrong document passed")
-        # Last, because it changes the app. /live never ends. allow_header_conformance is left out: /keys/import is also a key's path.
+            raise SystemExit("openapi: Schemathesis accepts a wrong document")
+        # Last, because it changes the app. Without /live, which never ends, and allow_header_conformance: /keys/import matches /keys/{id}.
         file = document(gateway, "/admin/api/openapi.json", "admin.json", existing, headers=bearer)
         settings = gateway.folder / "schemathesis.toml"
         settings.write_text(STATUSES)

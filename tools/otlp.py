@@ -1,5 +1,5 @@
-"""Lets a gateway export to a receiver that reads OTLP by OpenTelemetry's own messages, and checks the spans and metrics of real
-requests."""
+"""A gateway exports traces and metrics to a receiver that parses OTLP with OpenTelemetry's own Protocol Buffers messages. Checks the
+spans and metrics of real requests."""
 
 import base64
 import gzip
@@ -34,7 +34,7 @@ def check(what, found, expected):
 
 
 def decoded(path, body):
-    """A request as OpenTelemetry reads it. Unknown names, numbers of the wrong kind and malformed ids are errors."""
+    """Parses a request of OTLP/JSON. Raises ValueError or ParseError for unknown names, wrong types and malformed ids."""
 
     def ids(value):
         # OTLP writes ids as hexadecimal, where the JSON mapping of Protocol Buffers has base64 (OTLP specification, JSON encoding).
@@ -53,7 +53,7 @@ def decoded(path, body):
 
 
 def strictness():
-    """Malformed requests must be errors."""
+    """Checks that `decoded` rejects malformed requests."""
     good = '{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"%s","spanId":"%s"}]}]}]}'
     decoded("/v1/traces", good % ("1" * 32, "1" * 16))
     for bad in (good % ("1" * 31, "1" * 16), good % ("z" * 32, "1" * 16), '{"resource_span":[]}',
@@ -62,11 +62,11 @@ def strictness():
             decoded("/v1/traces", bad)
         except (ValueError, json_format.ParseError):
             continue
-        raise SystemExit(f"otlp: {bad} is taken")
+        raise SystemExit(f"otlp: {bad} is accepted")
 
 
 class Collector:
-    """Answers the first request for traces as overloaded, and keeps the others."""
+    """Answers the first request with traces as overloaded, and stores the others in `kept`."""
 
     def __init__(self, folder):
         self.kept, self.refused = queue.Queue(), 0
@@ -124,31 +124,31 @@ def check_traces(traces, port):
         check(f"the parent of {name}", span.parent_span_id, parent.span_id)
         check(f"the kind of {name}", span.kind, trace_pb2.Span.SPAN_KIND_INTERNAL)
         times = [parent.start_time_unix_nano, span.start_time_unix_nano, span.end_time_unix_nano, parent.end_time_unix_nano]
-        check(f"{name} is within its parent", times, sorted(times))
-    check("the time of the spans is now", abs(server.start_time_unix_nano / 1e9 - time.time()) < 300, True)
+        check(f"the order of times of {name} and its parent", times, sorted(times))
+    check("whether the spans have the present time", abs(server.start_time_unix_nano / 1e9 - time.time()) < 300, True)
     roots = [span for span in traces if span.kind == trace_pb2.Span.SPAN_KIND_SERVER and not span.parent_span_id]
     refused = [span for span in roots if attributes(span).get("error.type") == "EXPIRED"]
     check("the rejected request", [(attributes(span)["http.response.status_code"], span.status.code) for span in refused],
           [(401, trace_pb2.Status.STATUS_CODE_UNSET)])
-    check("an unknown path", [span.name for span in roots if attributes(span).get("error.type") == "not_found"], ["GET"])
-    check("traces whose caller does not record them", [span.name for span in traces if span.trace_id == bytes.fromhex("11" * 16)], [])
+    check("the list of spans of an unknown path", [span.name for span in roots if attributes(span).get("error.type") == "not_found"], ["GET"])
+    check("the list of spans whose caller does not sample its trace", [span.name for span in traces if span.trace_id == bytes.fromhex("11" * 16)], [])
 
 
 def check_metrics(metrics, text):
     by_name = {metric.name: metric for metric in metrics}
     names = {re.sub(r"_(bucket|sum|count)$", "", re.split("[{ ]", line)[0]) for line in text.splitlines() if not line.startswith("#")}
-    check("the difference to /metrics", sorted(set(by_name) ^ names), [])
+    check("the difference between exported names and /metrics", sorted(set(by_name) ^ names), [])
     requests = by_name["countersign_requests_total"].sum
     check("the temporality", requests.aggregation_temporality, metrics_pb2.AGGREGATION_TEMPORALITY_CUMULATIVE)
-    check("a counter only grows", requests.is_monotonic, True)
+    check("whether a counter is monotonic", requests.is_monotonic, True)
     counts = {(attributes(point)["route"], attributes(point)["status"]): point.as_int for point in requests.data_points}
-    check("the good and the rejected requests", (counts["/v1/batch", "2xx"], counts["/v1/batch", "4xx"]), (1, 1))
-    check("each counter has a beginning", all(0 < point.start_time_unix_nano < point.time_unix_nano for point in requests.data_points), True)
+    check("the counts of accepted and rejected requests", (counts["/v1/batch", "2xx"], counts["/v1/batch", "4xx"]), (1, 1))
+    check("whether each counter has a start time", all(0 < point.start_time_unix_nano < point.time_unix_nano for point in requests.data_points), True)
     durations = by_name["countersign_request_duration_seconds"]
     point = next(point for point in durations.histogram.data_points if attributes(point)["route"] == "/v1/batch")
     check("the histogram", (durations.unit, point.count, sum(point.bucket_counts), len(point.bucket_counts)),
           ("s", 2, 2, len(point.explicit_bounds) + 1))
-    check("a gauge", by_name["countersign_disk_free_bytes"].gauge.data_points[0].as_double > 0, True)
+    check("whether a gauge has a value", by_name["countersign_disk_free_bytes"].gauge.data_points[0].as_double > 0, True)
 
 
 def exported(gateway):
@@ -167,34 +167,34 @@ def exported(gateway):
         return gateway.ask("POST", "/v1/batch", {"batch": [event]}, {"X-Write-Key": key, "Authorization": f"Bearer {token}", **more})[0]
 
     good, expired = gateway.token("user-1"), gateway.token("user-1", "good", "--now", str(int(time.time()) - 7_200))
-    check("a good token", send(good, "one", traceparent=CALLER), 200)
-    check("an expired token", send(expired, "two"), 401)
-    check("an unknown path", gateway.ask("GET", "/no/such/path")[0], 404)
+    check("the status of a valid token", send(good, "one", traceparent=CALLER), 200)
+    check("the status of an expired token", send(expired, "two"), 401)
+    check("the status of an unknown path", gateway.ask("GET", "/no/such/path")[0], 404)
     gateway.ask("GET", "/livez", headers={"traceparent": f"00-{'11' * 16}-{'22' * 8}-00"})
     text = gateway.metrics()
-    # Traces come within five seconds, and the first request fails; metrics come at the end.
+    # The gateway exports traces within five seconds and repeats the first request, which fails. It exports metrics at its end.
     kept = [collector.kept.get(timeout=60)]
     began = time.monotonic()
     gateway.stop()
     took = time.monotonic() - began
     while not collector.kept.empty():
         kept.append(collector.kept.get())
-    check("what OpenTelemetry does not read", [(path, str(found)) for path, found, _ in kept if isinstance(found, Exception)], [])
-    check("rejected requests", collector.refused, 1)
+    check("the list of requests that OpenTelemetry cannot parse", [(path, str(found)) for path, found, _ in kept if isinstance(found, Exception)], [])
+    check("the number of requests answered as overloaded", collector.refused, 1)
     traces, metrics = gather(kept, "/v1/traces"), gather(kept, "/v1/metrics")
     check_traces(traces, gateway.port)
     check_metrics(metrics, text)
     sent, said = b"".join(raw for *_, raw in kept).decode(), gateway.log.read_text()
-    check("exported secrets", [secret for secret in (good, expired, key, "user-1", "m-one", SECRET, "no/such/path") if secret in sent], [])
-    check("the log has the collector's secret", SECRET in said, False)
-    check("words that the log lacks", [word for word in ("telemetry not taken", "telemetry taken again", "a word from the collector")
+    check("the list of exported secrets", [secret for secret in (good, expired, key, "user-1", "m-one", SECRET, "no/such/path") if secret in sent], [])
+    check("whether the log has the collector's secret", SECRET in said, False)
+    check("the list of messages missing in the log", [word for word in ("telemetry not taken", "telemetry taken again", "a word from the collector")
                                        if word not in said], [])
-    print(f"otlp: {len(traces)} spans and {len(metrics)} metrics are as OpenTelemetry reads them; stopped within {took:.1f} s")
+    print(f"otlp: OpenTelemetry parses {len(traces)} spans and {len(metrics)} metrics; the gateway stopped within {took:.1f} s")
 
 
 def held_up(gateway):
-    """A collector that never answers delays neither requests nor the end."""
-    silent = Receiver(None)  # It listens, and nothing serves it.
+    """A collector that never responds delays neither requests nor the gateway's shutdown."""
+    silent = Receiver(None)  # Listens without a thread that serves connections.
     gateway.flags += ("--otlp-endpoint", silent.url, "--otlp-sample-ratio", "1")
     gateway.start()
     slowest = 0
@@ -205,7 +205,7 @@ def held_up(gateway):
     began = time.monotonic()
     gateway.stop()
     took = time.monotonic() - began
-    check(f"a silent collector delays a request for {slowest:.1f} s and the end for {took:.1f} s", slowest > 2 or took > 8, False)
+    check(f"whether a silent collector delays requests ({slowest:.1f} s) or the shutdown ({took:.1f} s)", slowest > 2 or took > 8, False)
 
 
 def main(arguments):

@@ -88,7 +88,7 @@ class Day:
         sent = 0
         while (hour := (time.time() - self.began) * SPEED / 3600) < 24:
             if hour >= upcoming:
-                # Restarts the gateway, whose timers do not run under libfaketime, so that it loads the change.
+                # The gateway's timers do not run under libfaketime, so a restart makes it load the change.
                 self.stop()
                 upcoming = next(changes)
                 self.start()

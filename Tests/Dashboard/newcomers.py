@@ -70,7 +70,7 @@ def menu(visitor, gateway):
     accessible(visitor, "the menu with More")
     navigation.get_by_role("link", name="Bloomreach").click()
     expect(page.get_by_role("heading", name="Bloomreach", level=1)).to_be_visible()
-    # More stays open while one of its screens is shown.
+    # More stays open while it contains the current screen.
     expect(navigation.get_by_role("link", name="Customers")).to_be_visible()
     gateway.run("client", "create", "shop")
     assert gateway.ask("POST", "/v1/batch", {"batch": [{"type": "identify", "messageId": "1", "anonymousId": "a", "traits": {"plan": "pro"}}]},
