@@ -44,7 +44,7 @@ PROGRAMS = {
     "web": ["playwright"],
     "webhooks": ["standardwebhooks"],
 }
-# Programs in other folders, beside the code that they test: the folder and the package or module in it.
+# Programs in other folders: the folder, and the package or module in it.
 ELSEWHERE = {"browser": ("Tests", "Dashboard"), "clients": ("Tests/Clients", "clients"), "web": ("Clients/web/test", "chromium")}
 # Programs that drive Chromium, and programs that do a part of their work if their packages cannot be installed.
 CHROMIUM, PARTIAL = {"browser", "release", "web"}, {"conformance", "flutter"}

@@ -159,7 +159,7 @@ class Follower(Reader):
 
 
 class Consumer(Reader):
-    """Reads as a named consumer, whose position the gateways store. After a lost response it may see an event again.
+    """Reads as a named consumer. The gateways store its position. After a lost response it may see an event again.
 
     With `hostile`, a worker abandons its lease, works until the lease has expired, or acknowledges only a part of it.
     """

@@ -2,7 +2,7 @@
 
 The clients are swift, web (in Node), chromium (the web client with IndexedDB) and c; the default is all. Clients that this
 machine cannot run are named and skipped. With --build, the Swift tests and libcountersign are built first. Exit status 1 if a
-scenario failed, does not match Conformance/schema.json, or was not run by one of its clients without a reason.
+scenario failed, does not match Conformance/schema.json, or was skipped without a reason by a client that it is for.
 """
 
 import argparse

@@ -55,7 +55,7 @@ def request(target, method, path, body=None, headers=None, timeout=15):
 
 
 def message_id():
-    """A UUIDv7, as the SDK makes it. One in five is random hexadecimal text without a time, as of other clients."""
+    """A UUIDv7, as the SDK makes it. One in five is random hexadecimal text without a time, like ids of other clients."""
     if DICE.random() < 0.2:
         return f"{DICE.getrandbits(96):024x}"
     value = (int(time.time() * 1000) << 80) | (7 << 76) | (DICE.getrandbits(12) << 64) | (2 << 62) | DICE.getrandbits(62)

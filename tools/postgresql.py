@@ -1,6 +1,6 @@
-"""PostgreSQL servers that can be killed and promoted, pgbouncer, and a command that runs beside a server of its own.
+"""PostgreSQL servers that can be killed and promoted, pgbouncer, and a runner of commands that gives each a temporary server.
 
-A server is an ordinary process in a folder of its own. If root calls, it runs as an unprivileged user.
+A server has its own folder. If root starts a server, the server runs as the user nobody.
 """
 
 import argparse
@@ -21,7 +21,7 @@ NAME = "countersign"
 
 
 def program(name):
-    """A program of PostgreSQL: from POSTGRESQL_BIN, else the newest of Debian's, else from PATH."""
+    """The path of a program of PostgreSQL: in POSTGRESQL_BIN, else in Debian's newest version, else in PATH."""
     folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: int(path.split("/")[4]), reverse=True)
     found = shutil.which(name, path=os.pathsep.join([os.environ.get("POSTGRESQL_BIN", ""), *folders, SYSTEM_PATH]))
     if not found:
@@ -30,7 +30,7 @@ def program(name):
 
 
 def ordinary():
-    """Arguments of Popen that start a program as an ordinary user: PostgreSQL does not run as root."""
+    """Arguments of Popen that start a program as an unprivileged user, because PostgreSQL does not run as root."""
     return {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
 
 
@@ -41,7 +41,7 @@ class PostgreSQL:
 
     def __init__(self, folder, name="primary", addresses=("127.0.0.1",), primary=None, through=None,
                  settings=None, locale=()):
-        """A standby follows its primary, through a proxy's port if there is one."""
+        """With `primary` the server is its standby, and connects to the port `through` of a proxy, if given."""
         self.folder, self.name, self.port = folder / name, name, free_port()
         self.process, self.parameters = None, ""
         self.settings = {**self.SETTINGS, "port": self.port, "listen_addresses": ",".join(addresses), **(settings or {})}
@@ -64,7 +64,7 @@ class PostgreSQL:
             self.make(NAME)
 
     def secure(self):
-        """Restarts the server so that gateways need TLS and a password, which is in the file that `storage` names."""
+        """Restarts the server with TLS and password authentication for gateways. The password is in the file that `storage` names."""
         certificate, key = certify(self.folder.parent, "database")
         password = self.folder.parent / "database-password"
         if ordinary():
@@ -83,7 +83,7 @@ class PostgreSQL:
         return output(program(name), *arguments, cwd="/", **ordinary())
 
     def start(self):
-        """Starts the server. Tries again while files of a killed one are in the way."""
+        """Starts the server. Retries while processes of a killed server still hold its files."""
         flags = [word for setting in self.settings.items() for word in ("-c", "=".join(map(str, setting)))]
         for _ in range(200):
             with open(self.log, "a") as log:
@@ -106,7 +106,7 @@ class PostgreSQL:
         self.process.wait()
 
     def kill_backend(self):
-        """kill -9 of one process that serves a gateway, so that the server restarts itself. Returns whether there was one."""
+        """kill -9 of a backend of a gateway, after which PostgreSQL restarts all backends. Returns whether a gateway had a backend."""
         pids = [row[0] for row in self.rows(f"SELECT pid FROM pg_stat_activity WHERE usename = '{NAME}'")]
         if pids:
             try:
@@ -140,7 +140,7 @@ class PostgreSQL:
 
 
 class Pooler:
-    """pgbouncer before a server, with a session of the server for each of its own."""
+    """pgbouncer in front of a server, in session pooling mode."""
 
     def __init__(self, folder, server):
         self.binary = installed("pgbouncer", "pgbouncer")
@@ -165,9 +165,9 @@ class Pooler:
 
 def main(arguments):
     parser = argparse.ArgumentParser(
-        prog="scripts/postgresql.sh run", description="Runs a command beside a PostgreSQL server of its own. COUNTERSIGN_TEST_POSTGRESQL is "
+        prog="scripts/postgresql.sh run", description="Runs a command with a temporary PostgreSQL server. COUNTERSIGN_TEST_POSTGRESQL is "
         "the URL of a superuser, COUNTERSIGN_TEST_POSTGRESQL_FOLDER the server's folder.")
-    parser.add_argument("--fast", action="store_true", help="a commit does not wait for the disk, and there is no vacuum")
+    parser.add_argument("--fast", action="store_true", help="without flushes to the disk and without autovacuum")
     parser.add_argument("--max-connections", type=int, default=100)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE")
     if arguments[:1] != ["run"]:
@@ -176,7 +176,7 @@ def main(arguments):
     while start < len(arguments) and arguments[start].startswith("--"):
         start += 1 if arguments[start] == "--fast" else 2
     options, command = parser.parse_args(arguments[1:start]), arguments[start:]
-    # The path of a socket has at most 107 bytes.
+    # Short, because the path of a Unix socket has at most 107 bytes.
     folder = Path(tempfile.mkdtemp(prefix="countersign-pg.", dir=os.environ.get("POSTGRESQL_TMPDIR", "/tmp")))
     folder.chmod(0o711)
     is_safe = "off" if options.fast else "on"

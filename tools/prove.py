@@ -1,12 +1,12 @@
-"""Runs the crash tests in slices until each row has had all its rounds, and shows by a planted fault that each row can fail.
+"""Runs crash tests (rows) in parts until each row has run all its rounds, and checks with injected faults that each row can fail.
 
-Each run of a row has a seed, which repeats its random decisions: `make prove ONLY=row SEED=n`. Processes and threads still run at their
-own pace, so a seed does not repeat the moments at which the decisions take effect. Results are in .build/prove/state.json, for one commit.
-A change of the tested sources begins a new state; a change of a patch repeats its controls. A control builds a copy of the sources with a
-patch of Torture/Faults in .build/prove/fault. It is good when the row fails for the reason that the patch names.
+A run has a seed, and `make prove ONLY=row SEED=n` repeats its random decisions, but not the timing of processes and threads. Results
+are in .build/prove/state.json, for one commit. A change of the tested sources deletes the results; a change of a patch repeats its
+controls. A control runs a row on a copy of the sources with a patch of Torture/Faults, built in .build/prove/fault. The control is
+good (`red`) if the row fails for the reason that the patch names.
 
-Exit status: 0 each row that was asked for had its rounds and is good, and its control failed; 1 something is bad; 2 there are uncommitted changes; 3 the
-rest is still to be done.
+Exit status: 0 if each selected row has run all its rounds without a failure and its controls are red; 1 if a row or a control is bad;
+2 if the sources have uncommitted changes; 3 if rounds or controls remain.
 """
 
 import argparse
@@ -27,11 +27,11 @@ from .common import ROOT
 FOLDER, FAULTS = ROOT / ".build/prove", ROOT / "Torture/Faults"
 TREE, STATE = FOLDER / "fault", FOLDER / "state.json"
 MARK = TREE / "planted"
-# A change of these begins a new state.
+# A change of these paths deletes the results.
 TESTED = ["Sources", "Clients", "Torture", "tools", "Tests/Clients", "Package.swift", ":!Torture/Faults/*.patch"]
 LONGEST = 1800
 PRODUCTS = {"countersign-cli": "countersign-cli", "CountersignC": "libCountersignC.so", "CountersignTorture": "CountersignTorture"}
-# Its products are built beside those of the package that it depends on, which saves building them twice. Each package has its own plan.
+# Torture is built in the build folder of the main package, on which it depends, so that shared targets are built once.
 TORTURE = ["--package-path", "Torture", "--scratch-path", ".build"]
 ONCE = "Acknowledged events are stored, once."
 
@@ -39,10 +39,10 @@ ONCE = "Acknowledged events are stored, once."
 class Row(NamedTuple):
     group: str
     rounds: int
-    # The rounds of one run, and of a control.
+    # The number of rounds in one run, and in a control.
     slice: int
     command: str
-    # Patches of Torture/Faults; empty if the scenario has a control of its own, and fails when that is good.
+    # Patches of Torture/Faults. Empty if the scenario itself runs a faulty variant, and fails if that variant passes.
     controls: str
     promise: str
 
@@ -111,7 +111,7 @@ def git(*words):
 
 
 class Fault:
-    """A patch with the products that it changes, and the text with which a row must fail."""
+    """A patch of Torture/Faults, the products to build with it, and a regular expression of the failure that a row must report."""
 
     def __init__(self, name):
         self.path = FAULTS / f"{name}.patch"
@@ -122,16 +122,16 @@ class Fault:
 
     @staticmethod
     def planted():
-        """The name of the fault in the copy of the sources."""
+        """The name of the patch that is applied to the copy of the sources, or an empty text."""
         return MARK.read_text() if MARK.exists() else ""
 
     def plant(self, log):
-        """Builds the copy with this fault, and returns whether that went well."""
+        """Applies this patch to the copy of the sources and builds the products. Returns whether the builds succeeded."""
         if not TREE.exists():
             TREE.mkdir(parents=True)
             files = git("ls-files", "-co", "--exclude-standard", "-z").stdout
             subprocess.run(["xargs", "-0", "cp", "-a", "--parents", "-t", TREE], input=files, text=True, cwd=ROOT, check=True)
-            # The copy begins with all that was built for the rows.
+            # Copies the build folder too, so that only changed files are compiled.
             (TREE / ".build").mkdir()
             built = [path for path in (ROOT / ".build").iterdir() if path.name != "prove"]
             subprocess.run(["cp", "-a", "--reflink=auto", "-t", TREE / ".build", *built], check=True)
@@ -145,10 +145,10 @@ class Fault:
             more = TORTURE if product == "CountersignTorture" else []
             build = ["nice", "swift", "build", "--disable-build-manifest-caching", *more, "--product", product]
             if os.geteuid() == 0 and sys.platform == "linux":
-                # Mounted over the sources, because build products contain absolute paths.
+                # Mounts the copy over the original folder, because build products contain absolute paths.
                 build = ["unshare", "-m", "sh", "-c", 'mount --bind "$1" "$2" && cd "$2" && shift 2 && "$@"', "sh", TREE, ROOT, *build]
             if subprocess.run(build, cwd=TREE, stdout=log, stderr=log).returncode:
-                MARK.write_text(self.path.stem + " ")  # Patched, and not built.
+                MARK.write_text(self.path.stem + " ")  # The space marks a patch that is applied and not built.
                 return False
         return True
 
@@ -182,7 +182,7 @@ class Proof:
         STATE.write_text(json.dumps(self.state, indent=1))
 
     def run(self, name, rounds, seed, fault=None):
-        """Runs a row's command in a process group of its own. Returns its result, and the path of its log."""
+        """Runs a row's command in a new process group. Returns the result and the path of the log."""
         paths = {product: (TREE if fault and product in fault.builds else ROOT) / ".build/debug" / path for product, path in PRODUCTS.items()}
         words = ROWS[name].command.format(rounds=rounds, **paths).split()
         log, began = FOLDER / "logs" / f"{name}-{seed}{'-control' if fault else ''}.log", time.monotonic()
@@ -212,7 +212,7 @@ class Proof:
         print(f"prove: {name}: {result['verdict']} after {result['seconds']} s: {result['said']}", flush=True)
 
     def control(self, name, planned):
-        """Whether the row fails with a fault, for the reason that the patch names."""
+        """Runs a row with a fault. Records whether the row failed for the reason that the patch names."""
         fault, began = Fault(planned), time.monotonic()
         with open(FOLDER / "logs" / f"build-{planned}.log", "w") as log:
             is_built = Fault.planted() == planned or fault.plant(log)
@@ -227,7 +227,7 @@ class Proof:
         print(f"prove: {name}: {planned}: {result['verdict']}: {result['said']}", flush=True)
 
     def next(self, names, target):
-        """The next thing to do: each row once, then the controls by their faults, then the row with the least part of its rounds."""
+        """The next step: first each row once, then the controls, sorted by fault, then the row with the lowest share of its rounds."""
         due = [name for name in names if self.done(name) < target(name) and not self.bad(name)]
         first = [name for name in due if not self.row(name)["runs"]]
         if first:
@@ -261,7 +261,7 @@ def main(arguments):
     parser = argparse.ArgumentParser(prog="make prove", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
                                      epilog=f"Rows, with their groups, rounds and controls:\n{listed}")
     parser.add_argument("names", nargs="*", metavar="NAME", help="rows or groups (default: all)")
-    parser.add_argument("--minutes", type=float, default=10, help="begins nothing new after so many minutes; 0 prints the table")
+    parser.add_argument("--minutes", type=float, default=10, help="starts no run after so many minutes; 0 prints the table")
     parser.add_argument("--rounds", type=int, help="at most so many rounds a row")
     parser.add_argument("--seed", type=int, help="repeats one run of one row, and does not count it")
     options = parser.parse_args(arguments)

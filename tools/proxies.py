@@ -1,5 +1,5 @@
-"""Runs packaging/nginx.conf and packaging/haproxy.cfg in front of a gateway. Runs packaging/cluster in front of
-two gateways and kills one. Only ports, paths and the operators' address (127.0.0.3) differ from the files."""
+"""Tests packaging/nginx.conf and packaging/haproxy.cfg in front of a gateway, and packaging/cluster in front of two gateways, of
+which one is killed. Only ports, paths and the operators' address (127.0.0.3) differ from the files."""
 
 import getpass
 import grp
@@ -21,7 +21,7 @@ CLIENT, OPERATOR = "127.0.0.2", "127.0.0.3"
 FORBIDDEN = """/admin /admin/ /admin/api/setup //admin/api/setup /x/../admin/api/setup /%61dmin/api/setup /Admin/api/setup
     /admin;/api/setup /readyz /readyz/ //readyz /readyz?x /readyz/?x /%72eadyz /readyz%2F /metrics /metrics/ //metrics /metrics?x
     /metrics/?x /%6detrics /metrics%2F""".split()
-# Lines in which the files for a cluster may differ.
+# Regular expressions of the lines in which a file of packaging/cluster may differ from the file for one gateway.
 DIFFERENCES = {"nginx.conf": "least_conn;|server 127", "haproxy.cfg": "balance|retries|option redispatch|default-server|server gateway"}
 
 
@@ -41,7 +41,7 @@ class Front:
         self.check()
 
     def ask(self, path, *options, client=CLIENT):
-        """The status and the output of curl. The client's address differs from the proxy's, so that the gateway can tell them apart."""
+        """Sends a request with curl from the address `client`. Returns the status, and curl's output with the HTTP version and status."""
         done = subprocess.run(["curl", "-sS", "--path-as-is", "--interface", client, "--cacert", self.folder / "collect.pem", "--connect-to",
                                f"collect.example:443:127.0.0.1:{self.port}", "-w", "\n%{http_version} %{http_code}", *options,
                                f"https://collect.example{path}"], capture_output=True, text=True, timeout=60)
@@ -54,7 +54,7 @@ class Nginx(Front):
 
     def changes(self):
         group = grp.getgrgid(os.getgid()).gr_name
-        # Debian's build keeps temporary files where only its own user may write.
+        # The default folders of temporary files in Debian's nginx are writable only for www-data.
         temporary = "".join(f"    {kind}_temp_path {self.folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
         return {"listen 443": f"listen {self.port}", "/etc/ssl/collect/": f"{self.folder}/", "/run/nginx.pid": f"{self.folder}/nginx.pid",
                 "/var/log/nginx/error.log": f"{self.folder}/nginx.log", "user www-data;": f"user {getpass.getuser()} {group};",
@@ -98,13 +98,13 @@ class HAProxy(Front):
 
 
 def logged(gateway, identifier):
-    """The log line of a request, which a thread may write after the answer."""
+    """Waits for the log line of a request id. The gateway may write it after the response."""
     until(f"a log line of {identifier}", lambda: f'"{identifier}"' in gateway.log.read_text(), 10)
     return next(line for line in gateway.log.read_text().splitlines() if f'"{identifier}"' in line)
 
 
 def signed(front, key, token):
-    """Signed events go through with ids and addresses, and rejections come through unchanged."""
+    """Checks that the proxy passes signed events, request ids, client addresses and rejections, limits bodies, and reloads without losses."""
     gateway, name = front.gateway, front.name
     headers = ("-H", f"X-Write-Key: {key}", "-H", f"Authorization: Bearer {token}")
 
@@ -117,20 +117,20 @@ def signed(front, key, token):
     status, said = front.ask("/v1/batch", "--http2", *headers, "-H", f"X-Request-Id: trail-{name}", "-H", "X-Forwarded-For: 203.0.113.9",
                              *body("1"), "-i")
     assert '"accepted":1' in said and said.endswith(" 2 200") and f"x-request-id: trail-{name}" in said.lower(), said
-    # The address that the client claims is not believed; the one that the proxy saw is.
+    # The gateway logs the address that the proxy saw, not the client's own X-Forwarded-For.
     assert f'"client":"{CLIENT}"' in logged(gateway, f"trail-{name}")
-    # Without an id the proxy makes one, which the gateway keeps.
+    # For a request without an id the proxy makes one, and the gateway uses it.
     said = front.ask("/v1/batch", *headers, *body("1"), "-i")[1]
     logged(gateway, re.search(r"x-request-id: ([\w.-]+)", said, re.I)[1])
     status, said = front.ask("/v1/batch", *headers[:2], *body("1"))
     assert status == 401 and "MISSING_TOKEN" in said, said
-    # 3 MB go through, 5 MB do not.
+    # A body of 3 MB is accepted, a body of 5 MB is rejected.
     large = {"event": "Large", "properties": {"text": "x" * 300_000}}
     assert front.ask("/v1/batch", *headers, *body(*(f"large-{number}" for number in range(10)), **large))[0] == 200
     huge = gateway.folder / "huge"
     huge.write_bytes(bytes(5_000_000))
     assert front.ask("/v1/batch", *headers[:2], "-H", "Expect:", "--data-binary", f"@{huge}")[0] == 413
-    # New configuration under traffic: no request is lost.
+    # Reloading the proxy's configuration during requests loses no request.
     for number in range(1, 61):
         status, said = front.ask("/v1/batch", *headers, *body(f"reload-{number}"))
         assert status == 200, f"{name}: request {number} around a reload: {said}"
@@ -141,7 +141,7 @@ def signed(front, key, token):
 
 
 def closed(front, bearer):
-    """Operators' paths are closed to the internet. The live view is not buffered. Incomplete bodies do not reach the gateway."""
+    """Checks that the proxy denies operators' paths to clients, does not buffer the live view, and holds back incomplete bodies."""
     for path in FORBIDDEN:
         status, _ = front.ask(path, "-o", "/dev/null")
         assert status in (400, 403, 404), f"{front.name}: {path} from outside: {status}"
@@ -155,7 +155,7 @@ def closed(front, bearer):
         held[-1].sendall(b"POST /v1/batch HTTP/1.1\r\nHost: collect.example\r\nContent-Length: 60000\r\n\r\n" + b" " * 40000)
     for _ in range(3):
         time.sleep(0.3)
-        # From another address than the proxies', which the log must not have.
+        # From another address than the proxies' 127.0.0.1, for which the log must have no request.
         direct = http.client.HTTPConnection("127.0.0.1", front.gateway.port, timeout=10, source_address=("127.0.0.5", 0))
         direct.request("GET", "/metrics")
         connections = float(re.search(r"^countersign_connections (\S+)", direct.getresponse().read().decode(), re.M)[1])
@@ -165,7 +165,7 @@ def closed(front, bearer):
 
 
 def cluster(fronts, gateway, second):
-    """The same with two gateways: no client notices that one is killed."""
+    """Runs both proxies in front of two gateways. No request fails after one gateway was killed."""
     for front in fronts:
         lines = [set((folder / front.file).read_text().splitlines()) for folder in (ROOT / "packaging", ROOT / "packaging/cluster")]
         different = [line for line in lines[0] ^ lines[1] if not re.match(rf"\s*(#|$)|.*({DIFFERENCES[front.file]})", line)]
@@ -173,16 +173,16 @@ def cluster(fronts, gateway, second):
         front.configure(ROOT / "packaging/cluster")
         front.reload()
     second.start()
-    time.sleep(3)  # Both proxies check each second whether a gateway is there.
+    time.sleep(3)  # Both proxies check the gateways' health each second.
     for path in ("one-of-two", "the-other-was-killed"):
         for front in fronts:
-            # The log has a path only if it does not exist.
+            # Unknown paths, because the gateway logs a path only if it does not exist.
             statuses = {front.ask(f"/{path}-{front.name}", "-o", "/dev/null")[0] for _ in range(20)}
             assert statuses == {404}, f"{front.name}: {path}: {statuses}"
         if second.is_running:
             for front in fronts:
                 for one in (gateway, second):
-                    assert f"/{path}-{front.name}" in one.log.read_text(), f"{front.name} asked {one.name} nothing"
+                    assert f"/{path}-{front.name}" in one.log.read_text(), f"{front.name} sent no request to {one.name}"
             second.kill()
 
 
@@ -216,6 +216,6 @@ def main(arguments):
         finally:
             for front in [front for front in fronts if front.is_running]:
                 front.stop()
-        # At this level the health checks of HAProxy are not logged; each other request has its client.
-        assert '"client":"127.0.0.1"' not in gateway.log.read_text(), "some request lost its client"
-    print("proxies: no client notices that one of two gateways is killed")
+        # The gateway does not log HAProxy's health checks at this level. All other requests must have the client's address.
+        assert '"client":"127.0.0.1"' not in gateway.log.read_text(), "the log has a request with the proxy's address"
+    print("proxies: no request fails after one of two gateways was killed")

@@ -1,4 +1,4 @@
-"""An HTTP server for tests that receive: webhooks, traces and metrics."""
+"""An HTTP server that receives webhooks, traces and metrics in tests."""
 
 import http.server
 import threading

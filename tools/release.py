@@ -1,7 +1,7 @@
 """Builds the files of a release into .build/release-files: python3 -m tools release [build|deb|check] [--out FOLDER].
 
 `deb` builds the Debian package only. `check` installs each file into a fresh Debian root without Swift and delivers an event.
-Two runs with the same commit and the same compiled programs make equal files. RELEASE_KEY names the SSH key that signs them.
+Two runs with the same commit and the same compiled programs make equal files. RELEASE_KEY is the path of the SSH key that signs SHA256SUMS.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from .gateway import Shop
 VERSION = re.search(r'countersignVersion = "(.+)"', (ROOT / "Sources/SDK/CountersignCore/Version.swift").read_text())[1]
 STAGE, LIBRARY = ROOT / ".build/release-stage", ROOT / ".build/libcountersign/libcountersign.so"
 BUILT = ROOT / ".build-static/release/countersign-cli"
-# simdjson's soname differs between distributions, so the packages contain the library.
+# simdjson's soname differs between distributions, so packages and images contain this library.
 SIMDJSON = "libsimdjson.so.14"
 JAVA = ROOT / "Clients/jvm"
 
@@ -81,7 +81,7 @@ def packages(*binaries):
 
 
 def libraries(folder):
-    """The Debian packages that the program needs."""
+    """The Debian packages that the program needs, without simdjson's, because each file contains that library."""
     own = package_of(SIMDJSON)[0]
     return [name for name, _ in packages(folder / "countersign", folder / SIMDJSON) if name != own]
 
@@ -90,7 +90,7 @@ def libraries(folder):
 
 
 def compress(tar, to):
-    """Compresses without name and time. Debian asks for the best compression of pages and changelogs."""
+    """Writes a gzip file without name and time. Small files get the best compression, which Debian requires of manual pages and changelogs."""
     level = 9 if Path(tar).stat().st_size < 1 << 20 else 6
     with open(tar, "rb") as source, open(to, "wb") as target, gzip.GzipFile("", "wb", level, target, 0) as packed:
         shutil.copyfileobj(source, packed, 1 << 20)
@@ -112,7 +112,7 @@ def jar(folder, to):
 
 
 def program(built=BUILT):
-    """A folder with the stripped program, its manual pages and its completions."""
+    """Builds the program. Returns a folder with the stripped program, simdjson, manual pages and completions."""
     folder = fresh("program")
     if built == BUILT and not (BUILT.exists() and "RELEASE_NO_BUILD" in os.environ):
         output("swift", "build", "-c", "release", "--static-swift-stdlib", "--scratch-path", BUILT.parent.parent,
@@ -161,7 +161,7 @@ def debian(folder, out, version=VERSION):
         compress(path, copy(path, share / "doc/countersign" / name))
     copy(source / "copyright", share / "doc/countersign/copyright")
 
-    # dpkg-shlibdeps looks for a source package in the current folder.
+    # dpkg-shlibdeps needs a debian/control in the current folder.
     (STAGE / "debian").mkdir(exist_ok=True)
     (STAGE / "debian/control").write_text("Source: countersign\n\nPackage: countersign\nArchitecture: amd64\n")
     depends = output("dpkg-shlibdeps", "-O", f"-x{package_of(SIMDJSON)[0]}", "-e", folder / "countersign", "-e", library(SIMDJSON),
@@ -186,7 +186,7 @@ def debian(folder, out, version=VERSION):
 
 
 def image(folder, out):
-    """Builds the image: the program and its libraries, without a shell. Docker's format, because OCI's has no health check."""
+    """Builds the container image: the program and its libraries, without a shell. In Docker's format, because OCI's has no health check."""
     root, data = fresh("image"), fresh("data")
     root.rmdir()
     data.chmod(0o700)
@@ -221,7 +221,7 @@ def image(folder, out):
 
 
 def without_container(tar):
-    """The archive of an image without the random id of the container that it was made in."""
+    """Copies an image's archive without the random id of the container that built the image, so that archives are equal."""
     with tarfile.open(tar) as archive, tarfile.open(STAGE / "equal.tar", "w") as equal:
         manifest = json.load(archive.extractfile("manifest.json"))
         config = json.load(archive.extractfile(manifest[0]["Config"])) | {"container": ""}
@@ -246,7 +246,7 @@ def source(out):
 
 
 def wheel(folder, binary=None):
-    """Builds a wheel of a folder; its compiled library is in `binary`."""
+    """Builds a wheel from a folder, with the compiled library `binary` if given."""
     target = fresh("wheel")
     shutil.copytree(folder, target / "source", ignore=shutil.ignore_patterns("*.egg-info", "build", "__pycache__", "tests", "test_*"))
     if binary:
@@ -287,11 +287,11 @@ def java(out):
     return package
 
 
-# MARK: Lists of parts, checksums, signature
+# MARK: SBOMs, checksums, signature
 
 
 def sbom(package, *binaries, bundled=False):
-    """Writes a list of a file's parts (SPDX 2.3): the file, Swift's runtime, and the Debian packages of the libraries."""
+    """Writes the SBOM (SPDX 2.3) of a file: the file, Swift's runtime, and the Debian packages of the libraries that `binaries` load."""
     def part(name, version, **more):
         return {"SPDXID": "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", name), "name": name, "versionInfo": version,
                 "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "licenseConcluded": "NOASSERTION",
@@ -352,7 +352,7 @@ def build(out):
 
 SUITES = ("bookworm", "trixie")
 BASE = "ca-certificates,curl,python3-venv,nodejs,default-jre-headless"
-# An event under a token of `countersign dev`, and the list of stored events.
+# Starts `countersign dev`, sends an event with one of its tokens, and looks for the event in the list of stored events.
 DEV = """
 "$@" dev --data /tmp/dev --port $PORT --backend-port $BACKEND >/tmp/log 2>&1 &
 token() { curl -s "http://127.0.0.1:$BACKEND/token?user=user-1" | sed 's/.*"token":"\\([^"]*\\)".*/\\1/'; }
@@ -372,7 +372,7 @@ assert next(iter(c.read_events(os.environ["GATEWAY"], "shop", os.environ["READER
     "jar": """apt-get install -qq -y --no-install-recommends libcurl4 libsqlite3-0 libxml2 >/dev/null 2>&1
         java -cp "/in/countersign-$VERSION.jar:/in" FirstEvent "$WRITE_KEY" "$TOKEN" """,
 }
-# Node has none of a page's storage and life cycle, so the client keeps its events in memory. Node 18 has no global `crypto`.
+# Node has no IndexedDB and no life cycle of a page, so the client keeps its events in memory. Node 18 has no global `crypto`.
 NODE = """
 globalThis.crypto ??= (await import('node:crypto')).webcrypto;
 Object.assign(globalThis, { addEventListener() {}, indexedDB: undefined, localStorage: {}, document: { visibilityState: 'visible', addEventListener() {} } });
@@ -384,7 +384,7 @@ await client.flush();
 process.exit(0);
 """
 
-# A page delivers an event, with the package in an import map or bundled.
+# The script of a page that delivers an event. The npm package is in an import map or bundled.
 PAGE = """import { Countersign } from 'countersign-web';
 const [endpoint, writeKey, token] = location.hash.slice(1).split('%20').map(decodeURIComponent);
 const client = new Countersign({ endpoint, writeKey, tokenProvider: async () => token });
@@ -397,7 +397,7 @@ MAP = '<script type="importmap">{"imports": {"countersign-web": "./package/src/i
 
 
 def base(suite):
-    """A Debian root without compilers, with the interpreters of the clients. Later runs reuse it."""
+    """Makes a Debian root with the interpreters of the clients and without compilers, or reuses it. Returns its path."""
     root = ROOT / f".build/release-roots/{suite}"
     if not (root / "complete").exists():
         shutil.rmtree(root, ignore_errors=True)
@@ -409,7 +409,7 @@ def base(suite):
 
 
 def inside(suite, files, script, environment):
-    """Runs a script in a fresh copy of a root, with files in /in. Returns its seconds."""
+    """Runs a script in a fresh overlay of a Debian root, with files in /in. Returns the seconds that the script took."""
     folder = workshop("/var/tmp/countersign-release-")
     for name in ("up/in", "work", "root"):
         (folder / name).mkdir(parents=True)
@@ -430,7 +430,7 @@ exec chroot . /bin/sh -euc "$0" countersign"""
 
 
 def compare(out):
-    """Builds the files a second time and compares them. Then checks that a changed list has no valid signature."""
+    """Builds the files again and compares the checksums. Then checks that a signature of SHA256SUMS is invalid for a changed list."""
     again, sums = STAGE.with_name("release-again"), (out / "SHA256SUMS").read_text()
     build(again)
     assert (again / "SHA256SUMS").read_text() == sums, f"{again} differs"
@@ -442,7 +442,7 @@ def compare(out):
     signers.write_text(f"releases {key.with_suffix('.pub').read_text()}")
     verify = ["ssh-keygen", "-Y", "verify", "-f", signers, "-I", "releases", "-n", "file", "-s", signature]
     output(*verify, input=sums)
-    assert subprocess.run(verify, input=sums + " ", text=True, capture_output=True).returncode, "a changed list has a valid signature"
+    assert subprocess.run(verify, input=sums + " ", text=True, capture_output=True).returncode, "the signature is valid for a changed SHA256SUMS"
 
 
 def row(name, suite, seconds):
@@ -476,7 +476,7 @@ def check(out):
 
 
 def check_clients(out):
-    """Each client delivers an event to a gateway that requires tokens."""
+    """Installs each client in a Debian root. Each must deliver an event to a gateway that requires tokens."""
     clients = [*out.glob("*.whl"), *out.glob("*.tgz"), out / f"countersign-{VERSION}.jar"]
     with Shop(STAGE / "program/countersign") as shop:
         shop.run("key", "add", "shop", shop.path("good", "public.pem"))
@@ -504,7 +504,7 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
 
 def check_pages(package):
-    """A page in Chromium delivers an event with the npm archive in an import map, and one with a bundle of it."""
+    """Checks in Chromium that two pages deliver an event: one with the npm package in an import map, one with a bundle of it."""
     from playwright.sync_api import sync_playwright
     site = fresh("pages")
     output("tar", "-xzf", package, "-C", site)
@@ -514,7 +514,7 @@ def check_pages(package):
         output("esbuild", "--bundle", "--format=esm", "--alias:countersign-web=./package/src/index.js", "--outfile=bundle.js", "app.js", cwd=site)
         (site / "bundle.html").write_text('<script type="module" src="bundle.js"></script>')
     else:
-        print("release: bundle: skipped, esbuild is not here")
+        print("release: bundle: skipped, esbuild is not installed")
     files = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Files, directory=site))
     threading.Thread(target=files.serve_forever, daemon=True).start()
     origin = f"http://127.0.0.1:{files.server_port}"
@@ -534,7 +534,7 @@ def check_pages(package):
 
 
 def check_image(package):
-    """Runs the image in a chroot, as its own user. Its health check passes, and an event is stored."""
+    """Runs the image in a chroot as the image's user. Checks its health check and that it stores an event. Returns the seconds."""
     store = fresh("containers")
     buildah = ["buildah", "--root", store / "root", "--runroot", store / "run", "--storage-driver", "vfs"]
     began, port, backend = time.monotonic(), free_port(), free_port()

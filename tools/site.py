@@ -1,6 +1,6 @@
-"""Makes one static site of the libraries' documentation (.build/docs/*.doccarchive) and of docs/*.md.
+"""Makes one static site from the libraries' documentation (.build/docs/*.doccarchive) and docs/*.md.
 
-A site that is served below a path needs it as --base, because pages of the archives name their files from the root.
+--base is the path below which the site is served, because pages of the archives contain absolute paths.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import markdown
 
 from .common import ROOT, Skipped
 
-# Pages by topic, of users and of contributors. A page that is missing here is an error. Names with capitals are articles of a library.
+# The menu's pages by topic, for users and for contributors. Each page of docs must be listed. Library/Article is an article of a library.
 USERS = [
     ("Start", ["README", "start", "Countersign/QuickStart", "Countersign/InXcode", "Countersign/TestingYourIntegration"]),
     ("Apps", [f"guides/{page}" for page in (
@@ -47,7 +47,7 @@ def source(page):
 
 
 def pages():
-    """The sections of users and of contributors."""
+    """The menus of users and of contributors; the latter also lists docs/adr."""
     listed = [page for _, names in USERS + CONTRIBUTORS for page in names]
     there = [str(p.relative_to(ROOT / "docs"))[:-3] for p in sorted((ROOT / "docs").rglob("*.md"))]
     decisions = [page for page in there if page.startswith("adr/")]
@@ -65,7 +65,7 @@ class Site:
     def __init__(self, archives, folder, base):
         self.archives, self.folder, self.base = archives, folder, base.rstrip("/")
         self.groups = pages()
-        # The pages of each group in order, without the articles of libraries, which have pages of their own.
+        # The pages of each group in order, without articles of libraries, because DocC makes their pages.
         self.orders = [[page for _, names in group for page in names if source(page).parent.suffix != ".docc"] for group in self.groups]
         self.outputs = {source(page): f"{page}.html" for order in self.orders for page in order}
         self.index = []
@@ -95,7 +95,7 @@ class Site:
               f" in {os.path.relpath(self.folder)}")
 
     def check_links(self):
-        """Every link of a page leads to a file of the site, and to a heading where it names one."""
+        """Checks that each link of a page leads to a file of the site, and its anchor to a heading."""
         for page in self.outputs.values():
             text = (self.folder / page).read_text()
             for target in re.findall(r'href="(?![a-z]+:)([^"]+)"', text):
@@ -103,19 +103,19 @@ class Site:
                 file = (self.folder / page).parent / path if path else self.folder / page
                 file = file / "index.html" if path.endswith("/") else file
                 if not file.exists():
-                    self.problems.append(f"{page}: {target} leads nowhere")
+                    self.problems.append(f"{page}: {target} is a broken link")
                 elif anchor and "/api/" not in str(file) and f'id="{anchor}"' not in file.read_text():
                     self.problems.append(f"{page}: there is no heading {target}")
 
     def ask(self):
-        """The search finds the pages that answer plain questions."""
+        """Checks that the search finds the expected pages for the questions of docs/site/questions.test.mjs."""
         if not shutil.which("node"):
             print("site: the search was not checked, node is not here")
         elif subprocess.run(["node", ROOT / "docs/site/questions.test.mjs", self.folder / "search.json"]).returncode:
-            self.problems.append("the search does not answer its questions")
+            self.problems.append("the search does not find the expected pages")
 
     def add(self, markup, page, address, **more):
-        """Indexes the sections of a page, with their text."""
+        """Adds the sections of a page to the search index, with their text."""
         for anchor, heading, text in re.findall(r'<h[1-6] id="([^"]*)">(.*?)</h[1-6]>(.*?)(?=<h[1-6] id=|$)', markup, re.S):
             where = "" if markup.startswith(f'<h1 id="{anchor}"') else "#" + anchor
             self.index.append({"t": plain(heading), "p": page, "u": address + where, "x": plain(text), **more})
@@ -139,7 +139,7 @@ class Site:
                                           body=body + f'<p class="pages">{"".join(steps)}</p>'))
 
     def nav(self, current, up):
-        """The menu of the page's group, and a link to the other group."""
+        """The HTML of the menu of the page's group, with a link to the other group."""
         mine = next(group for group, order in zip(self.groups, self.orders) if current in order)
         parts = []
         for name, names in mine:
@@ -153,14 +153,14 @@ class Site:
         return "".join(parts) + (f"<details open><summary>Libraries</summary><ul>{links}</ul></details>" if isUsers and links else "") + other
 
     def address(self, page, up):
-        """Where a page of the menu is; nil for an article of a library that was not built."""
+        """The address of a page of the menu, or None for an article of a library that was not built."""
         if source(page) in self.outputs:
             return f"{up}{page}.html"
         module, article = page.split("/")
         return f"{up}api/{module}/documentation/{module.lower()}/{article.lower()}/" if module in self.modules else None
 
     def link(self, target, page, up):
-        """Where a link of a document leads in the site."""
+        """The address in the site for a link of a document. Notes the target for `copy` if it is a file and not a page."""
         target = html.unescape(target)
         if re.match(r"[a-z]+:|#", target):
             return html.escape(target)
@@ -174,7 +174,7 @@ class Site:
             leaf = "" if article == module.lower() else article + "/"
             return f"{up}api/{module}/documentation/{module.lower()}/{leaf}{tail}"
         if not found.exists():
-            self.problems.append(f"{page}: {target} leads nowhere")
+            self.problems.append(f"{page}: {target} is a broken link")
         elif found.is_dir():
             read = found / "README.md"
             found = read if read.exists() else found
@@ -183,7 +183,7 @@ class Site:
                                                               else "")
 
     def copy(self, path):
-        """Copies a file that a page links to: pictures as they are, sources as text, folders as a list."""
+        """Copies a file to which a page links: pictures unchanged, sources as text, folders as a list of their files."""
         name = path.relative_to(ROOT)
         target = self.folder / "files" / (str(name) if path.suffix in (".png", ".svg") else f"{name}.txt")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -214,7 +214,7 @@ class Site:
 
     def symbols(self, node, module):
         path = node.get("path", "")
-        # Inherited implementations are left out of the search. A symbol may be in several groups.
+        # Without inherited implementations, and each symbol once, although it may be in several groups.
         if path and "-implementations" not in path and path not in self.seen:
             self.seen.add(path)
             self.index.append({"t": node["title"], "p": module, "u": f"api/{module}{path}/"})
@@ -233,7 +233,7 @@ def plain(markup):
 
 
 def slug(text, separator):
-    """As GitHub makes anchors, which the documents use."""
+    """An anchor as GitHub derives it from a heading, because the documents link to such anchors."""
     return re.sub(r"[^\w\- ]", "", text.lower()).strip().replace(" ", "-")
 
 

@@ -1,11 +1,11 @@
-"""Runs a gateway at half load for minutes or hours, and measures what grows: memory, descriptors, threads, files, CPU and latencies.
+"""Runs a gateway at half of its capacity for minutes or hours, and measures the growth of memory, descriptors, threads, files, CPU, latencies.
 
-A thousand devices with tokens send to two apps. `shop` has two consumers, a webhook and hourly files; each must read each acknowledged
-event. `brief` keeps only its last megabyte. Meanwhile keys are rotated, enforcement changes, backups are made, a tenth of the devices
+A thousand devices with tokens send to two apps. `shop` has two readers, a webhook and hourly files, and each must get each acknowledged
+event. `brief` retains its last megabyte. Meanwhile keys are rotated, enforcement changes, backups are made, a tenth of the devices
 refreshes its tokens, and dashboards are open. An interrupted run (SIGINT, SIGTERM) prints the same report.
 
-Slopes are least squares over means of equal parts of the run, without its first tenth. Exit status: 1 if memory, descriptors or threads
-grow by more than their bounds with 95 % confidence, or if an event is missing. In less than 20 minutes, growth does not fail the run.
+The growth is the slope of a least-squares line over means of equal parts of the run, without its first tenth. Exit status: 1 if memory,
+descriptors or threads grow by more than their bounds with 95 % confidence (in runs of 20 minutes and more), or if an event is missing.
 """
 
 import contextlib
@@ -35,12 +35,12 @@ ENVIRONMENT = {"COUNTERSIGN_TOKEN_REQUESTS_PER_SECOND": "0", "COUNTERSIGN_REQUES
 
 
 def counting(reader, tally):
-    """The class of a reader that counts events in a tally and does not store them."""
+    """A subclass of `reader` that adds events to a tally instead of storing them."""
     return type("Counting", (reader,), {"limit": 1000, "see": lambda _, events: tally.take(columns(events)) or []})
 
 
 class Device:
-    """A device that gets a new token when its token is rejected. One in ten refreshes it at the token service, every two minutes."""
+    """A device that renews its token after a 401 or when it is due. One in ten refreshes it at the token service, every two minutes."""
 
     def __init__(self, soak, number):
         self.soak, self.user, self.app = soak, f"device-{number}", "brief" if number % 10 == 0 else "shop"
@@ -53,7 +53,7 @@ class Device:
             status, answer = soak.gateway.ask("POST", "/api/refresh_token", {"refresh_token": self.refresh})
             if status != 200:
                 raise OSError(f"a refresh was answered {status}")
-            soak.problems += ["a refresh token is its own successor"] * (answer["refreshToken"] == self.refresh)
+            soak.problems += ["a refresh returned the same refresh token"] * (answer["refreshToken"] == self.refresh)
             token, self.refresh, self.due = answer["accessToken"], answer["refreshToken"], time.monotonic() + 120
             soak.done["refreshes"] += 1
         else:
@@ -90,7 +90,7 @@ class Soak:
         self.gateway = Gateway(options.countersign, self.folder, environment=ENVIRONMENT, flags=flags, level="error")
         self.problems, self.answers, self.done, self.samples, self.write_keys = [], Counter(), Counter(), [], {}
         self.latencies, self.lock, self.sent, self.key_ids = {"batch": [], "/livez": []}, threading.Lock(), 0, {"shop": [], "brief": []}
-        # With `abandons`, devices do not send a batch again: the gateway has ended, or does not acknowledge after the end.
+        # Once `abandons` is set, devices no longer repeat unacknowledged batches.
         self.stop, self.abandons, self.acknowledged = threading.Event(), threading.Event(), Tally("acknowledged")
         self.tallies = {name: Tally(name) for name in ("by position", "named", "webhook", "files", "stored")}
 
@@ -123,7 +123,7 @@ class Soak:
                 self.stop.wait(1)
 
     def load(self, rate, seconds):
-        """Starts threads that send this many batches a second, or as many as they can. Returns the threads."""
+        """Starts threads that send `rate` batches a second, or fewer if the gateway is slower. Returns the threads."""
         due, end = [time.monotonic()], time.monotonic() + seconds
 
         def work():
@@ -160,7 +160,7 @@ class Soak:
         self.stop.wait(5)
 
     def follow(self):
-        """Follows verdicts for a minute, as the dashboard's page of live requests does."""
+        """Reads the stream of live requests for a minute, as the dashboard does."""
         connection, end = http.client.HTTPConnection(self.gateway.host, self.gateway.port, timeout=30), time.monotonic() + 60
         connection.request("GET", "/admin/api/live?app=shop", headers=self.owner)
         answer = connection.getresponse()
@@ -169,7 +169,7 @@ class Soak:
         connection.close()
 
     def rotate(self):
-        """Adds a key for new tokens, and deletes the key before the previous one."""
+        """Adds a primary key, which signs new tokens, and deletes the third-newest key."""
         private = rsa.generate_private_key(65537, 2048)
         public = private.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo).decode()
         for app, ids in self.key_ids.items():
@@ -194,7 +194,7 @@ class Soak:
     # MARK: Measuring
 
     def used(self):
-        """The seconds of CPU, and the acknowledged events."""
+        """The gateway's CPU time in seconds, and the number of acknowledged events."""
         with open(f"/proc/{self.gateway.process.pid}/stat") as file:
             fields = file.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), self.done["events of shop"] + self.done["events of brief"]
@@ -247,7 +247,7 @@ class Soak:
         self.abandons.set()
 
     def report(self):
-        """Prints the slopes; returns the problems."""
+        """Prints the growth of each measure. Returns the problems."""
         minutes = (self.samples[-1][0] - self.samples[0][0]) / 60 if self.samples else 0
         print(f"\n{minutes:.1f} minutes; answers {dict(self.answers)}; {dict(self.done)}")
         print(f"{'':22}{'first':>10}{'mean':>10}{'last':>10}   an hour, with 95 % confidence")
@@ -265,7 +265,7 @@ class Soak:
         return problems
 
     def audit(self):
-        """Compares the acknowledged, stored and read events; returns the problems."""
+        """Compares the acknowledged, stored and read events. Returns the problems."""
         gateway, tallies, total, folder = self.gateway, self.tallies, self.acknowledged.count, self.folder / "files/shop"
         for reader in self.readers:
             reader.stop()
@@ -276,7 +276,7 @@ class Soak:
             tallies["stored"].take(gateway.history(after=start, through=start + 100_000))
         verified = gateway.rows("SELECT count(*) FROM event WHERE app_id = 'shop' AND verdict = 'verified'")[0][0]
         self.problems += [f"only {verified} events are verified"] * (verified < total / 10)
-        # With a clock that is an hour ahead, the gateway writes the files of this hour.
+        # Starts with a clock that is an hour ahead, so that the gateway writes the files of the present hour.
         gateway.environment |= preloaded("wrong-clock", self.folder) | {"CLOCK_OFFSET": "3700"}
         gateway.start()
         until("the files", lambda: sum(entry["events"] for entry in listed(folder)) >= tallies["stored"].count, 600, pause=0.5)
@@ -288,7 +288,7 @@ class Soak:
 
 
 def parts(points):
-    """Means of at most `PARTS` equal parts, because neighbouring samples depend on each other."""
+    """The means of at most `PARTS` equal parts of the samples, because neighbouring samples are not independent."""
     size = -(-len(points) // PARTS)
     return [tuple(map(statistics.mean, zip(*points[start:start + size]))) for start in range(0, len(points), size)]
 
@@ -298,7 +298,7 @@ def slope(points):
     times, values = zip(*points)
     line, freedom = statistics.linear_regression(times, values), len(points) - 2
     variance = sum((value - line.intercept - line.slope * at) ** 2 for at, value in points) / freedom
-    # Student's t, within two percent from three degrees of freedom.
+    # The factor approximates Student's t within 2 % for 3 degrees of freedom and more.
     return line.slope, (1.96 + 2.4 / freedom + 3.6 / freedom ** 2) * (variance / statistics.pvariance(times) / len(points)) ** 0.5
 
 

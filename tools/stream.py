@@ -1,4 +1,4 @@
-"""Feeds a stream of a real nats-server while the gateway and the server are killed: each stored event must be in the stream once,
+"""A gateway publishes events to a stream of a real nats-server while both are killed. Each stored event must be in the stream once,
 in the order of storing. Parts: kills, replicas, credentials, away.
 """
 
@@ -53,16 +53,16 @@ def plain(gateway, server):
     check("the body is the event's bytes", body.decode() == gateway.rows("SELECT body FROM event ORDER BY seq")[0][0], body)
     until("the stream's progress", lambda: show(gateway)["lag_events"] == 0 and show(gateway)["stream_seq"] == 26)
     text = gateway.metrics()
-    check("so do the metrics", 'countersign_sink_lag_events{app="shop",sink="out"} 0' in text
+    check("the metrics show the lag and the published messages", 'countersign_sink_lag_events{app="shop",sink="out"} 0' in text
           and 'countersign_sink_published_total{app="shop",sink="out"} 26' in text)
 
 
 def example(gateway, server):
-    """Runs the Python example of docs/guides/nats-jetstream.md, which reads for ever, until it has printed each event."""
+    """Runs the Python example of docs/guides/nats-jetstream.md until it has printed each event. The example itself does not end."""
     code = (ROOT / "docs/guides/nats-jetstream.md").read_text().split("```python\n")[1].split("```")[0]
     address, verdict = '"nats://127.0.0.1:4222"', '"verified"'
-    check("the example names a server and a verdict", address in code and verdict in code)
-    # These events have no token.
+    check("the example has the server address and the verdict that this test replaces", address in code and verdict in code)
+    # The events of this test have no token, so their verdict is not `verified`.
     found = server.messages()[0][2]["Countersign-Verdict"]
     code = code.replace(address, f'"{server.url}"').replace(verdict, f'"{found}"')
     reader = subprocess.Popen([sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, text=True)
@@ -76,8 +76,8 @@ def example(gateway, server):
 
 
 def kills(options, folder):
-    """The gateway, the server or both are killed at any moment, or the stream's last messages deleted; then the server is
-    restored from an old copy of its files."""
+    """Kills the gateway, the NATS server or both at random moments, or deletes the stream's last messages. Then replaces the
+    server's files by an older copy."""
     server, gateway = NATS(folder / "server"), begin(options, folder)
     try:
         server.start()
@@ -88,7 +88,7 @@ def kills(options, folder):
                 gateway.start()
             if not server.process:
                 server.start()
-            # More than one window, so that a kill meets unconfirmed messages.
+            # Often more than one window of unacknowledged messages, so that a kill hits some of them.
             for _ in range(random.randrange(1, 4)):
                 gateway.track(random.randrange(50, 900))
             time.sleep(random.random() * 0.4)
@@ -118,21 +118,21 @@ def kills(options, folder):
         shutil.move(copy, server.files)
         server.start()
         took = until("they are fed again", lambda: server.count() == before + 700)
-        same(f"700 acknowledged messages that the server has lost are there again after {took:.1f} s", gateway, server)
+        same(f"700 acknowledged messages that the server had lost are in the stream again after {took:.1f} s", gateway, server)
     finally:
         gateway.kill()
         server.kill()
 
 
 def replicas(options, folder):
-    """Three servers keep the stream; the leader is killed while it is fed, and at times all three or the gateway."""
+    """Kills the leader of a stream with three replicas while the gateway publishes, and sometimes all servers or the gateway."""
     cluster, gateway, killed, rounds = NATSCluster(folder), begin(options, folder), 0, max(5, options.rounds // 4)
     try:
         cluster.start()
         feed(gateway, cluster, "--replicas", "3")
         gateway.track(100)
         until("the first events in the stream", lambda: cluster.count() == 100, 90)
-        check("three servers keep the stream", cluster.info()["config"]["num_replicas"] == 3)
+        check("the stream has three replicas", cluster.info()["config"]["num_replicas"] == 3)
         for number in range(rounds):
             until("three servers with all of it", cluster.is_whole, 90)
             for _ in range(random.randrange(1, 4)):
@@ -164,7 +164,7 @@ def replicas(options, folder):
 
 
 def credentials(options, folder):
-    """TLS with a certificate authority of its own and an NKEY, and .creds files of an operator's users."""
+    """Tests TLS with a private certificate authority and an NKEY, and .creds files, each also with wrong credentials."""
     def openssl(*words):
         output("openssl", *words, cwd=folder)
     openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=CA", "-keyout", "ca.key", "-out", "ca.pem")
@@ -177,7 +177,7 @@ def credentials(options, folder):
     seed.write_text(key.seed)
     authority = ("--stream-ca-file", f"{folder}/ca.pem")
     nkey = ("--nkey", key.public, "--nkey-seed-file", seed)
-    # Without --stream-ca-file the machine's authorities count. A server that requires TLS gets it from a client of nats:// too.
+    # Without --stream-ca-file the gateway trusts the system's authorities. With nats:// it uses TLS if the server requires TLS.
     machine = {"SSL_CERT_FILE": f"{folder}/ca.pem"}
     for name, certificate, scheme, more, expected in [
         ("good", "good", "tls", authority, None), ("wrong", "wrong", "tls", authority, "tls"), ("refused", "good", "tls", authority, "refused"),
@@ -209,7 +209,7 @@ def credentials(options, folder):
 
 
 def attempt(options, server, name, more, expected, secrets, environment=None, mend=None):
-    """Feeds five events to a server. With `expected` the stream must show that error first, until `mend`."""
+    """Publishes five events to a server. With `expected`, the stream must show that error; after `mend` the events must arrive."""
     gateway = Gateway(options.countersign, server.folder, environment=environment)
     gateway.app()
     try:
@@ -219,23 +219,23 @@ def attempt(options, server, name, more, expected, secrets, environment=None, me
         gateway.track(5)
         if expected:
             until(f"{name}: an error", lambda: show(gateway)["error"] is not None, 90)
-            check(f"{name}: the stream says {expected}", show(gateway)["error"] == expected, show(gateway))
+            check(f"{name}: the stream's error is {expected}", show(gateway)["error"] == expected, show(gateway))
         if mend and expected:
             mend()
         if mend or not expected:
             until(f"{name}: events", lambda: show(gateway)["stream_seq"] == 5, 90)
-            check(f"{name}: events come" + (" once the file is replaced" if expected else ""), show(gateway)["error"] is None)
+            check(f"{name}: events arrive" + (" once the file is replaced" if expected else ""), show(gateway)["error"] is None)
         gateway.stop()
         said = gateway.log.read_text() + json.dumps(show(gateway))
-        check("no secret is in the log", not any(secret in said for secret in secrets))
+        check("neither the log nor `stream show` has a secret", not any(secret in said for secret in secrets))
     finally:
         gateway.kill()
         server.kill()
 
 
 def away(options, folder, batch=5, pace=20):
-    """Events are stored while the stream is away and a webhook never answers: the gateway's memory stays flat, another webhook is
-    in time, and the stream gets all events afterwards."""
+    """Stores events while the NATS server does not run and one webhook never responds. The gateway's memory must not grow, and the
+    stream and another webhook must get all events. Prints the other webhook's delay."""
     silent, delays, events, tries = threading.Event(), [], [0], [0]
 
     def take(path, body, headers):
@@ -267,8 +267,8 @@ def away(options, folder, batch=5, pace=20):
             memory.append(gateway.memory())
             print(f"{options.minutes / 12 * (number + 1):.1f} min: {gateway.count} events, {memory[-1]:.0f} MB; a request "
                   f"{statistics.median(took):.1f} ms; the other webhook {statistics.median(delays or [0]):.0f} ms after receipt; "
-                  f"the silent one tried {tries[0]} times", flush=True)
-        check("memory is flat after the first twelfth", max(memory[1:]) - memory[0] < 15, memory)
+                  f"{tries[0]} attempts at the silent webhook", flush=True)
+        check("memory does not grow after the first twelfth of the run", max(memory[1:]) - memory[0] < 15, memory)
         stream = show(gateway)
         check("the stream shows its failure and its lag", (stream["state"], stream["error"], stream["lag_events"])
               == ("failing", "cannot_connect", gateway.count - batch), stream)
@@ -292,7 +292,7 @@ def main(arguments):
     parser = argparse.ArgumentParser(prog="python3 -m tools stream", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--minutes", type=float, default=1, help="how long the stream is away")
+    parser.add_argument("--minutes", type=float, default=1, help="for `away`: how long the NATS server does not run")
     parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
     options = parser.parse_args(arguments)
     for name in options.parts or PARTS:

@@ -1,5 +1,5 @@
-"""Exchanges tokens, JWKs and thumbprints with PyJWT, and compares verdicts on mutated tokens with OpenSSL (through `cryptography`):
-no token may be accepted whose signature OpenSSL rejects."""
+"""Checks that Countersign and PyJWT accept each other's tokens, JWKs and thumbprints. Then verifies mutated tokens: Countersign must
+not accept a token whose signature OpenSSL (through `cryptography`) rejects."""
 
 import base64
 import hashlib
@@ -36,7 +36,7 @@ def encode(data):
 
 
 def decode(text):
-    """As leniently as decoders come: a stricter one only rejects more."""
+    """Decodes base64url as leniently as possible, so that OpenSSL gets a signature that any decoder could have read."""
     text = re.sub(r"[^A-Za-z0-9_-]", "", text)
     text = text[: len(text) - 1] if len(text) % 4 == 1 else text
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
@@ -64,7 +64,7 @@ def exchange(program, algorithm, folder):
     verify(public, theirs, "another", expect=3)
     verify(public, theirs[:-8] + "AAAAAAAA", user, expect=3)
 
-    # PyJWT's JWK of the key is the same key here, with the thumbprint of RFC 7638.
+    # Countersign verifies with PyJWT's JWK of the key, and its key id is the thumbprint of RFC 7638.
     implementation = getattr(jwt.algorithms, ALGORITHMS[algorithm])
     jwk = implementation(*(() if algorithm == "EdDSA" else (implementation.SHA256,))).to_jwk(signer.public_key())
     file = folder / "key.jwk"
@@ -135,7 +135,7 @@ def openssl_accepts(key, algorithm, token):
 
 
 def compare(program, algorithm, folder, key, count, rng):
-    """Returns the tokens that are accepted here and rejected by OpenSSL."""
+    """Returns the mutated tokens that Countersign accepts and OpenSSL rejects."""
     good, other = (run(program, "token", "create", "--key", folder / "private.pem", "--alg", algorithm, "--user", user, "--now", NOW)
                    for user in ("user-1", "user-2"))
     tokens = [good, *(mutant(rng, good, other) for _ in range(count))]
@@ -147,7 +147,7 @@ def compare(program, algorithm, folder, key, count, rng):
     assert len(ours) == len(tokens), "a line has no answer"
     theirs = [openssl_accepts(key, algorithm, token) for token in tokens]
     assert ours[0] and theirs[0], "the unchanged token is rejected"
-    print(f"tokens: {algorithm}: {len(tokens)} tokens, accepted here {sum(ours)}, signature good to OpenSSL {sum(theirs)}", flush=True)
+    print(f"tokens: {algorithm}: {len(tokens)} tokens, {sum(ours)} accepted, {sum(theirs)} with a signature that OpenSSL accepts", flush=True)
     return [token for token, here, there in zip(tokens, ours, theirs) if here and not there]
 
 
@@ -160,6 +160,6 @@ def main(arguments):
             signer = exchange(options.countersign, algorithm, Path(name))
             wrong += compare(options.countersign, algorithm, Path(name), signer.public_key(), options.count, rng)
     for token in wrong:
-        print(f"tokens: accepted here, rejected by OpenSSL: {token}")
-    print(f"tokens: PyJWT {jwt.__version__} and Countersign agree")
+        print(f"tokens: accepted by Countersign, rejected by OpenSSL: {token}")
+    print(f"tokens: PyJWT {jwt.__version__} and Countersign accept each other's tokens")
     return 1 if wrong else 0

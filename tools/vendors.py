@@ -1,5 +1,5 @@
-"""Unchanged Python clients of other products. Segment's and RudderStack's deliver each event once. The gateway
-tells the others what to use instead."""
+"""Tests unchanged Python clients of other products. Segment's and RudderStack's clients must deliver each event once. To the others the
+gateway responds with an error that names the supported endpoint."""
 
 import logging
 import threading
@@ -8,7 +8,7 @@ from .common import parse
 from .gateway import Gateway
 
 EVENTS = 250
-# Clients that do not print the body of an answer, and their words when they give up.
+# Clients that do not print the body of a response, and the text that each prints when it stops retrying.
 SILENT = {"snowplow": "gave up on 1", "otlp": "Failed to export spans batch code: 400"}
 
 
@@ -22,7 +22,7 @@ def deliver(gateway):
         user = f"{name}-user-0"
         for number in range(EVENTS):
             client.track(f"{name}-user-{number % 7}", "Order Placed", {"client": name, "number": number})
-        # Half an emoji, as in a truncated title.
+        # A lone surrogate, as in a title that was cut within an emoji.
         client.track(user, "Seen", {"title": "a\ud83d"})
         client.identify(user, {"plan": "pro"})
         client.page(user, "docs", "home")
@@ -40,7 +40,7 @@ def deliver(gateway):
 
 
 class Heard(logging.Handler):
-    """All log messages, and other reports of the clients."""
+    """Collects the clients' log messages and other reports."""
 
     def __init__(self):
         super().__init__(logging.DEBUG)
@@ -137,5 +137,5 @@ def main(arguments):
             send(gateway.url, heard)
             silent = SILENT.get(send.__name__)
             if not heard.wait(silent or f"the {name} protocol is not supported; send events to POST /v1/batch"):
-                raise SystemExit(f"{name}'s client says: {heard.text or 'nothing'}")
-            print(f"{name}: the client {'gives up' if silent else 'prints what to use'}", flush=True)
+                raise SystemExit(f"{name}'s client reports: {heard.text or 'nothing'}")
+            print(f"{name}: the client {'does not retry' if silent else 'prints the supported endpoint'}", flush=True)

@@ -1,5 +1,5 @@
-"""Verifies deliveries to webhooks with the reference library of the Standard Webhooks specification, and kills the gateway in the
-middle of them: each event is delivered at least once and in order."""
+"""Verifies deliveries to webhooks with the reference library of the Standard Webhooks specification. Kills the gateway during
+deliveries: each event must be delivered at least once and in order."""
 
 import json
 import random
@@ -16,7 +16,7 @@ from .receiver import Receiver
 
 
 class Deliveries:
-    """Keeps all deliveries, and the problems with their signatures; rejects `trouble` of 100."""
+    """A receiver that records all deliveries, and problems of their signatures. Answers `trouble` of 100 with an error."""
 
     def __init__(self):
         self.secrets, self.trouble, self.arrived, self.all, self.wrong = [], 0, threading.Condition(), [], []
@@ -70,12 +70,12 @@ def signatures(gateway):
     gateway.track(25)
     receiver.wait("events", lambda: len(receiver.taken()) == 25)
     check("the reference library verifies each delivery", not receiver.wrong, receiver.wrong)
-    check("deliveries have the size that was asked for", all(len(numbers(one)) <= 10 for one in receiver.all))
+    check("deliveries have at most --batch-size events", all(len(numbers(one)) <= 10 for one in receiver.all))
     first = receiver.all[0][2]
     check("the payload is as documented", first["type"] == "events" and first["app"] == "shop"
           and {"seq", "message_id", "received_ms", "verdict", "body"} <= set(first["events"][0]), first)
     renewed = json.loads(gateway.run("webhook", "rotate", "shop", webhook, "--json"))["secret"]
-    time.sleep(2)  # A running gateway sees it within a second.
+    time.sleep(2)  # A running gateway loads the new secret within a second.
     receiver.secrets = [secret, renewed]
     gateway.track(1)
     receiver.wait("an event after the rotation", lambda: len(receiver.taken()) == 26)
@@ -86,7 +86,7 @@ def signatures(gateway):
     receiver.wait("a test and a replay", lambda: len(receiver.all) >= before + 2)
     test, replay = receiver.all[before][2], receiver.all[before + 1][2]
     check("a test and a replay are marked", test == {"type": "test"} and replay["replay"] is True and len(replay["events"]) == 5, (test, replay))
-    check("all of that is signed", not receiver.wrong, receiver.wrong)
+    check("deliveries, test and replay have valid signatures", not receiver.wrong, receiver.wrong)
     attempts = [json.loads(line) for line in gateway.run("webhook", "deliveries", "shop", webhook, "--json").splitlines()]
     check("the attempts are listed", {"events", "replay", "test"} == {one["kind"] for one in attempts}, attempts)
     check("the gateway stops", gateway.stop() == 0)
@@ -116,7 +116,7 @@ def kills(gateway, rounds):
 
 
 def in_order(receiver, stored):
-    """Exits unless all stored events were delivered in order, and each id with one batch. Returns how many came again."""
+    """Exits unless all stored events were delivered in order, and each webhook-id with one batch. Returns the number of repeated events."""
     index = {number: index for index, number in enumerate(stored)}
     reached, batches = -1, {}
     for delivery in receiver.all:
@@ -131,7 +131,7 @@ def in_order(receiver, stored):
 
 
 def crowd(program, count):
-    """Delivers to `count` webhooks, and again beside one whose receiver never answers. Prints latency, threads and memory."""
+    """Delivers to `count` webhooks, then also to a webhook whose receiver never responds. Prints latency, threads and memory."""
     lags, arrived = [], threading.Condition()
 
     def take(path, body, _):
@@ -170,7 +170,7 @@ def crowd(program, count):
         beside = measure()
         print(f"{count} webhooks: p99 {healthy * 1000:.0f} ms, {threads} threads, {memory:.0f} MB; beside a silent receiver "
               f"{beside * 1000:.0f} ms, {gateway.threads()} threads, {gateway.memory():.0f} MB")
-        # Four workers and a timer serve all ways out (docs/internals/concurrency.md).
+        # Four workers and a timer serve all webhooks, files and streams (docs/internals/concurrency.md).
         check("a silent receiver needs no thread and delays no other webhook", gateway.threads() <= threads + 5 and beside < 2 * healthy + 1)
 
 
