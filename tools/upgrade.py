@@ -1,10 +1,10 @@
-"""Upgrades data that an earlier release wrote: consumers, webhooks and sessions continue where they were, and no event is lost.
+"""Upgrades data that an earlier release wrote. Consumers, webhooks and sessions must keep their positions, and no event may be lost.
 
     python3 -m tools upgrade --earlier 7ec05b4d [--package countersign_0.1.0_amd64.deb] [--rounds 20] [--postgresql 1]
 
-`--earlier` is a commit, or `countersign` built from it. Without `--package` the new program is killed while it starts, each round
-on a copy of the same data. With `--package` the earlier program is packed as version 0.0.9, fills a booted Debian, and is upgraded
-under load with dpkg: on SQLite, on PostgreSQL, and as two gateways on PostgreSQL, one after the other (needs root).
+`--earlier` is a commit, or the path of a `countersign` built from it. Without `--package` the new program is killed while it starts,
+each round on a copy of the same data. With `--package` the earlier program is packed as version 0.0.9, runs in a booted Debian, and is
+upgraded under load with dpkg: on SQLite, on PostgreSQL, and as two gateways on PostgreSQL, upgraded one after the other (needs root).
 """
 
 import base64
@@ -28,12 +28,12 @@ from .torture.trial import STORED
 from .webhooks import Deliveries, create, in_order
 
 EVENTS, READ = 4_000, 1_500
-# Number of events and users in an upgrade under load.
+# The number of events, and the users, in an upgrade under load.
 MANY, USERS = 100_000, [f"user-{number}" for number in range(12)]
 
 
 def write(gateway, receiver):
-    """Data of the earlier release. Returns the header of a reader, and the last position that its consumer has confirmed."""
+    """Writes data with the earlier release. Returns the reader's Authorization header, and the consumer's last acknowledged position."""
     gateway.app()
     bearer = gateway.bearer("test", "reader", "shop")
     gateway.start()
@@ -45,19 +45,19 @@ def write(gateway, receiver):
     while read < READ:
         read = poll(gateway, bearer)[-1]
     receiver.wait("all events", lambda: len(receiver.taken()) == EVENTS)
-    # The webhook's position is stored after the response.
+    # The gateway stores the webhook's position after the receiver's response.
     until("the webhook's position", lambda: committed(gateway) >= max(receiver.taken()))
     assert gateway.stop() == 0
     return bearer, read
 
 
 def committed(gateway):
-    """The position of the webhook in the log. With PostgreSQL it may be after the last event."""
+    """The webhook's position in the event log. On PostgreSQL it may be greater than the last event's position."""
     return json.loads(gateway.run("webhook", "list", "shop", "--json"))[0]["committed_seq"]
 
 
 def poll(gateway, bearer, limit=500):
-    """Reads and confirms the consumer's next events; returns their positions."""
+    """Reads and acknowledges the consumer's next events. Returns their positions."""
     path = "/v1/apps/shop/consumers/books"
     status, batch = gateway.ask("POST", f"{path}/poll", {"limit": limit, "wait": 5}, bearer)
     assert status == 200 and batch["events"], batch
@@ -67,7 +67,7 @@ def poll(gateway, bearer, limit=500):
 
 
 def upgrade(gateway, bearer, receiver, read, stored):
-    """Kills the new release while it starts, then compares where everything continues."""
+    """Kills the new release while it starts, then checks where the consumer and the webhook continue. Returns the number of kills."""
     before, kills = len(receiver.all), random.randrange(1, 4)
     for _ in range(kills):
         gateway.launch()
@@ -77,12 +77,12 @@ def upgrade(gateway, bearer, receiver, read, stored):
     found = []
     while not found or found[-1] < stored[-1]:
         found += poll(gateway, bearer)
-    assert found == [number for number in stored if number > read], f"the consumer went on with {found[:1]} after {read}"
+    assert found == [number for number in stored if number > read], f"after position {read} the consumer read {found[:1]}"
     gateway.count = EVENTS
     gateway.track(10)
     receiver.wait("new events", lambda: len(receiver.taken()) == EVENTS + 10)
     again = [delivery[2]["events"][0]["seq"] for delivery in receiver.all[before:] if delivery[2]["events"][0]["seq"] <= stored[-1]]
-    assert not again, f"the webhook sent again from {again}"
+    assert not again, f"the webhook delivered these events again: {again}"
     assert gateway.stop() == 0
     return kills
 
@@ -93,18 +93,18 @@ def numbers(gateway, server, database):
     return [row[0] for row in gateway.rows("SELECT seq FROM event ORDER BY seq")]
 
 
-# MARK: Rehearsal
+# MARK: Upgrades under load
 
 
 class Service(Gateway):
-    """The service of the Debian package, in a copy of a root that is booted with systemd."""
+    """The service of the Debian package, in a copy of a Debian root that is booted with systemd."""
 
     def __init__(self, base, folder, name, database):
         super().__init__("countersign", folder / name, name)
         output("cp", "-a", base, self.folder)
         self.program, self.data = "countersign", self.folder / "var/lib/countersign"
         self.environment = {"COUNTERSIGN_DATA": "/var/lib/countersign", **({"COUNTERSIGN_DATABASE": database} if database else {})}
-        # The key that seals secrets is the same for all gateways on a database.
+        # All gateways on a database need the same token key.
         output("install", "-m", "600", "-o", self.data.stat().st_uid, "-g", self.data.stat().st_gid, folder / "token-key", self.data)
         with open(self.folder / "etc/countersign/countersign.conf", "a") as file:
             file.writelines(f"{setting}={value}\n" for setting, value in (self.environment | {"COUNTERSIGN_PORT": self.port}).items())
@@ -121,7 +121,7 @@ class Service(Gateway):
             return False
 
     def upgrade(self, package):
-        """Returns the seconds from the begin of dpkg until the new program is ready."""
+        """Installs a package. Returns the seconds from the start of dpkg until the new program is ready."""
         shutil.copy(package, self.folder / "new.deb")
         before, began = self.process_id(), time.monotonic()
         output(*self.inside, "env", "DEBIAN_FRONTEND=noninteractive", "dpkg", "-i", "/new.deb", stdin=subprocess.DEVNULL)
@@ -139,7 +139,7 @@ class Service(Gateway):
 
 
 def fill(gateway, headers):
-    """Stores the events of a rehearsal. Returns (user, message id) of each."""
+    """Stores `MANY` events. Returns (user, message id) of each."""
     filled = []
     for first in range(0, MANY, 500):
         user = USERS[first // 500 % len(USERS)]
@@ -152,7 +152,7 @@ def fill(gateway, headers):
 
 
 def refresh(gateway, token):
-    """Exchanges a refresh token; returns the next one and an access token."""
+    """Exchanges a refresh token. Returns the new refresh token and an access token."""
     status, answer = gateway.ask("POST", "/api/refresh_token", {"refresh_token": token})
     assert status == 200, answer
     return answer["refreshToken"], answer["accessToken"]
@@ -217,14 +217,14 @@ def under_load(what, services, package, signer, stored):
     check(f"{what}: upgraded in {' and '.join(f'{one:.1f} s' for one in seconds)}; longest gap between acknowledgements {load.gap:.1f} s, "
           f"{told[200]} requests stored, {told[503]} met 503, {told[None]} no connection", not told.keys() - {200, 503, None}, told)
     if len(services) > 1:
-        check(f"{what}: a client that tries both never waits for a restart", load.gap < min(seconds), load.gap)
+        check(f"{what}: a client that tries both gateways never waits for a restart", load.gap < min(seconds), load.gap)
     found, numbers = [], [row[0] for row in log]
     while not found or found[-1] < numbers[-1]:
         found += poll(first, reader)
-    check(f"{what}: a consumer goes on after event {read}", found == [number for number in numbers if number > read], found[:1])
+    check(f"{what}: the consumer continues after event {read}", found == [number for number in numbers if number > read], found[:1])
     receiver.wait("every event", lambda: receiver.taken() >= set(numbers), 300)
     again = in_order(receiver, numbers)
-    check(f"{what}: {len(receiver.all)} webhook deliveries without a gap, {again} events came again", not receiver.wrong, receiver.wrong)
+    check(f"{what}: {len(receiver.all)} webhook deliveries without a gap, {again} events were delivered again", not receiver.wrong, receiver.wrong)
     for user, (token, access) in sessions.items():
         for service in services:
             event = {"type": "track", "event": "Session", "userId": user, "messageId": f"{user}-{service.port}"}
@@ -234,19 +234,19 @@ def under_load(what, services, package, signer, stored):
     check(f"{what}: {len(sessions)} sessions and their access tokens work", True)
     first.run("doctor")
     first.run("audit", "verify")
-    check(f"{what}: the doctor finds nothing, and the audit log's chain is whole", True)
+    check(f"{what}: `countersign doctor` and `audit verify` find no problem", True)
 
 
 def rehearsals(options, folder):
-    """All rehearsals, in a network of their own: the package's service, PostgreSQL and the clients share it."""
+    """Runs the three upgrades under load in a new network namespace, which services, PostgreSQL and clients share."""
     os.environ["SOURCE_DATE_EPOCH"] = output("git", "log", "-1", "--format=%ct")
     old = debian(program(options.earlier), folder, "0.0.9")
     output("scripts/booted.sh", "make", folder / "base", old, timeout=1800)
     CLONE_NEWNET = 0x40000000
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("upgrade: ended"))
-    assert ctypes.CDLL(None).unshare(CLONE_NEWNET) == 0, "a network needs root"
+    assert ctypes.CDLL(None).unshare(CLONE_NEWNET) == 0, "a network namespace needs root"
     output("ip", "link", "set", "lo", "up")
-    # Not the earlier program, which cannot add the claim `jti` that the checker reads.
+    # The new program signs the tokens, because the earlier program cannot add the claim `jti` that the checker reads.
     signer = Gateway(options.countersign, folder)
     signer.pairs("good")
     (folder / "token-key").write_text(base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("="))
@@ -261,7 +261,7 @@ def rehearsals(options, folder):
 
 
 def built(commit):
-    """`countersign` of a commit."""
+    """Builds `countersign` from a commit, if needed. Returns its path."""
     folder = ROOT / f".build/earlier/{commit}"
     found = folder / ".build/release/countersign-cli"
     if not found.exists():

@@ -1,6 +1,6 @@
-"""Crash tests: gateways, databases, disks and networks fail under load; each acknowledged event must be stored once.
+"""Crash tests: gateways, databases, disks and networks fail under load, and each acknowledged event must be stored once.
 
-The crash tests of devices are in Torture, because they link the SDK.
+The crash tests of the SDK are in the package Torture, because they link the SDK.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from .trial import Trial
 
 
 def devices(options, rounds):
-    """The crash tests of the SDK (Torture)."""
+    """Runs the crash tests of the SDK (package Torture)."""
     for command in (["swift", "build", "-c", "release", "--package-path", "Torture"],
                     ["Torture/.build/release/CountersignTorture", "all", *([str(rounds)] if rounds else [])]):
         if subprocess.run(command, cwd=ROOT).returncode:
@@ -22,7 +22,7 @@ def devices(options, rounds):
     return True
 
 
-# The rounds of each scenario, by the storage and the parts that it needs.
+# The groups of scenarios, each scenario with its number of rounds.
 GROUPS = {
     "devices": {devices: 0},
     "gateway": {single.kill: 200, single.power: 100, single.fsync: 40, single.full: 20, single.delete: 20, single.consumers: 3,
@@ -40,12 +40,12 @@ def main(arguments):
     listed = "\n".join(f"  {name:11}{run.__doc__.split(':')[0].split('.')[0]}" for name, (run, _) in SCENARIOS.items())
     parser = argparse.ArgumentParser(
         prog="python3 -m tools torture", formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=f"Scenarios:\n{listed}\n\nExit status: 0 all was survived, 1 otherwise, 2 it could not be tried.")
+        epilog=f"Scenarios:\n{listed}\n\nExit status: 0 if no scenario failed, 1 if one failed, 2 for an unknown scenario or a missing program.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"scenarios, or groups of them: {', '.join(GROUPS)} (default: gateway)")
     parser.add_argument("--rounds", type=int)
-    parser.add_argument("--gateways", type=int, default=3, help="how many gateways a cluster has")
+    parser.add_argument("--gateways", type=int, default=3, help="the number of gateways in a cluster")
     parser.add_argument("--countersign", type=os.path.abspath, default=str(PROGRAM))
-    parser.add_argument("--before", type=os.path.abspath, help="a program of the version before, for upgrade")
+    parser.add_argument("--before", type=os.path.abspath, help="for `upgrade`: the program of the previous version")
     options = parser.parse_args(arguments)
     chosen = [name for given in options.names or ["gateway"] for name in expanded(given)]
     unknown = [name for name in chosen if name not in SCENARIOS]

@@ -1,4 +1,4 @@
-"""Scenarios of several gateways on one PostgreSQL: the database, the network, the clocks and the gateways themselves fail."""
+"""Scenarios with several gateways on one PostgreSQL: database, network, clocks or gateways fail."""
 
 import json
 import random
@@ -17,7 +17,7 @@ from .trial import UNLIMITED, Trial, ask, exchange, usual
 
 
 def middle(times, unit="s"):
-    """Median and maximum."""
+    """The median of times in a unit, and the maximum in seconds, as text."""
     factor = 1000 if unit == "ms" else 1
     return f"{statistics.median(times) * factor:.2f} {unit}, at most {max(times):.2f} s"
 
@@ -37,15 +37,15 @@ def gateways(options, rounds):
 
 
 def database(options, rounds):
-    """kill -9 of PostgreSQL's first process, or of a backend of a gateway."""
+    """kill -9 of PostgreSQL's postmaster, or of a backend of a gateway."""
     made, back, killed = usual(options, "database"), [], Counter()
     for number in range(rounds):
         time.sleep(random.uniform(0.1, 0.8))
         began = time.monotonic()
         if number % 2:
-            killed["one of its processes"] += made.servers[0].kill_backend()
+            killed["a backend"] += made.servers[0].kill_backend()
         else:
-            killed["the first process"] += 1
+            killed["the postmaster"] += 1
             made.servers[0].kill()
             made.servers[0].start()
         made.progress()
@@ -55,7 +55,7 @@ def database(options, rounds):
 
 
 def refusal(made, gateway, seconds):
-    """How long a gateway that is cut off takes to say 503, and the statuses until then."""
+    """Sends events until the gateway answers 503. Returns the seconds until then (None if it did not) and all statuses."""
     said, began = [], time.monotonic()
     while time.monotonic() - began < seconds:
         identifier = f"cut-{random.getrandbits(64)}"
@@ -69,7 +69,7 @@ def refusal(made, gateway, seconds):
 
 
 def cut_rounds(made, gateway, line, rounds, bound=20):
-    """Stalls the line of one gateway and asks the gateway."""
+    """Stalls the connection of one gateway to the database. Checks that the gateway answers 503 meanwhile and recovers."""
     problems, refused, back = [], [], []
     made.begin(timeout=30)
     made.progress()
@@ -78,11 +78,11 @@ def cut_rounds(made, gateway, line, rounds, bound=20):
         line.stall()
         seconds, said = refusal(made, gateway, bound)
         if seconds is None:
-            problems.append(f"cut off it said {Counter(said)} in {bound} s")
+            problems.append(f"cut off it answered {Counter(said)} in {bound} s")
         else:
             refused.append(seconds)
         problems += ["cut off it acknowledged an event"] * (200 in said)
-        problems += ["cut off it said that it was ready"] * (ask(gateway, "GET", "/readyz", timeout=bound)[0] == 200)
+        problems += ["cut off it answered 200 to /readyz"] * (ask(gateway, "GET", "/readyz", timeout=bound)[0] == 200)
         line.mend()
         back.append(until(f"{made.name}: a gateway that is ready again", lambda: ask(gateway, "GET", "/readyz", timeout=5)[0] == 200))
     times = f"503 after {middle(refused)}, ready again in {max(back):.1f} s" if refused else "never rejected"
@@ -90,13 +90,13 @@ def cut_rounds(made, gateway, line, rounds, bound=20):
 
 
 def wire(options, rounds):
-    """The connection of one gateway to the server stalls without ending: the gateway says 503 meanwhile."""
+    """The connection of one gateway to the database stalls without being closed: the gateway answers 503 meanwhile."""
     made = Trial(options, "wire").stand(options.gateways - 1)
     return cut_rounds(made, *made.proxied(), rounds)
 
 
 def network(options, rounds):
-    """The network of one gateway is gone (needs root): it says 503, and /readyz says no."""
+    """One gateway loses its network link to the database (needs root): the gateway answers 503, also to /readyz."""
     namespace = Namespace()
     try:
         made = Trial(options, "network")
@@ -113,16 +113,16 @@ def network(options, rounds):
 
 
 def unknown(options, rounds):
-    """Answers of the database are lost, so that the result of a commit is unknown."""
+    """Responses of the database are lost, so that the result of a commit is unknown."""
     made = usual(options, "unknown", loss=0.01)
     time.sleep(rounds)
-    # A gateway may repeat the statement, so that no device notices.
+    # A gateway may repeat the statement itself, so fewer requests may be repeated than responses were lost.
     lost, again = sum(proxy.lost for proxy in made.proxies), sum(count for status, count in made.load.answers.items() if status != 200)
-    return made.end(f"{rounds} s, {lost} answers of the database were lost, {again} requests sent again", [] if lost else ["no answer was lost"])
+    return made.end(f"{rounds} s, {lost} responses of the database were lost, {again} requests sent again", [] if lost else ["no response was lost"])
 
 
 def pooler(options, rounds):
-    """kill -9 of pgbouncer between the gateways and the server."""
+    """kill -9 of pgbouncer between the gateways and PostgreSQL."""
     made, back = Trial(options, "pooler"), []
     server = made.server()
     made.app()
@@ -143,8 +143,8 @@ def pooler(options, rounds):
 
 
 def failover(options, rounds):
-    """The primary is killed and its standby promoted. Asynchronous: acknowledged events may be gone, but no reader may pass
-    over a stored one. Synchronous: none may be gone."""
+    """The primary is killed and its standby promoted. With asynchronous replication acknowledged events may be lost, but readers must
+    read each stored event. With synchronous replication no acknowledged event may be lost."""
     return all([promotion(options, is_synchronous=number % 2 == 1) for number in range(rounds)])
 
 
@@ -165,7 +165,7 @@ def promotion(options, is_synchronous):
         made.gateway(database=both)
     made.begin()
     time.sleep(random.uniform(1, 3))
-    # The standby never receives what comes now: acknowledged events only where the server does not wait for it.
+    # The standby gets no further events. Only an asynchronous primary still acknowledges events.
     line.stall()
     time.sleep(0.5)
     began = time.monotonic()
@@ -179,7 +179,7 @@ def promotion(options, is_synchronous):
 
 
 def migrate(options, rounds, many=8):
-    """Many gateways start at once on an empty database, and one is killed: each step of the schema is made once."""
+    """Many gateways start at once on an empty database, and one is killed: each schema migration runs once."""
     made, problems, slowest, versions = Trial(options, "migrate"), [], 0.0, []
     server = made.server()
     for number in range(rounds):
@@ -199,28 +199,28 @@ def migrate(options, rounds, many=8):
         slowest = max(slowest, time.monotonic() - began)
         versions = [int(row[0]) for row in server.rows("SELECT version FROM countersign.schema_version ORDER BY version", name)]
         if versions != list(range(1, len(versions) + 1)) or not versions:
-            problems.append(f"round {number}: the steps are {versions}")
+            problems.append(f"round {number}: the schema versions are {versions}")
         for gateway in made.gateways:
             gateway.kill()
-    return made.verdict(f"{rounds} times {many} gateways at once on an empty database, one killed; {len(versions)} steps, each once, "
+    return made.verdict(f"{rounds} times {many} gateways at once on an empty database, one killed; {len(versions)} migrations, each once, "
                         f"{slowest:.1f} s at most", problems)
 
 
 def rolling(options, rounds):
-    """Each gateway is stopped and started again."""
+    """Gateways are stopped and started one after the other under load."""
     made, problems = usual(options, "rolling"), []
     for _ in range(rounds):
         for gateway in made.gateways:
             time.sleep(random.uniform(0.1, 0.3))
-            problems += ["a gateway did not stop well"] * (gateway.stop() != 0)
+            problems += ["a gateway did not stop with status 0"] * (gateway.stop() != 0)
             gateway.start()
     return made.end(f"{rounds} rounds over {options.gateways} gateways, 503 to {made.load.answers[503]} requests",
                     problems + made.strange(None))
 
 
 def upgrade(options, rounds):
-    """The schema gains what a later version adds: gateways go on, and none starts on it any more. With `--before`, gateways
-    of that version are replaced one after the other: no client notices."""
+    """A later version extends the schema under load: running gateways continue, and another gateway does not start. With `--before`,
+    gateways of that version are also replaced one after the other, and clients' requests succeed."""
     return (not options.before or replaced(options)) and added(options, rounds)
 
 
@@ -233,22 +233,22 @@ def replaced(options):
     old = newest(made.servers[0])
     token = made.command("session", "create", "shop", "--user", "user-1")
     for number, gateway in enumerate(made.gateways):
-        problems += ["a gateway did not stop well"] * (gateway.stop() != 0)
+        problems += ["a gateway did not stop with status 0"] * (gateway.stop() != 0)
         gateway.program = options.countersign
         gateway.start()
-        # Each version's gateways work with the data of the other version.
+        # Gateways of each version must work with data that the other version has written.
         for other in made.gateways:
             status, renewed = exchange(other, token)
-            problems += [f"a refresh token met {status} after {number + 1} were replaced"] * (status != 200)
+            problems += [f"a refresh was answered {status} after {number + 1} gateways were replaced"] * (status != 200)
             token = renewed or token
             for path, body in (("/admin/api/apps", {"id": f"app-{number}-{other.port}", "name": "New"}),
                                ("/admin/api/apps/shop/sessions", {"user": "user-2"})):
                 status, _ = other.ask("POST", path, body, made.admin)
-                problems += [f"POST {path} met {status} after {number + 1} were replaced"] * (status != 201)
+                problems += [f"POST {path} was answered {status} after {number + 1} gateways were replaced"] * (status != 201)
         made.progress()
     made.program = options.countersign
     if len(json.loads(made.command("app", "list", "--json"))) != 1 + len(made.gateways) ** 2:
-        problems.append("a confirmed change is gone")
+        problems.append("an app whose creation was confirmed is missing")
     return made.end(f"{len(made.gateways)} gateways replaced one after the other, schema {old} to {newest(made.servers[0])}, "
                     f"503 to {made.load.answers[503]} requests", problems + made.strange(None))
 
@@ -272,12 +272,12 @@ def added(options, rounds):
         problems.append("an older program starts on a newer schema")
         late.kill()
     elif late.process.wait(60) == 0 or "newer version" not in late.log.read_text():
-        problems.append(f"a newer schema is not rejected with a reason; see {late.log}")
-    return made.end(f"{rounds} later versions' steps under load", problems + made.strange())
+        problems.append(f"a gateway does not report the newer schema and end with an error; see {late.log}")
+    return made.end(f"{rounds} migrations of later versions under load", problems + made.strange())
 
 
 def clocks(options, rounds):
-    """Gateways whose clocks are an hour apart: no lease and no refresh token is lost, and a warning says so."""
+    """Gateways whose clocks are an hour apart: no lease and no refresh token is lost, and `cluster status` warns."""
     made, problems, stolen = Trial(options, "clocks"), [], 0
     on_linux("a wrong clock")
     made.server()
@@ -288,7 +288,7 @@ def clocks(options, rounds):
     made.command("enforcement", "set", "later", "required", "--at", "30m", "--yes")
     made.begin()
     made.progress()
-    # A lease that one gateway has given is not taken away by another.
+    # A gateway must not lease events whose lease another gateway has granted.
     made.command("consumer", "create", "shop", "leased")
     for _ in range(rounds):
         one, other = random.sample(made.gateways, 2)
@@ -303,11 +303,11 @@ def clocks(options, rounds):
             continue
         stolen += bool({event["seq"] for event in first["events"]} & {event["seq"] for event in second.get("events", [])})
         status, answer = lease(other, "ack", {"lease": first["lease"]["id"]})
-        problems += [f"a lease could not be confirmed elsewhere: {status} {answer}"] * (status != 200)
+        problems += [f"a lease could not be acknowledged at another gateway: {status} {answer}"] * (status != 200)
         if second.get("lease"):
             lease(one, "release", {"lease": second["lease"]["id"]})
-    problems += [f"{stolen} leases were given to another"] * bool(stolen)
-    # A refresh token is good, and good once more for a minute, at all of them.
+    problems += [f"events of {stolen} leases were leased again by another gateway"] * bool(stolen)
+    # Within a minute, each gateway must accept a refresh token a second time, because the first response may be lost.
     token, history = made.command("session", "create", "shop", "--user", "user-1"), []
     for number in range(rounds):
         one, other = random.sample(made.gateways, 2)
@@ -318,7 +318,7 @@ def clocks(options, rounds):
             break
         token = answers[0][1]
     problems += generations(history)
-    # The gateway whose clock is an hour ahead does not make a switch that is due in half an hour.
+    # The gateway whose clock is an hour ahead must not make a scheduled switch that is due in half an hour.
     state = json.loads(made.command("enforcement", "show", "later", "--json"))["state"]
     problems += [f"half an hour early the app was switched to {state}"] * (state != "disabled")
     warned = [warning["code"] for warning in json.loads(made.command("cluster", "status", "--json"))["warnings"]]
@@ -327,12 +327,12 @@ def clocks(options, rounds):
 
 
 def rotate(options, rounds):
-    """One refresh token at all gateways at once, gateways killed: one rotation a generation."""
+    """All gateways exchange one refresh token at once, and gateways are killed: each generation has one new token."""
     return Trial(options, "rotate").stand(options.gateways, environment=UNLIMITED).rotate(rounds)
 
 
 class Prober(threading.Thread):
-    """Sends events with the current token to one gateway, and notes each token, beginning, end and status."""
+    """Sends events with the current token to one gateway. Records token, begin, end and status of each request."""
 
     def __init__(self, gateway, key):
         super().__init__(daemon=True)
@@ -350,7 +350,7 @@ class Prober(threading.Thread):
             time.sleep(0.003)
 
     def accepted(self, token, since):
-        """The times of the 200s to requests that began with a token after a time."""
+        """The times of the 200 responses to requests with this token that began after `since`."""
         return [end for known, begun, end, status in list(self.answers) if known == token and begun > since and status == 200]
 
     def answered(self, since):
@@ -358,8 +358,8 @@ class Prober(threading.Thread):
 
 
 def keys(options, rounds):
-    """Keys are added and deleted at one gateway while all are asked, one is killed or stalls: none accepts a request that
-    began after the deletion was confirmed."""
+    """Keys are added and deleted while all gateways get requests, and one is killed or stalls: no gateway accepts a request with a
+    deleted key that began after the deletion was confirmed."""
     made, problems, heard, confirmed, gone = Trial(options, "keys").stand(options.gateways - 1), [], [], [], []
     gateway, line = made.proxied()
     made.command("enforcement", "set", "shop", "required", "--yes")
@@ -379,7 +379,7 @@ def keys(options, rounds):
         identifier, since = answer["id"], time.monotonic()
         for prober in probers:
             prober.token = token
-        until("each gateway takes the new key", lambda: all(prober.accepted(token, since) for prober in probers), 30)
+        until("each gateway accepts the new key", lambda: all(prober.accepted(token, since) for prober in probers), 30)
         heard += [min(prober.accepted(token, since)) - since for prober in probers]
         if is_stalled:
             line.stall()
@@ -405,12 +405,12 @@ def keys(options, rounds):
         prober.join(timeout=60)
     answers = [answer for prober in probers for answer in prober.answers]
     problems += revoked(answers, gone)
-    return made.verdict(f"{len(gone)} keys added and deleted, {dict(Counter(answer[3] for answer in answers))}; heard after "
-                        f"{middle(heard, 'ms')}; confirmed after {middle(confirmed, 'ms')}", problems)
+    return made.verdict(f"{len(gone)} keys added and deleted, {dict(Counter(answer[3] for answer in answers))}; accepted after "
+                        f"{middle(heard, 'ms')}; deletions confirmed after {middle(confirmed, 'ms')}", problems)
 
 
 def chain(options, rounds):
-    """Changes through all gateways at once, gateways killed: the audit log's chain is whole."""
+    """All gateways get changes at once, and gateways are killed: the hash chain of the audit log stays valid."""
     made, problems = Trial(options, "chain").stand(options.gateways), []
 
     def change(number):
@@ -427,7 +427,7 @@ def chain(options, rounds):
         results = dict(future.result() for future in futures)
     listed = {app["id"] for app in json.loads(made.command("app", "list", "--json"))}
     missing = [number for number, status in results.items() if status == 201 and f"app-{number}" not in listed]
-    problems += [f"{len(missing)} confirmed changes are gone"] * bool(missing)
+    problems += [f"{len(missing)} confirmed apps are missing"] * bool(missing)
     said = json.loads(made.command("audit", "verify", "--json"))
-    problems += [f"audit verify says {said}"] * (not said.get("ok"))
+    problems += [f"audit verify reports {said}"] * (not said.get("ok"))
     return made.verdict(f"{dict(Counter(results.values()))} to changes by 6 writers, {said.get('entries')} entries", problems)

@@ -1,5 +1,5 @@
-"""Floods of a gateway with default settings, which must hold less than 300 MB. The senders have addresses of 127.0.0.0/8, a hundred
-connections each.
+"""Floods a gateway that has default settings. Its memory must stay below 300 MB. The senders have addresses of 127.0.0.0/8, with
+100 connections each.
 """
 
 import contextlib
@@ -35,12 +35,12 @@ def batch(count, size):
 
 
 def fresh(payload):
-    """The payload with other message ids each time, so that its events are no duplicates."""
+    """Returns a function that returns the payload with new message ids, so that its events are not duplicates."""
     return lambda: payload.replace(ID, os.urandom(8).hex().encode())
 
 
 class Client:
-    """Requests a path repeatedly, each time over a new connection, in a process that the flood does not delay."""
+    """Sends a request repeatedly over new connections, in another process, so that the flood's sender does not delay it."""
 
     def __init__(self, gateway, payload):
         self.port, self.payload = gateway.port, payload
@@ -61,7 +61,7 @@ class Client:
         self.results.put((sorted(times) or [0], statuses))
 
     def end(self):
-        """The p99 in milliseconds, and the statuses; 0 is no answer."""
+        """Stops the process. Returns the p99 in milliseconds, and the count of each status; status 0 is no response."""
         self.stopped.set()
         times, statuses = self.results.get(timeout=30)
         self.process.join()
@@ -73,9 +73,9 @@ def livez(**fields):
 
 
 def flood(gateway, count, payload, seconds, reads=True, again=True, buffer=None, resets=False):
-    """`count` connections send for some seconds. A connection that ends is opened again.
+    """`count` connections send the payload for `seconds`. With `again`, a closed connection is opened again and a payload repeated.
 
-    `reads`: whether they read their answers. `resets`: whether they reset the connection as soon as all is sent.
+    `reads`: whether senders read responses. `buffer`: bytes of the receive buffer. `resets`: whether senders reset after sending.
     """
     selector, silent, totals = selectors.DefaultSelector(), [], Counter()
     make = payload if callable(payload) else lambda: payload
@@ -134,7 +134,7 @@ def flood(gateway, count, payload, seconds, reads=True, again=True, buffer=None,
 
 
 def requests(gateway, bearer):
-    """For each flood the number of connections, the payload, and arguments of `flood`."""
+    """Returns for each flood the number of connections, the payload, and further arguments of `flood`."""
     key = {"X_Write_Key": gateway.key}
     chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
     filler = message("/v1/batch", gzip.compress(os.urandom(42_000) + b" " * (BODY - 50_000), 9), Content_Encoding="gzip")
@@ -159,14 +159,14 @@ def requests(gateway, bearer):
         "headers that never end": (5000, b"GET /livez HTTP/1.1\r\nHost: a\r\nX-Long: " + b"x" * 15_000, {}),
         "idle connections": (5000, livez(), {"again": False}),
         **{f"slow readers of {file}": (4000, message(file, method="GET") * 20, slow) for file in files},
-        "live streams that nobody reads": (1000, message("/admin/api/live", method="GET", **bearer), slow),
+        "live streams without a reader": (1000, message("/admin/api/live", method="GET", **bearer), slow),
         "sign-ins": (400, message("/admin/api/session", sign_in), {}),
         "large admin bodies": (500, message("/admin/api/session", b'{"name":"' + b"n" * 4_000_000 + b'"}'), {}),
     }
 
 
 def floods(options, rounds):
-    """Many connections that send too much, too slowly or never read; `--rounds` is the seconds of each."""
+    """Many connections that send too much, too slowly or never read. `--rounds` is the duration of each flood in seconds."""
     on_linux("the memory of a process")
     with Gateway(options.countersign, level="off") as gateway:
         gateway.app()
@@ -177,7 +177,7 @@ def floods(options, rounds):
 
 def one_flood(gateway, bearer, name, seconds, count, payload, how):
     with open(f"/proc/{gateway.process.pid}/clear_refs", "w") as file:
-        file.write("5")  # Resets VmHWM.
+        file.write("5")  # Resets VmHWM, the peak of the memory (proc(5)).
     clients = {"/livez": Client(gateway, livez), "events": Client(gateway, fresh(message("/v1/batch", batch(1, 200), X_Write_Key=gateway.key))),
                "admin API": Client(gateway, lambda: message("/admin/api/session", method="GET", **bearer))}
     said = flood(gateway, count, payload, seconds, **how)

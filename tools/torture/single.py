@@ -1,4 +1,4 @@
-"""Scenarios of one gateway on SQLite: kills, power failures, failing and full disks, deletions, hostile consumers."""
+"""Scenarios with one gateway on SQLite: kills, power failures, failing and full disks, deletions, failing consumers."""
 
 import os
 import random
@@ -18,7 +18,7 @@ from .trial import UNLIMITED, Trial, exchange, integrity
 
 
 class OtherProgram(threading.Thread):
-    """Opens and closes the databases all the time, as a program that queries them with SQL."""
+    """Opens, reads and closes the databases in a loop, like another program that queries them with SQL."""
 
     def __init__(self, data):
         super().__init__(daemon=True)
@@ -62,10 +62,10 @@ def kill(options, rounds):
 
 
 def relaxed(program, folder):
-    """The same program, but it commits without syncing. The model of the disk must be able to see that."""
+    """Makes a copy of the program that commits without flushing (`synchronous = 1`). The scenario must find the events that it loses."""
     text = Path(program).read_bytes()
     if b"PRAGMA synchronous = FULL" not in text:
-        raise SystemExit("power: the program does not contain its setting for syncing; there is no control")
+        raise SystemExit("power: the program does not contain `PRAGMA synchronous = FULL`, so the control cannot be made")
     changed = folder / "countersign-relaxed"
     changed.write_bytes(text.replace(b"PRAGMA synchronous = FULL", b"PRAGMA synchronous = 1   "))
     changed.chmod(0o700)
@@ -73,10 +73,10 @@ def relaxed(program, folder):
 
 
 class Outage:
-    """A gateway that loses its power: `data` is then what a disk keeps that forgets all writes that were not synced."""
+    """A gateway that loses its power. Afterwards `data` has the content of a disk that lost all writes that were not flushed."""
 
     def __init__(self, made, number, program=None, environment=None, seconds=None, is_enough=lambda load: True):
-        """The power fails after some time, at most three seconds later if `is_enough` stays false."""
+        """The power fails after `seconds` (default random) and when `is_enough` is true, at most three seconds later."""
         folder = made.folder / str(number)
         folder.mkdir()
         self.gateway = Gateway(made.program, folder)
@@ -108,17 +108,17 @@ class Outage:
         return self.gateway.history(mode="rwc") if has_table else []
 
     def lost(self):
-        """How many acknowledged events are gone."""
+        """The number of lost acknowledged events."""
         return len(self.load.acknowledged - {row[1:3] for row in self.stored()}) if self.load else 0
 
     def problems(self):
-        """Starts the real program on the data that the disk has kept."""
+        """Checks the data that survived, and starts the program on it without the disk model. Returns the problems."""
         found = account(self.stored(), self.load, dense=True) if self.load and self.load.acknowledged else []
         found += integrity(self.data, self.load)
         self.gateway.environment.pop("LD_PRELOAD")
         self.gateway.launch()
         if not self.gateway.started() or self.gateway.stop() != 0:
-            found.append(f"it does not start and stop on {self.data}")
+            found.append(f"the gateway does not start and stop on {self.data}")
         return found
 
     @property
@@ -127,7 +127,7 @@ class Outage:
 
 
 def power(options, rounds):
-    """Power failures, and a control without syncing that must lose events."""
+    """Power failures, and a control that does not flush and must lose events."""
     on_linux("the model of a power failure")
     made = Trial(options, "power")
     outages = [Outage(made, number) for number in range(rounds)]
@@ -136,7 +136,7 @@ def power(options, rounds):
     for number in range(10):
         lost += Outage(made, f"control-{number}", program, seconds=0.4).lost()
     acknowledged = sum(len(outage.load.acknowledged) for outage in outages if outage.load)
-    problems += ["the control lost nothing, so the test is blind"] * (not lost) + ["nothing was acknowledged"] * (not acknowledged)
+    problems += ["the control lost no event, so the test cannot detect losses"] * (not lost) + ["nothing was acknowledged"] * (not acknowledged)
     return made.verdict(f"{rounds} power failures, {acknowledged} events acknowledged; the control lost {lost}", problems)
 
 
@@ -149,10 +149,10 @@ def has_recovered(load):
 
 
 def fsync(options, rounds):
-    """fsync fails once, or from some call on."""
+    """fsync fails once, or always after some call."""
     on_linux("the model of a failing disk")
     made = Trial(options, "fsync")
-    # A start takes about 45 flushes. With fewer rounds, none may fail between the first event and the kill.
+    # A start makes about 45 flushes. In fewer than 12 rounds, possibly no flush fails between the first event and the kill.
     rounds, outages, recovered = max(rounds, 12), [], 0
     for number in range(rounds):
         mode = "once" if number % 2 else "always"
@@ -162,12 +162,12 @@ def fsync(options, rounds):
         recovered += mode == "once" and outage.load is not None and has_recovered(outage.load)
     problems = [problem for outage in outages for problem in outage.problems()]
     refused = sum(outage.refused > 0 for outage in outages)
-    problems += ["no disk failed while events came"] * (not refused) + ["none recovered from one failure"] * (not recovered)
+    problems += ["no flush failed while events arrived"] * (not refused) + ["no gateway recovered from one failure"] * (not recovered)
     return made.verdict(f"{rounds} failing disks, {refused} answered 503, {recovered} recovered from one failure", problems)
 
 
 def full(options, rounds):
-    """The disk is full, and has room again."""
+    """The disk is full, and later has space again."""
     made = Trial(options, "full")
     disk = made.folder / "small"
     disk.mkdir()
@@ -189,7 +189,7 @@ def full(options, rounds):
             time.sleep(random.uniform(0, 0.2))
             ballast.unlink()
             freed = time.monotonic()
-            slowest = max(slowest, until("full: an event after the disk has room", lambda: load.last > freed, 10))
+            slowest = max(slowest, until("full: an event after the disk has space", lambda: load.last > freed, 10))
             load.stop()
             refusals += load.answers[503]
             acknowledged += len(load.acknowledged)
@@ -205,7 +205,7 @@ def full(options, rounds):
 
 
 def rows_of(gateway, app):
-    """How many rows of an app each table has that has a column for the app."""
+    """The number of rows of an app in each table with a column `app_id`, without tables that have no rows of the app."""
     found = Counter()
     for file in ("control", "events", "analytics", "tokens"):
         for (table,) in gateway.rows("SELECT m.name FROM sqlite_schema AS m JOIN pragma_table_info(m.name) AS c "
@@ -240,7 +240,7 @@ def delete(options, rounds):
             command.kill()
         command.wait()
         if not number % 2:
-            # Within a second the gateway notes until when the id is reserved, and then starts to delete rows.
+            # Within a second the gateway sets free_ms, until which the id is reserved, and then starts to delete rows.
             until("delete: the deletion", lambda: reached("free_ms"), 10)
         time.sleep(random.uniform(0, 0.03))
         gateway.kill()
@@ -252,20 +252,20 @@ def delete(options, rounds):
         gateway.start()
         status = gateway.batch([{"type": "track", "event": "Late", "messageId": "late", "userId": "u"}], keys[0])[0]
         if status != (200 if is_whole else 401):
-            problems.append(f"round {number}: the app is {'whole' if is_whole else 'gone'}, an event met {status}")
+            problems.append(f"round {number}: the app is {'whole' if is_whole else 'gone'}, an event was answered {status}")
         if is_whole:
             gateway.run("app", "delete", "shop", "--confirm", "shop")
         until("delete: the end of the deletion", lambda: reached("erased_ms"), 60)
         left = rows_of(gateway, "shop")
-        problems += [f"round {number}: {left} are left"] * bool(left)
+        problems += [f"round {number}: rows of the deleted app remain: {left}"] * bool(left)
         problems += [f"round {number}: the gateway did not stop"] * (gateway.stop() != 0)
         problems += account(gateway.history("kiosk"), loads[1])
         problems += integrity(gateway.data)
-    return made.verdict(f"{rounds} deletions, {middle} killed in the middle, {whole} before they began", problems)
+    return made.verdict(f"{rounds} deletions, {middle} killed while rows were deleted, {whole} before the deletion began", problems)
 
 
 def consumers(options, rounds):
-    """Consumers whose workers die, are slow, confirm parts and are moved backwards, and kill -9 of the gateway."""
+    """Consumers with workers that die, are slow or acknowledge a part of a lease, a seek backwards, and kill -9 of the gateway."""
     return all([consume(options) for _ in range(rounds)])
 
 
@@ -290,7 +290,7 @@ def consume(options, seconds=15):
 
 
 def refresh(options, rounds):
-    """One refresh token many times at once, and kill -9 of the gateway: one rotation a generation."""
+    """Many exchanges of one refresh token at once, and kill -9 of the gateway: each generation has one new token."""
     made = Trial(options, "refresh")
     made.app()
     made.gateway(environment=UNLIMITED)
@@ -298,7 +298,7 @@ def refresh(options, rounds):
 
 
 def storm(options, rounds):
-    """All sessions refresh at once, each from two processes: one new token each, and no failure; `--rounds` is their number."""
+    """All sessions refresh at once, twice each: one new token for each session, and no failure. `--rounds` is the number of sessions."""
     made = Trial(options, "storm")
     made.app()
     gateway = made.gateway(environment=UNLIMITED)

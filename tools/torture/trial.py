@@ -1,4 +1,4 @@
-"""One run of a scenario: the servers, gateways, devices and readers in it, and its verdict."""
+"""One run of a scenario: its servers, gateways, devices and readers, and the check of the result."""
 
 import random
 import shutil
@@ -19,17 +19,17 @@ COUNTED = "SELECT (SELECT count(*) FROM countersign.event), (SELECT coalesce(sum
 
 
 def say(name, text, problems=()):
-    """Prints the result of a scenario; returns whether it is good."""
+    """Prints the result of a scenario. Returns whether it has no problems."""
     print(f"{name}: {text}" + "".join(f"; {problem}" for problem in problems[:6]) + (": BAD" if problems else ": good"), flush=True)
     return not problems
 
 
-# No limit of requests for tokens, because all devices have one address here.
+# Without the limit of token requests for each address, because all devices have the same address.
 UNLIMITED = {"COUNTERSIGN_TOKEN_REQUESTS_PER_SECOND": "0"}
 
 
 def ask(gateway, *arguments, **more):
-    """The status and the answer of a gateway; None and nothing without an answer."""
+    """Sends a request. Returns the status and the JSON of the response, or None and {} without a response."""
     try:
         return gateway.ask(*arguments, **more)
     except ERRORS:
@@ -37,17 +37,17 @@ def ask(gateway, *arguments, **more):
 
 
 def exchange(gateway, token):
-    """The status and the new refresh token."""
+    """Exchanges a refresh token. Returns the status and the new refresh token."""
     status, answer = ask(gateway, "POST", "/api/refresh_token", {"refresh_token": token})
     return status, answer.get("refreshToken") or answer.get("refresh_token")
 
 
 def integrity(data, load=None):
-    """Problems of the database of events, and of its counts."""
+    """The problems of events.sqlite: SQLite's integrity check, and the counts of events and key uses."""
     database = sqlite3.connect(f"file:{data}/events.sqlite?mode=rwc", uri=True)
     found = database.execute("PRAGMA integrity_check").fetchone()[0]
-    problems = [] if found == "ok" else [f"integrity_check says {found}"]
-    # After the control's power failure even the tables may be gone, or have no columns of later versions.
+    problems = [] if found == "ok" else [f"integrity_check reports {found}"]
+    # After a power failure of the control, tables may be missing or lack columns that a migration adds.
     tables = "name IN ('app_usage', 'counted', 'key_use') OR name = 'event' AND sql LIKE '%request_uuid%'"
     if database.execute(f"SELECT count(*) FROM sqlite_schema WHERE {tables}").fetchone() == (4,):
         events, counts, *requests = database.execute(COUNTS).fetchone()
@@ -57,7 +57,7 @@ def integrity(data, load=None):
 
 
 class Tokens:
-    """A key pair, and the headers of each user with a token, which is valid for gateways whose clocks are an hour off."""
+    """A key pair, and for each user a header with a token. The token is valid even if a gateway's clock is an hour wrong."""
 
     def __init__(self, program, folder):
         self.folder = folder / "keys"
@@ -72,7 +72,7 @@ class Tokens:
 
 
 class Trial:
-    """Gateways with the app `shop`, on a data directory or on the PostgreSQL that `server` has started."""
+    """Gateways with the app `shop`, on a data directory, or on PostgreSQL after a call of `server`."""
 
     latest = None
 
@@ -97,7 +97,7 @@ class Trial:
         return command(self.program, storage(self.folder, self.database), *arguments)
 
     def app(self):
-        """Creates the app, which requires tokens, and API tokens of a reader and an administrator. Returns the write key."""
+        """Creates the app, which requires tokens, and API tokens with the scopes reader and admin. Returns the write key."""
         self.key = self.command("app", "create", "shop")
         self.tokens.require(self.command)
         create = ("admin", "token", "create", "--name")
@@ -111,7 +111,7 @@ class Trial:
         return self.gateways[-1]
 
     def stand(self, gateways, **more):
-        """Starts a server, creates the app and starts gateways."""
+        """Starts a PostgreSQL server, creates the app and starts gateways."""
         self.server()
         self.app()
         for _ in range(gateways):
@@ -119,7 +119,7 @@ class Trial:
         return self
 
     def proxied(self, loss=0.0):
-        """A gateway whose connections to the server go through a proxy."""
+        """Starts a gateway that connects to PostgreSQL through a proxy. Returns both."""
         self.proxies.append(Proxy(self.servers[0].port, loss))
         return self.gateway(database=self.servers[0].url(port=self.proxies[-1].port)), self.proxies[-1]
 
@@ -135,7 +135,7 @@ class Trial:
         return until(f"{self.name}: an acknowledged event", lambda: self.load.last > began, seconds)
 
     def rotate(self, rounds, many=16):
-        """Exchanges one refresh token `many` times at once, each generation again, and kills a gateway in each tenth."""
+        """Exchanges a refresh token `many` times at once, then the new token, and so on. Kills a gateway in each tenth generation."""
         problems, statuses, kills, history = [], Counter(), 0, []
         token = self.command("session", "create", "shop", "--user", "user-1")
         with ThreadPoolExecutor(many) as pool:
@@ -161,7 +161,7 @@ class Trial:
             problems += generations(history)
             self.command("session", "revoke", "shop", "--user", "user-1")
             late = sum(exchange(gateway, token)[0] == 200 for gateway in self.gateways)
-            problems += [f"{late} gateways exchanged a token of a session that is revoked"] * bool(late)
+            problems += [f"{late} gateways exchanged a token of a revoked session"] * bool(late)
         return self.verdict(f"{rounds} generations, each {many} times at once, {kills} kills of a gateway, answers {dict(statuses)}", problems)
 
     # MARK: The end
@@ -172,12 +172,12 @@ class Trial:
         return [(int(position), *others) for position, *others in (server or self.servers[-1]).rows(STORED)]
 
     def strange(self, *expected):
-        """Problems with the answers that devices got."""
+        """The statuses other than 200, 503 and `expected` that devices got, as problems."""
         found = {status: count for status, count in self.load.answers.items() if status not in (200, 503, *expected)}
-        return [f"devices were told {found}"] if found else []
+        return [f"devices got the statuses {found}"] if found else []
 
     def end(self, said, problems=(), lossy=False):
-        """Lets devices and readers finish; prints and returns the verdict."""
+        """Waits until devices and readers have finished. Prints the result and returns whether it is good."""
         self.load.stop()
         for reader in self.readers:
             reader.stop()
@@ -197,7 +197,7 @@ class Trial:
         if good:
             shutil.rmtree(self.folder, ignore_errors=True)
         else:
-            print(f"{self.name}: the files are in {self.folder}", file=sys.stderr)
+            print(f"{self.name}: logs and data are in {self.folder}", file=sys.stderr)
         return good
 
     def stop(self):
@@ -211,7 +211,7 @@ class Trial:
 
 
 def usual(options, name, loss=0.0, program=None):
-    """A server, an app, gateways, devices and readers, all at work."""
+    """Starts PostgreSQL, gateways with the app, devices and readers. Returns once an event is acknowledged."""
     made = Trial(options, name, program).stand(0 if loss else options.gateways)
     for _ in range(options.gateways if loss else 0):
         made.proxied(loss)
