@@ -1,4 +1,4 @@
-# All that a fresh machine needs is `make demo` or `make test`.
+# `make demo` and `make test` also install the packages that they need.
 .DEFAULT_GOAL := help
 .PHONY: help setup build countersign demo test check lint format docs libcountersign install clients conformance browser web prove fuzz bench release release-check
 
@@ -12,13 +12,13 @@ endif
 
 COUNTERSIGN := .build/debug/countersign-cli
 TOOLS := python3 -B -m tools
-# The number of kills in crash tests.
+# The option --rounds of tools, such as the number of kills.
 ROUNDS_OF = $(if $(ROUNDS),--rounds $(ROUNDS))
 
 # Warnings are errors here, but not in packages that depend on this one (Package.swift).
 export COUNTERSIGN_STRICT := 1
 
-# By default swift-testing starts all tests at once, and tests reach their time limits while they wait for others.
+# By default swift-testing starts all tests at once, and some reach their time limits while they wait for a core.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 4
 
 help: ## List the targets
@@ -26,7 +26,7 @@ help: ## List the targets
 
 # MARK: Use
 
-# The cluster publishes to NATS, so its program has a build folder of its own.
+# The demo of a cluster publishes to NATS. Its program has another build folder, because it is built with COUNTERSIGN_NATS=1.
 demo: export COUNTERSIGN_NATS = $(if $(CLUSTER),1)
 demo: setup ## Show events going from devices through the gateway to disk (INPUT=path replays a file, CLUSTER=1 for three gateways)
 	@$(if $(CLUSTER),scripts/setup.sh cluster)
@@ -38,8 +38,8 @@ countersign: setup ## Build the command line, and link it to .build/bin/counters
 	@mkdir -p .build/bin
 	@ln -sf ../debug/countersign-cli .build/bin/countersign
 
-# The folder of `make install`; DESTDIR is a prefix for packaging. It builds only if nothing was built, because there may be no
-# Swift under sudo.
+# PREFIX is the folder of `make install`; DESTDIR is a prefix for packaging. `make install` builds only if the library is missing,
+# because under sudo Swift may not be in PATH.
 PREFIX ?= /usr/local
 libcountersign: setup ## Build libcountersign, its header and its pkg-config file into .build/libcountersign
 	@scripts/libcountersign.sh
@@ -74,8 +74,8 @@ lint: ## Check the style, the words, the size, and that no folders refer to each
 	@$(TOOLS) audit
 	@for fault in Torture/Faults/*.patch; do patch -p1 -s --dry-run -i $$fault || { echo "$$fault: the patch does not apply any more; recreate it."; exit 1; }; done
 	@! grep -rnE 'Lock<\(*(@|\([A-Za-z, ]*\) *(throws *)?->)' Sources || { echo "A closure in a Lock belongs in a struct: see Lock.swift."; exit 1; }
-	@! grep -rn 'NSCondition()' Sources || { echo "NSCondition waits by the time of day, which may be set back: use Condition of GatewayModel."; exit 1; }
-	@! grep -rnE '^[^/]*(`countersign [a-z]|"[^"]* --[a-z])' Sources --include='*.swift' --exclude-dir='CLI' || { echo "A library knows no command line: say what to do, and let CountersignCLI add the command."; exit 1; }
+	@! grep -rn 'NSCondition()' Sources || { echo "NSCondition waits by the wall clock, which may be set back: use Condition of GatewayModel."; exit 1; }
+	@! grep -rnE '^[^/]*(`countersign [a-z]|"[^"]* --[a-z])' Sources --include='*.swift' --exclude-dir='CLI' || { echo "A library must not name commands: describe the remedy, and let CountersignCLI add the command."; exit 1; }
 	swift format lint --strict --parallel -r Sources Tests Snippets Examples/*/Sources Torture/Sources Package.swift Examples/Package.swift Torture/Package.swift
 
 format: ## Format the sources
@@ -107,16 +107,16 @@ web: build ## Check the browser client (Clients/web): types, size, tests, and in
 	@$(if $(DEMO),,scripts/web.sh)
 	@$(TOOLS) web $(if $(DEMO),--demo,$(ROUNDS_OF))
 
-# The row of the stream needs NATS.
+# The row `stream` needs a program with NATS.
 prove: export COUNTERSIGN_NATS = 1
 prove: build ## Crash devices, gateways, disks, power and networks in slices, and show that each row can fail (MINUTES=10, ONLY="row group", ROUNDS=n, SEED=n)
 	@scripts/setup.sh cluster
 	swift build --disable-build-manifest-caching --package-path Torture --scratch-path .build
 	@$(TOOLS) prove $(ONLY) $(ROUNDS_OF) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
-# SwiftPM gives coverage to the executable only, so the libraries are told here. The crash reporter of Swift would wait
-# for ever under the fuzzer. @testable needs -enable-testing. Leaks show as growing memory: the leak checker does not see
-# pointers that Swift packs into enums, and calls the fuzzer's own keys leaked.
+# SwiftPM instruments only the executable for the fuzzer, so these flags instrument the libraries. Swift's backtracer would never
+# end under the fuzzer. @testable needs -enable-testing. The leak checker is off, because it does not find pointers that Swift packs
+# into enums, and reports the fuzzer's own keys; leaks show as growing memory (rss_limit_mb).
 COVERAGE := -Xswiftc -sanitize-coverage=edge,trace-cmp,inline-8bit-counters,pc-table -Xcxx -fsanitize=fuzzer-no-link
 fuzz: setup ## Fuzz the parsers of tokens, keys, JSON and request bodies (DURATION=60 seconds)
 	cd Fuzzing && SWIFT_BACKTRACE=enable=no swift build -c release --sanitize=fuzzer --sanitize=address \
@@ -125,7 +125,7 @@ fuzz: setup ## Fuzz the parsers of tokens, keys, JSON and request bodies (DURATI
 	cd Fuzzing && SWIFT_BACKTRACE=enable=no ASAN_OPTIONS=detect_leaks=0 .build/release/Fuzz -max_total_time=$(or $(DURATION),60) -max_len=65536 \
 		-timeout=60 -rss_limit_mb=1024 -detect_leaks=0 .build/corpus Seeds
 
-# The gateway as released, with the Swift runtime linked in.
+# Builds the gateway like a release, with the Swift runtime linked statically.
 bench: ## Measure verification and the gateway, also beside servers in Go, Rust, Node and Python (release build)
 	@scripts/setup.sh bench
 	swift build -c release --static-swift-stdlib --scratch-path .build-static --product countersign-cli

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Type-checks the SDK, its samples and the SwiftUI example for Apple's systems on Linux: against declarations of Apple's frameworks
-# (Tests/Apple) and the toolchain's own standard library with its real availability. It proves availability, isolation, imports and
-# signatures as far as the declarations are right, and runs nothing. A declaration that is missing goes into Tests/Apple/stubs,
-# with Apple's own availability and isolation.
+# Type-checks the SDK, its samples and the SwiftUI example for Apple's systems on Linux, against declarations of Apple's frameworks
+# (Tests/Apple) and the toolchain's standard library with its availability. Checks availability, isolation, imports and signatures,
+# as far as the declarations are right, and runs nothing. Add missing declarations to Tests/Apple/stubs, with Apple's availability
+# and isolation.
 # usage: apple-check.sh [ios15.0|macosx13.0]...
 set -eu
 cd "$(dirname "$0")/.."
 [ "$(uname -s)" = Linux ] || {
-    echo "apple: skipped, here the compiler has Apple's own frameworks" >&2
+    echo "apple: skipped, on macOS the compiler has Apple's own frameworks" >&2
     exit 0
 }
 [ $# -gt 0 ] || set -- ios15.0 macosx13.0
@@ -18,7 +18,7 @@ resources="$(dirname "$(dirname "$(readlink -f "$(command -v swift)")")")/lib/sw
 sdk="$folder/sdk"
 ios=arm64-apple-ios.swiftinterface
 
-# The standard library's interfaces as Apple's systems have them; for type-checking only.
+# Rewrites the standard library's interfaces of Linux for Apple's systems, for type-checking only.
 for module in Swift _Concurrency Synchronization _StringProcessing SwiftOnoneSupport; do
     mkdir -p "$sdk/$module.swiftmodule"
     linux="$resources/linux/$module.swiftmodule/x86_64-unknown-linux-gnu.swiftinterface"
@@ -42,29 +42,29 @@ for interface in "$sdk"/*/"$ios"; do
     sed 's/-target arm64-apple-ios12.2/-target arm64-apple-macosx10.14.4/' "$interface" >"${interface%ios.swiftinterface}macos.swiftinterface"
 done
 
-# A project in which samples and the example app are modules too.
+# A copy of the project in which samples and the example app are modules too.
 modules="CountersignCore CountersignSQLite CountersignTransport CountersignDelivery Countersign CountersignBloomreach CountersignLocations
 BrazeCompat BackgroundGeolocationCompat ExponeaCompat CountersignTesting CountersignC CountersignConsumer"
 sources="$folder/sources"
 mkdir "$sources"
 for module in $modules; do cp -r "Sources/SDK/$module" "$sources/"; done
-# The compiler has no Objective-C here, so `@objc` is removed and the files are checked with the rest of the module.
+# The compiler on Linux has no Objective-C, so `@objc` is removed and the files are checked with the rest of the module.
 for file in "$sources"/*/*+ObjectiveC.swift; do
     sed -i -e 's/canImport(ObjectiveC)/true/' -e 's/@objc([^)]*) *//' -e 's/@objc //' "$file"
 done
 for sample in Snippets/*.swift; do
-    # Samples for servers are left out.
+    # Without samples for servers.
     ! grep -qE '^import Countersign(Gateway|JOSE)$' "$sample" || continue
     module="Sample$(basename "$sample" .swift)"
     mkdir "$sources/$module"
-    # A module has only declarations, so the statements at the end of a sample become a function.
+    # The statements at the end of a sample become a function, because files of a module have only declarations.
     awk '/^(if|guard|let|var|for|do|try|print)/ && !body { body = 1; print "func run() async throws {" } { print } END { if (body) print "}" }' \
         "$sample" >"$sources/$module/$module.swift"
     modules="$modules $module"
 done
 mkdir "$sources/NotesApp"
 for file in Examples/NotesApp/Sources/*.swift; do
-    # Includes previews, which are in debug builds only.
+    # Includes the previews, which are otherwise in debug builds only.
     sed 's/#if DEBUG/#if true/' "$file" >"$sources/NotesApp/$(basename "$file")"
 done
 
@@ -107,6 +107,6 @@ for pid in $pids; do wait "$pid"; done
 status=0
 for system in "$@"; do
     if grep -v ': good$' "$folder/$system.log"; then status=1; fi
-    echo "apple: $(grep -c ': good$' "$folder/$system.log") modules are good for $system"
+    echo "apple: $(grep -c ': good$' "$folder/$system.log") modules compile for $system"
 done
 exit $status

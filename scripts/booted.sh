@@ -7,7 +7,7 @@ root="$2"
 
 if [ "$1" = make ]; then
     command -v debootstrap >/dev/null 2>&1 || apt-get install -y -qq --no-install-recommends debootstrap >/dev/null
-    # The root without the package, reused by later runs.
+    # The root without the package. Later runs reuse it.
     base="$(dirname "$0")/../.build/release-roots/systemd"
     if [ ! -e "$base/complete" ]; then
         rm -rf "$base"
@@ -27,8 +27,8 @@ if [ "$1" = make ]; then
     exit
 fi
 
-# A container whose first process is systemd. In a chroot the unit could not use PrivateUsers.
-# Its control group is its own, because two systemds in one group would end each other's services.
+# Boots a container whose first process is systemd. It uses pivot_root, because in a chroot a unit cannot use PrivateUsers.
+# The container has its own control group, because two systemds in one group would stop each other's services.
 group="$(basename "$root")"
 cat >"$root/boot.sh" <<END
 set -e

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the table of common passwords from the ranked list that zxcvbn ships (MIT; see Sources/CShims/CCommonPasswords/NOTICE).
+"""Makes the table of common passwords from the ranked list of zxcvbn (MIT; see Sources/CShims/CCommonPasswords/NOTICE).
 
 usage: python3 -m venv .venv && .venv/bin/pip install zxcvbn==4.5.0 && .venv/bin/python scripts/common-passwords.py
 
-Takes the 10,000 most common passwords, and further passwords that are long enough for a dashboard. The table
-has the first five bytes of the SHA-256 of each in lower case, sorted. The chance to reject another password
-is 1e-8.
+Contains the 10,000 most common passwords, and further common passwords that are long enough for the dashboard (12 bytes). The table
+has the first five bytes of the SHA-256 of each password in lower case, sorted. The chance that a password that is not in the
+list is rejected is 1e-8.
 """
 
 import hashlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when docs/internals/concurrency.md and the threads, queues and actors of Sources differ."""
+"""Fails when docs/internals/concurrency.md does not list the files of Sources with threads, queues, actors or @unchecked Sendable."""
 
 import re
 import sys
@@ -16,5 +16,5 @@ rows = {name for row in re.findall(r"^\| (`[^|]*) \|", (ROOT / PAGE).read_text()
 for name in sorted(found - rows):
     print(f"{PAGE}: add {name}, which creates a thread, a queue or an actor, or is @unchecked Sendable")
 for name in sorted(rows - found):
-    print(f"{PAGE}: delete {name}, which does so no more")
+    print(f"{PAGE}: delete {name}, which creates no thread, queue or actor and is not @unchecked Sendable")
 sys.exit(found != rows)

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Adds this package to another one as an app does, by URL and version, and builds that with both of SwiftPM's build systems:
-# its own and Xcode's. Takes the source archive of a release (ARCHIVE=path), or the working tree with uncommitted changes.
+# Builds a package that depends on this one by URL and version, as apps do, with both build systems of SwiftPM: native and swiftbuild
+# (Xcode's). Uses the source archive of a release (ARCHIVE=path), or the working tree with uncommitted changes.
 # usage: consumer-test.sh [native|swiftbuild]...
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- native swiftbuild
 
 git rev-parse --git-dir >/dev/null 2>&1 || {
-    echo "consumer: skipped, this is no git checkout" >&2
+    echo "consumer: skipped, this is not a git checkout" >&2
     exit 0
 }
 
@@ -62,7 +62,7 @@ import Foundation
         configuration.flushPolicy = .manual
         let client = try CountersignClient(configuration: configuration)
         client.track("Order Completed", properties: ["total": 42.5])
-        // Nobody listens there: the event waits.
+        // No server listens at the endpoint, so the event stays queued.
         let result = await client.flush()
         await client.close()
         print("waiting:", result.queued, Location(latitude: 46, longitude: 14, timestamp: Date()).latitude)
@@ -70,7 +70,7 @@ import Foundation
 }
 END
 for system in "$@"; do
-    # No shared cache: this package is fetched once.
+    # Without SwiftPM's shared cache, because this package is fetched once.
     build="swift build --package-path $folder/app --build-system $system --scratch-path $folder/$system"
     for attempt in 1 2; do
         status=0
@@ -87,8 +87,8 @@ for system in "$@"; do
     fi
     # An app must build no target of the gateway.
     strange="$(find "$folder/$system" \( -path "*CountersignGateway*" -o -path "*/Gateway[A-Z]*" \) -name "*.o" | head -n 1)"
-    [ -z "$strange" ] || { echo "consumer: an app that adds the SDK has $strange with $system" >&2; exit 1; }
+    [ -z "$strange" ] || { echo "consumer: $system builds $strange of the gateway for an app that uses the SDK" >&2; exit 1; }
     said="$("$($build --show-bin-path)/App")" || said="it ended with $?"
-    case "$said" in "waiting: 1 "*) ;; *) echo "consumer: built with $system, the app says: $said" >&2; exit 1 ;; esac
-    echo "consumer: builds by URL with $system, and runs"
+    case "$said" in "waiting: 1 "*) ;; *) echo "consumer: built with $system, the app prints: $said" >&2; exit 1 ;; esac
+    echo "consumer: an app that depends on this package by URL builds with $system, and runs"
 done

@@ -20,7 +20,7 @@ symbols() {
     mkdir -p "$folder/symbols/$1"
     set -- "$1" -module-name "$1" -target "$target" -minimum-access-level public \
         -output-dir "$folder/symbols/$1"
-    # Public types of re-exported targets are part of the library. Foundation has documentation of its own.
+    # Public types of re-exported targets are part of the library, without Foundation's, which Apple documents.
     rooms="$(sed -n '/Foundation/!s/^@_exported public import //p' "$(dirname "$catalog")"/*.swift | paste -sd, -)"
     [ -z "$rooms" ] || set -- "$@" -experimental-allowed-reexported-modules="$rooms"
     # shellcheck disable=SC2046
@@ -32,11 +32,11 @@ symbols() {
 convert() {
     "$docc" convert "$2" --additional-symbol-graph-dir "$folder/symbols/$1" --output-path "$folder/$1.doccarchive" \
         --fallback-display-name "$1" --fallback-bundle-identifier "countersign.$1" --warnings-as-errors &&
-        # Each page asks for it.
+        # Each page requests this file.
         printf '{}\n' >"$folder/$1.doccarchive/theme-settings.json"
 }
 
-# Every second one, beginning with the first or the second: most of it keeps one core busy.
+# Builds every second catalog: those with an even number (0) or an odd number (1). Two run in parallel, because each uses one core.
 every_second() {
     number=0
     for catalog in Sources/*/*.docc Sources/*/*/*.docc; do
@@ -53,15 +53,15 @@ every_second 1 &
 others=$!
 every_second 0
 wait "$others"
-# It has no pages of its own; its symbols are compared below.
+# CountersignCore has no catalog. Its symbols are extracted for the comparison below.
 catalog=Sources/SDK/CountersignCore/none
 symbols CountersignCore
 
-# A link to nowhere must not pass.
+# Checks that docc rejects a broken link.
 cp -r Sources/SDK/Countersign/Countersign.docc "$folder/Wrong.docc"
 printf '\nSee ``NoSuchSymbol``.\n' >>"$folder/Wrong.docc/QuickStart.md"
 if convert Countersign "$folder/Wrong.docc" >/dev/null 2>&1; then
-    echo "docs: a link to nowhere passed" >&2
+    echo "docs: docc accepts a broken link" >&2
     exit 1
 fi
 rm -rf "$folder/Wrong.docc"

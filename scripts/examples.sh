@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the examples and runs them together: the daemon records under tokens that the Python backend signs, a gateway
-# stores them, and the Swift backend's token is verified.
+# Builds the examples and runs them together: the daemon records events with tokens that the Python backend signs, a gateway
+# stores the events, and a token of the Swift backend is verified.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -35,11 +35,11 @@ read -r gateway <"$folder/gateway"
 pids="$pids $!"
 read -r backend <"$folder/backend"
 
-# The token of either backend is valid for its user only.
+# A token of the Swift backend is valid only for its user.
 "$examples/TokenBackend" "$folder/private.pem" user-1 >"$folder/token"
 "$countersign" token verify "$folder/token" --key "$folder/public.pem" --user user-1 >/dev/null 2>&1 || fail "the Swift backend's token"
 if "$countersign" token verify "$folder/token" --key "$folder/public.pem" --user user-2 >/dev/null 2>&1; then
-    fail "the token is good for another user"
+    fail "the Swift backend's token is valid for another user"
 fi
 
 COUNTERSIGN_URL="$gateway" COUNTERSIGN_WRITE_KEY="$key" TOKEN_URL="$backend/token?user=host-1" STATE_DIRECTORY="$folder" \
@@ -48,12 +48,12 @@ daemon=$!
 pids="$pids $daemon"
 exec 3<"$folder/daemon"
 read -r first <&3
-[ "$first" = recording ] || fail "the daemon says: $first"
+[ "$first" = recording ] || fail "the daemon prints: $first"
 sleep 2
 kill -TERM "$daemon"
-read -r last <&3 || fail "the daemon did not say what it delivered"
+read -r last <&3 || fail "the daemon did not print its result"
 wait "$daemon" || fail "the daemon ended with $?"
-case "$last" in "at the end: delivered "*", still queued 0") ;; *) fail "the daemon says: $last" ;; esac
+case "$last" in "at the end: delivered "*", still queued 0") ;; *) fail "the daemon prints: $last" ;; esac
 stored="$(sqlite3 -readonly "$COUNTERSIGN_DATA/events.sqlite" "SELECT count(*) FROM event WHERE user_id = 'host-1' AND name = 'load'")"
 [ "$stored" -ge 5 ] || fail "only $stored readings were stored"
-echo "examples: $stored readings of the daemon are stored under signed tokens"
+echo "examples: $stored readings of the daemon are stored with signed tokens"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes an object with a small part of Foundation's ICU data: icu-data.py LIB_FOUNDATIONICU.A OUT.o
+"""Makes an object file with a small part of Foundation's ICU data: icu-data.py LIB_FOUNDATIONICU.A OUT.o
 
-Linked with --wrap=icudt76_dat, it takes the place of 34 MB of locales, encodings and collations, which the SDK never reads.
-It keeps the tables of Unicode (internationalized host names), time zones, and the root and English locales.
+Linked with --wrap=icudt76_dat, the object replaces 34 MB of locales, encodings and collations, which the SDK never reads.
+The object has the Unicode tables for internationalized host names, time zones, and the root and English locales.
 The format of ICU's icupkg is a header, then a table of (offset of the name, offset of the data).
 """
 

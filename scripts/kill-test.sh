@@ -1,7 +1,7 @@
 #!/bin/sh
-# Kills the gateway with SIGKILL in the middle of a demo run, three times, and lets the demo compare: each event must
-# be in the database exactly once. Arguments go to the demo; COUNTERSIGN names a built program. Ends with the demo's
-# exit status.
+# Kills the gateway of a `countersign demo` with SIGKILL three times. The demo then checks that each event is in the database
+# exactly once. Arguments are passed to the demo; COUNTERSIGN is the path of a built program. The exit status is the demo's, or 1
+# after fewer kills.
 set -eu
 cd "$(dirname "$0")/.."
 

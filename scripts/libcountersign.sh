@@ -1,10 +1,10 @@
 #!/bin/sh
-# Builds libcountersign into .build/libcountersign: the library under its versions' names, its header and a pkg-config file.
-# On Linux Swift's runtime is in it, only the functions of the header can be seen, and they carry a version.
+# Builds libcountersign into .build/libcountersign: the library, links with its version's names, its header and a pkg-config file.
+# On Linux the library contains Swift's runtime and exports only the functions of the header, with symbol versions.
 set -eu
 cd "$(dirname "$0")/.."
 version="$(sed -n 's/.*"\([0-9.]*\)".*/\1/p' Sources/SDK/CountersignCore/Version.swift | head -n 1)"
-# Before 1.0 each minor version may change the functions.
+# The version in the soname: major and minor before 1.0, when minor versions may change functions, else major.
 abi="${version%.*}"
 [ "${version%%.*}" = 0 ] || abi="${version%%.*}"
 
@@ -15,8 +15,8 @@ if [ "$(uname -s)" = Darwin ]; then
     names="libcountersign.$abi.dylib libcountersign.dylib"
     file="libcountersign.$version.dylib"
 else
-    # Static linking needs a build of its own. The runtime's Foundation warns of its own use of mktemp, which nothing calls.
-    # Of Foundation's 34 MB of ICU data the library gets 1 MB.
+    # The linker warns of mktemp in the runtime's Foundation, which nothing calls. icu-data.py reduces Foundation's ICU data from
+    # 34 MB to 1 MB.
     mkdir -p .build/static
     scripts/icu-data.py "$(dirname "$(readlink -f "$(command -v swift)")")/../lib/swift_static/linux/lib_FoundationICU.a" .build/static/icu.o
     swift build -c release --scratch-path .build/static --product CountersignC --disable-local-rpath \

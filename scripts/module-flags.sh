@@ -1,10 +1,10 @@
 #!/bin/sh
-# Prints the compiler flags that find the modules of the debug build.
+# Prints the compiler flags with which swiftc finds the modules of the debug build.
 set -eu
 cd "$(dirname "$0")/.."
-# Absolute, because the compiler's cache rejects a module that another call named by another path.
+# Absolute paths, because the compiler's module cache rejects a module that was cached under another path.
 printf '%s\n' -I "$PWD/.build/debug/Modules"
 for map in $(find "$PWD/Sources" -name module.modulemap); do printf '%s\n' -I "$(dirname "$map")"; done
 for map in "$PWD"/.build/debug/C*.build/module.modulemap; do printf '%s\n' -Xcc "-fmodule-map-file=$map"; done
-# The header of this library is in a folder of its own.
+# libpq's header is not in the compiler's default search path.
 pkg-config --cflags-only-I libpq

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Checks what Objective-C sees of BrazeCompat, and the vendor's samples for it. The compiler checks the façade with @objc and
-# writes the header that an app for Apple's systems gets; clang checks the samples against that. NSObject, NSString and the
-# like are declared in Tests/Apple/objc. Nothing is linked or run, because Swift has no Objective-C runtime on Linux.
+# Checks BrazeCompat's Objective-C interface, and Braze's samples in Objective-C. The compiler checks the façade with @objc and
+# writes the header that an app on Apple's systems uses; clang checks the samples against that header. Tests/Apple/objc declares
+# NSObject, NSString and so on. Nothing is linked or run, because Swift has no Objective-C runtime on Linux.
 set -eu
 cd "$(dirname "$0")/.."
 
 [ "$(uname -s)" = Linux ] || {
-    echo "objc: skipped, here the compiler checks @objc whenever it builds" >&2
+    echo "objc: skipped, on macOS each build checks @objc" >&2
     exit 0
 }
 checked=Tests/Apple/objc
@@ -25,4 +25,4 @@ compile -typecheck -module-name BrazeCompat -enable-upcoming-feature Existential
 "$(dirname "$(readlink -f "$(command -v swift)")")/clang" -fsyntax-only -fobjc-runtime=ios-15.0 \
     -fobjc-arc -fmodules "-fmodules-cache-path=$folder/cache" "-I$checked/include" "-I$folder" \
     -Wall -Wextra -Werror -Wno-unused-parameter "$checked/samples.m"
-echo "objc: the façade and the vendor's samples are good"
+echo "objc: the façade and the vendor's samples compile"

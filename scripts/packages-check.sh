@@ -1,5 +1,5 @@
 #!/bin/sh
-# Type-checks the repository's other packages, which are built rarely: fuzzer, benchmarks and crash tests.
+# Type-checks the packages Fuzzing, Benchmarks and Torture, which other checks do not build.
 set -eu
 cd "$(dirname "$0")/.."
 swift build

@@ -15,31 +15,31 @@ fail() {
 
 if command -v systemd-analyze >/dev/null 2>&1; then
     sed "s#/usr/local/bin/countersign#$countersign#" packaging/countersign.service >"$folder/countersign.service"
-    said="$(systemd-analyze verify "$folder/countersign.service" 2>&1)" || fail "systemd says: $said"
-    [ -z "$said" ] || fail "systemd says: $said"
-    # 10 is a service without any protection; the threshold is in tenths.
+    said="$(systemd-analyze verify "$folder/countersign.service" 2>&1)" || fail "systemd-analyze reports: $said"
+    [ -z "$said" ] || fail "systemd-analyze reports: $said"
+    # The highest allowed exposure is 1.5. An exposure of 10 is a service without any protection.
     systemd-analyze security --offline=true --threshold=15 --no-pager "$folder/countersign.service" >"$folder/said" 2>&1 ||
-        fail "the unit protects less than it did: $(tail -n 1 "$folder/said")"
-    # The checks must be able to fail.
+        fail "the unit's exposure is above 1.5: $(tail -n 1 "$folder/said")"
+    # Checks that systemd-analyze rejects an invalid unit.
     sed 's/^Type=exec/Typ=exec/' "$folder/countersign.service" >"$folder/wrong.service"
-    [ -n "$(systemd-analyze verify "$folder/wrong.service" 2>&1)" ] || fail "systemd takes anything"
+    [ -n "$(systemd-analyze verify "$folder/wrong.service" 2>&1)" ] || fail "systemd-analyze accepts an invalid unit"
     echo "packaging-test: the unit is valid; $(tail -n 1 "$folder/said" | sed 's/.*: \([0-9.]*\) .*/exposure \1 of 10/')"
 else
     echo "packaging-test: no systemd-analyze here; the unit is not checked"
 fi
 
-# The variables of the unit, of its settings and of the image are settings of the program.
+# Each variable in the unit, in the package's configuration and in the image must be a setting of the program.
 for variable in $(grep -hoE 'COUNTERSIGN_[A-Z_]+' packaging/countersign.service packaging/debian/countersign.conf packaging/Containerfile | sort -u); do
-    grep -q "\`$variable\`" docs/reference/settings.md || fail "$variable is no setting"
+    grep -q "\`$variable\`" docs/reference/settings.md || fail "$variable is not a setting"
 done
 
-# The image copies a complete package. Planning the build proves it without building.
+# The image must copy all files that the build needs. SwiftPM checks that when it plans the build, without building.
 mkdir "$folder/source"
 for path in $(sed -n 's/^COPY \([^-][^ ]*\) .*/\1/p' packaging/Containerfile); do cp -r "$path" "$folder/source/"; done
 said="$(swift build --package-path "$folder/source" --product countersign-cli --print-manifest-job-graph 2>&1)" ||
-    fail "what the image copies cannot be built: $(printf '%s' "$said" | head -n 3)"
+    fail "the files that the image copies cannot be built: $(printf '%s' "$said" | head -n 3)"
 
-# The image installs exactly the packages whose libraries the program loads.
+# The image must install exactly the packages whose libraries the program loads.
 if command -v dpkg >/dev/null 2>&1 && command -v objdump >/dev/null 2>&1; then
     installed="$(sed -n '/bookworm-slim/,$p' packaging/Containerfile | grep -oE '(^| )(lib[a-z0-9+.-]+|zlib1g)' | tr -d ' ' | sort -u)"
     for library in $(objdump -p "$countersign" | awk '/NEEDED/ {print $2}'); do

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Fails when the public API is not the one written down in docs/api, a file for each library.
+"""Fails when the public API differs from docs/api, which has a file for each library.
 
     scripts/public-api.py FOLDER            compares the symbol graphs below FOLDER, which scripts/docs.sh extracts
-    scripts/public-api.py FOLDER --accept   writes down what there is now
+    scripts/public-api.py FOLDER --accept   writes the present API to docs/api
 
-Accept an intended change, so that it shows in the commit, and describe it in CHANGELOG.md.
+Accept an intended change, so that the commit shows it, and describe it in CHANGELOG.md.
 """
 
 import difflib
@@ -15,13 +15,13 @@ from pathlib import Path
 
 WRITTEN = Path(__file__).resolve().parent.parent / "docs" / "api"
 TARGET = re.compile(r"/Sources/(?:SDK/|Gateway/)?(\w+)/")
-# An app that imports Countersign sees the declarations of these.
+# The libraries whose declarations an app gets with `import Countersign`.
 APP = ["Countersign", "CountersignDelivery", "CountersignCore"]
 
 
 def belongs(symbol, folder):
-    """False for symbols without a source, which are synthesized or Foundation's, and for symbols of a
-    re-exported target that has its own file."""
+    """Whether a symbol is part of the library. False for symbols without a source, which are synthesized or
+    Foundation's, and for symbols of a re-exported target that has its own file."""
     if "location" not in symbol:
         return False
     target = TARGET.search(symbol["location"]["uri"])
@@ -29,7 +29,7 @@ def belongs(symbol, folder):
 
 
 def declarations(folder):
-    """The public declarations of one library, a line each, sorted."""
+    """The public declarations of one library, sorted, as one line each."""
     lines = set()
     for path in sorted(folder.glob("*.symbols.json")):
         graph = json.loads(path.read_text())
@@ -71,8 +71,8 @@ def main():
             changed = True
             print(f"api: {module.name} has changed:", *difference, sep="\n  ", file=sys.stderr)
     if changed:
-        sys.exit("api: on purpose? scripts/public-api.py .build/docs/symbols --accept, and a line in CHANGELOG.md")
-    print(f"api: {len(modules)} libraries are as written down; an app that imports Countersign sees {visible} declarations")
+        sys.exit("api: to accept the change, run scripts/public-api.py .build/docs/symbols --accept and add a line to CHANGELOG.md")
+    print(f"api: {len(modules)} libraries agree with docs/api; `import Countersign` gives an app {visible} declarations")
 
 
 if __name__ == "__main__":

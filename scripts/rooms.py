@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Fails when folders, or files, of one target refer to each other in a circle, or when the dependencies that a target
-declares are not the targets that its files import.
+"""Fails when folders or files of one target have circular references, or when the targets that a target declares as dependencies
+are not the targets that its files import.
 
-The compiler checks the imports between targets; inside a target only this script does. References of a file are
-read from its text: the names of the types that other files of its target declare. A member of an extension is not seen.
+The compiler rejects circular imports between targets, but not circular references inside a target. This script finds references
+of a file in its text: names of types that other files of the target declare. It does not find uses of an extension's members.
 
-    scripts/rooms.py            every target below Sources
-    scripts/rooms.py --order    the folders of every target too, lowest first, with their files
+    scripts/rooms.py            checks every target below Sources
+    scripts/rooms.py --order    also prints the folders of every target, lowest first
 """
 
 import json
@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "Sources"
-# Folders of targets.
+# Folders of Sources that contain targets.
 GROUPS = {"SDK", "Gateway", "CShims"}
 DECLARATION = re.compile(
     r"^(?:@[\w(), .]+\s+)*(?:(?:public|package|internal|final|indirect|nonisolated)\s+)*"
@@ -30,7 +30,7 @@ NAME = re.compile(r"(?<![\w.`])[A-Z]\w*")
 
 
 def without_texts(source):
-    """The source with comments and strings blanked, its lines where they were."""
+    """The source with comments and strings replaced by spaces, so that line numbers stay the same."""
     return SILENT.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), source)
 
 
@@ -60,7 +60,7 @@ def components(graph):
 
 
 def arrows(target):
-    """For each file of a target, the files that it refers to, each with a line and the name in it."""
+    """For each file of a target, the files that it refers to, each with the line and the name of the first reference."""
     texts = {path: without_texts(path.read_text()) for path in sorted(target.rglob("*.swift"))}
     declared = defaultdict(set)
     for path, text in texts.items():
@@ -77,7 +77,7 @@ def arrows(target):
 
 
 def check(target, shows_order):
-    """The circles of a target, as lines of text."""
+    """The circular references in a target, as lines of text."""
     files = arrows(target)
 
     def room(path):
@@ -111,7 +111,7 @@ def check(target, shows_order):
 
 
 def dependencies():
-    """Missing and unused dependencies of the Swift targets in Package.swift, as lines of text."""
+    """Missing and unused dependencies of the targets in Package.swift, as lines of text."""
     package = json.loads(subprocess.run(["swift", "package", "dump-package"], cwd=ROOT, check=True, stdout=subprocess.PIPE,
                                         env=os.environ | {"COUNTERSIGN_NATS": "1"}).stdout)
     names, lines = {target["name"] for target in package["targets"]}, []
@@ -122,7 +122,7 @@ def dependencies():
         imported = set(re.findall(r"^[^/\n]*\bimport (?:[a-z]+ )?(\w+)", text, re.MULTILINE)) & names - {name}
         declared = {(d.get("byName") or d.get("target"))[0] for d in target["dependencies"]} if text else imported
         lines += [f"{name}: no file imports {other}" for other in sorted(declared - imported)]
-        lines += [f"{name}: it imports {other} and does not declare it" for other in sorted(imported - declared)]
+        lines += [f"{name}: imports {other} without declaring the dependency" for other in sorted(imported - declared)]
     return lines
 
 

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Installs the Debian package into a Debian of its own that is booted with systemd, and runs, upgrades, removes and purges it there.
+# Installs the Debian package in a container with Debian and systemd. Runs, upgrades, removes and purges the package there.
 # Needs root, Linux, and Debian's packages.
 # usage: service-test.sh [PACKAGE.deb]
 set -eu
 cd "$(dirname "$0")/.."
 
-[ "$(id -u)" -eq 0 ] || { echo "service-test: it needs root" >&2; exit 1; }
+[ "$(id -u)" -eq 0 ] || { echo "service-test: needs root" >&2; exit 1; }
 [ $# -gt 0 ] || set -- "$(python3 -B -m tools release deb)"
 root="$(mktemp -d /var/tmp/countersign-service.XXXXXX)"
 init=""
@@ -37,41 +37,41 @@ ready "after the boot"
 
 cd /tmp
 key="$(c app create shop 2>/dev/null)"
-c doctor >/dev/null 2>&1 || fail "the doctor finds something"
+c doctor >/dev/null 2>&1 || fail "countersign doctor reports a problem"
 send() {
     curl -sS --retry 3 --retry-all-errors http://127.0.0.1:8787/v1/batch -H "X-Write-Key: $key" \
         -d "{\"batch\":[{\"type\":\"track\",\"messageId\":\"$1\",\"anonymousId\":\"a\",\"event\":\"Seen\"}]}"
 }
-systemctl reload countersign || fail "it does not reload"
-case "$(send 1)" in *'"accepted":1'*) ;; *) fail "an event was not taken" ;; esac
+systemctl reload countersign || fail "the service does not reload"
+case "$(send 1)" in *'"accepted":1'*) ;; *) fail "an event was not accepted" ;; esac
 
 kill -9 "$(systemctl show -p MainPID --value countersign)"
 sleep 3
 ready "after SIGKILL"
-[ "$(c event list shop --json | grep -c '"message_id"')" -ge 1 ] || fail "the event is gone"
+[ "$(c event list shop --json | grep -c '"message_id"')" -ge 1 ] || fail "the event is lost"
 
-# After an invalid setting the service must not be restarted.
+# systemd must not restart the service when a setting is invalid.
 echo COUNTERSIGN_PORT=x >>/etc/countersign/countersign.conf
 systemctl restart countersign 2>/dev/null || true
 sleep 4
-[ "$(systemctl show -p ExecMainStatus --value countersign)" = 2 ] || fail "a wrong setting ends with another status"
-[ "$(systemctl is-active countersign)" = failed ] || fail "it is started again with a wrong setting"
+[ "$(systemctl show -p ExecMainStatus --value countersign)" = 2 ] || fail "with an invalid setting the exit status is not 2"
+[ "$(systemctl is-active countersign)" = failed ] || fail "systemd restarts the service with an invalid setting"
 sed -i '$d' /etc/countersign/countersign.conf
 systemctl reset-failed countersign
 systemctl start countersign
 ready "after the correction"
 systemctl stop countersign
-[ "$(systemctl show -p Result --value countersign)" = success ] || fail "it does not stop in peace"
+[ "$(systemctl show -p Result --value countersign)" = success ] || fail "the service does not stop with success"
 [ "$(stat -c '%U %a' /var/lib/countersign)" = "countersign 700" ] || fail "the data directory is open to others"
 [ -z "$(find /var/lib/countersign ! -user countersign)" ] || fail "a file belongs to another user"
 
-# A changed setting stays, and dpkg asks nothing.
+# An upgrade keeps a changed setting, without a question of dpkg.
 systemctl start countersign
 echo COUNTERSIGN_BACKUP_KEEP=3 >>/etc/countersign/countersign.conf
 before="$(systemctl show -p MainPID --value countersign)"
 dpkg -i /later.deb </dev/null >/dev/null 2>&1 || fail "the upgrade fails"
 ready "after the upgrade"
-[ "$(systemctl show -p MainPID --value countersign)" != "$before" ] || fail "the upgrade does not restart it"
+[ "$(systemctl show -p MainPID --value countersign)" != "$before" ] || fail "the upgrade does not restart the service"
 grep -q BACKUP_KEEP=3 /etc/countersign/countersign.conf || fail "the upgrade changes the settings"
 count() { c event list shop --json | grep -c '"message_id"'; }
 [ "$(count)" = 1 ] || fail "the upgrade loses an event"
@@ -85,24 +85,24 @@ before="$(sha256sum <$database)"
 systemctl start countersign 2>/dev/null || true
 rejected() { journalctl -u countersign -o cat --no-pager | grep -q "written by a newer version"; }
 for _ in $(seq 60); do ! rejected || break; sleep 1; done
-rejected || fail "it starts with the database of a later version"
-# Another start would not help: the unit stays failed.
+rejected || fail "the program starts with the database of a later version"
+# systemd must not restart the service, because another start would fail too.
 sleep 3
-[ "$(systemctl is-active countersign)" = failed ] || fail "it is started again with the database of a later version"
-[ "$(sha256sum <$database)" = "$before" ] || fail "it changes the database of a later version"
+[ "$(systemctl is-active countersign)" = failed ] || fail "systemd restarts the service with the database of a later version"
+[ "$(sha256sum <$database)" = "$before" ] || fail "the program changes the database of a later version"
 sqlite3 $database "PRAGMA user_version = $schema"
 chown countersign: $database*
 systemctl start countersign
-ready "with the database as it was"
+ready "with the database of its own version"
 
-dpkg -r countersign >/dev/null 2>&1 || fail "it cannot be removed"
+dpkg -r countersign >/dev/null 2>&1 || fail "the package cannot be removed"
 [ "$(systemctl is-active countersign)" = inactive ] || fail "the service runs after the removal"
 [ -s /var/lib/countersign/events.sqlite ] && [ -s /etc/countersign/countersign.conf ] || fail "the removal deletes data"
 dpkg -i /countersign.deb </dev/null >/dev/null 2>&1
 ready "after another installation"
-[ "$(count)" = 1 ] || fail "the event is gone after another installation"
-dpkg -P countersign >/dev/null 2>&1 || fail "it cannot be purged"
+[ "$(count)" = 1 ] || fail "the event is lost after another installation"
+dpkg -P countersign >/dev/null 2>&1 || fail "the package cannot be purged"
 [ ! -e /var/lib/countersign ] && [ ! -e /etc/countersign/countersign.conf ] || fail "the purge leaves data"
 END
 timeout 400 nsenter -t "$init" -m -p -u -i -C -n -r -w sh /check.sh
-echo "service-test: starts, reloads, comes back after SIGKILL, gives up on a wrong setting, stops, is upgraded, removed and purged"
+echo "service-test: the service starts, reloads, restarts after SIGKILL but not with an invalid setting, stops, is upgraded, removed and purged"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs the system packages that building, testing and the demo need, when they are missing.
-# Running it again is cheap and changes nothing. An argument adds the needs of a part: bench, cluster (several gateways), browser
-# (the dashboard's tests), screenshots, web (the browser client), jvm, venv.
+# Installs missing system packages that building, testing and the demo need.
+# Running it again is fast and changes nothing. An argument adds the packages for a part: bench, cluster (several gateways), browser
+# (the dashboard's tests), screenshots, web (the browser client), jvm, release, venv.
 set -eu
 
 minimum_major=6
@@ -16,7 +16,7 @@ fail() {
 missing_apt=""
 missing_brew=""
 
-# need CHECK APT BREW: CHECK is a command; BREW is - where the system itself has it.
+# need CHECK APT BREW: if the command CHECK fails, adds the packages APT and, for macOS, BREW. With BREW - macOS gets no package.
 need() {
     if ! sh -c "$1" >/dev/null 2>&1; then
         missing_apt="$missing_apt $2"
@@ -24,7 +24,7 @@ need() {
     fi
 }
 
-# Homebrew keeps these out of the default search path.
+# Homebrew does not link these libraries into its default search path.
 if [ "$(uname -s)" = Darwin ] && command -v brew >/dev/null 2>&1; then
     for formula in openssl@3 curl zlib; do
         directory="$(brew --prefix)/opt/$formula/lib/pkgconfig"
@@ -36,7 +36,7 @@ fi
 swift_path="$(command -v swift || true)"
 toolchain="$(dirname "$(readlink -f "${swift_path:-/nowhere}")")"
 
-# C++: the headers that the toolchain's own clang finds.
+# Prints a command that checks whether the toolchain's clang finds the headers of the C++ standard library.
 cxx_check() {
     clang="$toolchain/clang++"
     [ -x "$clang" ] || clang=c++
@@ -54,7 +54,7 @@ need "pkg-config --exists libzstd" libzstd-dev zstd
 if [ "${COUNTERSIGN_NATS:-}" = 1 ]; then need "pkg-config --exists libnats" libnats-dev cnats; fi
 if [ "${COUNTERSIGN_POSTGRESQL:-1}" != 0 ]; then
     need "pkg-config --exists libpq" libpq-dev libpq
-    # For tests, which start a server of their own (scripts/postgresql.sh).
+    # For tests, which start a temporary server (scripts/postgresql.sh).
     need "ls /usr/lib/postgresql/*/bin/initdb || command -v initdb" postgresql postgresql
 fi
 need "command -v zstd" zstd zstd
@@ -66,7 +66,7 @@ need "command -v zsh" zsh zsh
 need "command -v fish" fish fish
 # The toolchain calls git to read package manifests.
 need "command -v git" git git
-# A test that never ends is stopped with its children (scripts/test.sh).
+# scripts/test.sh finds the child processes of a test that never ends with pgrep.
 need "command -v pgrep" procps -
 case "${1:-}" in
 bench)
@@ -102,7 +102,7 @@ esac
 case "${1:-}" in browser | venv) need "python3 -c 'import venv, ensurepip'" python3-venv - ;; esac
 need "$(cxx_check)" "g++ libc6-dev" -
 if [ "$(uname -s)" = Linux ] && [ -x "$toolchain/swift-build" ]; then
-    # Libraries that an unpacked toolchain itself loads.
+    # Libraries that the programs of an unpacked toolchain load.
     need "! ldd '$toolchain/swift-build' | grep 'not found'" "libncurses6 libxml2" -
     need "test -e /usr/share/zoneinfo/UTC" tzdata -
 fi
@@ -117,7 +117,7 @@ if [ -n "$missing_apt" ]; then
         ;;
     *)
         command -v apt-get >/dev/null 2>&1 ||
-            fail "this system has no apt-get; install what these Debian packages hold, then run again:$missing_apt"
+            fail "this system has no apt-get; install the contents of these Debian packages, then run again:$missing_apt"
         as_root=""
         if [ "$(id -u)" -ne 0 ]; then
             command -v sudo >/dev/null 2>&1 ||
@@ -135,7 +135,7 @@ fi
 command -v swift >/dev/null 2>&1 ||
     fail "there is no swift on PATH; install a Swift toolchain of version $minimum_major.$minimum_minor or newer"
 version="$(swift --version 2>&1 | sed -n 's/.*Swift version \([0-9][0-9]*\.[0-9][0-9]*\).*/\1/p' | head -n 1)"
-[ -n "$version" ] || fail "swift --version says: $(swift --version 2>&1 | head -n 3)"
+[ -n "$version" ] || fail "swift --version has no version: $(swift --version 2>&1 | head -n 3)"
 major="${version%%.*}"
 minor="${version#*.}"
 if [ "$major" -lt "$minimum_major" ] || { [ "$major" -eq "$minimum_major" ] && [ "$minor" -lt "$minimum_minor" ]; }; then

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs the Swift tests; without arguments all except GatewayPostgreSQLTests (make check ONLY=postgresql).
-# Repeats failures at the end of the output, and stops and names tests that never end.
+# Runs the Swift tests with these arguments; without arguments all tests except GatewayPostgreSQLTests (make check ONLY=postgresql).
+# Repeats failures at the end of the output. Stops after a time limit and names the tests that have not ended.
 set -eu
 cd "$(dirname "$0")/.."
-# Ten times what they take on two idle cores.
+# Seconds: ten times the duration on two idle cores.
 limit=600
 if [ "${COUNTERSIGN_TEST_STORAGE:-}" = postgresql ]; then limit=1500; fi
 
@@ -22,13 +22,13 @@ if [ "$(uname -s)" = Linux ]; then scripts/text-lint.py; fi
 room="$(df -Pk /dev/shm 2>/dev/null | awk 'END { print $4 + 0 }')"
 if [ -z "${TMPDIR:-}" ] && [ "$room" -gt 4000000 ] && [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
 
-# More parallel tests take twice as long on two cores. Stacks of thrown errors are not recorded, because no report shows
+# With more parallel tests, the tests take twice as long on two cores. Without stacks of thrown errors, because no report shows
 # them.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-8}"
 export SWT_SWIFT_ERROR_BACKTRACING_ENABLED=0
 # malloc keeps freed memory for the next test instead of returning it to the system.
 export MALLOC_TRIM_THRESHOLD_=1000000000 MALLOC_MMAP_THRESHOLD_=1000000000 MALLOC_TOP_PAD_=16777216
-# Failures are found by the beginning of their lines.
+# Without colors, because failures are found by the beginning of their lines.
 export NO_COLOR=1
 
 folder="$(mktemp -d)"
@@ -46,7 +46,7 @@ run() {
     } | tee "$folder/$name.log"
     rm -f "$folder/running/$name"
 }
-# Two `swift test` at once would overwrite each other's build plan, so the program is run directly.
+# Prints the command that runs the tests: on Linux the test program, because parallel `swift test` overwrite each other's build plan.
 tests() {
     if [ "$(uname -s)" = Darwin ]; then
         echo swift test --skip-build --disable-xctest
@@ -55,7 +55,7 @@ tests() {
     fi
 }
 
-# stop SIGNAL: ends the running commands. TERM lets the server stop and remove its files.
+# stop SIGNAL: ends the running commands. TERM lets scripts/postgresql.sh stop its server and remove its files.
 stop() {
     for file in "$folder"/running/*; do
         [ -e "$file" ] || continue
@@ -76,7 +76,7 @@ trap 'kill_tree "$watchdog"; rm -rf "$folder"' EXIT
 trap 'stop TERM 2>/dev/null; exit 130' INT TERM
 
 postgresql='^GatewayPostgreSQLTests\.'
-# These mostly wait for programs, so they run in parallel with the others.
+# These suites mostly wait for programs that they start, so they run in parallel with the other tests.
 programs='^CountersignCLITests\.(KillTests|ExampleTests)/'
 # shellcheck disable=SC2046
 if [ $# -gt 0 ] && [ "${COUNTERSIGN_POSTGRESQL:-1}" != 0 ]; then
@@ -98,11 +98,11 @@ sed -nE 's/^➜ Test .* skipped: "(.*)"$/\1/p' "$folder"/*.log | sort | uniq -c 
 [ -e "$folder/failed" ] || exit 0
 {
     echo
-    echo "test: these failed:"
-    # An issue is a line with its place, followed by lines of comment.
+    echo "test: failures:"
+    # swift-testing prints an issue as a line with the source location, followed by lines of comment.
     awk '/^✘/ { shown = 1 } /^(◇|✔)/ { shown = 0 } shown || (/error:/ && !/^(◇|✔)/)' "$folder"/*.log
     if [ -e "$folder/stopped" ]; then
-        echo "test: stopped after $limit s; these had begun and had not ended:"
+        echo "test: stopped after $limit s; tests that had not ended:"
         awk '
             /^◇ Test [^ ]*\(.*\) started\.$/ { sub(/ started\.$/, ""); sub(/^◇ Test /, ""); begun[$0] = 1 }
             /^(✔|✘) Test .* (passed|failed) after / {

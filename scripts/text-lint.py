@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Fails when a target that handles requests compares or hashes text by its canonical form.
 
-The `==`, `<`, `hash(into:)` and `hasPrefix` of Swift's `String`, `Substring` and `Character` normalize text. For a
-run of combining marks this takes quadratic time, and texts that SQL keeps apart are equal. Where CountersignCore is
-imported, text is compared by its bytes instead (Sources/SDK/CountersignCore/Text). The script reads the symbols that the
+The `==`, `<`, `hash(into:)` and `hasPrefix` of Swift's `String`, `Substring` and `Character` normalize text. For many
+combining marks in a row that takes quadratic time, and it makes texts equal that differ in SQL. Files that import
+CountersignCore compare text by its bytes instead (Sources/SDK/CountersignCore/Text). The script reads the symbols that the
 object files of a debug build refer to, so it does not depend on the form of the source.
 
-    scripts/text-lint.py            every target below, after `swift build`
-    scripts/text-lint.py --all      also the files with exceptions
+    scripts/text-lint.py            checks every target below, after `swift build`
+    scripts/text-lint.py --all      lists the uses in files with exceptions too
 
-BUILD names another folder of objects: BUILD=.build-nats/debug after a build with COUNTERSIGN_NATS=1.
+BUILD is another folder of object files: BUILD=.build-nats/debug after a build with COUNTERSIGN_NATS=1.
 """
 
 import os
@@ -30,7 +30,7 @@ TARGETS = [
 # Built with COUNTERSIGN_NATS=1, and omitted with COUNTERSIGN_POSTGRESQL=0.
 OPTIONAL = {"GatewayNATS", "GatewayPostgreSQL"}
 
-# SS is String, Ss Substring, SJ Character, Sy StringProtocol; SQ is Equatable, SH Hashable, SL Comparable.
+# In mangled names SS is String, Ss Substring, SJ Character, Sy StringProtocol, SQ Equatable, SH Hashable, SL Comparable.
 FORBIDDEN = [
     (re.compile(r"^\$s(SS|Ss|SJ)(2ee|1l|1g|2le|2ge)oi"), "== or <"),
     (re.compile(r"^\$s(SS|Ss|SJ)4hash4into"), "a hash"),
@@ -49,7 +49,7 @@ FORBIDDEN = [
 # `Identifiable` refers to the conformance of its ids without calling it.
 ALLOWED_IN = re.compile(r"O(SHAA|SYAA|s12CaseIterableAA)\w*(TW|Wb|WT)$|OSHAAMc$|OSHAAWP$|s12IdentifiableAA2IDsAD")
 
-# Exceptions: file -> why no client can send long text to it.
+# Exceptions: each file with the reason why clients' long texts do not reach its comparisons.
 CODES = "hashValue and _rawHashValue of codes that the program declares"
 EXCEPTIONS = {
     "CountersignCore/JSONValue+Any.swift": "dictionaries that an app passes to the SDK",
@@ -69,10 +69,10 @@ EXCEPTIONS = {
 
 
 def references(path):
-    """Returns the symbols that an object file (ELF, 64 bits) refers to, each with the functions and data that use it."""
+    """Returns the forbidden symbols that an object file (64-bit ELF) refers to, as (user, symbol, kind)."""
     data = path.read_bytes()
     if data[:6] != b"\x7fELF\x02\x01":
-        raise ValueError(f"{path} is not an ELF object of 64 bits: run this on Linux")
+        raise ValueError(f"{path} is not a 64-bit ELF object: run this on Linux")
     (offset,) = struct.unpack_from("<Q", data, 0x28)
     (count,) = struct.unpack_from("<H", data, 0x3C)
     if count == 0:

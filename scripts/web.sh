@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks the browser client in Clients/web: its types, its size and its tests without a browser, and the time axis of the
-# dashboard's charts. `python3 -m tools web` tests it in Chromium.
+# Checks the browser client in Clients/web: its types, its size, and the tests that need no browser. Also tests the time axis of the
+# dashboard's charts. `python3 -m tools web` tests the client in Chromium.
 #
 #   scripts/web.sh [--accept]
 #
@@ -8,7 +8,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 client=Clients/web
-# The largest client that a page may load, minified and compressed with gzip: 13.5 KiB.
+# The highest allowed size of the client, minified and compressed with gzip: 13.5 KiB.
 limit=13824
 
 skip() {
@@ -21,13 +21,13 @@ fail() {
     exit 1
 }
 
-said="$(scripts/setup.sh web 2>&1)" || skip "what it needs cannot be installed here ($(printf '%s\n' "$said" | tail -n 1))"
+said="$(scripts/setup.sh web 2>&1)" || skip "the packages of setup.sh web cannot be installed ($(printf '%s\n' "$said" | tail -n 1))"
 
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/types"
 tsc --project $client --outDir "$folder/all"
-# The other declarations are internal.
+# The public declarations; the other files are internal.
 for file in index client braze; do cp "$folder/all/$file.d.ts" "$folder/types/"; done
 # These types are written by hand.
 printf "export * from '../src/types.js';\n" >"$folder/types/types.d.ts"
@@ -40,7 +40,7 @@ if [ "${1:-}" = --accept ]; then
 fi
 diff -r "$folder/types" $client/types || fail "$client/types is out of date: scripts/web.sh --accept"
 
-# Properties with these names are internal. No browser, gateway, stored event or other tab uses them.
+# Names of internal properties, which the minifier may shorten. No browser API, gateway, stored event or other tab uses them.
 internal="$(paste -sd '|' $client/internal-names.txt)"
 esbuild --bundle --minify --format=esm --target=es2022 --mangle-props="^($internal)\$" $client/src/index.js \
     --outfile="$folder/bundle.js" --log-level=error
@@ -55,7 +55,7 @@ node --test $client/test/*.test.js Tests/Dashboard/*.test.mjs >"$folder/tests" 2
     grep -vE '^( *(---|\.\.\.|duration_ms.*)|# Subtest.*|ok .*)$' "$folder/tests" >&2
     fail "a test failed"
 }
-# A wrong name in that list breaks only the minified file, so the tests run against it too.
+# A wrong name in internal-names.txt breaks only the minified file, so the tests also run against that file.
 mkdir "$folder/Clients"
 cp -R $client "$folder/Clients/web"
 cp "$folder/bundle.js" "$folder/Clients/web/src/index.js"

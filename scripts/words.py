@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Fails when comments and documents have many phrases that are hard to read, or documents have long lines.
 
-A hit of a pattern is a place to read again. A folder may have 0.5 hits for 100 lines of comment, and 1 for 100 lines of documents.
-Lists every hit of a folder over its limit; with --list all hits. Also fails when a test that Conformance/claims.tsv names is missing.
+A hit of a pattern shows a text to review. A folder may have 0.5 hits for 100 lines of comments, and 1 for 100 lines of documents.
+Lists all hits in folders over their limit, or with --list all hits. Also fails when a test that Conformance/claims.tsv names is missing.
 """
 
 import re

@@ -352,7 +352,7 @@ def build(out):
 
 SUITES = ("bookworm", "trixie")
 BASE = "ca-certificates,curl,python3-venv,nodejs,default-jre-headless"
-# Starts `countersign dev`, sends an event with one of its tokens, and looks for the event in the list of stored events.
+# Starts `countersign dev`, sends an event with a token of its token server, and looks for the event in the list of stored events.
 DEV = """
 "$@" dev --data /tmp/dev --port $PORT --backend-port $BACKEND >/tmp/log 2>&1 &
 token() { curl -s "http://127.0.0.1:$BACKEND/token?user=user-1" | sed 's/.*"token":"\\([^"]*\\)".*/\\1/'; }
