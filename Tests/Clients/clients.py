@@ -1,7 +1,7 @@
-"""Runs the clients over libcountersign against a real gateway with real tokens. Kills recording processes.
+"""Tests the clients of libcountersign against a real gateway with real tokens, and kills processes that record events.
 
-Each event that was reported as stored must arrive once. The default `--library` is the library that
-`make libcountersign` builds, for C with its symbols."""
+Each event that a client reported as stored must be stored once by the gateway. The default `--library` is the library that
+`make libcountersign` builds, for C the one with symbols."""
 
 import argparse
 import contextlib
@@ -34,14 +34,14 @@ def say(text):
 
 
 class Bench:
-    """A gateway that requires tokens of all three kinds, and the credentials for them."""
+    """A gateway that requires user tokens, access tokens and customer tokens, and credentials of each kind."""
 
     def __init__(self, program, library):
         self.library = library
         self.gateway = gateway = Shop(program)
         gateway.run("key", "add", "shop", gateway.path("good", "public.pem"))
         gateway.run("enforcement", "set", "shop", "required", "--yes")
-        # Of Bloomreach's clients only the App Inbox knows tokens: they have an app of their own.
+        # Bloomreach's clients send a token only to the App Inbox, so they use another app, which accepts events without one.
         self.project_key = gateway.app("tea")
         gateway.run("project", "set", "tea", "--customer-tokens", "required")
         secret = gateway.folder / "secret"
@@ -66,7 +66,7 @@ class Bench:
         return path
 
     def environment(self, name):
-        """The settings of a client's tests."""
+        """The environment variables that a client's tests read."""
         return {
             **os.environ, "LD_LIBRARY_PATH": self.library, "COUNTERSIGN_LIBRARY": f"{self.library}/libcountersign.so",
             "STAND_ENDPOINT": self.gateway.url, "STAND_WRITE_KEY": self.gateway.write_key,
@@ -79,7 +79,7 @@ class Bench:
         return [json.loads(line) for line in self.gateway.run("event", "export", app, *only).splitlines()]
 
     def stored(self, prefix, app="shop", *only):
-        """The names of stored events that begin so, in the order of arrival."""
+        """The names of stored events that begin with `prefix`, in the order of arrival."""
         names = [event.get("event") or event.get("name") or event.get("event_type") or "" for event in self.events(app, *only)]
         return [name for name in names if name.startswith(prefix)]
 
@@ -87,16 +87,16 @@ class Bench:
         return [event["location"]["uuid"] for event in self.events() if "location" in event]
 
     def expect(self, client, names, locations):
-        """Compares the events that the tests of a client have recorded."""
+        """Checks that exactly these events of a client's tests are stored."""
         assert self.stored(f"{client} ") == names, self.stored(f"{client} ")
         assert self.locations() == [f"{client}-location-{number + 1}" for number in range(locations)], self.locations()
         assert self.stored(f"{client} ", "tea") == [f"{client} bloomreach"]
 
 
 def example(name, folder, url):
-    """A copy of an example with this gateway's address. docs/guides/python-and-c.md shows the original, but for C."""
+    """Copies an example, with this gateway's address. Checks that docs/guides/python-and-c.md contains the example, except in C."""
     text = (ROOT / "Examples" / name).read_text()
-    assert name.endswith(".c") or text in (ROOT / "docs/guides/python-and-c.md").read_text(), f"docs/guides/python-and-c.md shows another {name}"
+    assert name.endswith(".c") or text in (ROOT / "docs/guides/python-and-c.md").read_text(), f"docs/guides/python-and-c.md does not contain {name}"
     assert "http://127.0.0.1:8787" in text, name
     copy = Path(folder) / Path(name).name
     copy.write_text(text.replace("http://127.0.0.1:8787", url))
@@ -104,7 +104,7 @@ def example(name, folder, url):
 
 
 def check_example(bench, command, environment):
-    """Its event arrives, verified, from a queue of its own."""
+    """Runs an example with an empty queue. Its event must be stored with the verdict `verified`."""
     verified = ("Order Completed", "shop", "--verdict", "verified")
     before = len(bench.stored(*verified))
     with tempfile.TemporaryDirectory() as home:
@@ -113,7 +113,7 @@ def check_example(bench, command, environment):
 
 
 class C:
-    """The driver in C, under the address sanitizer with its leak checker."""
+    """The driver in C, compiled with the address sanitizer and its leak checker."""
 
     def __init__(self, folder, library, url):
         self.folder = folder
@@ -130,8 +130,8 @@ class C:
             "FOLDER", "ENDPOINT", "WRITE_KEY", "PROJECT", "PROJECT_KEY", "ADA", "BOB", "REFRESH", "CUSTOMER")), env=environment)
         bench.expect("c", ["c first", "c second", "c screen", "c last", "c unanswered"], locations=2)
         check_example(bench, [f"{self.folder}/first"], environment)
-        say(f"C: version {version}; three modes and the sample; no error, no leak")
-        # Only Linux says whether another process is at rest.
+        say(f"C: version {version}; three modes and the example pass, without errors or leaks of memory")
+        # The scenarios need /proc of Linux, which shows whether another process is idle.
         if os.path.exists("/proc/self/task"):
             scenarios = output(sys.executable, "-B", ROOT / "Tests/Clients/conformance", "--library", environment["COUNTERSIGN_LIBRARY"])
             say(scenarios.splitlines()[0].rstrip(":"))
@@ -151,13 +151,13 @@ class C:
 
 
 class Python:
-    """The package, installed into a fresh virtual environment."""
+    """The Python package, installed into a new virtual environment."""
 
     def __init__(self, folder, library, url):
         output(sys.executable, "-m", "venv", f"{folder}/venv")
         self.python, self.tests = f"{folder}/venv/bin/python", ROOT / "Clients/python/tests"
         self.example = example("Python/first_event.py", folder, url)
-        # A copy: building leaves files in the folder.
+        # Builds a copy, because building writes files into the folder.
         shutil.copytree(ROOT / "Clients/python", f"{folder}/python")
         output(self.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{folder}/python")
 
@@ -171,14 +171,14 @@ class Python:
         assert bench.locations() == ["python-location-1"], bench.locations()
         assert bench.stored("python ", "tea") == ["python bloomreach"]
         check_example(bench, [self.python, "-B", self.example], bench.environment("python"))
-        say(f"Python: {done.stderr.split('Ran ')[1].split(' in ')[0]} from a fresh virtual environment, three modes")
+        say(f"Python: {done.stderr.split('Ran ')[1].split(' in ')[0]} in three modes pass in a new virtual environment")
 
     def recorder(self, mode, environment, folder, number):
         return [self.python, "-B", self.tests / "record.py", folder, mode, number]
 
 
 class JVM:
-    """The jar and its bridge, and the samples of two vendors in Java and Kotlin."""
+    """The jar with its JNI library, and two vendors' samples in Java and Kotlin."""
 
     def __init__(self, folder, library, url):
         self.folder = f"{folder}/jvm"
@@ -188,13 +188,13 @@ class JVM:
         kotlin = [*sorted(tests.rglob("*.kt")), example("Kotlin/FirstEvent.kt", folder, url)]
         jar, self.compiled = f"{self.folder}/countersign.jar", f"{self.folder}/tests"
         path = f"{jar}:{self.compiled}:/usr/share/java/kotlin-stdlib.jar"
-        # Java and Kotlin files refer to each other. Debian's Kotlin has today's type inference as an option.
+        # Kotlin is compiled with the Java files, because they refer to each other. Debian's Kotlin needs an option for new inference.
         output(installed("kotlinc", "kotlin"), "-Xnew-inference", "-nowarn", "-cp", jar, *kotlin, *java, "-d", self.compiled)
         output("javac", "--release", "11", "-cp", path, "-d", self.compiled, *java)
         self.java = ["java", "-cp", path, f"-Dcountersign.library={self.folder}/libcountersign_jni.so"]
 
     def test(self, bench):
-        # Braze's documentation leaves these to this file.
+        # Braze's documentation puts the API key and the endpoint into braze.xml.
         Path(self.compiled, "braze.xml").write_text(f"""<?xml version="1.0" encoding="utf-8"?>
 <resources>
   <string name="com_braze_api_key">{bench.gateway.write_key}</string>
@@ -204,12 +204,12 @@ class JVM:
                        "STAND_NEW_USER": bench.gateway.token("NEW-USER-ID")}
         checked = [self.java[0], "-Xcheck:jni", *self.java[1:]]
         said = output(*checked, "Tests", env=environment)
-        # The checker of JNI writes to the standard output.
+        # -Xcheck:jni prints its warnings to the standard output.
         assert len(said.splitlines()) == 1, said
         bench.expect("jvm", ["jvm first", "jvm second", *["jvm store"] * 3, "jvm expired", *["jvm JavaSamples"] * 2, *["jvm KotlinSamples"] * 2], locations=1)
         for name in ("FirstEvent", "FirstEventKt"):
             check_example(bench, [*checked, name], environment)
-        say("JVM: three modes, and the samples of Braze (Java, Kotlin) and Bloomreach (Kotlin)")
+        say("JVM: three modes, and the samples of Braze (Java, Kotlin) and Bloomreach (Kotlin) pass")
 
     def recorder(self, mode, environment, folder, number):
         return [*self.java, "Tests", "record", mode, folder, number]
@@ -223,10 +223,10 @@ MODES = {
 
 
 def kill(client, bench, rounds, name, mode):
-    """Kills a process that records, again and again, and sends the rest. `name` is the client's."""
+    """Kills a recording process `rounds` times on one queue, then sends the remaining events. Compares reported and stored events."""
     folder, told = bench.folder(f"{name}-{mode}"), set()
     for number in range(rounds):
-        # A refresh token that was exchanged is no longer good, so each process gets its own.
+        # Each process gets a new refresh token, because an earlier process may have exchanged the previous one.
         environment = bench.environment(f"{name}-{mode}")
         process = subprocess.Popen(client.recorder(mode, environment, folder, str(number)), env=environment, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
@@ -243,14 +243,14 @@ def kill(client, bench, rounds, name, mode):
         told.update(f"kill {number} {line.strip()}" for line in process.stdout if line.endswith("\n"))
         errors = process.stderr.read()
         if process.wait() != -signal.SIGKILL:
-            raise SystemExit(f"the process ended by itself\n{errors}")
+            raise SystemExit(f"the process ended before it was killed\n{errors}")
     environment = bench.environment(f"{name}-{mode}")
     output(*client.recorder(mode, environment, folder, "send"), env=environment)
     stored = MODES[mode](bench)
     lost = told - set(stored)
     assert not lost, f"{len(lost)} of {len(told)} events are lost: {sorted(lost)[:5]}"
     assert len(stored) == len(set(stored)), "an event is stored twice"
-    say(f"{name}, {mode}: {rounds} times SIGKILL while it records: {len(told)} told to be stored, {len(stored)} there, none twice")
+    say(f"{name}, {mode}: killed {rounds} times while recording: {len(told)} events reported as stored, {len(stored)} stored, each once")
 
 
 CLIENTS = {"c": C, "python": Python, "jvm": JVM}
@@ -261,7 +261,7 @@ def main(arguments):
     parser.add_argument("clients", nargs="+", choices=CLIENTS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--library", type=Path)
-    parser.add_argument("--kills", action="store_true", help="without the tests of each client")
+    parser.add_argument("--kills", action="store_true", help="only kills processes, without the clients' tests")
     parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
     given = parser.parse_args(arguments)
     for name in given.clients:
@@ -270,7 +270,7 @@ def main(arguments):
             raise SystemExit("clients: there is no library; run `make libcountersign`")
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="countersign-clients-"))
-            # Under the names that linkers and loaders look for.
+            # Links to the library under the names that linkers and loaders use.
             names = Path(folder, "library")
             names.mkdir()
             for file in ("libcountersign.so", "libcountersign.so.0.1"):

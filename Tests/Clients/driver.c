@@ -1,10 +1,10 @@
 /*
- * Drives libcountersign in its three modes against a gateway: results, events, providers that answer later and from other threads,
- * handles that were closed, forks. Ends with 1 at the first thing that is not as it should be.
+ * Tests libcountersign in its three modes against a gateway: results, events, token providers that answer later and from other
+ * threads, closed clients, forks. Exits with 1 at the first failed check.
  *
  * usage: driver FOLDER ENDPOINT WRITE_KEY PROJECT PROJECT_KEY TOKEN_OF_ADA TOKEN_OF_BOB REFRESH_TOKEN CUSTOMER_TOKEN
- *        driver record MODE CONFIGURATION ROUND    records until it is killed, and prints what is stored
- *        driver send MODE CONFIGURATION            sends what is left
+ *        driver record MODE CONFIGURATION ROUND    records until it is killed, and prints the numbers of stored events
+ *        driver send MODE CONFIGURATION            sends the remaining events
  */
 #define _GNU_SOURCE
 #include <countersign.h>
@@ -29,7 +29,7 @@ static void fail(const char *what, const char *seen, int line) {
         if (!(condition)) fail(#condition, seen, __LINE__); \
     } while (0)
 
-/* One text that a callback brings and another thread waits for. */
+/* The text of one callback, for which another thread waits. */
 struct box {
     pthread_mutex_t lock;
     pthread_cond_t filled;
@@ -76,7 +76,7 @@ static char *call(countersign_client *client, const char *method, const char *ar
     return take(&box);
 }
 
-/* Calls, and wants `part` in the answer. */
+/* Calls a method. Fails unless its result contains `part`. */
 static void want(countersign_client *client, const char *method, const char *arguments, const char *part, int line) {
     char *answer = call(client, method, arguments);
     if (!strstr(answer, part)) {
@@ -99,7 +99,7 @@ static void finish(countersign_client *client) {
     CHECK(countersign_answer(client, 1, "token", NUL) == COUNTERSIGN_CLOSED, "an answer after the close");
 }
 
-/* Texts of callbacks that stay. */
+/* Texts of callbacks of a client with keepsTexts, which stay valid after the callback. */
 struct kept {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -122,7 +122,7 @@ static void keep_question(void *context, uint64_t number, const char *request, s
     keep(context, request, length);
 }
 
-/* Waits for a text with `part` in it, and reads it when its callback has long returned. */
+/* Waits for a text that contains `part`. Reads texts after their callbacks have returned. */
 static void await_kept(struct kept *kept, const char *part) {
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
@@ -174,7 +174,7 @@ static void *answer(void *context) {
     return NULL;
 }
 
-/* Answers later, from a thread of its own. */
+/* A token provider that answers later, from another thread. */
 static void ask(void *context, uint64_t number, const char *request, size_t length) {
     struct heard *heard = context;
     pthread_mutex_lock(&heard->lock);
@@ -201,7 +201,7 @@ static void listen_to(struct heard *heard, countersign_client *client, const cha
     pthread_mutex_unlock(&heard->lock);
 }
 
-/* Waits until an event with `part` has come. */
+/* Waits for an event that contains `part`. */
 static void await(struct heard *heard, const char *part) {
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
@@ -243,7 +243,7 @@ static char *format(const char *form, ...) {
     return text;
 }
 
-/* In a child without threads nothing may hang or crash. */
+/* In a forked child, which has none of the client's threads, each function must return `forked` and not hang or crash. */
 static void fork_with(countersign_client *client) {
     pid_t child = fork();
     if (child == 0) {
@@ -282,14 +282,14 @@ static void signed_user(char **given) {
     WANT(client, "track", "{\"event\":\"c\",\"kind\":\"fly\"}", "kind must be track");
     WANT(client, "userId", NULL, "{\"value\":null}");
 
-    /* A token of the wrong user is refused, told, and replaced by the provider. */
+    /* The gateway rejects the token of another user, and the provider is asked for a valid one. */
     char *user = format("{\"userId\":\"ada\",\"token\":\"%s\",\"traits\":{\"plan\":\"free\"}}", given[6]);
     WANT(client, "identify", user, "{\"value\":\"");
     WANT(client, "userId", NULL, "{\"value\":\"ada\"}");
     WANT(client, "track", "{\"event\":\"c first\",\"properties\":{\"total\":42.5,\"text\":\"\xc3\xa4\"}}", "{\"value\":\"");
     WANT(client, "flush", NULL, "\"delivered\":2,\"ending\":\"drained\",\"queued\":0");
     CHECK(heard.asked == 1 && strstr(heard.request, "\"code\":21") && strstr(heard.request, "\"userId\":\"ada\""), heard.request);
-    /* Without a result, and in order. */
+    /* A call without a callback. Events stay in order. */
     CHECK(countersign_call(client, "track", 5, "{\"event\":\"c second\"}!", 20, NULL, NULL) == COUNTERSIGN_OK, "track");
     WANT(client, "track", "{\"event\":\"c screen\",\"kind\":\"screen\"}", "{\"value\":\"");
     WANT(client, "snapshot", NULL, "\"queued\":2");
@@ -297,7 +297,7 @@ static void signed_user(char **given) {
     WANT(client, "logOut", NULL, "\"delivered\":2");
     WANT(client, "userId", NULL, "{\"value\":null}");
 
-    /* Another user. The provider has only a wrong token. */
+    /* For another user the provider returns only a token of the wrong user. */
     WANT(client, "changeUser", "{\"userId\":\"eve\"}", "{\"value\":null}");
     WANT(client, "track", "{\"event\":\"c never\"}", "{\"value\":\"");
     WANT(client, "flush", NULL, "\"queued\":1");
@@ -312,7 +312,7 @@ static void signed_user(char **given) {
     finish(client);
     forget(&heard);
 
-    /* Closed while calls are under way: each gets its result before the close does. */
+    /* A client that is closed during calls returns their results before the result of the close. */
     client = countersign_open_signed_user(configuration, NUL, NULL, hear, &heard, &error, NULL);
     CHECK(client, error);
     struct box flush, track;
@@ -420,7 +420,7 @@ static void bloomreach(char **given) {
     free(configuration);
 }
 
-/* Results, events and questions are the receiver's. */
+/* With keepsTexts, texts of results, events and token requests belong to the receiver, which frees them. */
 static void kept_texts(char **given) {
     struct kept kept = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     char *configuration = format(
@@ -450,7 +450,7 @@ static void kept_texts(char **given) {
     free(configuration);
 }
 
-/* Questions whose answers the test gives, or does not. */
+/* The token requests of a client. The test answers them later, or not at all. */
 struct asked {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -469,7 +469,7 @@ static void note(void *context, uint64_t number, const char *request, size_t len
     pthread_mutex_unlock(&asked->lock);
 }
 
-/* The number of a question, once it is asked. */
+/* Waits for a token request. Returns its number. */
 static uint64_t await_question(struct asked *asked, int index) {
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
@@ -503,7 +503,7 @@ static void unanswered(char **given) {
     free(configuration);
 }
 
-/* Closed before a query has asked for its token: the close does not wait for an answer that cannot come. */
+/* A close does not wait for the provider's answer to a query that was begun before. */
 static void closed_while_asking(char **given) {
     char *configuration = format(
         "{\"projectToken\":\"%s\",\"authorizationToken\":\"%s\",\"baseUrl\":\"%s\",\"advancedAuthEnabled\":true,\"flushMode\":"
@@ -529,7 +529,7 @@ static void told(void *context, const char *json, size_t length) {
     fflush(stdout);
 }
 
-/* A client in the mode; signed users are ada. */
+/* Opens a client of the mode. The signed user is ada. */
 static countersign_client *begin(const char *mode, const char *configuration) {
     char *error = NULL;
     countersign_client *client =
@@ -554,7 +554,7 @@ static void record(const char *mode, const char *configuration, const char *roun
             char *event = format("{\"eventType\":\"%s\"}", name);
             free(call(client, "trackEvent", event));
             free(event);
-            /* A result says that an event is in memory. Five are on disk when nothing is left there alone. */
+            /* trackEvent returns when the event is in memory. Five events are on disk once `unsaved` is 0. */
             if (number % 5 == 4) {
                 char *snapshot = call(client, "snapshot", NULL);
                 for (long one = number - 4; one <= number && strstr(snapshot, "\"unsaved\":0,"); one++) printf("%ld\n", one);

@@ -22,16 +22,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from stage import Stage  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[3]
-# This client's name in `clients`.
+# The name of this client in the `clients` of a scenario.
 NAME = "c"
-# Seconds that a scenario may wait.
+# The number of seconds that the waits of a scenario may take.
 LONGEST = 3
 AT_ONCE = 4
 TIMES = {"at", "request_times", "next_attempt_in"}
 
 
 def names_of(value):
-    """All names of members in it that have a value."""
+    """The names of all members with a value, in a JSON value and the values inside."""
     if isinstance(value, list):
         return {name for one in value for name in names_of(one)}
     if isinstance(value, dict):
@@ -40,7 +40,7 @@ def names_of(value):
 
 
 def obstacle(scenario):
-    """Why a scenario is not run; None if it is."""
+    """The reason why a scenario is not run, or None."""
     steps = scenario["steps"]
     if NAME not in scenario.get("clients", [NAME]):
         return scenario["because"]
@@ -51,11 +51,11 @@ def obstacle(scenario):
     if waits > LONGEST or names_of(answers) & {"takes", "hangs"}:
         return f"it waits for more than {LONGEST} s"
     if names_of(steps) & TIMES or waits and scenario.get("configuration", {}).get("flush") != "manual":
-        return "it counts on how long a wait is, and that is random"
+        return "it depends on the length of a back-off, which is random"
     if re.search(r"jwt \w+ [1-5]?\d\b", json.dumps(scenario)):
-        return "a token expires within a minute, and a busy machine takes its time"
+        return "a token expires within a minute, and a busy machine may need longer"
     if "fails" in names_of(answers):
-        return "a provider over the C interface has a token or none, and cannot fail"
+        return "a provider of the C interface returns a token or none, and cannot fail"
     return None
 
 
@@ -66,7 +66,7 @@ async def run(scenario, turns):
             await Stage(scenario, folder).run()
             return True
         except asyncio.TimeoutError:
-            print(f"error: {scenario['mode']}: {scenario['name']}: no end", file=sys.stderr)
+            print(f"error: {scenario['mode']}: {scenario['name']}: did not end in time", file=sys.stderr)
         except AssertionError as error:
             print(f"error: {scenario['mode']}: {scenario['name']}: {error}", file=sys.stderr)
         except Exception:

@@ -1,4 +1,4 @@
-"""The runner's side of device.py."""
+"""Starts device.py and exchanges lines of JSON with it."""
 import asyncio
 import itertools
 import json
@@ -11,11 +11,11 @@ PACKAGE = HERE.parents[2] / "Clients" / "python" / "src"
 
 
 class Refused(Exception):
-    """The client's answer to a call is an error with this code."""
+    """An error that the client returned for a call. Its text is the error's code."""
 
 
 class App:
-    """One run of the app. `heard` gets what it says unasked: `event`s, and calls of the provider (`ask`)."""
+    """One run of the app (device.py). `heard` is called with its messages that are not results: events and token requests (`ask`)."""
 
     def __init__(self, heard):
         self._heard = heard
@@ -43,7 +43,7 @@ class App:
                 self._heard(self, message)
                 continue
             result = self._results.pop(message["id"])
-            # The scenario was given up.
+            # A result is done already if the scenario was cancelled.
             if result.done():
                 continue
             if "error" in message:
@@ -57,7 +57,7 @@ class App:
                 result.exception()
 
     def begin(self, method, **arguments):
-        """A call whose result comes later."""
+        """Sends a call. Returns a future of its result."""
         number = next(self._numbers)
         result = self._results[number] = asyncio.get_running_loop().create_future()
         self._write(id=number, method=method, arguments=arguments)

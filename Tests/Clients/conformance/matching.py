@@ -6,9 +6,9 @@ CLOCKS = ("clock_offset", "clock_skew")
 
 
 def difference(expected, observed, resolve, path=""):
-    """Where and how they differ, None if they do not. Members that are not expected do not matter.
+    """The first difference as text, or None. Ignores members of `observed` that `expected` does not have.
 
-    `resolve` says which token a text stands for.
+    `resolve` replaces a text such as `jwt ada 600` by the token that it stands for.
     """
     differs = f"{path}: expected {expected!r}, was {observed!r}"
     if isinstance(expected, list):

@@ -1,4 +1,4 @@
-"""The event server of all modes and the token server, on a local socket."""
+"""A local HTTP server that is the event server of all modes and the token server."""
 import asyncio
 import email.utils
 import gzip
@@ -8,14 +8,14 @@ import urllib.parse
 
 from matching import difference
 
-# More requests between two looks than any scenario expects: a client without waits would make them forever.
+# More requests than any scenario expects between two checks. A client that retries without waiting would send requests endlessly.
 MOST_REQUESTS = 2000
-# Seconds that an answer takes, so that a second request at the same time is seen.
+# Seconds until a response, so that the server can detect a second request at the same time.
 MOMENT = 0.002
 
 
 class Request:
-    """A request of any mode, as far as scenarios look at it. `events` are pairs of id and name."""
+    """The parts of a request, in any mode, that scenarios check. `events` has pairs of id and name."""
 
     def __init__(self, target, headers, body, elapsed):
         path = urllib.parse.urlsplit(target).path
@@ -45,7 +45,7 @@ class Request:
 
 
 class Connection(asyncio.Protocol):
-    """One request and its answer."""
+    """A connection with one request and its response."""
 
     def __init__(self, server):
         self._server = server
@@ -87,7 +87,7 @@ class Connection(asyncio.Protocol):
 
 
 class Server:
-    """Answers by a scenario's rules, and otherwise as good servers do."""
+    """Responds by a scenario's rules. Without a matching rule, stores events and exchanges tokens like a gateway."""
 
     def __init__(self, scenario, resolve):
         self._resolve = resolve
@@ -168,7 +168,7 @@ class Server:
         return True
 
     def _reply(self, rule, request):
-        """Status, header fields and body; None where the connection breaks."""
+        """The status, header fields and body of the response, or None if the connection is reset."""
         if "error" in rule:
             return None
         headers = dict(rule.get("headers", {}))
@@ -183,7 +183,7 @@ class Server:
         return status, headers, json.dumps(body).encode()
 
     def _good(self, request, rule):
-        """Takes everything but what the rule's `reject` names."""
+        """Accepts all events except those that the rule's `reject` names. Returns status and body."""
         if request.is_for_tokens:
             return self._exchange(request.refresh)
         rejected, duplicates, reject = [], 0, rule.get("reject", [])
@@ -203,7 +203,7 @@ class Server:
         return 200, {**body, **rule.get("body", {})}
 
     def _exchange(self, token):
-        """Rotates: the parent of the active refresh token gets the active one again, and an older one nothing."""
+        """Rotates refresh tokens: the active token gets a new one, its parent gets the active one again, an older one an error."""
         serial = int(token[1:]) if token[1:].isdigit() else -1
         if serial < 0 or serial not in (self._exchanges - 1, self._exchanges):
             return 400, {"error": "invalid_grant"}

@@ -10,11 +10,11 @@ from app import App, Refused
 from matching import difference
 from server import Server
 
-# Seconds between two checks whether the client is idle, and for a whole scenario.
+# Seconds between two checks whether the client is idle, and the time limit of a scenario in seconds.
 BREATH = 0.004
 PATIENCE = 120
 
-# Steps that are one call without arguments, by mode.
+# For each mode, the steps that are one call without arguments.
 CALLS = {
     "signed_user": {
         "start_session": "startSession", "background": "enterBackground", "foreground": "enterForeground", "log_out": "logOut",
@@ -86,7 +86,7 @@ class Stage:
         await self._app.open(self._mode, {**settings, "dataDirectory": self._folder}, "provider" in self._scenario)
         await self._rest()
 
-    # In real time random waits would end too soon. No scenario waits for the end of a wait.
+    # Back-off of 1e6 s, because a short random back-off could end during a scenario. No scenario waits for the end of a back-off.
     _NEVER = {"baseDelay": 1e6, "maximumDelay": 1e6}
 
     def _signed_user(self, given, is_manual):
@@ -149,7 +149,7 @@ class Stage:
     async def _rest(self):
         """Returns when every thread of the client sleeps and no message is in transit.
 
-        The client is another process, in C, without an event for idleness, so two looks with a pause between them are compared.
+        The client is another process, which reports no idleness, so this compares two samples of its threads.
         """
         while True:
             before = (self._server.activity, self._app.messages)
@@ -157,7 +157,7 @@ class Stage:
             await asyncio.sleep(BREATH)
             await self._app.call("ping")
             await self._turns()
-            # The answer to the ping is a message.
+            # Minus the response to the ping, which is a message too.
             after = (self._server.activity, self._app.messages - 1)
             if first is not None and first == self._app.look() and before == after and not self._server.busy:
                 return
@@ -199,7 +199,7 @@ class Stage:
         elif verb == "provider":
             self._answers = list(value)
         elif verb == "change_user":
-            # For an empty id the app gets an error.
+            # changeUser returns an error for an empty id.
             with contextlib.nullcontext() if value else contextlib.suppress(Refused):
                 await app.call("changeUser", userId=value, token=self._token(step.get("token")))
         elif verb == "set_token":
@@ -216,7 +216,7 @@ class Stage:
         elif verb == "expect":
             await self._expect(value)
         else:
-            raise AssertionError(f"this client knows no step {verb}")
+            raise AssertionError(f"unknown step {verb}")
 
     def _check(self, expected, observed, path):
         if expected is not True:
@@ -240,7 +240,7 @@ class Stage:
             if step.get("refused"):
                 with contextlib.suppress(Refused):
                     await call
-                    raise AssertionError("it was recorded")
+                    raise AssertionError("the event was recorded")
                 return
             await call
 
@@ -248,7 +248,7 @@ class Stage:
         return self._app.begin("sync" if self._mode == "access_token" else "flush")
 
     async def _sent(self, call):
-        """The result of a flush. `sync` says only that everything was sent, or that it was not."""
+        """The result of a flush. `sync` reports only whether all locations were sent."""
         if self._mode != "access_token":
             result = await call
             batches = [{**batch, "user": batch["userId"], "count": batch["events"]} for batch in result["batches"]]
@@ -306,6 +306,6 @@ class Stage:
 
     @staticmethod
     def _name(body):
-        """The name that the scenario gave an event."""
+        """The name of an event in the scenario."""
         event = body.get("body", body)
         return next((event[key] for key in ("event", "uuid", "event_type", "type") if key in event), "")
