@@ -10,7 +10,7 @@ let package = Package(
         .systemLibrary(
             name: "CSQLite3", pkgConfig: "sqlite3",
             providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
-        // Kills processes and power, and counts what is left.
+        // Crash tests of the SDK.
         .executableTarget(
             name: "CountersignTorture",
             dependencies: [
@@ -23,7 +23,7 @@ let package = Package(
             swiftSettings: [
                 .swiftLanguageMode(.v6), .treatAllWarnings(as: .error),
                 .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("InternalImportsByDefault"),
-                // As the gateway's rooms: the optimizer crashes across modules.
+                // As in the gateway's targets, because cross-module optimization crashes the compiler.
                 .unsafeFlags(["-disable-cmo"], .when(configuration: .release)),
             ]),
     ]

@@ -1,6 +1,6 @@
 """PostgreSQL servers that can be killed and promoted, pgbouncer, and a runner of commands that gives each a temporary server.
 
-A server has its own folder. If root starts a server, the server runs as the unprivileged user `nobody`.
+A server has its own folder. If root starts a server, it runs as an unprivileged user.
 """
 
 import argparse

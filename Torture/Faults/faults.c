@@ -1,6 +1,6 @@
-/* faults.so: LD_PRELOAD shim that plants faults into a process, so that a test can show that it would see them.
- * FAULT_DROP=text: writes to files whose path contains the text succeed and do nothing. FAULT_BLOCKING_LOCKS=1: flock() waits for
- * as long as it takes. FAULT_FSYNC=lie: fsync() and fdatasync() succeed and do nothing; =fail: they fail with EIO.
+/* faults.so: LD_PRELOAD shim that injects faults into a process, so that a test can show that it detects them.
+ * FAULT_DROP=text: writes to files whose path contains the text succeed and do nothing. FAULT_BLOCKING_LOCKS=1: flock() ignores
+ * LOCK_NB and blocks. FAULT_FSYNC=lie: fsync() and fdatasync() succeed and do nothing; =fail: they fail with EIO.
  * Build: cc -O2 -shared -fPIC -o faults.so faults.c -ldl */
 #define _GNU_SOURCE
 #include <dlfcn.h>

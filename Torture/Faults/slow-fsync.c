@@ -1,4 +1,4 @@
-/* slow-fsync.so: a disk whose flushes take SLOW_FSYNC_MS milliseconds longer, for a program that is started with it in LD_PRELOAD. */
+/* slow-fsync.so: LD_PRELOAD shim that makes fsync and fdatasync take SLOW_FSYNC_MS milliseconds longer. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The time of day of a program is wrong by CLOCK_OFFSET seconds. Clocks that measure durations stay right. */
+/* wrong-clock.so: LD_PRELOAD shim that shifts the wall clock by CLOCK_OFFSET seconds. Monotonic clocks do not change. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@ internal import Countersign
 internal import CountersignTransport
 internal import Foundation
 
-/// K1: a device is killed while it records, at a random moment after its start. Measures how long the calls take, and for how
-/// long before the kill the oldest lost event was at risk. Plain writes of as many bytes are measured in the same run.
+/// K1: a device is killed while it records, at a random moment after its start. Measures the duration of the calls, and the
+/// time between the call of the oldest lost event and the kill. Also measures plain writes of the same size.
 enum AgeScenario {
-    /// The longest that an event may be at risk, in all but the worst hundredth of the kills, in milliseconds.
+    /// The highest allowed age of the oldest lost event in milliseconds (99th percentile of the kills).
     private static let allowed = 5.0
 
     static func run(rounds: Int) async throws -> Bool {
@@ -79,7 +79,7 @@ enum AgeScenario {
         private var milliseconds: [Double] = []
         private var ages: [Double] = []
         private var (called, lost, acknowledgedLost, twice) = (0, 0, 0, 0)
-        /// Bytes of one event in the log.
+        /// The size of the largest event in the log.
         var bytes = 0
 
         mutating func add(_ calls: [Calls.Call], in directory: URL, killedAt end: TimeInterval) async throws {
@@ -108,13 +108,13 @@ enum AgeScenario {
     }
 }
 
-/// A device that records as soon as it has started, and notes each call. Arguments: directory, file for the calls, way, pace, and
-/// the user's id, which is empty for none. For a plain write the last one is the number of bytes.
+/// A device that records from its start on and notes each call. Arguments: directory, file for the calls, way, pace, and the user's
+/// id, or an empty text for no user. For plain writes the last argument is the number of bytes.
 struct Tracker {
     enum Way: String {
-        /// Survives a killed process soon after the call.
+        /// `track`: the event survives a kill of the process soon after the call.
         case track
-        /// Survives a power failure when the call returns.
+        /// `record`: the event survives a power failure once the call has returned.
         case record
         /// A plain write, without and with a flush.
         case write, fsync
@@ -152,7 +152,7 @@ struct Tracker {
     }
 
     private static func client(_ directory: URL) throws -> CountersignClient {
-        // Nothing listens there.
+        // No server listens on this port.
         guard let endpoint = URL(string: "http://127.0.0.1:9") else { throw TortureError("no endpoint") }
         var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: "wk")
         configuration.dataDirectory = directory
@@ -172,7 +172,7 @@ struct Tracker {
         case .record:
             let client = try start()
             let call: @Sendable (Int) async throws -> Void = { try await client.record("\($0)") }
-            // A call that waits for the disk does not hold up the next one, except in a loop.
+            // With a pace, the next call does not wait for the end of a slow call.
             try await repeatCall(isConcurrent: pace != .loop, call)
         case .write, .fsync:
             guard let size = Int(user) else { throw TortureError("no number of bytes") }
@@ -181,7 +181,7 @@ struct Tracker {
                 directory.appendingPathComponent("plain").path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
             let isFlushed = way == .fsync
             begin()
-            // No more, so that the page cache does not fill with them.
+            // A limited number of writes, so that they do not fill the page cache.
             try await repeatCall(count: 20_000) { _ in
                 guard Foundation.write(file, bytes, size) == size, !isFlushed || Foundation.fsync(file) == 0
                 else { throw TortureError("the disk failed") }
@@ -219,11 +219,11 @@ struct Tracker {
             next = max(next + interval, ContinuousClock.now)
             try await Task.sleep(until: next, tolerance: .zero, clock: .continuous)
         }
-        // Until it is killed.
+        // Waits for the kill.
         while true { sleep(3_600) }
     }
 
-    /// The events that a killed device has left, and about how many bytes each has in a log.
+    /// The events in the queue of a killed device, each with its approximate size in a log.
     static func events(in directory: URL) async throws -> [(number: Int, bytes: Int)] {
         let client = try client(directory)
         _ = await client.snapshot()
@@ -241,9 +241,9 @@ struct Tracker {
     }
 }
 
-/// The begin and duration of each call, in memory that a file shares, so that a kill loses none.
+/// The start and duration of each call, in a memory-mapped file, so that a kill loses none of them.
 ///
-/// `@unchecked Sendable`: one thread counts, and each call has numbers of its own.
+/// `@unchecked Sendable`: one thread counts the calls, and each call writes its own elements.
 struct Calls: @unchecked Sendable {
     struct Call {
         let start: TimeInterval

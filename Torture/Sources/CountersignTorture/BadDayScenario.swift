@@ -6,7 +6,7 @@ internal import Foundation
 /// B1: a sequence of faults for two devices on one queue, which are killed at times. Recorded events arrive
 /// once, recording resumes on its own, and each wait is bounded and visible.
 enum BadDayScenario {
-    /// Recording must resume on its own within this many seconds after the disk has room again.
+    /// Recording must resume on its own within this many seconds after the disk has space again.
     private static let allowed = 1.0
     private static let troubleSeconds = 2.0
 
@@ -30,7 +30,7 @@ enum BadDayScenario {
         var longest = 0.0
         for round in 0..<rounds {
             for weather in Weather.allCases.shuffled(using: &dice) where weather != .diskFull || disk != nil {
-                // A day ahead or behind, and back.
+                // The clock is right, a day fast or a day slow.
                 try weather.write(
                     to: trouble, offset: [0, 86_400, -86_400][Int.random(in: 0..<3, using: &dice)])
                 if weather == .diskFull { try disk?.fill() }
@@ -67,7 +67,7 @@ enum BadDayScenario {
         try await Task.sleep(nanoseconds: UInt64(seconds * 1e9))
     }
 
-    /// Seconds until a device has recorded something more.
+    /// Seconds until a device has recorded another event, at most about 10.
     private static func timeUntilRecorded(_ journal: String) async throws -> TimeInterval {
         let clock = SystemClock()
         let begin = clock.uptime
@@ -133,7 +133,7 @@ private struct SmallDisk {
     }
 }
 
-/// A device that records all day long. Arguments: directory, endpoint, write key, token file, journal, name, file of troubles.
+/// A device that records until its kill. Arguments: directory, endpoint, write key, token file, journal, name, file of the fault.
 struct BadDayDevice {
     private let configuration: CountersignConfiguration
     private let journal: Journal
@@ -174,7 +174,7 @@ struct BadDayDevice {
                 let id = try await client.record("\(name)-\(number)")
                 journal.write("\(id) \(Int((SystemClock().uptime - start) * 1_000_000))")
             } catch {
-                // Not stored, and says so: that is no loss.
+                // An event whose storing failed with an error is not lost.
                 journal.write("refused \(error)".replacingOccurrences(of: "\n", with: " "))
             }
             try await Task.sleep(nanoseconds: 10_000_000)
@@ -183,7 +183,7 @@ struct BadDayDevice {
             let waits =
                 [snapshot.nextAttemptIn].compactMap { $0 } + snapshot.parked.compactMap(\.nextAttemptIn)
             if waits.contains(where: { $0 > 3_600 }) { journal.write("hidden unbounded") }
-            // For three snapshots nothing was sent, and no snapshot shows a reason.
+            // Events are queued, nothing was sent since the previous snapshot, and the snapshot shows no reason.
             let isStill =
                 snapshot.queued > 0 && snapshot.sent == sent && waits.isEmpty && snapshot.lastError == nil
             looks = isStill ? looks + 1 : 0
@@ -193,7 +193,7 @@ struct BadDayDevice {
     }
 }
 
-/// The network path to the gateway, with the current trouble on it.
+/// The network path to the gateway, with the current fault.
 private struct Road: HTTPTransport {
     let trouble: String
     private let transport = CurlTransport()
@@ -214,7 +214,7 @@ private struct Road: HTTPTransport {
     }
 }
 
-/// A clock that is set to another day.
+/// A clock with the offset of the current fault.
 private struct WrongClock: ClientClock {
     let trouble: String
     private let clock = SystemClock()

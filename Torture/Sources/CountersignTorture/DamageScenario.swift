@@ -2,8 +2,8 @@ internal import Countersign
 internal import CountersignTransport
 internal import Foundation
 
-/// R1: values of the queue file and bytes of the logs are damaged between two runs. Each run ends, and everything undamaged is
-/// delivered.
+/// R1: values of the queue file and bits of the write-ahead logs are damaged between two runs. Each run must end, and deliver
+/// all undamaged events.
 enum DamageScenario {
     private static let eventCount = 40
     private static let controls = 10
@@ -23,7 +23,7 @@ enum DamageScenario {
             let isControl = round >= rounds
             let queue = workshop.directory.appendingPathComponent("device-\(round)")
             let folder = queue.appendingPathComponent("default")
-            // Killed, it leaves its last events in a log.
+            // A killed device leaves its last events in a log.
             let isLog = isControl || round % 3 == 2
             let process = try workshop.startDevice(
                 "\(round)", count: isLog ? 1_000_000 : eventCount, in: queue, online: false)
@@ -44,7 +44,7 @@ enum DamageScenario {
                 continue
             }
             let lost = try unstored(workshop)
-            // One row, or the events whose bytes were flipped.
+            // The damage may lose up to two events: a row, or events whose bits were flipped.
             if lost > 2, isControl {
                 control += 1
             } else if lost > 2 {
@@ -59,7 +59,7 @@ enum DamageScenario {
             {
                 evicted += 1
             }
-            // The next round counts its own.
+            // The next round begins with an empty journal.
             try FileManager.default.removeItem(atPath: workshop.journal)
             _ = FileManager.default.createFile(atPath: workshop.journal, contents: nil)
             try FileManager.default.removeItem(at: queue)
@@ -100,7 +100,7 @@ enum DamageScenario {
         else {
             return ""
         }
-        // Another user's event would wait for that user's token.
+        // No other user's id, because an event of another user would wait for that user's token.
         let value = (column == "user_id" ? ["NULL", "x'ff00'"] : values).randomElement(using: &dice) ?? ""
         try withoutConstraints(" NOT NULL", " CHECK (1)")
         do {
@@ -114,7 +114,7 @@ enum DamageScenario {
         return "\(table).\(column) = \(value)"
     }
 
-    /// Flips a bit. If `isCut`, removes all bytes from there on.
+    /// Flips a random bit of a log, or with `isCut` removes all bytes from a random position on.
     private static func damageLog(in folder: URL, isCut: Bool) throws -> String {
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter {
             $0.hasPrefix("incoming-")
@@ -135,7 +135,7 @@ enum DamageScenario {
     }
 }
 
-/// U1: an app tracks many events in a loop. A healthy disk drops no event.
+/// U1: an app tracks many events in a loop. With a healthy disk no event may be dropped.
 enum BurstScenario {
     private static let eventCount = 15_000
 
@@ -178,7 +178,7 @@ enum BurstScenario {
         return (client, clock.uptime - start)
     }
 
-    /// Returns how many events are dropped where the log may hold no more than memory does, while the queue file is busy.
+    /// Returns the number of dropped events if the queue file is locked and the limit of all events is that of unsaved events.
     private static func control(_ workshop: Workshop) async throws -> Int {
         let directory = workshop.directory.appendingPathComponent("burst-control")
         let folder = directory.appendingPathComponent("default")

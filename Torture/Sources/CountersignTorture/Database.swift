@@ -4,7 +4,7 @@ internal import CSQLite3
 final class Database {
     private let handle: OpaquePointer
 
-    /// Makes the file when it does not exist, unless it is only read.
+    /// Creates a missing file, except with `isReadOnly`.
     init(path: String, isReadOnly: Bool = false) throws {
         var handle: OpaquePointer?
         let flags = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE

@@ -48,7 +48,7 @@ struct Device {
                 id = try await client.record(
                     "\(prefix)-\(number)", properties: ["n": .integer(Int64(number))])
             } catch {
-                // Not stored, and says so: that is no loss.
+                // An event whose storing failed with an error is not lost.
                 journal.write("refused \(error)")
                 continue
             }
@@ -64,7 +64,7 @@ struct Device {
     }
 }
 
-/// The same journal over a database that is *not* durable: shows that the power-failure model can see a loss.
+/// Writes rows and a journal with a database that is *not* durable, to show that the power-failure model detects losses.
 ///
 /// Arguments: database, journal, number of rows.
 struct Control {
@@ -96,7 +96,7 @@ struct Control {
     }
 }
 
-/// Lines that survive the death of the process that wrote them, outside of everything that is tested.
+/// A file of lines that survive a kill of the process, written without the code under test.
 final class Journal: Sendable {
     private let handle: FileHandle
 
@@ -111,7 +111,7 @@ final class Journal: Sendable {
         handle.write(Data((line + "\n").utf8))
     }
 
-    /// The ids and the microseconds that each took; a line that was cut by a kill is left out.
+    /// The ids, each with the duration of its call in microseconds, without rejected events and lines that a kill has cut.
     static func read(_ path: String) throws -> [(id: String, microseconds: Int)] {
         try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").compactMap { line in
             let parts = line.split(separator: " ")

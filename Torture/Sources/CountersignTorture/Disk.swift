@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// A small file system that a file can fill.
+/// A small mounted file system. A file fills all its space.
 struct Disk {
     enum Kind: String, CaseIterable {
         case tmpfs, ext4
@@ -10,7 +10,7 @@ struct Disk {
     private let image: URL
     private var filler: URL { directory.appendingPathComponent("filler") }
 
-    /// Returns nil where file systems cannot be mounted.
+    /// Returns nil if the process may not mount file systems.
     init?(_ kind: Kind, at directory: URL) throws {
         self.directory = directory
         image = directory.appendingPathExtension("image")
@@ -20,7 +20,7 @@ struct Disk {
         case .tmpfs: mount = ["-t", "tmpfs", "-o", "size=8m", "tmpfs"]
         case .ext4:
             _ = FileManager.default.createFile(atPath: image.path, contents: nil)
-            // Without blocks that only root may use.
+            // `-m 0`: without blocks reserved for root.
             guard try Self.run("truncate", "-s", "16M", image.path) == 0,
                 try Self.run("mkfs.ext4", "-q", "-m", "0", image.path) == 0
             else { return nil }
@@ -40,7 +40,7 @@ struct Disk {
         guard file >= 0 else { throw TortureError("cannot fill \(directory.path)") }
         defer { close(file) }
         let block = [UInt8](repeating: 1, count: 4_096)
-        // Freed blocks come back when the file system's own journal is written.
+        // Repeats, because ext4 makes freed blocks available when it commits its journal.
         for _ in 0..<3 {
             while write(file, block, block.count) > 0 {}
             fsync(file)

@@ -68,7 +68,7 @@ enum FullDiskScenario {
             isGood: unsent == 0 && undeleted == 0 && control > 0)
     }
 
-    /// How many acknowledged events of a round the gateway does not have.
+    /// The number of events of a round that the gateway has not stored.
     private static func missing(_ workshop: Workshop, _ round: Int) throws -> Int {
         let database = try Database(path: "\(workshop.fixture.dataDirectory)/events.sqlite", isReadOnly: true)
         let names = Set(try database.rows("SELECT name FROM event WHERE type = 'track'").map { $0[0] })
@@ -76,8 +76,8 @@ enum FullDiskScenario {
     }
 }
 
-/// A device that records, and sends when it is told to, while it goes on recording. Arguments: directory, endpoint, write key,
-/// token file, journal, prefix, number of events, file that starts the sending, file for its result.
+/// A device that records events, and sends them once a file exists, while it records further events. Arguments: directory,
+/// endpoint, write key, token file, journal, prefix, number of events, file that starts the sending, file for the result.
 struct FullDiskDevice {
     private let configuration: CountersignConfiguration
     private let token: String
@@ -110,7 +110,7 @@ struct FullDiskDevice {
         for number in 0..<count {
             let id = try await client.record("\(prefix)-\(number)", properties: ["text": .string(text)])
             journal.write("\(id) 0")
-            // Some are in the queue file, the others in the log.
+            // A snapshot moves events to the queue file, so that half are there and half in the log.
             if number == count / 2 { _ = await client.snapshot() }
         }
         print("go")
@@ -135,7 +135,7 @@ struct FullDiskDevice {
             "\(flush.queued <= 20 ? "complete" : flush.ending.rawValue) queued \(snapshot.queued) "
             + (snapshot.lastError ?? "")
         try result.write(toFile: done, atomically: false, encoding: .utf8)
-        // Without closing: nothing more is to be written.
+        // Exits without closing the client, which would write to the disk.
         _exit(0)
     }
 }

@@ -3,10 +3,10 @@ internal import CountersignLocations
 internal import CountersignTransport
 internal import Foundation
 
-/// A device whose user changes all the time. It notes each change before it begins, and each event that was acknowledged.
+/// A device whose user changes repeatedly. Notes each change before the change begins, and each acknowledged event.
 ///
-/// Arguments: directory, file for the lines, `user` or `anonymous` for the beginning, and a number of changes. After these it
-/// kills itself as soon as an event is acknowledged.
+/// Arguments: directory, journal, `user` or `anonymous` for the beginning, and a number of changes. After these changes the
+/// device kills itself as soon as an event is acknowledged.
 struct IdentityDevice {
     let directory: URL
     let journal: Journal
@@ -24,7 +24,7 @@ struct IdentityDevice {
     }
 
     static func client(_ directory: URL) throws -> CountersignClient {
-        // Nothing listens there.
+        // No server listens on this port.
         guard let endpoint = URL(string: "http://127.0.0.1:9") else { throw TortureError("no endpoint") }
         var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: "wk")
         configuration.dataDirectory = directory
@@ -49,7 +49,7 @@ struct IdentityDevice {
                 Task { await client.logOut() }
                 while client.userID != nil { await Task.yield() }
             }
-            // At the same time, so that some are written while a flush of others goes on.
+            // Concurrently, so that some events are written while others are flushed.
             await withTaskGroup(of: Void.self) { group in
                 for event in 0..<8 {
                     group.addTask {
@@ -101,7 +101,7 @@ struct LocationDevice {
     }
 }
 
-/// A process that does what an app does at a log-out, and ends.
+/// An app that sends its events, signs its user out and ends.
 struct LeavingDevice {
     let directory: URL
 
@@ -123,15 +123,15 @@ struct LeavingDevice {
     }
 }
 
-/// The user, the user's token and the acknowledged events, after a device has died between two of them.
+/// I1 to I4: devices die while users change. Checks the user, the user's token and the acknowledged events at the next start.
 enum IdentityScenario {
     /// The files of a device, compared with its journal.
     private struct Account {
         var acknowledged = 0
         var lost = 0
-        /// 1 if the next start would have another user than the device.
+        /// 1 if the next start has a user that the device cannot have had.
         var strangers = 0
-        /// 1 if the present user's token is missing.
+        /// 1 if the token of the user at the next start is missing.
         var tokensLost = 0
 
         static func + (left: Account, right: Account) -> Account {
@@ -148,7 +148,7 @@ enum IdentityScenario {
         }
     }
 
-    /// `checksTokens` is false for an image of `PowerModel`, which has no files that were renamed.
+    /// `checksTokens` is false for an image of `PowerModel`, which loses renamed files, such as tokens.
     private static func account(
         _ directory: URL, journal: String, checksTokens: Bool
     ) async throws -> Account {
@@ -181,7 +181,7 @@ enum IdentityScenario {
             default: break
             }
         }
-        // A change that had begun may have become durable, or not.
+        // The candidates are the last acknowledged user, and users of later changes, each of which may be durable.
         if !candidates.contains(present) { account.strangers = 1 }
         let tokens = FileTokenStore(directory: directory.appendingPathComponent("default/tokens"))
         if checksTokens, isCertain, present == known, known != "-",
@@ -192,7 +192,7 @@ enum IdentityScenario {
         return account
     }
 
-    /// Runs one device until a random moment, or until it kills itself, and compares what is left in `image`, or in its own
+    /// Runs one device until a random moment, or until it kills itself. Compares its journal with the data in `image`, or in its
     /// directory.
     private static func round(
         _ workshop: Workshop, _ name: String, beginsAnonymously: Bool,
@@ -230,7 +230,7 @@ enum IdentityScenario {
         return isGood
     }
 
-    /// I1: killed right after `identify` and `logOut`. Control: the user is never written.
+    /// I1: a device is killed soon after `identify` and `logOut`. Control: the identity file is not written.
     static func kills(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
         let faults = try Library.build("Torture/Faults/faults.c", in: workshop.directory)
@@ -252,8 +252,8 @@ enum IdentityScenario {
         return report("I1", rounds: rounds, account, control: control)
     }
 
-    /// I2: the same while another process holds the queue file, from an anonymous start on, and a device that records locations.
-    /// Control: the log is never written.
+    /// I2: a device that starts anonymously, and one that records locations, are killed while another process locks the queue
+    /// file. Control: the log is not written.
     static func busy(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
         let faults = try Library.build("Torture/Faults/faults.c", in: workshop.directory)
@@ -286,7 +286,7 @@ enum IdentityScenario {
         return report("I2", rounds: rounds, account, control: control)
     }
 
-    /// As `round`, for a device that records locations.
+    /// Like `round`, for a device that records locations.
     private static func locations(
         _ workshop: Workshop, _ name: String, _ milliseconds: ClosedRange<Int>,
         _ environment: [String: String],
@@ -308,7 +308,7 @@ enum IdentityScenario {
         return Account(acknowledged: acknowledged, lost: max(0, acknowledged - kept))
     }
 
-    /// I4: the power fails while every fsync fails, from a random one on. Control: fsync succeeds and does nothing.
+    /// I4: from a random call on every fsync fails, and then the power fails. Control: fsync succeeds and does nothing.
     static func fsync(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
         let faults = try Library.build("Torture/Faults/faults.c", in: workshop.directory)
@@ -344,8 +344,8 @@ enum IdentityScenario {
         return report("I4", rounds: rounds, account, control: control)
     }
 
-    /// I3: one process is stopped at a random moment, on a slow disk; another one logs its user out and closes. Control:
-    /// locks without a time limit.
+    /// I3: a process on a slow disk is stopped (SIGSTOP) at a random moment. Another process must sign its user out and close.
+    /// Control: locks without a time limit.
     static func stopped(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
         let faults = try Library.build("Torture/Faults/faults.c", in: workshop.directory)
@@ -378,7 +378,7 @@ enum IdentityScenario {
         {
             try await withThrowingTaskGroup(of: TimeInterval?.self) { group in
                 var durations: [TimeInterval?] = []
-                // They mostly wait.
+                // Four at once, because they mostly wait.
                 for number in 0..<count {
                     if number >= 4, let duration = try await group.next() { durations.append(duration) }
                     group.addTask { try await run("\(name)-\(number)", environment: environment) }

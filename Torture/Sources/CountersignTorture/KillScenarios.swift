@@ -9,7 +9,7 @@ enum KillScenarios {
             nanoseconds: UInt64.random(in: 0...UInt64(milliseconds) * 1_000_000, using: &dice))
     }
 
-    /// D1: the device dies 0 to 200 ms after it began, again and again on one queue.
+    /// D1: a device is killed 0 to 200 ms after its start, repeatedly on one queue.
     static func client(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
         let queue = workshop.directory.appendingPathComponent("device")
@@ -25,10 +25,10 @@ enum KillScenarios {
             "D1", "\(rounds) kills, \(sound) sound queue files", isGood: sound == rounds)
     }
 
-    /// D3: device and gateway die independently.
+    /// D3: a device and the gateway are killed independently.
     static func both(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
-        // From here on the gateway is a separate process, on a port that stays the same.
+        // The gateway becomes a separate process, always on the same port.
         let port = workshop.fixture.gateway.port
         let endpoint = workshop.endpoint
         workshop.fixture.gateway.stop()

@@ -1,14 +1,14 @@
 internal import Foundation
 
-/// D4 and D5 run a device with a preloaded model of a disk that loses each write that was not synced.
+/// A preloaded model of a disk that loses each write that was not flushed. D4, D5 and I4 run devices with it.
 enum PowerModel {
-    /// Builds the model.
+    /// Compiles the model. Returns its path.
     static func library(in directory: URL) throws -> String {
         try Library.build("Torture/Faults/powerfail.c", in: directory)
     }
 }
 
-/// A library that a device is started with in `LD_PRELOAD`.
+/// Compiles libraries for `LD_PRELOAD`.
 enum Library {
     static func build(_ source: String, in directory: URL) throws -> String {
         let name = URL(fileURLWithPath: source).deletingPathExtension().lastPathComponent
@@ -45,7 +45,7 @@ enum PowerScenario {
             {
                 rolledBack += 1
             }
-            // The token was not synced by this model's rules for files made before; the drain brings its own.
+            // The model loses renamed files, such as the stored token. The draining device sets its token again.
             try workshop.drain(image)
         }
         let lost = try control(workshop, library: library)
@@ -55,7 +55,7 @@ enum PowerScenario {
             isGood: lost > 0)
     }
 
-    /// Returns rows that a database without durable commits loses in this model.
+    /// The number of rows that a database without durable commits loses in this model.
     private static func control(_ workshop: Workshop, library: String) throws -> Int {
         let disk = workshop.directory.appendingPathComponent("control-disk")
         let image = workshop.directory.appendingPathComponent("control-image")
@@ -66,19 +66,19 @@ enum PowerScenario {
         let process = try workshop.start(
             ["control", disk.appendingPathComponent("rows.sqlite").path, journal, "1000000"],
             environment: ["LD_PRELOAD": library, "PF_DIR": disk.path, "PF_IMG": image.path])
-        // Some rows at least, however slow the machine is.
+        // Waits for some rows, because a machine may be slow.
         while try Journal.read(journal).count < 10, process.isRunning { usleep(10_000) }
         workshop.kill(process)
         let written = try Journal.read(journal).count
         let path = image.appendingPathComponent("rows.sqlite").path
-        // Nothing of it may ever have become durable, not even the file.
+        // Without any flush, the image has not even the file.
         guard FileManager.default.fileExists(atPath: path) else { return written }
         let kept = try? Database(path: path).rows("SELECT count(*) FROM row").first.flatMap { Int($0[0]) }
         return written - (kept ?? 0)
     }
 }
 
-/// D5: fsync fails once or forever, at a random call.
+/// D5: fsync fails at a random call, once or from then on.
 enum FsyncScenario {
     static func run(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()

@@ -1,16 +1,16 @@
-/// One row of the reliability plan.
+/// A crash test with its default number of rounds.
 struct Scenario: Sendable {
     let name: String
     let summary: String
     let rounds: Int
-    /// True if all was well.
+    /// Runs a number of rounds. Returns whether no event was lost or duplicated and the control failed.
     let run: @Sendable (Int) async throws -> Bool
 
     static let all = [
         Scenario(name: "D1", summary: "client killed", rounds: 100) {
             try await KillScenarios.client(rounds: $0)
         },
-        Scenario(name: "K1", summary: "client killed while it records, from its start on", rounds: 20) {
+        Scenario(name: "K1", summary: "client killed while it records after a start", rounds: 20) {
             try await AgeScenario.run(rounds: $0)
         },
         Scenario(name: "D3", summary: "client and gateway killed", rounds: 30) {
@@ -32,7 +32,7 @@ struct Scenario: Sendable {
         Scenario(name: "U1", summary: "bursts of events", rounds: 100) {
             try await BurstScenario.run(rounds: $0)
         },
-        Scenario(name: "A3", summary: "tokens that live 2 s, for so many seconds", rounds: 60) {
+        Scenario(name: "A3", summary: "tokens that live 2 s (rounds are seconds)", rounds: 60) {
             try await TokenScenario.run(seconds: $0)
         },
         Scenario(name: "I1", summary: "client killed after its user changed", rounds: 100) {
@@ -44,7 +44,7 @@ struct Scenario: Sendable {
         ) {
             try await IdentityScenario.busy(rounds: $0)
         },
-        Scenario(name: "I3", summary: "a stopped process beside a log-out", rounds: 100) {
+        Scenario(name: "I3", summary: "a process signs out while another is stopped", rounds: 100) {
             try await IdentityScenario.stopped(rounds: $0)
         },
         Scenario(name: "I4", summary: "every fsync fails while the user changes", rounds: 100) {

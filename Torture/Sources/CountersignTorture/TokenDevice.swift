@@ -4,7 +4,7 @@ internal import Foundation
 
 /// A device whose access tokens live for seconds: records locations four times a second, uploads and refreshes.
 ///
-/// Arguments: directory, endpoint, file with the pair of tokens of its registration, journal, `run` or `drain`.
+/// Arguments: directory, endpoint, file with the access and refresh token of the registration, journal, `run` or `drain`.
 struct TokenDevice {
     let configuration: LocationConfiguration
     let journal: Journal
@@ -54,8 +54,8 @@ struct TokenDevice {
     }
 }
 
-/// Loses answers of the token server on their way: half of them by a reset, and half by the death of the process, which
-/// has read the answer and stored nothing.
+/// Loses a share of the token server's responses: half of these by a connection error, half by a kill of the process before it
+/// stores the response.
 private final class LossyTransport: HTTPTransport {
     private let uploads = CurlTransport()
     private let refreshes = CurlTransport()
@@ -64,7 +64,7 @@ private final class LossyTransport: HTTPTransport {
 
     init(journal: Journal, losses: Double) {
         self.losses = losses
-        // A line is one write at the end of the file.
+        // Devices may share the journal, because a line is one write with O_APPEND.
         report = { journal.write($0) }
     }
 

@@ -3,7 +3,7 @@ internal import CountersignGatewayTesting
 internal import CountersignTransport
 internal import Foundation
 
-/// A3: fifty devices with tokens that live two seconds; answers are lost before they are stored, and devices are killed.
+/// A3: fifty devices have tokens that live 2 s, responses of refreshes are lost, devices are killed. None may need a new login.
 enum TokenScenario {
     private static let devices = 50
     private static let lifetime = 2
@@ -14,7 +14,7 @@ enum TokenScenario {
         rules.allowsRegistration = true
         rules.accessSeconds = lifetime
         try workshop.fixture.apps.setTokenRules(rules, for: workshop.fixture.appID)
-        // A running gateway sees a change within a second.
+        // A running gateway loads a change within a second.
         try await Task.sleep(nanoseconds: 2_000_000_000)
         for number in 0..<devices { try await register(number, workshop) }
 
@@ -81,13 +81,13 @@ enum TokenScenario {
     private static func account(
         _ lines: [Substring], _ workshop: Workshop, tokens: Int, kills: Int
     ) throws -> Bool {
-        // The last line of a process that was killed may be cut.
+        // Without lines that a kill has cut.
         let words = lines.map { $0.split(separator: " ") }.filter { $0.count == 2 }
         let stored = words.filter { $0[0] == "stored" && $0[1].utf8.count == 36 }.map { String($0[1]) }
         let refreshes = words.count { $0[0] == "refresh" }
         let logins = words.count { $0[0] == "login" }
         let rejections = words.count { $0[0] == "refused" }
-        // An answer that is lost has to be asked for again.
+        // A lost response needs another refresh.
         let losses = words.count { $0[0] == "lost" }
         let minimum = tokens + losses
         let database = try Database(

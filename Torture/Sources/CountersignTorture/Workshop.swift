@@ -24,7 +24,7 @@ final class Workshop: @unchecked Sendable {
 
     var endpoint: String { "http://127.0.0.1:\(fixture.gateway.port)" }
 
-    /// Starts a process of this executable and waits until it says that it is at work.
+    /// Starts a process of this executable and waits for its first output, which shows that it runs.
     func start(_ arguments: [String], environment: [String: String] = [:]) throws -> Process {
         let process = Process()
         process.executableURL = executable
@@ -58,7 +58,7 @@ final class Workshop: @unchecked Sendable {
         process.waitUntilExit()
     }
 
-    /// Lets a device send what is left.
+    /// Starts a device that sends the remaining events of a queue, and waits for its end.
     func drain(_ queue: URL? = nil, endpoint: String? = nil) throws {
         let process = try startDevice("drain", count: 0, in: queue, endpoint: endpoint)
         process.waitUntilExit()
@@ -72,7 +72,7 @@ final class Workshop: @unchecked Sendable {
 
     /// Compares the journal with the gateway's database.
     ///
-    /// `isGood` is false if the scenario has failed already for its own reason, which `facts` tell.
+    /// `isGood` is false if the scenario has failed for another reason, which `facts` describes.
     func account(_ name: String, _ facts: String, isGood isGoodSoFar: Bool = true) throws -> Bool {
         let accepted = try Journal.read(journal)
         let database = try Database(path: "\(fixture.dataDirectory)/events.sqlite", isReadOnly: true)
@@ -109,7 +109,7 @@ struct GatewayProcess {
         try gateway.start()
         print("go")
         fflush(nil)
-        // Until it is killed.
+        // Waits for the kill.
         while true { sleep(3_600) }
     }
 }
