@@ -9,18 +9,18 @@ let package = Package(
         .systemLibrary(
             name: "CEVP", pkgConfig: "openssl",
             providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
-        // Time to verify a token, and OpenSSL's share of it.
+        // The time to verify a token, and OpenSSL's share of that time.
         .executableTarget(
             name: "Verifying",
             dependencies: ["CEVP", .product(name: "CountersignJOSE", package: "countersign")],
             swiftSettings: [
                 .treatAllWarnings(as: .error), .enableUpcomingFeature("InternalImportsByDefault"),
             ]),
-        // Requests a second that the gateway answers, and processor time for each.
+        // The gateway's requests a second, and the CPU time of each request.
         .executableTarget(
             name: "Gateway", dependencies: [.product(name: "CountersignJOSE", package: "countersign")],
             swiftSettings: [.treatAllWarnings(as: .error)]),
-        // Time to record an event, rate of delivery, and bytes of a row in the queue.
+        // The time to record an event, the rate of delivery, and the bytes of a row in the queue.
         .executableTarget(
             name: "Queue", dependencies: [.product(name: "Countersign", package: "countersign")],
             swiftSettings: [.treatAllWarnings(as: .error)]),

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Builds the peers into a folder, and prints a line for each: its name and its command, or "skipped: " and the reason.
-# usage: build.sh FOLDER. SHARE is where Debian's packages are, by default /usr/share.
+# Builds the peers into a folder. Prints for each peer its name with its command, or with "skipped: " and the reason.
+# usage: build.sh FOLDER. SHARE is the folder with the sources of Debian's packages, by default /usr/share.
 set -eu
 here="$(cd "$(dirname "$0")" && pwd)"
 mkdir -p "$1"
 out="$(cd "$1" && pwd)"
 share="${SHARE:-/usr/share}"
-# The pinned packages for Python include a Node that has node:sqlite.
+# requirements.txt pins the Python packages, one of which contains a Node with node:sqlite.
 python="${PYTHON:-python3}"
 
-# try NAME PROGRAM FUNCTION: FUNCTION builds it, and leaves the command in $command.
+# try NAME PROGRAM FUNCTION: FUNCTION builds the peer, which needs PROGRAM, and sets $command.
 try() {
     if ! command -v "$2" >/dev/null 2>&1; then
         echo "$1 skipped: there is no $2"
@@ -21,7 +21,7 @@ try() {
 }
 
 build_go() {
-    # Debian's packages are a GOPATH; elsewhere go.mod names the modules.
+    # Debian's packages form a GOPATH. On other systems go.mod names the modules.
     mkdir -p "$out/gopath/src" && rm -rf "$out/gopath/src/peer" && cp -R "$here/go" "$out/gopath/src/peer" || return
     if [ -d "$share/gocode/src/github.com/golang-jwt" ]; then
         (cd "$out/gopath/src/peer" && GO111MODULE=off GOPATH="$out/gopath:$share/gocode" go build -tags libsqlite3 -o "$out/go-peer") || return
@@ -33,7 +33,7 @@ build_go() {
 
 build_rust() {
     mkdir -p "$out/rust" && cp -R "$here/rust/." "$out/rust" || return
-    # Debian's packages are a directory source for cargo.
+    # Debian's packages form a directory source for cargo.
     if [ -d "$share/cargo/registry" ]; then
         set -- --config 'source.crates-io.replace-with="debian"' --config "source.debian.directory=\"$share/cargo/registry\""
     else

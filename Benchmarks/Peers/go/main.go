@@ -23,7 +23,7 @@ import (
 const (
 	app      = 1
 	maxGroup = 256
-	// Tokens of each generation of the cache, which has two.
+	// The number of tokens in each of the two generations of the cache.
 	maxTokens = 50_000
 )
 
@@ -191,7 +191,7 @@ func store(db *sql.DB, insert *sql.Stmt, group []request) error {
 
 func main() {
 	port, database, keyFile, writeKey := os.Args[1], os.Args[2], os.Args[3], os.Args[4]
-	// With one, no request is read while a commit waits for the disk, and groups stay small.
+	// With one thread, no request is read while a commit waits for the disk, and groups stay small.
 	if runtime.GOMAXPROCS(0) < 2 {
 		runtime.GOMAXPROCS(2)
 	}

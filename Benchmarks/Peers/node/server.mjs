@@ -7,7 +7,7 @@ import { jwtVerify } from 'jose';
 
 const [port, path, keyFile, writeKey] = process.argv.slice(2);
 const app = 1;
-// Tokens of each generation of the cache, which has two.
+// The number of tokens in each of the two generations of the cache.
 const maxTokens = 50_000;
 
 const key = createPublicKey(readFileSync(keyFile));

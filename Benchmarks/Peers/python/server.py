@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 APP = 1
 MAX_GROUP = 256
-# Tokens of each generation of the cache, which has two.
+# The number of tokens in each of the two generations of the cache.
 MAX_TOKENS = 50_000
 
 SCHEMA = """CREATE TABLE IF NOT EXISTS event (

@@ -13,7 +13,7 @@ enum Command {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = (core.map { ["taskset", "-c", String($0)] } ?? []) + [program] + arguments
-        // Debian installs servers in /usr/sbin, which may not be on the path.
+        // Debian installs servers in /usr/sbin, which may be missing in PATH.
         var environment = ProcessInfo.processInfo.environment
         environment["PATH", default: "/usr/bin"] += ":/usr/sbin"
         process.environment = environment

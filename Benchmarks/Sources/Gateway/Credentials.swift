@@ -5,15 +5,15 @@ import Foundation
 struct Credentials {
     let dataDirectory: String
     let writeKey: String
-    /// The app's public key, as PEM in a file.
+    /// The file with the app's public key as PEM.
     let publicKeyPath: String
-    /// One token a line.
+    /// Files with one token in each line.
     let tokenFiles: [String: String]
 
-    /// More than the gateway's memory of tokens holds (96 MiB, at least 0.7 KB a token).
+    /// More tokens than fit into the gateway's cache of verified tokens (96 MiB, at least 0.7 KB a token).
     static let freshTokens = 150_000
 
-    /// With so many tokens of one user, and the tokens of each kind of traffic.
+    /// Creates the app, `fresh` tokens of one user, and the tokens for each kind of traffic.
     init(countersign: String, folder: URL, fresh: Int = 1, kinds: [Traffic.Kind] = []) throws {
         let data = folder.appendingPathComponent("data").path
         func run(_ arguments: String...) throws -> String {
@@ -39,7 +39,7 @@ struct Credentials {
             try tokens.joined(separator: "\n").write(toFile: path, atomically: true, encoding: .utf8)
             return path
         }
-        // The users of a smaller number are the first of a larger one.
+        // Signs once for the largest kind. Smaller kinds use the first of these users.
         let tokens = try Self.sign(kinds.filter { !$0.isFresh }.map(\.users).max() ?? 0) { number in
             try own.sign(claims: [
                 "sub": .string("user-\(number + 1)"), "iat": .integer(now), "exp": .integer(now + 86_400),
@@ -67,7 +67,7 @@ struct Credentials {
         ].merging(files) { $1 }
     }
 
-    /// Signs on all processors.
+    /// Signs `count` tokens on all processors.
     private static func sign(
         _ count: Int, _ token: @Sendable @escaping (Int) throws -> String
     ) throws -> [String] {
@@ -83,7 +83,7 @@ struct Credentials {
     }
 }
 
-/// Tokens that several threads make, in their order.
+/// Tokens that several threads sign in parallel, in order.
 private final class Pieces: @unchecked Sendable {
     private let lock = NSLock()
     private var pieces: [Int: Result<[String], any Error>] = [:]

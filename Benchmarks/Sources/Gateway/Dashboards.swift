@@ -1,20 +1,20 @@
 import Foundation
 
-/// How long events wait for their answer while operators look on: four dashboards, each with its overview, its failures and
-/// its live tail, and an export of all events that begins again when it ends.
+/// Measures the latency of event requests while four dashboards are open, each with overview, failures and live tail, and
+/// while all events are exported repeatedly.
 ///
-/// Idle and busy rounds take turns. Few connections send, so that the waiting is not their own doing. `curl` shares the
-/// processors with the gateway.
+/// Rounds with and without dashboards alternate. Few connections send events, so that they do not delay each other. `curl`
+/// shares the processors with the gateway.
 struct Dashboards {
     private static let dashboards = 4
     private static let connections = 8
     private static let rounds = 5
-    /// The limit of the aim, as a multiple of the idle p99.
+    /// The highest p99 that the aim allows, as a multiple of the idle p99.
     private static let aim = 1.5
 
     let countersign: String
     let folder: URL
-    /// Events in the log that are exported.
+    /// The number of events in the log, which the export reads.
     let events: Int
     let seconds: Int
 
@@ -72,7 +72,7 @@ private final class Crowd {
         let base = "\(gateway.url)/admin/api"
         let now = Int64(Date().timeIntervalSince1970 * 1000)
         let day = "from_ms=\(now - 86_400_000)&to_ms=\(now)"
-        /// Requests again and again, so many a minute; no limit for nil.
+        /// Starts a process that repeats the requests, `perMinute` or without a limit.
         func repeating(_ name: String, _ paths: [String], perMinute: Int?) throws {
             let file = folder.appendingPathComponent("\(name).curl").path
             let urls = paths.map { "url = \"\(base)\($0)\"\noutput = \"/dev/null\"\n" }.joined()
@@ -84,7 +84,7 @@ private final class Crowd {
                     ["-s", "-f", "-H", "Authorization: Bearer \(token)"] + rate + ["-K", file]))
         }
         for _ in 0..<dashboards {
-            // Three requests every five seconds, as the page of failures makes them.
+            // Three requests every five seconds, like the page of failures.
             try repeating(
                 "dashboard",
                 ["/overview", "/apps/bench/analytics?\(day)", "/apps/bench/samples"], perMinute: 36)

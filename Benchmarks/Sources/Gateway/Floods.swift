@@ -1,9 +1,9 @@
 import Foundation
 
-/// Sends the slowest request that is known of each endpoint at full speed over eight connections, and prints how long
-/// `/livez` takes meanwhile and how much memory the gateway holds.
+/// Sends the slowest known request of each endpoint at full speed over eight connections. Prints the latency of `/livez`
+/// meanwhile and the gateway's memory.
 struct Floods {
-    /// Aims: milliseconds of `/livez`, and megabytes.
+    /// The highest p99 of `/livez` and the highest memory that the aims allow.
     private static let aim = (milliseconds: 20.0, megabytes: 300.0)
     private static let connections = 8
 
@@ -20,7 +20,7 @@ struct Floods {
         var isCrumbled = false
     }
 
-    /// Starts a gateway of its own, fills it and prints a line for each flood.
+    /// Starts a gateway, fills it and prints a line for each flood.
     func run() throws {
         let data = folder.appendingPathComponent("floods").path
         func command(_ arguments: String...) throws -> String {
@@ -113,7 +113,7 @@ struct Floods {
             #"{"batch":[\#(Self.list(1_000) { #"{"type":"track","event":"e","userId":"\#(Self.user($0))"}"# })]}"#
         )
         let names = Self.list(50_000) { #""n\#($0)":0"# }
-        // U+0301, U+0323, U+0327: marks whose order has to be put right before text is compared.
+        // U+0301, U+0323, U+0327: normalization must reorder these marks before text is compared.
         let marks = String(repeating: "\u{301}\u{323}\u{327}", count: 70_000)
         return [
             Flood(name: "native, 1,000 users alike", path: "/v1/batch", body: users, headers: key),
@@ -162,12 +162,12 @@ struct Floods {
         (0..<count).map(element).joined(separator: separator)
     }
 
-    /// Ids that differ in their last bytes only.
+    /// A user id that differs from the others only in its last bytes.
     private static func user(_ number: Int) -> String {
         String(repeating: "u", count: 500) + String(10_000 + number)
     }
 
-    /// Large events, and a customer with a large property.
+    /// Stores large events, and a customer with a large property.
     private func fill(_ gateway: Server, _ writeKey: String) throws {
         let large = String(repeating: "x", count: 500_000)
         for number in 0..<100 {
@@ -206,7 +206,7 @@ struct Floods {
                     try script(flood), gateway.url + flood.path,
                 ], output: output)
         }
-        // The flood has to be under way.
+        // Waits until the flood runs.
         sleep(1)
         let latency = folder.appendingPathComponent("latency.lua").path
         try """
@@ -245,7 +245,7 @@ struct Floods {
         return found
     }
 
-    /// The whole request, since `wrk` makes none of this kind itself.
+    /// The bytes of the whole request, because `wrk` does not make chunked requests.
     private static func crumbled(_ flood: Flood) -> [UInt8] {
         text("POST \(flood.path) HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
             + flood.body.flatMap { text("1\r\n") + [$0] + text("\r\n") } + text("0\r\n\r\n")

@@ -1,34 +1,33 @@
 import Foundation
 
-/// Measures the gateway and HAProxy under `wrk` in the same run: CPU time of the server process for each
-/// request, and latency.
+/// Measures the gateway and HAProxy under `wrk` in the same run: the server's CPU time for each request, and the latency.
 ///
-/// `make bench` builds and runs it. HAProxy verifies the same tokens (`jwt_verify` and the claims that matter) and
-/// answers with a fixed text; it stores nothing. Figures of different runs differ by 20 % and more on a shared machine,
-/// so the last column relates each scenario to HAProxy's full check in the runs next to it.
+/// `make bench` builds and runs this program. HAProxy verifies the same tokens (`jwt_verify`, `sub` and `exp`), answers with
+/// a fixed text and stores nothing. Figures of different runs differ by 20 % and more on a shared machine, so the last column
+/// is the ratio to HAProxy in an adjacent run.
 @main struct GatewayBenchmark {
     /// Requests of one kind.
     struct Scenario {
         let name: String
-        /// Events of a request.
+        /// The number of events in a request.
         let events: Int
         let tokens: Tokens
-        /// Whether all responses are expected to be 200, or all other than 200.
+        /// Whether all responses must be 200. Otherwise no response may be 200.
         let isAccepted: Bool
     }
 
     enum Tokens {
-        /// One good token for all requests: seen before.
+        /// One valid token for all requests, which the gateway has in its cache.
         case one
-        /// More good tokens than the gateway remembers, in turn: each is verified in full.
+        /// More valid tokens than fit into the gateway's cache, in turn, so that each is verified in full.
         case fresh
         case expired, forged
-        /// A good token for each of so many users, at random.
+        /// A valid token for each of a number of users, chosen at random.
         case users(Int)
-        /// More good tokens of so many users than the gateway remembers, in turn.
+        /// More valid tokens of a number of users than fit into the gateway's cache, in turn.
         case freshOfUsers(Int)
 
-        /// The name of the file of the tokens.
+        /// The name of the file with the tokens.
         var file: String {
             switch self {
             case .users(let count): "users-\(count)"
@@ -171,7 +170,7 @@ import Foundation
                 "perf",
                 ["report", "-i", data, "--no-children", "--sort", "dso,symbol", "-g", "none", "--stdio"])
         else {
-            print("profile: perf may not look here")
+            print("profile: perf is not allowed on this machine")
             return
         }
         print("profile of \(scenarios[0].name), the largest entries:")
@@ -180,7 +179,7 @@ import Foundation
         }
     }
 
-    /// Memory over many requests.
+    /// Prints the gateway's memory during many requests.
     private static func soak(
         _ gateway: Server, _ credentials: Credentials, folder: URL, requests: Int
     ) throws {

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Checks that a peer rejects bad tokens, stores a message once, and has each acknowledged event after SIGKILL. A peer
-/// that does less work must not be compared.
+/// Checks that a peer rejects invalid tokens, stores an event once, and has each acknowledged event after SIGKILL. Peers
+/// that do less work are not compared.
 struct HonestyTest {
     private static let clients = 4
     private static let secondsUntilKill: UInt32 = 2
@@ -73,7 +73,7 @@ struct HonestyTest {
                 input,
             ])
         let code = try base64URL(Data(contentsOf: URL(fileURLWithPath: output)))
-        // Another user's claims under this user's signature.
+        // Another user's claims with this user's signature.
         let other = base64URL(Data(#"{"sub":"user-1","exp":4102444800}"#.utf8))
         return [
             ("forged", try token("forged")), ("expired", try token("expired")),
@@ -125,7 +125,7 @@ struct HonestyTest {
         end
         """.write(toFile: script, atomically: true, encoding: .utf8)
         let outputs = (0..<Self.clients).map { folder.appendingPathComponent("kill-\($0).txt").path }
-        // With one connection, `count` is the number of the request that the response belongs to.
+        // With one connection, `count` in the response's callback is the number of its request.
         let clients = try outputs.map { output in
             try Command.start(
                 "wrk",

@@ -2,7 +2,7 @@ import Foundation
 
 /// Requests of one scenario, sent by `wrk`.
 final class Load {
-    /// What `wrk` and the system counted.
+    /// Figures of `wrk`, and of the system for the server process.
     struct Result {
         let requests: Int
         let requestsPerSecond: Double
@@ -23,7 +23,7 @@ final class Load {
         self.scenario = scenario
         let name = "\(scenario.name)-\(UUID().uuidString)"
         script = folder.appendingPathComponent("\(name).lua").path
-        // Ids that never come twice: in the order of time for one user, at random for many. About 1 KB for one event.
+        // Unique message ids: ascending for one user, random for many users. One event has about 1 KB.
         let picks = if case .users = scenario.tokens { true } else { false }
         try """
         local run = 0
@@ -69,7 +69,7 @@ final class Load {
         """.write(toFile: script, atomically: true, encoding: .utf8)
     }
 
-    /// Sends batches until a server has stored so many events, or the time is over.
+    /// Sends batches until a server has stored a number of events, or until a time limit.
     func fill(_ server: Server, to events: Int, within seconds: Double = .infinity) throws {
         let start = Date()
         while try server.storedEvents() < events, Date().timeIntervalSince(start) < seconds {
@@ -77,7 +77,7 @@ final class Load {
         }
     }
 
-    /// Runs the load; with `checks` the answers must be what the scenario says, so that nothing else is measured.
+    /// Runs the load. With `checks`, throws unless the responses are as the scenario expects.
     func run(
         on server: Server, seconds: Int, checks: Bool, connections: Int = 64, core: Int? = nil
     ) throws -> Result {

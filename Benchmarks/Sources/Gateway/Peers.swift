@@ -1,6 +1,6 @@
 import Foundation
 
-/// Compares the gateway, HAProxy and the servers of `Benchmarks/Peers`. They get the same tokens and bodies, in turns.
+/// Compares the gateway, HAProxy and the servers of `Benchmarks/Peers`, in turns, with the same tokens and bodies.
 ///
 /// The server under test has one core and `wrk` the other. Each peer first passes ``HonestyTest``.
 struct Peers {
@@ -91,7 +91,7 @@ struct Peers {
                 on: candidate.server, seconds: seconds, checks: candidate.server.storesEvents,
                 core: Self.core.load)
         }
-        // Before the measurement, the servers have seen the tokens and know the users.
+        // Before the measurement each server gets each token, so that tokens and users are in its caches.
         for candidate in candidates {
             var sent = 0
             while sent < (kind.isFresh ? 1 : 3) * kind.users { sent += try run(candidate).requests }
@@ -99,7 +99,7 @@ struct Peers {
         var results: [String: [Load.Result]] = [:]
         var written: [String: Int] = [:]
         for round in 0..<rounds {
-            // Rotates the order, so that no server is always the first of a round.
+            // Rotates the order, so that no server is always first in a round.
             for turn in candidates.indices {
                 let candidate = candidates[(turn + round) % candidates.count]
                 let before = candidate.server.writtenBytes ?? 0

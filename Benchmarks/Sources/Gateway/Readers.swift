@@ -1,7 +1,7 @@
 import Foundation
 
-/// Measures the cost of reading events by position from a large log, and how much one reader at full speed slows writers
-/// down. Writers run alone and together with the reader, in turns.
+/// Measures the cost of reading events by position from a large log, and by how much a reader at full speed slows down
+/// writers. Writers run alone and together with the reader, in turns.
 struct Readers {
     private static let rounds = 11
     private static let connections = 8
@@ -10,7 +10,7 @@ struct Readers {
     let folder: URL
     let events: Int
     let seconds: Int
-    /// The time limit for filling the log. With fewer events, the measurement goes on.
+    /// The time limit for filling the log. After it the measurement runs with fewer events.
     let secondsToFill: Double
 
     private struct Reading {
@@ -98,7 +98,7 @@ struct Readers {
         return count
     }
 
-    /// Reads in pages of 1,000 over one connection, and begins again at the end.
+    /// A script of `wrk` that reads pages of 1,000 events over one connection, and begins again after the last event.
     private func reader(_ token: String) throws -> String {
         let script = folder.appendingPathComponent("reader.lua").path
         try """

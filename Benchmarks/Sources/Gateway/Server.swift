@@ -1,6 +1,6 @@
 import Foundation
 
-/// A server under test, as a process of its own.
+/// The process of a server under test.
 final class Server {
     let url: String
     private let process: Process
@@ -18,7 +18,7 @@ final class Server {
     /// The wall clock of a server.
     enum Clock {
         case real
-        /// Starts at an offset in seconds from now and runs faster by a factor. Uptime is unchanged.
+        /// Starts at an offset in seconds from now and runs faster by a factor. The monotonic clock does not change.
         case ahead(ofNow: Double, by: Double)
     }
 
@@ -36,7 +36,7 @@ final class Server {
         case .ahead(let seconds, let speed):
             let start = DateFormatter()
             start.dateFormat = "yyyy-MM-dd HH:mm:ss"
-            // Not the program `faketime`, which would stand between this process and the gateway.
+            // Without the program `faketime`, which would run between this process and the gateway.
             guard
                 let library = try Command.output("sh", ["-c", "ls /usr/lib/*/faketime/libfaketimeMT.so.1"])
                     .split(separator: "\n").first
@@ -46,8 +46,8 @@ final class Server {
                 [
                     "LD_PRELOAD=\(library)", "FAKETIME_DONT_FAKE_MONOTONIC=1",
                     "FAKETIME=@\(start.string(from: Date() + seconds)) x\(Int(speed))",
-                    // The library changes the environment, after which Swift looks for the arguments, unless a program
-                    // before has done so.
+                    // libfaketime changes the environment of the first program that loads it, and Swift's runtime finds
+                    // arguments next to the environment. So the shell is that program.
                     "sh", "-c", "exec \"$0\" \"$@\"", countersign,
                 ] + serve, output: output)
         }
@@ -61,8 +61,8 @@ final class Server {
         return Server(url: line, process: process, database: dataDirectory + "/events.sqlite")
     }
 
-    /// HAProxy with one thread: it reads the body, checks `alg`, `sub`, `exp` and the signature, and answers with a fixed
-    /// text. Nil where it is not installed.
+    /// HAProxy with one thread, which reads the body, checks `alg`, `sub`, `exp` and the signature, and answers with a fixed
+    /// text. Nil if HAProxy is not installed.
     static func haproxy(_ credentials: Credentials, folder: URL, core: Int? = nil) throws -> Server? {
         guard (try? Command.output("haproxy", ["-v"])) != nil else { return nil }
         let port = try freePort()
@@ -108,7 +108,7 @@ final class Server {
         return try Server(url: "http://127.0.0.1:\(port)", process: process, database: database).whenReady()
     }
 
-    /// A port on which no other program listens.
+    /// A port on which no program listens.
     private static func freePort() throws -> UInt16 {
         #if canImport(Glibc)
             let kind = Int32(SOCK_STREAM.rawValue)
@@ -139,7 +139,7 @@ final class Server {
         throw Command.Failure(description: "a server did not start")
     }
 
-    /// Ends the process at once, with SIGKILL.
+    /// Kills the process with SIGKILL.
     func kill() {
         Foundation.kill(processIdentifier, SIGKILL)
         process.waitUntilExit()
@@ -150,20 +150,20 @@ final class Server {
         process.waitUntilExit()
     }
 
-    /// How many events the server's database holds.
+    /// The number of events in the server's database.
     func storedEvents() throws -> Int {
         let count = try Command.output(
             "sqlite3", ["-readonly", database ?? "", "SELECT count(*) FROM event"])
         return Int(count.trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0
     }
 
-    /// User and system time of the process so far (proc(5), fields 14 and 15 of `stat`); nil where there is no `/proc`.
+    /// The user and system time of the process (proc(5), fields 14 and 15 of `stat`), or nil without `/proc`.
     var cpuSeconds: Double? {
         guard
             let text = try? String(contentsOfFile: "/proc/\(processIdentifier)/stat", encoding: .utf8),
             let name = text.lastIndex(of: ")")
         else { return nil }
-        // After the name come the fields from the third on.
+        // The field after the program's name is the third.
         let fields = text[text.index(after: name)...].split(separator: " ")
         guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else {
             return nil
@@ -171,7 +171,7 @@ final class Server {
         return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
     }
 
-    /// Bytes that the process has had written to disks (proc(5), `io`); nil where there is no `/proc`.
+    /// The bytes that the process has written to disks (proc(5), `io`), or nil without `/proc`.
     var writtenBytes: Int? {
         guard
             let text = try? String(contentsOfFile: "/proc/\(processIdentifier)/io", encoding: .utf8),
@@ -180,7 +180,7 @@ final class Server {
         return Int(line.dropFirst("write_bytes:".count).trimmingCharacters(in: .whitespaces))
     }
 
-    /// Memory that the process holds, without what it shares with files; nil where there is no `/proc`.
+    /// The resident memory of the process without pages of files, or nil without `/proc`.
     var residentMegabytes: Double? {
         guard
             let text = try? String(contentsOfFile: "/proc/\(processIdentifier)/status", encoding: .utf8),

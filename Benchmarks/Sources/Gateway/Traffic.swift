@@ -1,15 +1,15 @@
 import Foundation
 
-/// The traffic of real clients: many users with a token each, ids at random, and a log that grows.
+/// Measures traffic like that of real clients: many users with a token each, random ids, and a growing log.
 ///
-/// Each row is measured beside HAProxy's full check of the same tokens, in turns. Between the rows for one size of the log
-/// and those for the next the log is filled in batches.
+/// Each row is measured in turns with HAProxy, which verifies the same tokens. Before the rows of the next size, the log is
+/// filled to that size with batches.
 struct Traffic {
     struct Kind {
         let name: String
         let users: Int
         let events: Int
-        /// Each request has a token that the gateway does not remember.
+        /// Whether each request has a token that is not in the gateway's cache.
         var isFresh = false
 
         var tokens: GatewayBenchmark.Tokens { isFresh ? .freshOfUsers(users) : .users(users) }
@@ -22,12 +22,12 @@ struct Traffic {
         Kind(name: "2,000 users, 20 events", users: 2_000, events: 20),
         Kind(name: "24,000 users, fresh", users: 24_000, events: 1, isFresh: true),
     ]
-    /// Each row is measured so many times.
+    /// The number of measurements of each row.
     private static let rounds = 3
 
     let countersign: String
     let folder: URL
-    /// Events in the log, at which the rows are measured.
+    /// The sizes of the log, in events, at which the rows are measured.
     let sizes: [Int]
     let seconds: Int
 
@@ -58,7 +58,7 @@ struct Traffic {
         throws
     {
         let load = try load(kind, credentials)
-        // Each user's token is seen before anything is measured, as far as it is remembered.
+        // Sends users' tokens before the measurement, so that the gateway's cache has as many as fit.
         _ = try load.run(on: gateway, seconds: max(2, kind.users / 8_000), checks: true)
         var costs: [Double] = []
         var ratios: [Double] = []

@@ -1,16 +1,16 @@
 import CountersignJOSE
 import Foundation
 
-/// How long the admin API takes for each view of the dashboard, over verdicts of ninety days.
+/// Measures the latency of the admin API for each view of the dashboard, with verdicts of ninety days.
 ///
-/// The traffic is real: `wrk` sends it to a gateway whose wall clock runs fast (`faketime`), so that ninety days pass
-/// meanwhile. Then the gateway is started again by the real time and asked as the page asks it.
+/// `wrk` sends requests to a gateway whose wall clock runs fast (`faketime`), so that ninety days pass meanwhile. Then the
+/// gateway runs with the real time, and gets the requests of the dashboard.
 struct Views {
     private static let days = 90
     private static let segments = 30
     private static let users = 40
     private static let rounds = 20
-    /// The limit of the aim, in milliseconds.
+    /// The highest latency that the aim allows, in milliseconds.
     private static let aim = 200.0
 
     let countersign: String
@@ -32,8 +32,8 @@ struct Views {
         _ = try command("enforcement", "set", "views", "optional")
         let script = try traffic(writeKey, own, other)
 
-        // Each start of the gateway lives through three days. One start for all ninety would write what it counted
-        // while its clock runs on by months.
+        // The gateway is restarted after each three days of its clock. Otherwise it would write its counts when its clock is
+        // months ahead.
         var sent = 0
         var seconds = 5
         for segment in 0..<Self.segments {
@@ -90,7 +90,7 @@ struct Views {
             ("events of a user", "\(app)/events?user=user-7"),
             ("event by message id", "\(app)/events?message_id=views-1-17"), ("sessions", "\(app)/sessions"),
             ("audit", "/audit"),
-            // The page asks for days here; programs may ask for hours.
+            // The dashboard requests days for this range, but other clients may request hours.
             ("90 days by hour", "\(app)/analytics?\(since(2_160))&bucket=hour"),
             ("one version, by hour", "\(app)/analytics?\(since(2_160))&app_version=3&bucket=hour"),
         ]
@@ -121,7 +121,7 @@ struct Views {
         return count
     }
 
-    /// Half the requests are good; the others have each kind of fault that a request can bring. Ten versions of the app.
+    /// A script of `wrk`: half of the requests have a valid token, the others each kind of fault, from ten versions of the app.
     private func traffic(_ writeKey: String, _ own: SigningKey, _ other: SigningKey) throws -> String {
         let now = Int64(Date().timeIntervalSince1970)
         func token(_ key: SigningKey, _ user: Int, _ claims: [String: Int64] = ["exp": 86_400 * 365]) throws

@@ -7,13 +7,13 @@ import Foundation
 /// Prints, for several numbers of events, the cost of `track` for the caller, the total cost of an event, the
 /// speed at which the queue drains, the bytes of a row on disk and the memory of the process.
 ///
-/// `Queue users [USERS]`: prints the cost of a request with waiting users, first rejected, then accepted.
+/// `Queue users [USERS]`: prints the cost of a rejected and of an accepted request while many users have queued events.
 @main
 struct QueueBenchmark {
     static func main() async throws {
         if CommandLine.arguments.dropFirst().first == "users" {
             let largest = CommandLine.arguments.dropFirst(2).first.flatMap { Int($0) } ?? 100_000
-            print("users\tms a refused request\tms an accepted request")
+            print("users\tms a rejected request\tms an accepted request")
             for count in [500, 4_000, 20_000, 100_000] where count <= largest {
                 try await measureUsers(count)
             }
@@ -27,7 +27,7 @@ struct QueueBenchmark {
         try await measureCap(largest)
     }
 
-    /// The disk that a queue takes when far more is recorded than it may keep.
+    /// Prints the disk space of a queue when more events are recorded than its limit allows.
     private static func measureCap(_ count: Int) async throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
             "countersign-bench-\(UUID().uuidString)")
@@ -57,7 +57,7 @@ struct QueueBenchmark {
                 + "rss \(residentMegabytes()) MB")
     }
 
-    /// Two events of each user. The server rejects all requests of the first flush for want of a token.
+    /// Records two events of each user. The server rejects all requests of the first flush, because they have no token.
     private static func measureUsers(_ count: Int) async throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
             "countersign-bench-\(UUID().uuidString)")
@@ -68,7 +68,7 @@ struct QueueBenchmark {
         configuration.dataDirectory = directory
         configuration.flushPolicy = .manual
         configuration.tokenStore = NoTokens()
-        // No user is tried again within the first flush.
+        // A long back-off, so that no user's events are sent again in the first flush.
         configuration.authenticationRetry = RetryPolicy(
             baseDelay: 7_200, maximumDelay: 7_200, maximumServerDelay: 7_200)
         configuration.limits.maximumEvents = 2_000_000
@@ -94,10 +94,10 @@ struct QueueBenchmark {
         }
         print(
             "\(count)\t\(milliseconds(refusing, refused))\t\(milliseconds(accepting, accepted.batches.count))\t"
-                + "(\(refused) refused, \(accepted.delivered) events delivered)")
+                + "(\(refused) rejected, \(accepted.delivered) events delivered)")
     }
 
-    /// Waits for the disk, and for the queue file: an app is slower than these loops.
+    /// Waits until the events are in the queue file, because apps record more slowly than these loops.
     private static func catchUp(_ client: CountersignClient) async throws {
         try await client.record("wait for the disk")
         // The snapshot runs after the pending checkpoint into the queue file.
@@ -179,7 +179,7 @@ struct QueueBenchmark {
     }
 }
 
-/// A store for users without tokens. A file would be read for each.
+/// A token store without tokens, so that the benchmark does not read a file for each user.
 struct NoTokens: TokenStore {
     func token(for userID: String) throws -> String? { nil }
     func store(_ token: String, for userID: String) throws {}
@@ -187,7 +187,7 @@ struct NoTokens: TokenStore {
     func removeAll() throws {}
 }
 
-/// Refuses every batch for want of a token until it is open.
+/// Answers every batch with 26 (missing token) until `isOpen` is true.
 final class TokenServer: HTTPTransport, @unchecked Sendable {
     private let lock = NSLock()
     private var isAccepting = false
@@ -205,7 +205,7 @@ final class TokenServer: HTTPTransport, @unchecked Sendable {
     }
 }
 
-/// Takes every batch at once.
+/// Accepts every batch immediately.
 struct AcceptingServer: HTTPTransport {
     func send(_ request: TransportRequest) async throws(HTTPTransportError) -> TransportResponse {
         var count = 0

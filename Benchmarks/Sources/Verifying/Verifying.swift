@@ -16,7 +16,7 @@ internal import Foundation
         let cached = verifier([keys[2]], cache: VerifiedTokenCache())
         let named = try Self.token(keys[2], keyID: "2")
 
-        // Validated before it is measured.
+        // Checks that both verifications succeed before the measurement.
         check(own.verifyOnce() && own.verifyWithNewContext(), "OpenSSL")
         for (verifier, token) in [
             (one, token), (three, token), (three, named), (cached, token), (cached, token),
@@ -73,7 +73,7 @@ internal import Foundation
     private static func measure(
         _ name: String, against baseline: Double? = nil, _ operation: () -> Bool
     ) -> Double {
-        // `Verifying cache-hit` measures only what has this in its name.
+        // With an argument, such as `Verifying cache-hit`, measures only operations whose names contain it.
         if let only = CommandLine.arguments.dropFirst().first, !name.contains(only) { return .nan }
         var count = 1
         while seconds(count, operation) < 0.03 { count *= 2 }
@@ -101,7 +101,7 @@ internal import Foundation
     }
 }
 
-/// The same signature by OpenSSL alone: nothing is decoded or parsed.
+/// Verifies the same signature with OpenSSL only, without decoding or parsing the token.
 final class OpenSSLVerification {
     private let key: OpaquePointer
     private let context: OpaquePointer

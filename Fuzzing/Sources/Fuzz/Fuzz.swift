@@ -9,9 +9,9 @@ import Foundation
 public func fuzzOne(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count > 0 else { return 0 }
     let bytes = CombiningMarks.expanded(UnsafeBufferPointer(start: data + 1, count: count - 1))
-    // Twice what the slowest target needs with ASAN. To normalize one run of marks takes 4 s, and its bound is 1.1 s.
+    // Twice the time of the slowest target with ASAN. Normalizing one run of marks would take 4 s, above the bound of 1.1 s.
     let bound = 0.1 + 4e-6 * Double(bytes.count)
-    // The first time may have made a key, or a table.
+    // Measures slow inputs twice, because the first call may have generated a key or a table.
     guard spent(data[0], bytes) >= bound else { return 0 }
     let again = spent(data[0], bytes)
     guard again < bound else {
@@ -84,14 +84,14 @@ private enum Fixture {
     }
 }
 
-/// No input is signed with the keys, so none may be accepted.
+/// Verifies the input as a token. No input is signed with these keys, so no token may be accepted.
 private func fuzzToken(_ bytes: UnsafeBufferPointer<UInt8>) {
     let report = Fixture.verifier.verify(bytes: bytes, userID: "user-1", at: Fixture.now)
     precondition(!report.isAccepted && report.claims == nil && report.matchedKeyID == nil, "accepted")
     _ = try? CompactJWS(parsing: String(decoding: bytes, as: UTF8.self))
 }
 
-/// Header and payload, divided by a zero byte, with a good signature.
+/// Signs the input (header and payload, separated by a zero byte) and verifies it, twice to test the cache.
 private func fuzzSigned(_ bytes: UnsafeBufferPointer<UInt8>) {
     let parts = bytes.split(separator: 0, maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2,
@@ -99,7 +99,7 @@ private func fuzzSigned(_ bytes: UnsafeBufferPointer<UInt8>) {
     else { return }
     let first = Fixture.verifier.verify(token, userID: "user-1", at: Fixture.now)
     let again = Fixture.verifier.verify(token, userID: "user-1", at: Fixture.now)
-    precondition(first.faults.map(\.code) == again.faults.map(\.code), "a hit says something else")
+    precondition(first.faults.map(\.code) == again.faults.map(\.code), "the cache changes the faults")
     guard let claims = first.claims else { return }
     precondition(claims.subject == "user-1" && claims.expiresAt + 30 > Fixture.now, "accepted")
 }

@@ -40,7 +40,7 @@ private func request(_ bytes: [UInt8]) -> HTTPRequest {
     HTTPRequest(method: "POST", path: "/", receivedMilliseconds: 1_800_000_000_000, body: bytes)
 }
 
-/// Every event is a whole JSON value of the body that it is a part of.
+/// Checks that each event is a complete JSON value in the body.
 private func check(_ events: [EventBatch.Event], in body: [UInt8]) {
     for event in events {
         precondition(!event.messageID.isEmpty && event.userID != "" && event.anonymousID != "")
@@ -111,7 +111,7 @@ private func fuzzAdmin(_ bytes: [UInt8]) {
     _ = (mode, body.members.count)
 }
 
-/// Parameters of a query, cursors and sync tokens.
+/// Fuzzes query parameters, cursors and sync tokens.
 private func fuzzQueries(_ bytes: [UInt8]) {
     let text = String(decoding: bytes, as: UTF8.self)
     _ = QueryString.value(of: "a", in: text)
@@ -119,7 +119,7 @@ private func fuzzQueries(_ bytes: [UInt8]) {
     if let token = InboxSyncToken(text) { precondition(InboxSyncToken(token.text) == token) }
 }
 
-/// A request of the pull API: the first line is the query, the rest the body.
+/// Fuzzes requests of the pull API. The first line is the query, the rest the body.
 private func fuzzReading(_ bytes: [UInt8]) {
     let parts = bytes.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
     let query = String(decoding: parts[0], as: UTF8.self)
@@ -134,7 +134,7 @@ private func fuzzReading(_ bytes: [UInt8]) {
     precondition(((try? call.member("from", longest: longest)) ?? nil)?.utf8.count ?? 0 <= longest)
 }
 
-/// The query parameters of every admin route.
+/// Fuzzes the query parameters of each admin route.
 private func fuzzParameters(_ bytes: [UInt8]) {
     let text = String(decoding: bytes, as: UTF8.self)
     let operation = AdminRoute(
@@ -147,7 +147,7 @@ private func fuzzParameters(_ bytes: [UInt8]) {
     _ = try? operation.parameters(of: text)
 }
 
-/// Header fields, one per line, read by every dialect and the admin API.
+/// Fuzzes header fields, one in each line, of each dialect and the admin API.
 private func fuzzHeaders(_ bytes: [UInt8]) {
     let names = [
         "authorization", "cookie", "content-type", "x-forwarded-for", "origin", "accept", "accept-encoding",
@@ -177,7 +177,7 @@ private func fuzzHeaders(_ bytes: [UInt8]) {
     if let token = request.header("authorization") { _ = try? CompactJWS(parsing: token) }
 }
 
-/// Public keys in any form that an operator may paste.
+/// Fuzzes public keys in any form that an operator may paste.
 private func fuzzPastedKeys(_ bytes: [UInt8]) {
     let text = String(decoding: bytes, as: UTF8.self)
     _ = (
@@ -186,7 +186,7 @@ private func fuzzPastedKeys(_ bytes: [UInt8]) {
     )
 }
 
-/// Fuzzes the ids of successive requests: customers they create, merge and must not change.
+/// Fuzzes the customer ids of successive requests, which create and merge customers. Other customers must not change.
 private func fuzzCustomers(_ bytes: [UInt8]) {
     _ = try? StrictJSONParser(maximumBytes: 65_536).parse(bytes: bytes) { root in
         guard root.kind == .array else { return }
@@ -221,7 +221,7 @@ private func applyChanges(of root: JSONNode) throws {
     }
 }
 
-/// The properties of customers with a hard id, by this id.
+/// The properties of customers with a registered id, by that id.
 private func properties(_ connection: SQLiteConnection) throws -> [String: String] {
     let rows = try connection.all(
         """

@@ -5,13 +5,13 @@ import Foundation
 
 private let rules = HeadRules(GatewayLimits())
 
-/// A head means the same in one piece and in pieces whose size is the first byte.
+/// Checks that a request head is parsed equally in one piece and in pieces. The first byte is the size of the pieces.
 func fuzzHead(_ bytes: [UInt8]) {
     guard let size = bytes.first else { return }
     let bytes = Array(bytes.dropFirst())
     let (whole, parser) = parseHead(bytes, pieces: bytes.count + 1)
     let (other, _) = parseHead(bytes, pieces: Int(size) + 1)
-    // A line that is malformed in two ways may be rejected for either.
+    // Both reject, possibly for different reasons, because a line may be malformed in two ways.
     if case .rejected = whole, case .rejected = other { return }
     precondition(whole == other, "\(whole) and \(other)")
     guard whole == .complete else { return }
@@ -44,7 +44,7 @@ private func parseHead(_ bytes: [UInt8], pieces: Int) -> (HeadParser.Progress, H
     }
 }
 
-/// The same for a chunked body.
+/// Checks that a chunked body is parsed equally in one piece and in pieces.
 func fuzzChunks(_ bytes: [UInt8]) {
     guard let size = bytes.first else { return }
     let bytes = Array(bytes.dropFirst())
@@ -74,7 +74,7 @@ private func parseChunks(
     return (content, .incomplete, bytes.count)
 }
 
-/// A server on a port, which each input connects to.
+/// The port of a server to which each input connects.
 private let port: UInt16 = {
     do {
         var limits = GatewayLimits()
@@ -88,7 +88,7 @@ private let port: UInt16 = {
                 }, finish: { answer })
         }
         let port = try server.start(host: "127.0.0.1", port: 0)
-        // It serves for as long as the process runs.
+        // Keeps the server until the process ends.
         _ = Unmanaged.passRetained(server)
         return port
     } catch {
@@ -96,8 +96,8 @@ private let port: UInt16 = {
     }
 }()
 
-/// Sends the input over a connection, in pieces whose size is the first byte. Every answer must be complete, and no
-/// answer may follow `Connection: close`.
+/// Sends the input over a connection, in pieces whose size is the first byte. Each response must be complete, and no
+/// response may follow `Connection: close`.
 func fuzzConnection(_ bytes: [UInt8]) {
     guard let size = bytes.first else { return }
     let connection = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -114,7 +114,7 @@ func fuzzConnection(_ bytes: [UInt8]) {
     precondition(isConnected, "no connection: \(errno)")
     var limit = timeval(tv_sec: 20, tv_usec: 0)
     setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-    // Without a wait for late packets, which would use up the ports.
+    // Closes with a reset, because connections in TIME_WAIT would use up the ports.
     var reset = linger(l_onoff: 1, l_linger: 0)
     setsockopt(connection, SOL_SOCKET, SO_LINGER, &reset, socklen_t(MemoryLayout<linger>.size))
     let pieces = max(1, max(Int(size), bytes.count / 64))
@@ -127,7 +127,7 @@ func fuzzConnection(_ bytes: [UInt8]) {
     var chunk = [UInt8](repeating: 0, count: 16_384)
     while true {
         let count = recv(connection, &chunk, chunk.count, 0)
-        // The fuzzer's timer interrupts calls.
+        // The fuzzer's timer interrupts system calls.
         if count < 0, errno == EINTR { continue }
         precondition(count >= 0 || errno == ECONNRESET, "the connection stays open")
         guard count > 0 else { break }
@@ -148,7 +148,7 @@ private func checkAnswers(_ output: ArraySlice<UInt8>) {
         let fields = head.split(separator: "\r\n").dropFirst()
         isClosed = fields.contains("Connection: close")
         let length = fields.first { $0.hasPrefix("Content-Length: ") }.flatMap { Int($0.dropFirst(16)) } ?? 0
-        // The client cannot tell the answer to HEAD, which has no body.
+        // The response may be to HEAD and have no body, which this client does not know.
         if rest.starts(with: "HTTP/1.1 ".utf8) { continue }
         rest = rest.dropFirst(length)
     }

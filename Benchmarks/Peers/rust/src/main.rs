@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 const APP: i64 = 1;
 const MAX_GROUP: usize = 256;
-/// Tokens of each generation of the cache, which has two.
+/// The number of tokens in each of the two generations of the cache.
 const MAX_TOKENS: usize = 50_000;
 
 const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS event (
