@@ -1,4 +1,4 @@
-// Access tokens that refresh themselves: configuration, other answers, requests of the app's own.
+// Let the SDK refresh access tokens: configuration, responses with other members, and the app's own requests.
 import CountersignLocations
 import Foundation
 

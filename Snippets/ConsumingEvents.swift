@@ -2,7 +2,7 @@
 import CountersignConsumer
 import Foundation
 
-/// Stands in for your database: one transaction holds the bookings and how far they go.
+/// In place of your database, which would store bookings and progress in one transaction.
 actor Ledger {
     private var bookings: [String] = []
     private var last: [Int: Int64] = [:]
@@ -26,7 +26,7 @@ func bookEvents(of gateway: URL, token: String, in ledger: Ledger) async throws 
 func readOn(after position: String?, of gateway: URL, token: String) async throws {
     let reader = try EventReader(endpoint: gateway, app: "shop", token: token, after: position)
     for try await page in reader {
-        print(page.events.count, "events; go on after", page.next)
+        print(page.events.count, "events; the next page begins after", page.next)
     }
 }
 

@@ -1,9 +1,9 @@
-// Fetch the App Inbox of a Bloomreach project under a customer token.
+// Fetch the App Inbox of a Bloomreach project with a customer token.
 import CountersignBloomreach
 import Foundation
 
 // snippet.show
-/// Asks your backend, which knows who is signed in.
+/// Requests a token of the signed-in user from your backend.
 struct BackendTokens: AsyncAuthorizationProvider {
     func authorizationToken() async throws -> String? {
         ProcessInfo.processInfo.environment["CUSTOMER_TOKEN"]
@@ -30,7 +30,7 @@ func showInbox(project: BloomreachProject, user: String) async throws {
 }
 // snippet.hide
 
-/// The backend is asked only when the last token is near its end.
+/// Calls the backend only when the cached token is about to expire.
 func cached(provider: BackendTokens, folder: URL) -> CustomerTokenProvider {
     // On Apple platforms: KeychainTokenStore(service: "com.example.customer-token").
     .suspending(CachingAuthorizationProvider(provider, store: FileTokenStore(directory: folder)))

@@ -1,11 +1,11 @@
-// Tokens from the backend of `countersign dev`, while an app has none of its own.
+// Get tokens from the backend of `countersign dev`, until your own backend signs them.
 import Foundation
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
 #endif
 
-/// Asks the backend of `countersign dev`, as it will ask yours.
+/// Requests a token from the backend of `countersign dev`.
 func developmentToken(for userID: String) async throws -> String {
     struct Answer: Decodable { let token: String }
     var url = URLComponents(string: "http://127.0.0.1:8000/token")

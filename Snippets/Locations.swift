@@ -1,4 +1,4 @@
-// Upload locations under an access token that refreshes itself.
+// Upload locations with an access token that the SDK refreshes.
 import CountersignLocations
 import Foundation
 

@@ -15,6 +15,6 @@ func upload(token: String, refreshToken: String) async throws {
 }
 
 func renew(token: String) {
-    // The settings write through: the next request carries it.
+    // Settings take effect immediately: the next request has the new token.
     BGGeo.shared.config.authorization.accessToken = token
 }

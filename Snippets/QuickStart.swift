@@ -1,4 +1,4 @@
-// Record events and deliver them under the user's token.
+// Record events and deliver them with the user's token.
 import Countersign
 import Foundation
 

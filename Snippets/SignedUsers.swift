@@ -2,7 +2,7 @@
 import Countersign
 import Foundation
 
-/// Your backend, which knows who is logged in.
+/// Your backend, which signs tokens for signed-in users.
 struct Backend: Sendable {
     func token(for userID: String) async throws -> String { "" }
     func newToken() async throws -> String { "" }
@@ -17,7 +17,7 @@ func push(url: URL, tokenFromBackend: String) async throws {
     print(result.delivered)
 }
 
-/// Numbers, optionals and the app's own types go in as they are.
+/// Properties can be numbers, optionals and the app's own types, without conversion.
 struct Item: Encodable, Sendable {
     var name: String
     var price: Double
@@ -32,7 +32,7 @@ func recordFromADictionary(client: CountersignClient, properties: [String: Any])
 }
 
 func signIn(client: CountersignClient, name: String) {
-    // The user stays over later starts of the app, until `logOut()`.
+    // The SDK keeps the user when the app starts again, until `logOut()`.
     if client.userID == nil { client.identify(userID: "user-1", traits: ["name": name]) }
 }
 

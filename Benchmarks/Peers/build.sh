@@ -6,7 +6,7 @@ here="$(cd "$(dirname "$0")" && pwd)"
 mkdir -p "$1"
 out="$(cd "$1" && pwd)"
 share="${SHARE:-/usr/share}"
-# requirements.txt pins the Python packages, one of which contains a Node with node:sqlite.
+# The Python packages of requirements.txt include a Node with node:sqlite.
 python="${PYTHON:-python3}"
 
 # try NAME PROGRAM FUNCTION: FUNCTION builds the peer, which needs PROGRAM, and sets $command.

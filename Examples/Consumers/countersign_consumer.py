@@ -1,12 +1,12 @@
-"""Reads the events of a Countersign gateway, and verifies what its webhooks deliver. Python 3.9, standard library only.
+"""Reads the events of a Countersign gateway, and verifies deliveries of its webhooks. Python 3.9, standard library only.
 
     with Consumer("https://collect.example", "shop", token, "billing") as consumer:
         for batch in consumer:
             with database:             # one transaction: the work, and batch.position
                 ...
-            batch.ack()                # after it was committed, never before
+            batch.ack()                # after the commit, never before
 
-Copy this file into your project. docs/guides/read-events.md says what the gateway promises.
+Copy this file into your project. docs/guides/read-events.md describes the gateway's guarantees.
 """
 
 import base64
@@ -26,19 +26,19 @@ import zlib
 __all__ = ["Batch", "Consumer", "ConsumerError", "Page", "WebhookError", "read_events", "verify_webhook"]
 
 WAIT = 30
-"""Seconds that the gateway waits for events before it sends an empty answer."""
+"""Seconds that the gateway waits for events before it sends an empty response."""
 SLACK = 15
 LONGEST_ANSWER = 32 * 1024 * 1024
 FIRST_PAUSE, LONGEST_PAUSE, LONGEST_RETRY_AFTER = 0.5, 30, 3600
 LEAST_WAIT = 1
-"""The minimum seconds between two polls without events, because a gateway that stops answers at once."""
+"""The minimum seconds between two polls without events, because a gateway that is stopping answers without waiting."""
 NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,64}\Z")
 
 
 class ConsumerError(Exception):
     """An error that a retry does not solve. `code` is a stable word, such as `forbidden`.
 
-    `status` is the status of the answer, or None. The gateway defines the codes, except `invalid_configuration` and
+    `status` is the status of the response, or None. The gateway defines the codes, except `invalid_configuration` and
     `unexpected_answer`.
     """
 
@@ -83,7 +83,7 @@ class Batch:
         self._is_settled = self._has_progress = False
 
     def ack(self, through=None):
-        """Confirms the batch, or the part up to the event `through`. Call it after your transaction is committed.
+        """Acknowledges the batch, or its events up to `through`. Call it after your transaction is committed.
 
         Retries until the gateway answers. Returns False if the lease had expired: another worker reads the events again.
         """
@@ -102,7 +102,7 @@ class Batch:
         return True
 
     def release(self):
-        """Releases the unconfirmed events. If the gateway cannot be reached, the lease expires."""
+        """Releases the unacknowledged events. If the gateway cannot be reached, the lease expires."""
         if not self._is_settled:
             self._is_settled = True
             try:
@@ -114,8 +114,8 @@ class Batch:
 class Consumer:
     """A worker of a named consumer (`countersign consumer create APP NAME`): iterate over it to get batches.
 
-    It waits for events. It retries without end when the gateway cannot be reached or answers 429 or 5xx; other errors
-    are raised as `ConsumerError`. The next iteration and the end of the `with` block release a batch that was not
+    Iterating waits for events. It retries without end when the gateway cannot be reached or answers 408, 429 or 5xx; other
+    errors are raised as `ConsumerError`. The next iteration and the end of the `with` block release a batch that was not
     acknowledged. `stop()` ends the iteration, from any thread or signal handler. Use an object in one thread only. As
     many workers as the consumer has partitions can work at the same time.
 
@@ -152,7 +152,7 @@ class Consumer:
     def __iter__(self):
         while True:
             self._give_back()
-            # Without a pause, an unacknowledged batch would return at once.
+            # Waits, because the gateway would return an unacknowledged batch again immediately.
             if self._unworked:
                 self._stopping.wait(_pause(self._unworked))
             answer = self._next()
@@ -188,7 +188,7 @@ def read_events(endpoint, app, token, after=None, *, limit=100, wait=WAIT, parse
     """Yields each `Page` of events, without end and without a named consumer. Store the position of the last page.
 
     Begins after the position `after`, or with the oldest stored event. `filters` are `verdict`, `type`, `name` and
-    `user`. With `wait=0` it ends after the last event.
+    `user`. With `wait=0` the iteration ends after the last event.
     """
     unknown = set(filters) - {"verdict", "type", "name", "user"}
     if unknown:
@@ -221,7 +221,7 @@ def verify_webhook(secrets, headers, body, now=None, tolerance=300):
     keys = [_key(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
     fields = {name.lower(): value for name, value in headers.items()}
     id, time_text, signatures = (fields.get("webhook-" + name, "") for name in ("id", "timestamp", "signature"))
-    # An id has no dot, so that a part of it or of the body cannot replace the time.
+    # The id must not contain a dot, which separates id, time and body in the signed text.
     if not re.fullmatch(r"[!-\-/-~]{1,256}", id) or not re.fullmatch(r"[0-9]{1,15}", time_text) or not signatures:
         raise WebhookError("signature_missing", "a delivery has webhook-id, webhook-timestamp and webhook-signature")
     if abs((time.time() if now is None else now) - int(time_text)) > tolerance:
@@ -274,7 +274,7 @@ def _persistently(ask, stopping=None):
 
 def _check(answer, *names):
     if not isinstance(answer, dict) or any(name not in answer for name in names):
-        raise ConsumerError("unexpected_answer", "this is no answer of such a gateway; look at the address")
+        raise ConsumerError("unexpected_answer", "this is not a response of such a gateway; check the address")
 
 
 class _Gateway:
@@ -321,7 +321,7 @@ class _Gateway:
         except (OSError, http.client.HTTPException):
             raise _Passing() from None
         finally:
-            # The rest of an answer would be read as the next answer.
+            # Otherwise the rest of this response would be read as the next response.
             if not is_whole:
                 self.close()
         return self._read(response, content)

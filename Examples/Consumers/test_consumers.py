@@ -1,4 +1,4 @@
-"""python3 -m unittest, in this folder. A server in this process plays the gateway's documented answers."""
+"""Run with `python3 -m unittest` in this folder. A server in this process returns the gateway's documented responses."""
 
 import base64
 import contextlib
@@ -45,7 +45,7 @@ BROKEN = "BROKEN"
 
 
 class Gateway(http.server.ThreadingHTTPServer):
-    """Answers one request after the other as the script says, acknowledgements and releases with {}."""
+    """Answers requests with the responses of the script, in order. Answers acknowledgements and releases with `settlements`, or {}."""
 
     daemon_threads = True
 
@@ -92,7 +92,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Base(unittest.TestCase):
     def setUp(self):
         self.pauses = []
-        # The longest pause that may be, noted in place of waited for.
+        # Records each pause, at its maximum length, instead of waiting.
         for target, value in (("random.random", lambda: 1.0), ("time.sleep", self.pauses.append)):
             patch = mock.patch("countersign_consumer." + target, value)
             patch.start()
@@ -119,7 +119,7 @@ class Base(unittest.TestCase):
 
 
 class Stop(threading.Event):
-    """Notes how long it was to be waited for."""
+    """An event that records the length of each wait instead of waiting."""
 
     def __init__(self, pauses):
         super().__init__()
@@ -132,7 +132,7 @@ class Stop(threading.Event):
 
 
 class ConsumerTests(Base):
-    def test_a_batch_has_what_the_gateway_says(self):
+    def test_a_batch_has_the_events_partition_and_position_of_the_response(self):
         gateway = self.gateway(batch(event(1), event(2, '{"a":1.10}')))
         consumer = self.consumer(gateway, limit=7, lease_seconds=9, parse_float=Decimal)
         got = next(iter(consumer))
@@ -149,7 +149,7 @@ class ConsumerTests(Base):
         got = next(iter(self.consumer(gateway, parse_float=Decimal)))
         self.assertEqual(str(got.events[0]["body"]["a"]), "1.10")
 
-    def test_nothing_is_acknowledged_before_the_app_says_so(self):
+    def test_a_batch_is_acknowledged_only_by_ack(self):
         gateway = self.gateway(batch(event(1)), batch(event(2), lease="l-2"))
         batches = iter(self.consumer(gateway))
         first = next(batches)
@@ -159,7 +159,7 @@ class ConsumerTests(Base):
         self.assertEqual(gateway.asked, ["poll", "ack", "poll"])
         self.assertEqual(gateway.requests[1][3], {"lease": "l-1"})
 
-    def test_a_batch_that_is_passed_over_is_given_back_and_comes_in_no_circle(self):
+    def test_unacknowledged_batches_are_released_with_growing_pauses(self):
         gateway = self.gateway(batch(event(1)), batch(event(1), lease="l-2"), batch(event(1), lease="l-3"))
         batches = iter(self.consumer(gateway))
         for _ in range(3):
@@ -167,14 +167,14 @@ class ConsumerTests(Base):
         self.assertEqual(gateway.asked, ["poll", "release", "poll", "release", "poll"])
         self.assertEqual(self.pauses, [0.5, 1])
 
-    def test_the_end_of_the_block_gives_back(self):
+    def test_the_end_of_the_with_block_releases_the_batch(self):
         gateway = self.gateway(batch(event(1)))
         with contextlib.suppress(KeyError), self.consumer(gateway) as consumer:
             for _ in consumer:
                 raise KeyError
         self.assertEqual(gateway.asked, ["poll", "release"])
 
-    def test_a_part_is_acknowledged_and_the_rest_given_back(self):
+    def test_a_part_of_a_batch_is_acknowledged_and_the_rest_released(self):
         gateway = self.gateway(batch(event(1), event(2)))
         with self.consumer(gateway) as consumer:
             got = next(iter(consumer))
@@ -182,7 +182,7 @@ class ConsumerTests(Base):
         self.assertEqual(gateway.requests[1][3], {"lease": "l-1", "position": "p1"})
         self.assertEqual(gateway.asked, ["poll", "ack", "release"])
 
-    def test_an_expired_lease_is_no_failure(self):
+    def test_ack_returns_false_for_an_expired_lease(self):
         gateway = self.gateway(batch(event(1)), batch(event(1), lease="l-2"),
                                settlements=[refusal(409, "lease_expired")])
         batches = iter(self.consumer(gateway))
@@ -190,33 +190,33 @@ class ConsumerTests(Base):
         next(batches)
         self.assertEqual(gateway.asked, ["poll", "ack", "poll"])
 
-    def test_a_lost_acknowledgement_is_sent_again(self):
+    def test_a_failed_acknowledgement_is_sent_again(self):
         gateway = self.gateway(batch(event(1)), settlements=[BROKEN, refusal(503, "storage_unavailable")])
         self.assertTrue(next(iter(self.consumer(gateway))).ack())
         self.assertEqual(gateway.asked, ["poll", "ack", "ack", "ack"])
         self.assertEqual(self.pauses, [0.5, 1])
 
-    def test_a_busy_gateway_is_left_alone_as_long_as_it_says(self):
+    def test_retry_after_and_back_off_delay_the_next_request(self):
         gateway = self.gateway(
             refusal(503, "draining", Retry_After="7"), refusal(429, "too_many_readers"), BROKEN, (502, b"<html>", {}),
             refusal(503, "draining", Retry_After="Sun, 22 Nov 2026 20:00:20 GMT", Date="Sun, 22 Nov 2026 20:00:00 GMT"),
             batch(event(1)))
         next(iter(self.consumer(gateway)))
-        # The server adds a Date of its own, which comes first; the last pause is the longer of both.
+        # The test server adds its own Date first, so the last pause depends on the present time.
         self.assertEqual(self.pauses[:4], [7, 1, 2, 4])
         self.assertEqual(len(self.pauses), 5)
 
-    def test_pauses_have_an_end(self):
+    def test_pauses_are_bounded(self):
         self.assertEqual([countersign_consumer._pause(n) for n in (1, 2, 6, 7, 10_000)], [0.5, 1, 16, 30, 30])
         self.assertEqual(countersign_consumer._pause(1, 10 ** 9), 3600)
 
-    def test_empty_answers_that_come_at_once_do_not_make_it_busy(self):
+    def test_an_immediate_empty_response_is_followed_by_a_pause(self):
         gateway = self.gateway(NOTHING, {**NOTHING, "has_more": True}, batch(event(1)))
         next(iter(self.consumer(gateway)))
         self.assertEqual(len(self.pauses), 1)
         self.assertGreater(self.pauses[0], 0.5)
 
-    def test_stop_ends_it(self):
+    def test_stop_ends_the_iteration(self):
         gateway = self.gateway(batch(event(1)), batch(event(2)))
         consumer = self.consumer(gateway)
         for got in consumer:
@@ -224,7 +224,7 @@ class ConsumerTests(Base):
             consumer.stop()
         self.assertEqual(gateway.asked, ["poll", "ack"])
 
-    def test_what_another_try_would_not_change_is_raised(self):
+    def test_errors_that_a_retry_does_not_solve_are_raised(self):
         for answer, code in (
                 (refusal(401, "unauthenticated"), "unauthenticated"), (refusal(403, "forbidden"), "forbidden"),
                 (refusal(404, "consumer_not_found"), "consumer_not_found"), ((404, b"", {}), "unexpected_answer"),
@@ -233,7 +233,7 @@ class ConsumerTests(Base):
             with self.subTest(code=code, answer=str(answer)[:40]):
                 self.assertCode(code, next, iter(self.consumer(self.gateway(answer))))
 
-    def test_a_mistake_in_the_configuration_is_said_at_once(self):
+    def test_an_invalid_configuration_is_rejected_by_the_constructor(self):
         good = ["https://g.example", "shop", "csa_secret", "billing"]
         for index, wrong in ((0, "ftp://g"), (0, "https://g?x"), (1, "../x"), (1, ".."), (2, "a\r\nb"), (3, "a/b"), (3, "x\n")):
             arguments = list(good)
@@ -243,7 +243,7 @@ class ConsumerTests(Base):
 
 
 class ReadEventsTests(Base):
-    def test_pages_go_on_where_the_last_answer_said(self):
+    def test_each_page_continues_at_the_position_of_the_previous_response(self):
         gateway = self.gateway(page(event(1), next="p1"), page(next="p5"), page(event(6), next="p6", missed=True))
         pages = read_events(gateway.address, "shop", "csa_secret", name="a+b & c=é")
         self.assertEqual(next(pages).next, "p1")
@@ -254,11 +254,11 @@ class ReadEventsTests(Base):
         self.assertTrue(paths[2].startswith("limit=100&wait=30&after=p5&"))
         pages.close()
 
-    def test_without_waiting_it_ends(self):
+    def test_without_waiting_the_iteration_ends_after_the_last_event(self):
         gateway = self.gateway(page(event(1), next="p1"), page(next="p1", has_more=False))
         self.assertEqual(len(list(read_events(gateway.address, "shop", "csa_secret", wait=0))), 1)
 
-    def test_a_filter_that_there_is_not_is_refused(self):
+    def test_an_unknown_filter_is_rejected(self):
         with self.assertRaises(TypeError):
             next(read_events("https://g.example", "shop", "csa_secret", verdikt="x"))
 
@@ -284,7 +284,7 @@ class WebhookTests(Base):
     def refused(self, code, headers, body=BODY, secrets=SECRET, now=NOW):
         self.assertCode(code, verify_webhook, secrets, headers, body, now)
 
-    def test_the_specifications_example(self):
+    def test_the_example_of_the_specification_is_valid(self):
         headers = {"webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330",
                    "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="}
         body = b'{"test": 2432232314}'
@@ -315,7 +315,7 @@ class WebhookTests(Base):
         for offset in (-301, 301):
             self.refused("timestamp_out_of_tolerance", good, now=NOW + offset)
 
-    def test_a_field_that_is_missing_or_none_is_said(self):
+    def test_missing_and_invalid_header_fields_are_rejected(self):
         good = signed(self.BODY)
         for name in good:
             self.refused("signature_missing", {key: value for key, value in good.items() if key != name})
@@ -323,7 +323,7 @@ class WebhookTests(Base):
         self.refused("signature_missing", {**good, "Webhook-Timestamp": "١"})
         self.refused("signature_missing", signed(self.BODY, id="msg.1"))
 
-    def test_a_secret_that_is_none_is_refused(self):
+    def test_an_invalid_secret_is_rejected(self):
         for wrong in ("", "whsec_", "whsec_AAAA", "whsec_!", SECRET[6:]):
             self.refused("invalid_configuration", signed(self.BODY), secrets=wrong)
 
@@ -335,7 +335,7 @@ class ExampleTests(Base):
         self.addCleanup(folder.cleanup)
         self.path = str(Path(folder.name) / "store.sqlite")
 
-    def test_a_batch_that_comes_twice_is_booked_once(self):
+    def test_a_batch_that_is_delivered_twice_is_booked_once(self):
         gateway = self.gateway(batch(event(1), event(2)), batch(event(1), event(2), event(3), lease="l-2"))
         database = sqlite3.connect(self.path, isolation_level=None)
         self.addCleanup(database.close)
@@ -346,7 +346,7 @@ class ExampleTests(Base):
         self.assertEqual(database.execute("SELECT seq FROM bookings ORDER BY seq").fetchall(), [(1,), (2,), (3,)])
         self.assertEqual(database.execute("SELECT * FROM progress").fetchall(), [(2, 3, "p3")])
 
-    def test_a_batch_is_booked_whole_or_not_at_all(self):
+    def test_a_batch_is_booked_completely_or_not_at_all(self):
         gateway = self.gateway(batch(event(1), {**event(2), "message_id": None}))
         database = sqlite3.connect(self.path, isolation_level=None)
         self.addCleanup(database.close)
@@ -355,7 +355,7 @@ class ExampleTests(Base):
             worker.book(database, next(iter(self.consumer(gateway))))
         self.assertEqual(database.execute("SELECT COUNT(*) FROM bookings").fetchone(), (0,))
 
-    def test_a_receiver_keeps_each_event_once_and_refuses_strangers(self):
+    def test_a_receiver_stores_each_event_once_and_rejects_wrong_signatures(self):
         server = webhook_receiver.serve(0, self.path, [SECRET])
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A receiver of webhooks that keeps each event once.
+"""A receiver of webhooks that stores each event once.
 
     WEBHOOK_SECRETS="whsec_…" webhook_receiver.py 8080 events.sqlite
 
-WEBHOOK_SECRETS has one secret, or two separated by a space while one replaces the other. Put it behind a proxy with HTTPS.
+WEBHOOK_SECRETS has one secret, or two separated by a space during a rotation. Run the receiver behind a proxy with HTTPS.
 """
 
 import http.server
@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS events (
 
 
 def keep(path, delivery):
-    """Stores the events of a delivery. Events that are stored already do not change."""
+    """Stores the events of a delivery. Events that are already stored do not change."""
     database = sqlite3.connect(path, timeout=10)
     try:
         with database:
@@ -51,8 +51,8 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         try:
             keep(self.server.path, delivery)
         except sqlite3.Error as error:
-            print(f"not kept: {error}", file=sys.stderr, flush=True)
-            return self.answer(503)  # the gateway tries again
+            print(f"not stored: {error}", file=sys.stderr, flush=True)
+            return self.answer(503)  # the gateway retries
         self.answer(204)
 
     def answer(self, status):

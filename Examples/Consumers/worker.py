@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A worker that books each event in SQLite exactly once, however often it or the gateway is killed.
+"""A worker that books each event in SQLite exactly once, even if the worker or the gateway is killed.
 
     READER_TOKEN=csa_… worker.py http://127.0.0.1:8787 shop billing orders.sqlite
 
-The number of the last event that was booked is in the same transaction as the bookings, one for each partition. So a batch
-that is read again, because the acknowledgement was lost, is passed over.
+The transaction of the bookings also stores the number of the partition's last booked event. So events that are read again,
+because an acknowledgement was lost, are skipped.
 """
 
 import os
@@ -21,8 +21,8 @@ CREATE TABLE IF NOT EXISTS progress (partition INTEGER PRIMARY KEY, seq INTEGER 
 
 
 def book(database, batch):
-    """Books what is new of a batch, and notes how far it goes, both or neither."""
-    # Taken before looking: another worker with an older lease on the same events waits here, and then sees them as done.
+    """Books the new events of a batch and stores the partition's progress, in one transaction."""
+    # IMMEDIATE, so that a worker with an older lease on the same events waits here, and then reads the new progress.
     database.execute("BEGIN IMMEDIATE")
     try:
         row = database.execute("SELECT seq FROM progress WHERE partition = ?", (batch.partition,)).fetchone()

@@ -24,7 +24,7 @@ def signed_token(private_key: str, user: str) -> str:
 def customer_token(secret: str, key_id: str, registered: str) -> str:
     """For Bloomreach's App Inbox: sub is an object of the customer's ids, signed with HS256."""
     claims = {"sub": {"registered": registered}, "exp": int(time.time()) + LIFETIME_SECONDS}
-    # PyJWT takes only a text as sub, so the token is signed as bytes.
+    # PyJWT's encode accepts only a text as sub, so this signs the encoded claims.
     return jwt.api_jws.encode(
         json.dumps(claims).encode(), secret, algorithm="HS256", headers={"typ": "JWT", "kid": key_id})
 

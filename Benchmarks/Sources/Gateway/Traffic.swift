@@ -1,6 +1,6 @@
 import Foundation
 
-/// Measures traffic like that of real clients: many users with a token each, random ids, and a growing log.
+/// Measures the traffic of many users with a token each, with random ids and a growing log, as from real clients.
 ///
 /// Each row is measured in turns with HAProxy, which verifies the same tokens. Before the rows of the next size, the log is
 /// filled to that size with batches.

@@ -23,7 +23,7 @@ struct LoadDaemon {
         let client = try CountersignClient(configuration: configuration)
         if let user = option("--user") { client.identify(userID: user) }
 
-        // Until a signal comes.
+        // Records until the task is cancelled after a signal.
         let ending = Task {
             while !Task.isCancelled {
                 if let reading = LoadReading.now() { client.track("load", properties: reading.properties) }
@@ -37,14 +37,14 @@ struct LoadDaemon {
         print("at the end: \(result)")
     }
 
-    /// Your backend's word for this machine; see ../TokenBackend.
+    /// Requests a token for this machine from your backend; see ../TokenBackend.
     static func token(from url: URL) async throws -> String {
         struct Answer: Decodable { let token: String }
         let (body, _) = try await URLSession.shared.data(from: url)
         return try JSONDecoder().decode(Answer.self, from: body).token
     }
 
-    /// Returns at SIGTERM or SIGINT.
+    /// Returns after SIGTERM or SIGINT.
     static func untilAsked() async {
         let (signals, continuation) = AsyncStream.makeStream(of: Void.self)
         let sources = [SIGTERM, SIGINT].map { number in

@@ -5,10 +5,10 @@ import Foundation
 struct LoadReading {
     var oneMinute: Double
     var fiveMinutes: Double
-    /// Bytes that programs could still get; nil where the system does not say.
+    /// The available memory in bytes, or nil if the system does not report it.
     var availableBytes: Int64?
 
-    /// Reads it from `/proc`; nil on systems that have none.
+    /// Reads the load from `/proc`, or returns nil on systems without it.
     static func now() -> LoadReading? {
         guard let text = try? String(contentsOfFile: "/proc/loadavg", encoding: .utf8) else { return nil }
         let numbers = text.split(separator: " ").prefix(2).compactMap { Double($0) }
@@ -22,7 +22,7 @@ struct LoadReading {
         return line?.split(separator: " ").compactMap { Int64($0) }.first.map { $0 * 1024 }
     }
 
-    /// As properties of an event; units are in the names.
+    /// The properties of an event. Their names contain the units.
     var properties: JSONObject {
         var properties: JSONObject = [
             "load_1m": .number(oneMinute), "load_5m": .number(fiveMinutes),

@@ -2,15 +2,15 @@ import Countersign
 import CountersignTransport
 import Foundation
 
-/// The one client of the app.
+/// The app's only SDK client.
 struct Analytics: Sendable {
     let client: CountersignClient
 
     /// - Parameters:
     ///   - endpoint: The gateway.
     ///   - writeKey: The app's write key.
-    ///   - token: Asks your backend for a token of the user who is logged in.
-    /// - Throws: `CountersignError` if the write key or the endpoint cannot work.
+    ///   - token: Requests a token of the signed-in user from your backend.
+    /// - Throws: `CountersignError` if the write key or the endpoint is invalid.
     init(
         endpoint: URL, writeKey: String, token: @escaping @Sendable (_ userID: String) async throws -> String
     )
@@ -19,7 +19,7 @@ struct Analytics: Sendable {
         var configuration = CountersignConfiguration(endpoint: endpoint, writeKey: writeKey)
         configuration.tokenProvider = { request in try await token(request.userID) }
         client = try CountersignClient(configuration: configuration)
-        // For your error reporting. The token itself is never in it.
+        // For your error reporting, without the token.
         client.onAuthenticationFailure { failure in
             print("token rejected:", failure.code.rawValue, failure.reason, "times:", failure.occurrences)
         }
@@ -38,7 +38,7 @@ struct Analytics: Sendable {
 
 #if DEBUG
     extension Analytics {
-        /// For previews: a server in memory that takes every event.
+        /// For previews: a server in memory that accepts every event.
         static func inMemory() -> Analytics? {
             struct Server: HTTPTransport {
                 struct Body: Decodable {

@@ -22,7 +22,7 @@
                 let writeKey = environment["COUNTERSIGN_WRITE_KEY"]
             else { return nil }
             return try? Analytics(endpoint: endpoint, writeKey: writeKey) { userID in
-                // Your backend; see ../TokenBackend.
+                // Requests a token from your backend; see ../TokenBackend.
                 struct Answer: Decodable { let token: String }
                 var url = URLComponents(string: "http://127.0.0.1:8000/token")
                 url?.queryItems = [URLQueryItem(name: "user", value: userID)]

@@ -3,7 +3,7 @@
 import CountersignJOSE
 import Foundation
 
-/// A token that says: my backend knows this user.
+/// A token that your backend signs for a signed-in user.
 func signedToken(for userID: String, key: SigningKey, lifetime: Int64 = 3600) throws -> String {
     let now = Int64(Date().timeIntervalSince1970)
     return try key.sign(
