@@ -241,7 +241,7 @@ struct Tracker {
     }
 }
 
-/// The start and duration of each call, in a memory-mapped file, so that a kill loses none of them.
+/// The start and duration of each call, in a memory-mapped file, so that a kill loses no call.
 ///
 /// `@unchecked Sendable`: one thread counts the calls, and each call writes its own elements.
 struct Calls: @unchecked Sendable {

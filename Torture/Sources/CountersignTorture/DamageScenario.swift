@@ -178,7 +178,7 @@ enum BurstScenario {
         return (client, clock.uptime - start)
     }
 
-    /// Returns the number of dropped events if the queue file is locked and the limit of all events is that of unsaved events.
+    /// Returns the number of dropped events if the queue file is locked and the queue may hold only as many as memory.
     private static func control(_ workshop: Workshop) async throws -> Int {
         let directory = workshop.directory.appendingPathComponent("burst-control")
         let folder = directory.appendingPathComponent("default")

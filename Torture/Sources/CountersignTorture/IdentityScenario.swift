@@ -252,7 +252,7 @@ enum IdentityScenario {
         return report("I1", rounds: rounds, account, control: control)
     }
 
-    /// I2: a device that starts anonymously, and one that records locations, are killed while another process locks the queue
+    /// I2: a device that starts anonymously and a device with locations are killed while another process locks the queue
     /// file. Control: the log is not written.
     static func busy(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
