@@ -128,7 +128,7 @@ def first_event(visitor, gateway):
     visitor.open("apps/my-cafe-shop/start")
     # An anonymous event is no verified request.
     expect(page.get_by_text("2 of 4 done")).to_be_visible()
-    say("a new app's screen has its key in four snippets; Python's and curl's run, and their results appear")
+    say("a new app's four snippets have its write key; those of Python and curl run, and the screen shows their results")
 
 
 def documentation(visitor):
@@ -288,4 +288,4 @@ def outage(visitor, gateway):
     page.route("**/sdk/countersign.json", lambda route: route.abort(), times=1)
     visitor.open("apps/shop/settings")
     expect(page.get_by_role("table", name="Write keys")).to_be_visible()
-    say(f"a screen recovers from an outage by itself, after {early} and {late} requests in 10 s each")
+    say(f"a screen recovers from an outage without a click; it made {early} requests in 10 s, then {late} in 10 s")

@@ -154,4 +154,4 @@ def rotate(visitor, gateway):
     step.get_by_role("button", name="Make primary key").click()
     expect(primary).to_contain_text("the new key")
     expect(step).to_contain_text("Wait until the old tokens have expired")
-    say("a new key waits for live traffic, becomes primary, with undo; the primary one cannot be deleted")
+    say("the first token of a new key enables the next step; the key becomes primary, with undo; the primary key cannot be deleted")

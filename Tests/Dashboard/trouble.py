@@ -149,7 +149,7 @@ def stopped(visitor, live, gateway):
     gateway.send("user-9", "a.b.c")
     visitor.button("Refresh").click()
     expect(lead).not_to_have_text(before)
-    say("a stopped gateway is announced with the data's age, and a gap in the live tail; both recover")
+    say("with a stopped gateway the page shows the age of its data; after the restart it recovers, and the live tail shows a gap")
 
 
 def expired(browser, url):
