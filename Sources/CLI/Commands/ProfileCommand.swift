@@ -83,7 +83,8 @@ enum ProfileCommand {
         let set = variables.filter { invocation.io.environment[$0]?.isEmpty == false }
         guard !set.isEmpty else { return invocation.io.say("Commands work on \(location) now.") }
         let names = set.map { "$\($0)" }.joined(separator: " and ")
-        invocation.io.say("Commands work on \(location) only without \(names), which takes precedence.")
+        let verb = set.count == 1 ? "takes" : "take"
+        invocation.io.say("Commands work on \(location) only without \(names), which \(verb) precedence.")
     }
 
     private static let delete = Command(

@@ -46,7 +46,8 @@ enum UserCommand {
             Tokens issued before now get the code 36 on all gateways within a second, and the user's sessions end; newer tokens
             are accepted. The revocation ends after the policy's maximum lifetime, or never if the policy has none.
             """,
-        positionals: [.app, user], flags: [reason, .json] + Flag.target,
+        positionals: [.app, Positional("USER", completes: .users, help: "the user's id")],
+        flags: [reason, .json] + Flag.target,
         examples: ["A lost phone": "countersign user revoke shop ada --reason 'phone stolen'"]
     ) { try await add("revoke", $0) }
 

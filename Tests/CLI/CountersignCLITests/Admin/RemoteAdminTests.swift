@@ -244,6 +244,8 @@ struct RemoteAdminTests {
         #expect(
             used.io.talk
                 == "Commands work on \(url) only without $COUNTERSIGN_DATA, which takes precedence.\n")
+        let set = await run("profile use live", environment: both)
+        #expect(set.io.talk.hasSuffix(" $COUNTERSIGN_SERVER and $COUNTERSIGN_DATA, which take precedence.\n"))
         #expect(await run("profile use live").io.talk == "Commands work on \(url) now.\n")
         #expect(await run("profile delete live").code == .done)
         #expect(!(try String(contentsOfFile: path, encoding: .utf8)).contains(token))

@@ -43,6 +43,14 @@ struct CommandTableTests {
         }
     }
 
+    @Test func helpOnArgumentsNamesOnlyFlagsOfTheCommand() {
+        for command in CommandTable.all {
+            for named in command.positionals.flatMap({ $0.help.matches(of: #/with --([a-z-]+)/#) }) {
+                #expect(command.flags.contains { $0.name == named.output.1 }, "\(command.name)")
+            }
+        }
+    }
+
     @Test func helpListsEveryCommand() async {
         let recorded = RecordedIO()
         #expect(await recorded.run("help", "--all") == .done)
