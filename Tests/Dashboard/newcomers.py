@@ -105,6 +105,10 @@ def first_event(visitor, gateway):
         expect(code).to_contain_text(part)
         expect(code).to_contain_text(key)
         expect(code).to_contain_text(gateway.url)
+    rejected = gateway.ask("POST", "/v1/batch", {"batch": [{"event": "Without a type", "messageId": "1"}]}, {"X-Write-Key": key})
+    assert rejected[0] == 400, rejected
+    expect(page.get_by_text("A request arrived, but no event was stored.")).to_be_visible()
+    accessible(visitor, "a first event that was not stored")
     answer = subprocess.run([sys.executable, "-c", code.inner_text()], capture_output=True, text=True, timeout=60)
     assert answer.returncode == 0, answer.stderr
     status = page.get_by_role("status").filter(has_text="first event")
@@ -195,6 +199,9 @@ def texts(visitor, browser, gateway):
     row.get_by_role("button").click()
     expect(visitor.dialog.locator("pre.json")).to_contain_text(r'"event": "a\u202eb"')
     page.keyboard.press("Escape")
+    gateway.run("user", "limit", "shop", "ada", "--rate", "1")
+    visitor.open("apps/shop/enforcement")
+    expect(page.get_by_role("table", name="Blocked, limited and revoked")).to_contain_text("1 request a minute")
     american = Visitor(browser, gateway.url, visitor.context.storage_state(), 320, locale="en-US")
     for route in ("apps/shop/enforcement", "apps/shop/failures", "apps/shop/project"):
         american.open(route)

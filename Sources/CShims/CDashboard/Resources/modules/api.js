@@ -34,7 +34,7 @@ export class Problem extends Error {
       case 404: return "It may have been deleted; go back and look at the list.";
       case 409: return "Look at the current state and decide again.";
       case 412: return "Someone else changed this in the meantime. The page shows the new state; look and try again.";
-      case 429: return `Wait ${this.retryAfter ?? "a few"} seconds, then try again.`;
+      case 429: return `Wait ${this.retryAfter === 1 ? "a second" : `${this.retryAfter ?? "a few"} seconds`}, then try again.`;
       default: return this.status >= 500 ? "Try again; if the problem stays, look at the gateway's log." : "";
     }
   }

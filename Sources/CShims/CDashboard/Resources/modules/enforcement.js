@@ -197,7 +197,7 @@ export function enforcement(context) {
     const trouble = h("div", {});
     if (!operator) {
       return card("Automatic return", h("p", {}, rule.auto_return
-        ? `Returns to Optional when the tokens of ${rule.auto_return.rejected_percent} % of users stop working within ${rule.auto_return.window_minutes} minutes.` : "Off."));
+        ? `Returns to Optional when the tokens of ${rule.auto_return.rejected_percent} % of users stop working within ${plural(rule.auto_return.window_minutes, "minute")}.` : "Off."));
     }
     return card("Automatic return", h("form", { onsubmit: (event) => { event.preventDefault(); change({ ...rule, auto_return: form.read() }, "Saved.", trouble); } },
       form.element, trouble, h("button", { type: "submit", class: "button plain" }, "Save")));

@@ -33,7 +33,7 @@ function shared(cluster) {
       { title: "State", cell: (gateway) => state(gateway, cluster) },
       { title: "Version", cell: (gateway) => gateway.version },
       { title: "Last heartbeat", cell: (gateway) => `${duration(cluster.now_ms - gateway.seen_ms)} ago` },
-      { title: "Last minute", class: "num", cell: ({ last_minute: minute }) => stacked(`${compact(minute.accepted + minute.rejected)} requests`, minute.rejected > 0 && `${compact(minute.rejected)} rejected`) },
+      { title: "Last minute", class: "num", cell: ({ last_minute: minute }) => stacked(minute.accepted + minute.rejected === 1 ? "1 request" : `${compact(minute.accepted + minute.rejected)} requests`, minute.rejected > 0 && `${compact(minute.rejected)} rejected`) },
       { title: "Clock", cell: (gateway) => clock(gateway.clock_offset_ms) },
       { title: "Readers wait", cell: (gateway) => duration(gateway.reader_lag_ms) },
       { title: "Duties", cell: (gateway) => h("span", { class: "wrap" }, gateway.duties.map((duty) => alone[duty] ?? duty).join(", ") || "–") },

@@ -2,7 +2,7 @@
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
-import { dateTime } from "./format.js";
+import { dateTime, plural } from "./format.js";
 import { formDialog, removable } from "./dialogs.js";
 import { button, card, emptyState, field, table, toast } from "./ui.js";
 import { pagedView } from "./views.js";
@@ -19,7 +19,7 @@ export function restrictions(context) {
   function show() {
     const part = pagedView(context, (cursor, signal) => api.get(base, { cursor }, signal), (items) => table("Blocked, limited and revoked", [
       { title: "User or device", heading: true, cell: (item) => h("span", { class: "mono wrap" }, `${item.target}${item.subject === "device" ? " (device)" : ""}`) },
-      { title: "Measure", cell: (item) => (item.action === "limit" ? `${item.requests_per_minute} requests a minute` : item.action === "block" ? "blocked" : "tokens revoked") },
+      { title: "Measure", cell: (item) => (item.action === "limit" ? `${plural(item.requests_per_minute, "request")} a minute` : item.action === "block" ? "blocked" : "tokens revoked") },
       { title: "Since", cell: (item) => dateTime(item.since_ms) }, { title: "Until", cell: (item) => (item.until_ms ? dateTime(item.until_ms) : "–") },
       { title: "Reason", cell: (item) => item.reason || "–" },
       operator && { title: "", cell: (item) => removable("Lift", `the measure against ${item.target}`, { text: item.action === "revoke" ? "Tokens issued before become valid again, unless they have expired." : "Its requests are accepted again." },

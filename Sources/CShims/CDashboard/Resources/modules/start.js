@@ -44,9 +44,9 @@ export function start(context) {
   let kind = "swift";
 
   const part = view(context, async (abort) => {
-    const [now, keys] = await Promise.all([api.get(base, {}, abort), api.get(`${base}/write-keys`, {}, abort)]);
-    return { now, key: keys.items.find((item) => item.write_key)?.write_key };
-  }, ({ now, key }) => {
+    const [now, keys, stored] = await Promise.all([api.get(base, {}, abort), api.get(`${base}/write-keys`, {}, abort), hasEvents(abort)]);
+    return { now, stored, key: keys.items.find((item) => item.write_key)?.write_key };
+  }, ({ now, stored, key }) => {
     const code = h("div", { class: "stack" });
     const show = (chosen) => {
       kind = chosen;
@@ -54,13 +54,19 @@ export function start(context) {
       replace(code, copyable(snippets[kind][1](location.origin, key ?? "WRITE_KEY")), h("p", { class: "muted" }, text, " ", h("a", { href: `#/docs/${page}` }, "Documentation")));
     };
     show(kind);
-    if (now.last_request_ms && !state.firstChild?.dataset.seen) arrived({ at_ms: now.last_request_ms });
+    const seen = state.firstChild?.dataset.seen;
+    if (now.last_request_ms && (!seen || (seen === "nothing" && stored))) arrived({ at_ms: now.last_request_ms, stored });
     return h("div", { class: "stack" },
       card(`Send the first event to ${app.name || app.id}`,
         !key && notice("", context.can("operator") ? "The app has no write key that can be shown." : "Ask an operator for the write key.", context.can("operator") && h("p", {}, h("a", { href: `#${base}/settings` }, "Create one in the app settings"))),
         segmented("Send with", Object.entries(snippets).map(([name, [label]]) => [name, label]), kind, show), code),
       state, firstSteps(context, now));
   });
+
+  /** An accepted request can have no valid event. */
+  async function hasEvents(abort) {
+    return (await api.get(`${base}/events`, { limit: 1 }, abort)).items.length > 0;
+  }
 
   function wait() {
     replace(state, h("section", { class: "card", "aria-label": "The first event" }, h("p", { class: "waiting" }, h("span", { class: "pulse wait", "aria-hidden": "true" }), h("strong", {}, "Waiting for the first event…")),
@@ -76,8 +82,9 @@ export function start(context) {
       there && context.can("operator") && [" · ", h("a", { href: `#${path("apps", app.id, there.screen)}${there.query}` }, there.text)]);
     const element = item.verdict === "rejected" || item.verdict === "warned"
       ? notice(item.verdict === "rejected" ? "bad" : "amber", [swatch(item.code), ` ${item.verdict === "rejected" ? "A request was rejected" : "An event was stored with a warning"}: ${item.code} ${item.reason}`], h("p", {}, prose(code?.fix), " ", h("a", { href: docsOf(item.code) }, "More about this code")), links)
+      : !item.stored ? notice("amber", "A request arrived, but no event was stored.", h("p", {}, "The answer to the request says why, such as an event without a type."))
       : notice("good", item.verdict ? `The first event arrived at ${clock(item.at_ms)}.` : `Events have arrived, the last in the minute of ${dateTime(item.at_ms)}.`, links);
-    element.dataset.seen = "true";
+    element.dataset.seen = item.stored ? "event" : "nothing";
     replace(state, element);
   }
 
@@ -86,12 +93,16 @@ export function start(context) {
     source = new EventSource(address("/live", { app: app.id }));
     // A request may have arrived while the stream was interrupted.
     source.addEventListener("open", () => part.reload(true));
-    source.addEventListener("verdict", (event) => {
+    source.addEventListener("verdict", async (event) => {
       const item = JSON.parse(event.data);
       const failed = item.verdict === "rejected" || item.verdict === "warned";
       // Keeps a success until a request fails.
       if (!failed && state.querySelector(".notice.good")) return;
-      arrived(item);
+      try {
+        arrived({ ...item, stored: failed || await hasEvents(signal) });
+      } catch {
+        // The reload below shows the problem.
+      }
       // Counts are updated a moment after the request.
       if (!failed) setTimeout(() => { if (!signal.aborted) part.reload(true); }, 1500);
     });
