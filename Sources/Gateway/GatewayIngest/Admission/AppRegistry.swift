@@ -99,11 +99,17 @@ package final class AppRegistry: Sendable {
         }
     }
 
-    /// Starts the fetches of published key sets that are due. New keys are used after the next ``refresh()``.
+    /// Starts the fetches of published key sets that are due. New keys are used as soon as they are fetched.
     func refreshPublished() {
         let instant = now().timeIntervalSince1970
         for keys in published.withLock({ $0.values.flatMap { $0 } }) {
-            keys.refreshIfDue(at: instant, fetch: fetch, run: run)
+            keys.refreshIfDue(at: instant, fetch: fetch) { [run] work in
+                run { [self] in
+                    work()
+                    // After a failure the next periodic refresh loads the keys.
+                    try? refresh()
+                }
+            }
         }
     }
 
