@@ -64,13 +64,13 @@ package enum Base64URL {
     }
 
     package static func decode(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
-        var valid = true
-        let bytes = [UInt8](unsafeUninitializedCapacity: decodedCount(text.count)) { buffer, count in
-            guard let base = buffer.baseAddress else {
-                valid = text.isEmpty
-                return
-            }
-            if let written = decode(text, into: base) { count = written } else { valid = false }
+        let capacity = decodedCount(text.count)
+        // All threads share the storage of the empty array, so its count must not be set.
+        guard capacity > 0 else { return text.isEmpty ? [] : nil }
+        var valid = false
+        let bytes = [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
+            guard let base = buffer.baseAddress, let written = decode(text, into: base) else { return }
+            (count, valid) = (written, true)
         }
         return valid ? bytes : nil
     }

@@ -47,7 +47,7 @@ struct PostgreSQLRow: SQLRow {
     func blob(_ column: Int32) -> [UInt8] {
         let bytes = bytes(column)
         guard PQftype(result, column) == ServerType.bytea else { return Array(bytes) }
-        guard bytes.count >= 2 else { return [] }
+        guard bytes.count > 2 else { return [] }
         return [UInt8](unsafeUninitializedCapacity: (bytes.count - 2) / 2) { room, count in
             for place in stride(from: 2, to: bytes.count - 1, by: 2) {
                 room[count] = Self.digit(bytes[place]) << 4 | Self.digit(bytes[place + 1])
