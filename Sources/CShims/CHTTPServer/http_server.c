@@ -136,9 +136,9 @@ void countersign_return_freed_memory(void) {
 void countersign_return_free_pages(void) {
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
     // `fordblks` also counts pages that were returned, so only its growth counts. malloc_trim locks the heap; calling
-    // it for each 32 MiB keeps each call short.
+    // it for each 8 MiB keeps each call short.
     static size_t known;
-    const size_t much = 32u << 20;
+    const size_t much = 8u << 20;
     size_t unused = mallinfo2().fordblks;
     if (unused >= known + much) {
         malloc_trim(0);
