@@ -1,4 +1,4 @@
-// The meaning of an answer follows from its shape, not from its status alone.
+// Parsing of responses: their meaning for a batch, Retry-After, the server's time, and back-off.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { delay, network } from '../src/retry.js';
@@ -6,18 +6,18 @@ import { answer } from './simulation.js';
 
 for (const [name, status, body, kind] of [
   ['all accepted', 200, { success: true, accepted: 2, duplicates: 0 }, 'accepted'],
-  ['duplicates count', 200, { success: true, accepted: 0, duplicates: 2 }, 'accepted'],
-  ['numbers that do not add up', 200, { success: true, accepted: 1 }, 'serverFault'],
+  ['duplicates only', 200, { success: true, accepted: 0, duplicates: 2 }, 'accepted'],
+  ['counts that do not add up', 200, { success: true, accepted: 1 }, 'serverFault'],
   ['a negative number', 200, { success: true, accepted: 3, duplicates: -1 }, 'serverFault'],
-  ['a rejection twice', 200, { success: true, accepted: 0, rejected: [{ index: 0, code: 'a' }, { index: 0, code: 'a' }] }, 'serverFault'],
-  ['a rejection outside', 200, { success: true, accepted: 1, rejected: [{ index: 2, code: 'a' }] }, 'serverFault'],
-  ['without the word of success', 200, { accepted: 2 }, 'serverFault'],
+  ['an event rejected twice', 200, { success: true, accepted: 0, rejected: [{ index: 0, code: 'a' }, { index: 0, code: 'a' }] }, 'serverFault'],
+  ['a rejection with an index out of range', 200, { success: true, accepted: 1, rejected: [{ index: 2, code: 'a' }] }, 'serverFault'],
+  ['no `success` member', 200, { accepted: 2 }, 'serverFault'],
   ['an empty 204', 204, '', 'serverFault'],
   ['null', 200, 'null', 'serverFault'],
-  ['the login page of a hotel', 200, '<html>hello</html>', 'tryLater'],
-  ['a verdict', 401, { auth_error: { error_code: 22, reason: 'EXPIRED' } }, 'token'],
-  ['a verdict with another status', 403, { auth_error: { error_code: 21 } }, 'token'],
-  ['a verdict of another shape', 401, { auth_error: { error_code: '22' } }, 'configuration'],
+  ['the login page of a captive portal', 200, '<html>hello</html>', 'tryLater'],
+  ['an auth_error', 401, { auth_error: { error_code: 22, reason: 'EXPIRED' } }, 'token'],
+  ['an auth_error with another status', 403, { auth_error: { error_code: 21 } }, 'token'],
+  ['an auth_error with a code of the wrong type', 401, { auth_error: { error_code: '22' } }, 'configuration'],
   ['an unknown write key', 401, { code: 'invalid_write_key' }, 'configuration'],
   ['too large', 413, {}, 'tooLarge'],
   ['rate limited', 429, {}, 'tryLater'],
@@ -30,7 +30,7 @@ for (const [name, status, body, kind] of [
   test(`${name} (${status}) means ${kind}`, () => assert.equal(answer(status, body, 2).meaning.kind, kind));
 }
 
-test('Retry-After is read in both of its forms', () => {
+test('Retry-After is read as seconds and as an HTTP date, and ignored if it is invalid', () => {
   assert.equal(answer(503, {}, 1, { 'Retry-After': '7' }).retryAfter, 7);
   const date = 'Sun, 15 Jun 2025 15:06:40 GMT';
   const later = 'Sun, 15 Jun 2025 15:08:40 GMT';
@@ -39,14 +39,14 @@ test('Retry-After is read in both of its forms', () => {
   for (const text of ['-1', 'soon', 'Infinity', '']) assert.equal(answer(503, {}, 1, { 'Retry-After': text }).retryAfter, null);
 });
 
-test('only the server itself says what time it is there', () => {
+test('the server time is read only from responses of the gateway, not of a proxy', () => {
   const date = { Date: 'Sun, 15 Jun 2025 15:06:40 GMT' };
   assert.equal(answer(200, { success: true, accepted: 1 }, 1, date).serverTime, 1_750_000_000_000);
   assert.equal(answer(401, { auth_error: { error_code: 22, server_time_ms: 5 } }, 1, date).serverTime, 5);
   for (const status of [401, 404, 502, 503]) assert.equal(answer(status, { error: 'proxy' }, 1, date).serverTime, null);
 });
 
-test('waits grow with full jitter, up to a maximum, and Retry-After is followed for an hour', () => {
+test('waits grow with full jitter, up to a maximum, and Retry-After is followed for at most an hour', () => {
   assert.deepEqual([1, 2, 3, 8, 99].map((failure) => delay(network, failure, 1)), [2, 4, 8, 180, 180]);
   assert.equal(delay(network, 3, 0.25), 2);
   assert.equal(delay(network, 1, 0, 30), 30);

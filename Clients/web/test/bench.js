@@ -1,5 +1,4 @@
-// Everything around a client without a browser: a clock that stands until it is told to go on, a server in memory, and
-// tabs that share a disk.
+// The environment of clients outside a browser: a manual clock, an in-memory server, and tabs that share a disk.
 import { Countersign } from '../src/index.js';
 import { MemoryStore } from '../src/memory-store.js';
 
@@ -41,7 +40,7 @@ export class ManualClock {
   }
 }
 
-/** Lets everything run that waits for nothing but its turn, or for a store that is `watched`. */
+/** Runs pending tasks until no call of a `watched` store is in progress. */
 export async function settle() {
   do await turn(); while (underWay);
 }
@@ -57,7 +56,7 @@ function turn() {
 
 let underWay = 0;
 
-/** A store that does I/O, so that `settle` waits for its answers. */
+/** Wraps a store that does I/O, so that `settle` waits for its calls. */
 export function watched(store) {
   return new Proxy(store, {
     get: (target, name) => (typeof target[name] !== 'function' ? target[name] : async (...given) => {
@@ -71,7 +70,7 @@ export function watched(store) {
   });
 }
 
-/** A gateway that stores each message once. `respond` may answer in its place. */
+/** A gateway that stores each message once. `respond` may return another response. */
 export class FakeGateway {
   requests = [];
   stored = new Map();
@@ -107,7 +106,7 @@ export class FakeGateway {
 export const reject = (error_code = 22, reason = 'EXPIRED', more = {}) =>
   ({ status: 401, body: { auth_error: { error_code, reason, ...more } } });
 
-/** A store on which faults can be planted. */
+/** A store whose calls throw `fault` if it is set. */
 export class FaultyStore extends MemoryStore {
   fault = null;
   #meta = new Map();
@@ -142,7 +141,7 @@ export class FaultyStore extends MemoryStore {
   }
 }
 
-/** A disk numbers its rows upwards. */
+/** `DiskStore` numbers its rows upwards, `MemoryStore` downwards. */
 const onDisk = (rows) => rows.map((row) => ({ ...row, sequence: -row.sequence }));
 const inMemory = onDisk;
 
@@ -203,7 +202,7 @@ export class Bench {
     };
   }
 
-  /** A tab. Its `page` hides, shows and leaves it; `kill` ends it without a word. */
+  /** A tab. `page` sends it an event of the page. `kill` ends it without events. */
   tab(more = {}, configuration = {}) {
     const tab = { isHidden: false, isDead: false, hear: null, hearPage: null };
     const platform = { ...this.platform(tab), ...more };
@@ -221,7 +220,7 @@ export class Bench {
     return this.tab({}, configuration).client;
   }
 
-  /** One holder at a time, the others in their order; a dead tab's is free. */
+  /** One holder at a time, in the order of the calls. A killed tab releases the lock. */
   async #lock(tab, signal, body) {
     const before = this.#locks.get('') ?? Promise.resolve();
     const turn = (async () => {

@@ -1,4 +1,4 @@
-// The whole client against a server in memory, by a clock that stands: recording, tokens, failures, storage.
+// The client against an in-memory server and a manual clock: recording, tokens, failures, storage.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CountersignError, Countersign } from '../src/index.js';
@@ -7,7 +7,7 @@ import { seeded } from './simulation.js';
 
 const now = start / 1000;
 
-/** A promise with its resolver: a handshake. */
+/** A promise `opened`, and the function `open` that resolves it. */
 function gate() {
   let open;
   const opened = new Promise((resolve) => (open = resolve));
@@ -40,7 +40,7 @@ test('events arrive once, in order, under their user and token', async () => {
   assert.equal(order.context.sessionId, (await client.snapshot()).sessionId);
 });
 
-test('events carry facts about the app and the browser, except parts that are left out', async () => {
+test('events carry facts about app and browser, limited to the configured context parts', async () => {
   const bench = new Bench({ context: { appVersion: '2.1', appBuild: '17' } });
   const client = bench.client();
   await client.track('all');
@@ -54,7 +54,7 @@ test('events carry facts about the app and the browser, except parts that are le
   assert.deepEqual(some, { app: { version: '2.1', build: '17' } });
 });
 
-test('a receipt says that the event is on disk, and the id that the server knows it by', async () => {
+test('a receipt has the storage and the message id under which the server stores the event', async () => {
   const bench = new Bench();
   const client = bench.client();
   const { messageId, stored } = await client.track('one');
@@ -64,7 +64,7 @@ test('a receipt says that the event is on disk, and the id that the server knows
   assert.ok(bench.gateway.stored.has(messageId));
 });
 
-test('what is recorded is what was passed at that moment', async () => {
+test('properties changed after `track` do not change the recorded event', async () => {
   const bench = new Bench();
   const client = bench.client();
   const properties = { step: 1 };
@@ -75,7 +75,7 @@ test('what is recorded is what was passed at that moment', async () => {
   assert.equal([...bench.gateway.stored.values()][0].properties.step, 1);
 });
 
-test('half a surrogate pair is replaced, and nothing that looks like one', async () => {
+test('a lone surrogate is replaced by U+FFFD, and text that looks like its escape is kept', async () => {
   const bench = new Bench();
   const client = bench.client();
   const text = 'cut \ud83d, whole 😀, \\ud83d, "quoted"\u0007';
@@ -84,7 +84,7 @@ test('half a surrogate pair is replaced, and nothing that looks like one', async
   assert.equal([...bench.gateway.stored.values()][0].properties.text, text.replace('\ud83d,', '\ufffd,'));
 });
 
-test('what was not sent is sent by the next page, at once', async () => {
+test('events that one page could not send are sent by the next page at once, with user and token', async () => {
   const bench = new Bench();
   bench.gateway.respond = () => ({ status: 503 });
   const first = bench.client();
@@ -100,7 +100,7 @@ test('what was not sent is sent by the next page, at once', async () => {
   assert.equal(bench.gateway.requests.at(-1).token, 'a.a.a', 'and the token');
 });
 
-test('events go at the count and after the interval', async () => {
+test('events are sent when 20 are queued, and otherwise after 10 seconds', async () => {
   const bench = new Bench();
   const client = bench.client();
   for (let number = 0; number < 20; number += 1) client.track(`${number}`);
@@ -115,12 +115,12 @@ test('events go at the count and after the interval', async () => {
 
 for (const [name, record, code] of [
   ['without a name', (client) => client.track(''), 'invalid_event'],
-  ['with properties that are no object', (client) => client.track('a', 42), 'invalid_event'],
+  ['with properties that are not an object', (client) => client.track('a', 42), 'invalid_event'],
   ['with an array for properties', (client) => client.track('a', [1]), 'invalid_event'],
   ['with a date for traits', (client) => client.identify('ada', null, new Date()), 'invalid_event'],
   ['that is too large', (client) => client.track('a', { text: 'x'.repeat(40_000) }), 'event_too_large'],
 ]) {
-  test(`an event ${name} is an error that an app can name`, async () => {
+  test(`an event ${name} is rejected with the error ${code}`, async () => {
     const client = new Bench().client();
     await assert.rejects(record(client), (error) => error instanceof CountersignError && error.code === code);
     assert.equal((await client.snapshot()).recorded, 0);
@@ -130,12 +130,12 @@ for (const [name, record, code] of [
 for (const [name, change] of [
   ['an endpoint without a host', { endpoint: 'gateway.example' }], ['a write key with a space', { writeKey: 'w k' }],
 ]) {
-  test(`${name} is rejected at once`, () => {
+  test(`${name} is rejected by the constructor`, () => {
     assert.throws(() => new Bench(change).client(), { code: 'invalid_configuration' });
   });
 }
 
-test('the queue is bounded, the oldest go, and each is counted', async () => {
+test('a full queue evicts its oldest events and counts them', async () => {
   const bench = new Bench();
   bench.disk.limits = { events: 3, bytes: 16 << 20 };
   bench.gateway.respond = () => ({ status: 503 });
@@ -154,7 +154,7 @@ test('the queue is bounded, the oldest go, and each is counted', async () => {
   isBalanced(await client.snapshot());
 });
 
-test('events that wait for the storage are bounded too', async () => {
+test('events beyond the limit of pending writes are dropped and counted', async () => {
   const bench = new Bench();
   const client = bench.client();
   await client.flush();
@@ -164,7 +164,7 @@ test('events that wait for the storage are bounded too', async () => {
   assert.equal((await client.snapshot()).dropped, dropped);
 });
 
-test('after the end nothing is recorded, and a flush says so', async () => {
+test('after `close` events are dropped, and a flush ends with `closed`', async () => {
   const client = new Bench().client();
   const last = client.track('last');
   await client.close();
@@ -175,7 +175,7 @@ test('after the end nothing is recorded, and a flush says so', async () => {
 
 // Users
 
-test('what was recorded before stays with the user it was recorded for', async () => {
+test('events keep the user and token they were recorded under after a change of user', async () => {
   const bench = new Bench();
   const client = bench.client();
   client.changeUser('ada', 'a.a.a');
@@ -187,7 +187,7 @@ test('what was recorded before stays with the user it was recorded for', async (
   assert.deepEqual([...bench.gateway.stored.values()].map((event) => event.userId), ['ada', 'bob']);
 });
 
-test('calls count in their order, also those that are made while earlier ones wait for the queue', async () => {
+test('calls take effect in call order, also while earlier ones wait for the queue', async () => {
   const bench = new Bench();
   const client = bench.client();
   const recorded = client.changeUser('ada').then(() => client.track('two'));
@@ -198,7 +198,7 @@ test('calls count in their order, also those that are made while earlier ones wa
   assert.deepEqual([...bench.gateway.stored.values()].map(({ event, userId }) => [event, userId]), [['one', 'ada'], ['two', 'bob']]);
 });
 
-test('ids that differ in their Unicode form only are two users', async () => {
+test('user ids that differ only in Unicode normalization are two users', async () => {
   const bench = new Bench();
   const client = bench.client();
   for (const user of ['\u00e9', 'e\u0301']) {
@@ -235,7 +235,7 @@ for (const [name, traits] of [['long text', { text: 'a'.repeat(32_760) }], ['a l
   });
 }
 
-test('the same user again is no event', async () => {
+test('identifying the current user again without traits records no event', async () => {
   const bench = new Bench();
   const client = bench.client();
   await client.identify('ada');
@@ -244,7 +244,7 @@ test('the same user again is no event', async () => {
   assert.equal((await client.snapshot()).recorded, 2);
 });
 
-test('a log-out sends what is left under the token, and then forgets it', async () => {
+test('a log-out sends queued events with the token, and then deletes the token', async () => {
   const bench = new Bench();
   const client = bench.client();
   client.changeUser('ada', 'a.a.a');
@@ -258,7 +258,7 @@ test('a log-out sends what is left under the token, and then forgets it', async 
   assert.equal(bench.gateway.requests.at(-1).token, null);
 });
 
-test('what cannot be sent at a log-out waits until the user comes back with a token', async () => {
+test('events rejected at a log-out wait until the user signs in again with a new token', async () => {
   const bench = new Bench();
   const client = bench.client();
   bench.gateway.respond = ({ token, batch }) => (batch[0].userId && token !== 'new.a.a' ? reject() : null);
@@ -277,7 +277,7 @@ test('what cannot be sent at a log-out waits until the user comes back with a to
 const offline = () => { throw { code: 'no_connection', reason: '' }; };
 
 for (const reloads of [false, true]) {
-  test(`what is left after a log-out never goes without a token, ${reloads ? 'nor on a later page' : 'whoever is next'}`, async () => {
+  test(`events left after a log-out are never sent without a token, ${reloads ? 'also after a reload' : 'also under the next user'}`, async () => {
     const bench = new Bench();
     let client = bench.client();
     client.changeUser('ada', 'a.a.a');
@@ -300,18 +300,18 @@ for (const reloads of [false, true]) {
     assert.deepEqual(parked.map(({ userId, reason, isPaused }) => [userId, reason, isPaused]), [['ada', 'logged_out', true]]);
     await client.changeUser('ada');
     await client.flush();
-    assert.deepEqual(bench.gateway.events, ['his'], 'back, but not yet with a token');
+    assert.deepEqual(bench.gateway.events, ['his'], 'signed in again, but without a token');
     client.setToken('c.c.c');
     assert.equal((await client.flush()).isComplete, true);
     assert.deepEqual([bench.gateway.events, bench.gateway.tokens], [['his', 'hers'], ['b.b.b', 'c.c.c']]);
     await client.logOut();
     await client.changeUser('ada');
     await client.track('later');
-    assert.equal((await client.flush()).isComplete, true, 'nothing was left this time');
+    assert.equal((await client.flush()).isComplete, true, 'the second log-out left no events');
   });
 }
 
-test('what is left after a log-out goes under no token but one that the provider has', async () => {
+test('events left after a log-out wait until the user signs in again and the provider returns a token', async () => {
   const bench = new Bench();
   let token = null;
   const client = bench.client({ tokenProvider: () => token });
@@ -329,7 +329,7 @@ test('what is left after a log-out goes under no token but one that the provider
   assert.deepEqual([bench.gateway.events, bench.gateway.tokens], [['hers'], ['a.a.a']]);
 });
 
-test('what a user without a token leaves behind at a log-out is sent as it always was', async () => {
+test('events of a user who never had a token are sent without one after a log-out', async () => {
   const bench = new Bench();
   const client = bench.client();
   bench.gateway.respond = offline;
@@ -342,9 +342,9 @@ test('what a user without a token leaves behind at a log-out is sent as it alway
 });
 
 for (const [name, isBack, end] of [
-  ['that the page does not outlive is finished by the next one', false, (tab) => tab.kill()],
-  ['that is not through when the client is closed is finished by the next one', false, (tab) => tab.client.close()],
-  ['that the page does not outlive is over when the user was back', true, (tab) => tab.kill()],
+  ['interrupted by the death of the page is finished by the next page', false, (tab) => tab.kill()],
+  ['unfinished when the client is closed is finished by the next page', false, (tab) => tab.client.close()],
+  ['interrupted by the death of the page keeps the new token of a user who signed in again', true, (tab) => tab.kill()],
 ]) {
   test(`a log-out ${name}`, async () => {
     const bench = new Bench();
@@ -364,7 +364,7 @@ for (const [name, isBack, end] of [
   });
 }
 
-test('a provider that is late does not bring a token back while the user logs out', async () => {
+test('a token that the provider returns late during a log-out is not stored', async () => {
   const [asked, token, posted, answered] = [gate(), gate(), gate(), gate()];
   const bench = new Bench({ tokenProvider: () => (asked.open(), token.opened) });
   const client = bench.client();
@@ -382,7 +382,7 @@ test('a provider that is late does not bring a token back while the user logs ou
   assert.equal(await bench.disk.meta('token ada') ?? null, null);
 });
 
-test('a wipe leaves nothing of a log-out that is under way', async () => {
+test('a wipe during a log-out leaves no token, and the log-out ends incomplete', async () => {
   const bench = new Bench({ tokenProvider: () => 'a.a.a' });
   const client = bench.client();
   const [asked, answered] = [gate(), gate()];
@@ -398,7 +398,7 @@ test('a wipe leaves nothing of a log-out that is under way', async () => {
   assert.equal(await bench.disk.meta('token ada') ?? null, null);
 });
 
-test('a user who is back before the log-out is through keeps the new token', async () => {
+test('a user who signs in again during the log-out keeps the new token', async () => {
   const bench = new Bench();
   const client = bench.client();
   client.changeUser('ada', 'a.a.a');
@@ -411,7 +411,7 @@ test('a user who is back before the log-out is through keeps the new token', asy
   assert.equal(bench.gateway.requests.at(-1).token, 'b.b.b');
 });
 
-test('a user who is back before the log-out is through keeps the same token, if it is handed over again', async () => {
+test('a user who signs in again during the log-out with the same token keeps that token', async () => {
   const bench = new Bench();
   const client = bench.client();
   client.changeUser('ada', 'a.a.a');
@@ -430,7 +430,7 @@ test('a user who is back before the log-out is through keeps the same token, if 
   assert.deepEqual(bench.gateway.tokens, ['a.a.a', 'a.a.a']);
 });
 
-test('another user begins another session', async () => {
+test('a change of user starts a new app session, a new token does not', async () => {
   const client = new Bench().client();
   const { sessionId } = await client.snapshot();
   await client.changeUser('ada');
@@ -440,7 +440,7 @@ test('another user begins another session', async () => {
   assert.equal((await client.snapshot()).sessionId, second);
 });
 
-test('a wipe leaves nothing: no events, no tokens, no user, another id of the browser', async () => {
+test('a wipe deletes events, tokens and user, and creates a new anonymous id', async () => {
   const bench = new Bench();
   const client = bench.client();
   await client.track('one');
@@ -463,11 +463,11 @@ test('a wipe leaves nothing: no events, no tokens, no user, another id of the br
   assert.notEqual([...bench.gateway.stored.values()][1].anonymousId, anonymousId);
 });
 
-test('what was recorded before a wipe and is not on disk yet does not come after it', async () => {
+test('events recorded before a wipe are not written to disk after it', async () => {
   const bench = new Bench();
   const client = bench.client();
   await client.snapshot();
-  // Transactions run in the order in which they are made, and are told of later.
+  // Transactions run in the order of the calls, but their results arrive later.
   const { add, wipe } = bench.disk;
   const [written, emptied] = [gate(), gate()];
   bench.disk.add = async (rows) => (await add.call(bench.disk, rows), written.opened);
@@ -485,7 +485,7 @@ test('what was recorded before a wipe and is not on disk yet does not come after
   assert.equal((await bench.disk.counts()).queued, 0);
 });
 
-test('an answer that comes after a wipe brings nothing back', async () => {
+test('a response that arrives after a wipe quarantines nothing and counts nothing as sent', async () => {
   const bench = new Bench();
   const client = bench.client();
   const [asked, answered] = [gate(), gate()];
@@ -506,7 +506,7 @@ test('an answer that comes after a wipe brings nothing back', async () => {
   assert.deepEqual([counts.sent, counts.wiped], [0, 2]);
 });
 
-test('a wipe that the disk rejects is an error, and can be called again', async () => {
+test('a wipe that fails on disk is an error, and can be repeated', async () => {
   const bench = new Bench();
   const client = bench.client();
   await client.track('one');
@@ -519,7 +519,7 @@ test('a wipe that the disk rejects is an error, and can be called again', async 
 
 // Tokens
 
-test('the provider is asked first when there is no token', async () => {
+test('the provider is called before the first request of a user without a token', async () => {
   const bench = new Bench();
   const asked = [];
   const client = bench.client({ tokenProvider: async (request) => (asked.push(request), 'a.a.a') });
@@ -530,7 +530,7 @@ test('the provider is asked first when there is no token', async () => {
   assert.deepEqual(bench.gateway.tokens, ['a.a.a']);
 });
 
-test('a rejected token is replaced once and the same events go out again', async () => {
+test('a rejected token is replaced once by the provider, and the same events are sent again', async () => {
   const bench = new Bench();
   const asked = [];
   bench.gateway.respond = ({ token }) => (token === 'a.a.a' ? reject() : null);
@@ -557,7 +557,7 @@ test('a token that is about to expire is replaced before it is used', async () =
 
 for (const ahead of [-86_400, -60, 86_400, 31_536_000]) {
   for (const saysDate of [true, false]) {
-    test(`a fresh token is sent by a clock that is ${ahead} s ahead${saysDate ? '' : ', also if no answer says the time'}`, async () => {
+    test(`a fresh token is sent when the device clock is ${ahead} s ahead${saysDate ? '' : ' and responses have no Date header'}`, async () => {
       const bench = new Bench();
       bench.clock.time += ahead * 1000;
       const fresh = fakeToken(now + 600);
@@ -572,12 +572,12 @@ for (const ahead of [-86_400, -60, 86_400, 31_536_000]) {
         assert.equal((await client.flush()).isComplete, true);
       }
       assert.equal(bench.gateway.stored.size, 6);
-      assert.equal(calls, 1, 'a token that the server takes is not asked for again');
+      assert.equal(calls, 1, 'the provider is not called again for a token that the server accepts');
     });
   }
 }
 
-test('the date of a proxy is not the server\'s, and a clock that jumps makes forget what was learned', async () => {
+test('the Date header of a 502 is ignored, and a jump of the device clock resets the clock offset', async () => {
   const bench = new Bench();
   bench.gateway.respond = () => ({ status: 502, headers: { Date: 'Sun, 15 Jan 2040 15:06:40 GMT' } });
   const client = bench.client();
@@ -588,15 +588,15 @@ test('the date of a proxy is not the server\'s, and a clock that jumps makes for
   await client.flush();
   assert.equal((await client.snapshot()).clockOffset, 86_400);
   await bench.clock.advance(3600);
-  assert.equal((await client.snapshot()).clockOffset, 86_400, 'time that only passes is no jump');
+  assert.equal((await client.snapshot()).clockOffset, 86_400, 'elapsed time is not a jump');
   bench.clock.time += 86_400_000;
   assert.equal((await client.snapshot()).clockOffset, 0);
 });
 
 for (const [name, provider] of [
-  ['nothing', () => null], ['an error', () => { throw new Error('offline'); }], ['no token', () => 'not a token'],
+  ['returns nothing', () => null], ['throws', () => { throw new Error('offline'); }], ['returns a malformed token', () => 'not a token'],
 ]) {
-  test(`without a provider that works (${name}) the server decides, and the provider is left alone for a while`, async () => {
+  test(`if the provider ${name}, events are sent nonetheless, and the provider is called only once`, async () => {
     const bench = new Bench();
     let calls = 0;
     const client = bench.client({ tokenProvider: () => ((calls += 1), provider()) });
@@ -610,10 +610,10 @@ for (const [name, provider] of [
 }
 
 for (const [name, provider, reason] of [
-  ['the rejected token', () => 'a.a.a', 'token_unchanged'], ['no token', () => 'not a token', 'token_malformed'],
+  ['the rejected token', () => 'a.a.a', 'token_unchanged'], ['a malformed token', () => 'not a token', 'token_malformed'],
   ['nothing', () => null, 'no_token'], ['an error', () => { throw new Error('offline'); }, 'provider_failed'],
 ]) {
-  test(`a provider that returns ${name} is told, and a rejected token is not sent again for it`, async () => {
+  test(`a provider that returns ${name} is reported, and the rejected token is not sent again`, async () => {
     const bench = new Bench();
     bench.gateway.respond = () => reject();
     const told = [];
@@ -630,7 +630,7 @@ for (const [name, provider, reason] of [
   });
 }
 
-test('a provider that hangs is left, and its late token is used', async () => {
+test('the wait for the provider ends after 30 seconds, and a token it returns later is used', async () => {
   const bench = new Bench();
   const [asked, token] = [gate(), gate()];
   let calls = 0;
@@ -649,7 +649,7 @@ test('a provider that hangs is left, and its late token is used', async () => {
   await bench.clock.advance(30);
   assert.deepEqual((await first).batches.map((batch) => batch.code), ['MISSING_TOKEN']);
   assert.equal((await client.snapshot()).parked[0].reason, 'provider_timed_out');
-  // It is still at it, so it is not called a second time; the server is asked whether it still wants a token.
+  // The provider is still running and not called again. A request without a token shows whether the server still requires one.
   assert.deepEqual((await client.flush()).batches.map((batch) => batch.code), ['MISSING_TOKEN']);
   token.open('late.late.late');
   await settle();
@@ -657,7 +657,7 @@ test('a provider that hangs is left, and its late token is used', async () => {
   assert.equal(calls, 1);
 });
 
-test('a flush from inside the provider does not wait for itself', async () => {
+test('a flush that the provider calls ends with `waiting_for_token_provider` instead of a deadlock', async () => {
   const bench = new Bench();
   const results = [];
   let client;
@@ -672,7 +672,7 @@ test('a flush from inside the provider does not wait for itself', async () => {
   assert.deepEqual(bench.gateway.tokens, ['a.a.a']);
 });
 
-test('the provider is never asked twice at the same time for one user', async () => {
+test('the provider has at most one call at a time for each user', async () => {
   const bench = new Bench();
   const waiting = [];
   const client = bench.client({ tokenProvider: ({ userId }) => new Promise((resolve) => waiting.push({ userId, resolve })) });
@@ -691,7 +691,7 @@ test('the provider is never asked twice at the same time for one user', async ()
 });
 
 for (const wipes of [false, true]) {
-  test(`a token that was asked for before the ${wipes ? 'wipe' : 'log-out'} does not come back`, async () => {
+  test(`a token requested before a ${wipes ? 'wipe' : 'log-out'} and returned after it is neither stored nor sent`, async () => {
     const bench = new Bench();
     const [asked, token] = [gate(), gate()];
     let calls = 0;
@@ -710,7 +710,7 @@ for (const wipes of [false, true]) {
   });
 }
 
-test('when the operator stops requiring tokens what was parked arrives', async () => {
+test('parked events are delivered once the app no longer requires tokens', async () => {
   const bench = new Bench({ tokenProvider: () => null });
   let isRequired = true;
   bench.gateway.respond = () => (isRequired ? reject(26, 'MISSING_TOKEN') : null);
@@ -727,7 +727,7 @@ test('when the operator stops requiring tokens what was parked arrives', async (
 
 // Failures
 
-test('a rejection is told once, with everything about it', async () => {
+test('a token rejection is reported once, with all its details', async () => {
   const bench = new Bench();
   bench.gateway.respond = () => reject(27, 'NO_MATCHING_PUBLIC_KEYS');
   const told = [];
@@ -743,7 +743,7 @@ test('a rejection is told once, with everything about it', async () => {
   assert.equal((await client.snapshot()).authenticationFailures, 3);
 });
 
-test('a failure that stands is told again at each session, and after five minutes', async () => {
+test('an unresolved failure is reported again in each new session and after five minutes', async () => {
   const bench = new Bench();
   bench.gateway.respond = () => reject();
   const told = [];
@@ -764,7 +764,7 @@ test('a failure that stands is told again at each session, and after five minute
   assert.equal(told.length, before + 1);
 });
 
-test('another token or code is news, and the rejected token again is told as such', async () => {
+test('failures of another token or code are reported, a rejected token set again as `token_unchanged`', async () => {
   const bench = new Bench();
   bench.gateway.respond = ({ token }) => (token === 'c.c.c' ? reject(21, 'SUBJECT_MISMATCH') : reject());
   const told = [];
@@ -780,7 +780,7 @@ test('another token or code is news, and the rejected token again is told as suc
   assert.deepEqual(told, ['a.a.a 22 EXPIRED', 'b.b.b 22 EXPIRED', 'c.c.c 21 SUBJECT_MISMATCH', 'c.c.c 21 token_unchanged']);
 });
 
-test('who listens late hears the last one until it is solved', async () => {
+test('a new failure listener receives the last failure unless it is resolved', async () => {
   const bench = new Bench();
   bench.gateway.respond = ({ token }) => (token === 'a.a.a' ? reject() : null);
   const client = bench.client();
@@ -799,7 +799,7 @@ test('who listens late hears the last one until it is solved', async () => {
   assert.deepEqual(told, [22]);
 });
 
-test('the rejection of a token that was sent for want of a better one is not told beside the provider', async () => {
+test('if the provider fails and the expired token is rejected, only the failure of the provider is reported', async () => {
   const bench = new Bench();
   bench.gateway.respond = () => reject();
   const told = [];
@@ -812,7 +812,7 @@ test('the rejection of a token that was sent for want of a better one is not tol
   assert.deepEqual(told, ['no_token']);
 });
 
-test('where tokens are optional the failure says that the events were taken', async () => {
+test('where tokens are optional, events are delivered and the failure has `isOptional`', async () => {
   const bench = new Bench();
   bench.gateway.respond = (received) => {
     const answer = bench.gateway.store(received);
@@ -827,7 +827,7 @@ test('where tokens are optional the failure says that the events were taken', as
   assert.deepEqual(told, [[true, 90]]);
 });
 
-test('what cannot be a token is told and not sent', async () => {
+test('a malformed token is reported and not sent', async () => {
   const bench = new Bench();
   const told = [];
   const client = bench.client();
@@ -841,7 +841,7 @@ test('what cannot be a token is told and not sent', async () => {
 
 // Servers and storage
 
-test('partial and lost answers lose nothing and double nothing', async () => {
+test('with partial and lost responses every event is stored or quarantined, and counted once', async () => {
   const bench = new Bench();
   const { gateway } = bench;
   const random = seeded(7);
@@ -851,7 +851,7 @@ test('partial and lost answers lose nothing and double nothing', async () => {
     if (dice === 0) throw { code: 'no_connection', reason: 'before the server had it' };
     if (dice === 1) return { status: 503, headers: { 'Retry-After': '1' } };
     if (dice === 2) {
-      // A subset is refused, always the same events.
+      // Rejects a subset, always the same events.
       const isBad = (event) => event.event.endsWith('7');
       const rejected = received.batch.flatMap((event, index) => (isBad(event) ? [{ index, code: 'invalid_event' }] : []));
       for (const event of received.batch.filter(isBad)) refused.add(event.messageId);
@@ -868,7 +868,7 @@ test('partial and lost answers lose nothing and double nothing', async () => {
   for (let flushes = 0; flushes < 2000 && !(await client.flush()).isComplete; flushes += 1);
   const quarantined = new Set((await client.quarantinedEvents()).map((event) => event.messageId));
   for (const { messageId } of receipts) assert.ok(gateway.stored.has(messageId) || quarantined.has(messageId));
-  // An event on the server may be marked as failed by chance. An event that is not on the server never counts as delivered.
+  // Each quarantined event was rejected, or stored by a request whose response failed.
   for (const id of quarantined) assert.ok(refused.has(id) || gateway.stored.has(id));
   assert.ok(gateway.duplicates > 0, 'lost answers lead to events that are sent twice');
   const counts = await client.snapshot();
@@ -876,7 +876,7 @@ test('partial and lost answers lose nothing and double nothing', async () => {
   isBalanced(counts);
 });
 
-test('a server that takes too long is left after 30 seconds', async () => {
+test('a request without a response times out after 30 seconds', async () => {
   const bench = new Bench();
   bench.gateway.respond = () => new Promise(() => {});
   const client = bench.client();
@@ -886,7 +886,7 @@ test('a server that takes too long is left after 30 seconds', async () => {
   assert.deepEqual((await flushed).batches.map(({ code, outcome }) => [code, outcome]), [['timed_out', 'retry_later']]);
 });
 
-test('an outage ends by itself, and the snapshot says until when it waits', async () => {
+test('sending resumes after Retry-After, and the snapshot has the seconds until then', async () => {
   const bench = new Bench();
   bench.gateway.respond = () => ({ status: 503, headers: { 'Retry-After': '40' } });
   const client = bench.client();
@@ -902,7 +902,7 @@ test('an outage ends by itself, and the snapshot says until when it waits', asyn
   assert.equal(bench.gateway.stored.size, 1);
 });
 
-test('an unknown write key is a problem that somebody has to solve', async () => {
+test('an unknown write key is reported as a configuration problem', async () => {
   const bench = new Bench();
   bench.gateway.respond = () => ({ status: 401, body: { code: 'invalid_write_key', reason: 'no app has this write key' } });
   const client = bench.client();
@@ -911,7 +911,7 @@ test('an unknown write key is a problem that somebody has to solve', async () =>
   assert.equal((await client.snapshot()).configurationProblem, 'invalid_write_key no app has this write key');
 });
 
-test('an event that the server will never take is set aside with its reason', async () => {
+test('an event that the server rejects is quarantined with its code and reason', async () => {
   const bench = new Bench();
   bench.gateway.respond = ({ batch }) => (batch.length === 2
     ? { status: 200, body: { success: true, accepted: 1, rejected: [{ index: 1, code: 'invalid_event', reason: 'no' }] } } : null);
@@ -926,10 +926,10 @@ test('an event that the server will never take is set aside with its reason', as
 });
 
 for (const [name, make] of [
-  ['throws', () => { throw new Error('SecurityError'); }], ['is not there', () => null],
+  ['throws', () => { throw new Error('SecurityError'); }], ['does not exist', () => null],
   ['cannot be opened', () => ({ meta: () => Promise.reject(new Error('blocked')) })],
 ]) {
-  test(`a storage that ${name} is replaced by memory, which says so`, async () => {
+  test(`if the storage ${name}, events are kept in memory and the snapshot has the problem`, async () => {
     const bench = new Bench();
     const { client } = bench.tab({ store: make });
     assert.equal((await client.track('one')).stored, 'memory');
@@ -941,7 +941,7 @@ for (const [name, make] of [
   });
 }
 
-test('a storage that never opens is given up after five seconds', async () => {
+test('if the storage does not open within five seconds, events are kept in memory', async () => {
   const bench = new Bench();
   const { client } = bench.tab({ store: () => ({ meta: () => new Promise(() => {}) }) });
   const receipt = client.track('one');
@@ -949,7 +949,7 @@ test('a storage that never opens is given up after five seconds', async () => {
   assert.equal((await receipt).stored, 'memory');
 });
 
-test('what a full disk does not take is kept in memory, sent, and counted; then the disk is used again', async () => {
+test('events that do not fit on a full disk are kept in memory, sent and counted, until the disk has room', async () => {
   const bench = new Bench();
   const client = bench.client();
   await client.track('on disk');
@@ -968,7 +968,7 @@ test('what a full disk does not take is kept in memory, sent, and counted; then 
   isBalanced(snapshot);
 });
 
-test('memory is bounded, and what it drops is counted', async () => {
+test('memory keeps at most 1000 events and counts the evicted ones', async () => {
   const bench = new Bench();
   bench.gateway.respond = () => ({ status: 503 });
   const { client } = bench.tab({ store: () => null });
@@ -982,9 +982,9 @@ test('memory is bounded, and what it drops is counted', async () => {
 });
 
 for (const [name, settle] of [
-  ['does not take', async () => { throw new Error('full'); }], ['never answers', () => new Promise(() => {})],
+  ['fails to delete them', async () => { throw new Error('full'); }], ['never finishes deleting them', () => new Promise(() => {})],
 ]) {
-  test(`what the server has is not sent again when the disk ${name} it, and holds up nothing`, async () => {
+  test(`delivered events are not sent again and delay no others when the disk ${name}`, async () => {
     const bench = new Bench();
     const client = bench.client();
     await client.track('one');
@@ -1009,7 +1009,7 @@ for (const [name, settle] of [
 
 // A disk that fails at the wrong moment
 
-/** Signs `ada` in, and then fails every write. */
+/** Signs `ada` in, then makes every write to disk fail. */
 async function signedIn(bench) {
   const tab = bench.tab();
   await tab.client.changeUser('ada', 'a.a.a');
@@ -1031,7 +1031,7 @@ for (const [name, change, expected] of [
   ['a log-out', (client) => client.logOut(), [null, null]],
   ['a change of user', (client) => client.changeUser('bob', 'b.b.b'), ['bob', 'b.b.b']],
 ]) {
-  test(`${name} that the disk does not take is written as soon as it does`, async () => {
+  test(`${name} that failed to be written is written within five seconds after the disk works again`, async () => {
     const bench = new Bench();
     const tab = await signedIn(bench);
     await change(tab.client);
@@ -1042,7 +1042,7 @@ for (const [name, change, expected] of [
     assert.deepEqual(await nextPage(bench), expected);
   });
 
-  test(`${name} that the disk does not take is written when the client is closed`, async () => {
+  test(`${name} that failed to be written is written when the client is closed`, async () => {
     const bench = new Bench();
     const { client } = await signedIn(bench);
     await change(client);
@@ -1052,7 +1052,7 @@ for (const [name, change, expected] of [
     assert.deepEqual(await nextPage(bench), expected);
   });
 
-  test(`${name} that the disk takes with the next event is written then`, async () => {
+  test(`${name} that failed to be written is written with the next event`, async () => {
     const bench = new Bench();
     const tab = await signedIn(bench);
     await change(tab.client);
@@ -1064,7 +1064,7 @@ for (const [name, change, expected] of [
     assert.deepEqual(await nextPage(bench), expected);
   });
 
-  test(`${name} that the disk never takes is known to the next page`, async () => {
+  test(`${name} that was never written to disk is applied by the next page from the journal`, async () => {
     const bench = new Bench();
     const tab = await signedIn(bench);
     await change(tab.client);
@@ -1073,11 +1073,11 @@ for (const [name, change, expected] of [
     assert.equal((await nextPage(bench))[0], expected[0]);
     assert.notEqual(bench.gateway.requests.at(-1).token, 'a.a.a');
     assert.equal(await bench.disk.meta('userId') ?? null, expected[0]);
-    assert.equal(bench.journal, null, 'what the disk has is in one place only');
+    assert.equal(bench.journal, null, 'the journal is empty once the disk has the change');
   });
 }
 
-test('a token that a log-out could not delete is deleted later', async () => {
+test('a token that a log-out could not delete is deleted by the next page', async () => {
   const bench = new Bench();
   const tab = await signedIn(bench);
   await tab.client.logOut();
@@ -1089,7 +1089,7 @@ test('a token that a log-out could not delete is deleted later', async () => {
   assert.ok(!(await bench.disk.meta('token ada')));
 });
 
-test('a change of user while the disk could not be opened is known to the page after', async () => {
+test('a change of user while the disk could not be opened is applied by the next page', async () => {
   const bench = new Bench();
   await bench.client().changeUser('ada', 'a.a.a');
   const { client } = bench.tab({ store: () => ({ meta: () => Promise.reject(new Error('blocked')) }) });
@@ -1098,7 +1098,7 @@ test('a change of user while the disk could not be opened is known to the page a
   assert.equal((await nextPage(bench))[0], 'bob');
 });
 
-test('a wipe removes what was not written yet, too', async () => {
+test('a wipe also discards a change of user that is not on disk yet', async () => {
   const bench = new Bench();
   const { client } = await signedIn(bench);
   await client.changeUser('bob', 'b.b.b');
@@ -1110,7 +1110,7 @@ test('a wipe removes what was not written yet, too', async () => {
   assert.deepEqual([bench.journal, await bench.disk.meta('userId'), await bench.disk.meta('token bob')], [null, undefined, undefined]);
 });
 
-test('a disk whose transactions never finish is left for memory, and used again when they do', async () => {
+test('while transactions never finish, events are kept in memory; later the disk is used again', async () => {
   const bench = new Bench();
   const { disk, client } = { disk: bench.disk, client: bench.client() };
   assert.equal((await client.track('before')).stored, 'disk');
@@ -1122,7 +1122,7 @@ test('a disk whose transactions never finish is left for memory, and used again 
     return Promise.race([promise, settle().then(() => assert.fail('never settles'))]);
   };
   assert.equal((await settled(client.track('one'))).stored, 'memory');
-  assert.equal((await client.track('two')).stored, 'memory', 'at once: it is not asked again for a while');
+  assert.equal((await client.track('two')).stored, 'memory', 'the disk is not tried again at once');
   const flushed = await client.flush();
   assert.deepEqual([bench.gateway.events, flushed.ending], [['before', 'one', 'two'], 'interrupted']);
   const { storage, storageProblem } = await client.snapshot();
@@ -1167,10 +1167,10 @@ test('after `close` every call settles, and nothing is recorded, sent or written
   assert.deepEqual([await bench.disk.meta('token ada'), await bench.disk.meta('userId')], ['a.a.a', 'ada']);
   assert.equal(bench.gateway.requests.length, requests);
   await client.wipe();
-  assert.equal(await bench.disk.meta('token ada'), undefined, 'data that was asked to be removed is removed');
+  assert.equal(await bench.disk.meta('token ada'), undefined, '`wipe` works after `close`');
 });
 
-test('calls before `close` that have waited for the queue settle after it', async () => {
+test('calls that wait for the queue to open settle after `close`', async () => {
   const opened = gate();
   const bench = new Bench();
   const meta = bench.disk.meta.bind(bench.disk);
@@ -1183,7 +1183,7 @@ test('calls before `close` that have waited for the queue settle after it', asyn
 for (const [name, result] of [
   ['a token', () => 'late.late.late'], ['no token', () => null], ['an error', () => { throw new Error('offline'); }],
 ]) {
-  test(`a provider that returns ${name} after \`close\` changes nothing and fails nowhere`, async (t) => {
+  test(`a provider that returns ${name} after \`close\` stores nothing, reports nothing and leaves no unhandled rejection`, async (t) => {
     const unhandled = t.mock.fn();
     process.on('unhandledRejection', unhandled);
     t.after(() => process.off('unhandledRejection', unhandled));
@@ -1203,7 +1203,7 @@ for (const [name, result] of [
   });
 }
 
-test('two users who log out while no request ends are both forgotten by the next page', async () => {
+test('the next page deletes the tokens of two users whose log-outs were interrupted', async () => {
   const bench = new Bench();
   bench.gateway.respond = () => new Promise(() => {});
   const tab = bench.tab();
@@ -1224,7 +1224,7 @@ test('two users who log out while no request ends are both forgotten by the next
 
 // The warnings that a developer reads
 
-test('the first failure of each user and code is a warning that says what to do, without the token', async () => {
+test('the first failure of each user and code logs a warning with a remedy and without the token', async () => {
   const bench = new Bench();
   bench.gateway.respond = ({ token }) => (token === 'a.a.a' ? reject(22, 'EXPIRED', { hint: 'Issue a new token.' }) : reject(26, 'MISSING_TOKEN'));
   const client = bench.client();
@@ -1243,9 +1243,9 @@ test('the first failure of each user and code is a warning that says what to do,
 for (const [name, respond, code] of [
   ['a server that cannot be reached', () => { throw { code: 'no_connection', reason: 'offline' }; }, 'no_connection offline'],
   ['a server that fails', () => ({ status: 503 }), 'http_503'],
-  ['a write key that nobody has', () => ({ status: 401, body: { code: 'invalid_write_key', reason: 'no app has it' } }), 'invalid_write_key no app has it'],
+  ['an unknown write key', () => ({ status: 401, body: { code: 'invalid_write_key', reason: 'no app has it' } }), 'invalid_write_key no app has it'],
 ]) {
-  test(`${name} is a warning, once`, async () => {
+  test(`${name} logs one warning`, async () => {
     const bench = new Bench();
     bench.gateway.respond = respond;
     const client = bench.client();
@@ -1260,7 +1260,7 @@ for (const [name, respond, code] of [
 for (const [name, respond] of [
   ['a token', (reason) => reject(22, reason)], ['the server', (reason) => ({ status: 503, body: { code: 'busy', reason } })],
 ]) {
-  test(`a failure of ${name} with another reason each time is a warning, once`, async () => {
+  test(`a failure of ${name} whose reason differs each time logs one warning`, async () => {
     const bench = new Bench();
     let count = 0;
     bench.gateway.respond = () => respond(`request ${(count += 1)}`);
@@ -1273,7 +1273,7 @@ for (const [name, respond] of [
   });
 }
 
-test('nothing is said as long as all is well', async () => {
+test('no warning is logged while all requests succeed', async () => {
   const bench = new Bench();
   const client = bench.client();
   client.changeUser('ada', 'a.a.a');
@@ -1284,7 +1284,7 @@ test('nothing is said as long as all is well', async () => {
   assert.deepEqual(bench.warnings, []);
 });
 
-test('a flush says that events wait for a token', async () => {
+test('a flush ends with `parked` while events wait for a token', async () => {
   const bench = new Bench();
   bench.gateway.respond = ({ batch }) => (batch[0].userId === 'ada' ? reject() : null);
   const client = bench.client();
@@ -1298,7 +1298,7 @@ test('a flush says that events wait for a token', async () => {
   assert.equal((await client.flush()).ending, 'drained');
 });
 
-test('a token that was only warned of and is rejected later is told again', async () => {
+test('a token with an earlier warning is reported again when it is rejected', async () => {
   const bench = new Bench();
   bench.gateway.respond = (received) => {
     const answer = bench.gateway.store(received);
@@ -1316,7 +1316,7 @@ test('a token that was only warned of and is rejected later is told again', asyn
   assert.deepEqual(told, [true, false]);
 });
 
-test('importing the client does nothing', async () => {
+test('importing the client adds no globals', async () => {
   const before = Object.getOwnPropertyNames(globalThis);
   await import('../src/index.js?again');
   await import('../src/braze.js?again');
@@ -1324,7 +1324,7 @@ test('importing the client does nothing', async () => {
   assert.equal(typeof Countersign, 'function');
 });
 
-test('the package exports what its description says, with declarations', async () => {
+test('every export in package.json has a module and type declarations', async () => {
   const { existsSync, readFileSync } = await import('node:fs');
   const root = new URL('../', import.meta.url);
   const { exports, version } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8'));

@@ -1,4 +1,4 @@
-// What an app in TypeScript sees, under the strictest way of finding modules; compiled only.
+// Checks the type declarations as a TypeScript app with module resolution `nodenext` uses them. Compiled, never run.
 import { Countersign, type AuthenticationFailure, type Snapshot } from 'countersign-web';
 import * as braze from 'countersign-web/braze';
 
@@ -9,9 +9,9 @@ export const stored: 'disk' | 'memory' | 'dropped' = (await client.track('a', { 
 client.onAuthenticationFailure((failure: AuthenticationFailure) => console.log(failure.code));
 braze.initialize('k', { baseUrl: 'e.example' });
 
-// @ts-expect-error: an event has a name
+// @ts-expect-error: the name of an event is a string
 client.track(1);
 // @ts-expect-error: a count is a number
 export const text: string = snapshot.queued;
-// @ts-expect-error: nothing works without a write key
+// @ts-expect-error: the write key is required
 export const other = new Countersign({ endpoint: 'https://e.example' });

@@ -1,4 +1,4 @@
-// `DiskStore` on connections that are lost. test/chromium tests it on good ones, in Chromium.
+// `DiskStore` with lost connections, damaged rows and counters, and limits. test/chromium tests it in Chromium.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DiskStore } from '../src/disk-store.js';
@@ -48,7 +48,7 @@ class Connection {
   }
 }
 
-/** A factory that remembers its connections. */
+/** A factory and its connections. A connection with `isLost` fails as `fail` says. */
 function lossy(fail) {
   const factory = new Factory();
   const open = factory.open.bind(factory);
@@ -63,7 +63,7 @@ function lossy(fail) {
 }
 
 for (const fail of ['throws', 'UnknownError', 'AbortError']) {
-  test(`a connection that the browser has lost is opened again, once (${fail})`, async () => {
+  test(`a connection that the browser closed is opened again, once (${fail})`, async () => {
     const { factory, connections } = lossy(fail);
     const store = new DiskStore(factory, 'a');
     await store.setMeta([['userId', 'ada']]);
@@ -75,7 +75,7 @@ for (const fail of ['throws', 'UnknownError', 'AbortError']) {
   });
 }
 
-test('calls at the same time share the new connection', async () => {
+test('concurrent calls on a lost connection all succeed, with at most two new connections', async () => {
   const { factory, connections } = lossy('throws');
   const store = new DiskStore(factory, 'a');
   await store.meta('userId');
@@ -85,7 +85,7 @@ test('calls at the same time share the new connection', async () => {
   assert.ok(factory.opened <= 3, `${factory.opened}`);
 });
 
-test('a failure of the second try is an error', async () => {
+test('a call fails if the database cannot be reopened', async () => {
   const { factory } = lossy('throws');
   const store = new DiskStore(factory, 'a');
   await store.meta('userId');
@@ -98,7 +98,7 @@ test('a failure of the second try is an error', async () => {
   await assert.rejects(store.meta('userId'), /blocked/);
 });
 
-test('a full disk is no reason to open it again', async () => {
+test('a full disk does not reopen the database', async () => {
   const { factory, connections } = lossy('QuotaExceededError');
   const store = new DiskStore(factory, 'a');
   await store.meta('userId');
@@ -164,7 +164,7 @@ for (const [name, damage] of Object.entries({
   'no body': { body: undefined }, 'half a body': { body: '{"n":' }, 'a body of another type': { body: 7 },
   'no user': { userId: null }, 'no size': { bytes: undefined }, 'an impossible size': { bytes: NaN },
 })) {
-  test(`a row with ${name} is set aside, and the others are sent`, async () => {
+  test(`a row with ${name} is quarantined, and the others are claimed`, async () => {
     const { stores, factory } = memoryFactory();
     const store = new DiskStore(factory, 'a');
     await store.add([row(1), row(2), row(3)]);
@@ -191,7 +191,7 @@ for (const damage of [{ queued: 1e9 }, { queuedBytes: 1e12 }, { queued: NaN }, {
   });
 }
 
-test('more events than the limit are evicted', async () => {
+test('the oldest events beyond the limit are evicted', async () => {
   const { stores, factory } = memoryFactory();
   const store = new DiskStore(factory, 'a');
   store.limits = { events: 3, bytes: 1000 };

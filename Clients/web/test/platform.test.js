@@ -5,7 +5,7 @@ import { browser } from '../src/platform.js';
 
 const request = { url: 'https://gateway.example/v1/batch', headers: {}, body: '{}', keepalive: false };
 
-/** Sends a request that is answered with this status, and a body that cannot be read: cut off, or not the gzip it claims to be. */
+/** Sends a request. Its response has this status and a body that cannot be decoded. */
 function answered(t, status) {
   const body = new ReadableStream({ pull: (stream) => stream.error(new TypeError('decoding failed')) });
   const response = { status, ok: status < 300, headers: new Headers({ 'Retry-After': '40' }), body };
@@ -14,7 +14,7 @@ function answered(t, status) {
 }
 
 for (const status of [401, 413, 503]) {
-  test(`the status ${status} counts even if the body cannot be read`, async (t) => {
+  test(`a response ${status} with an unreadable body keeps its status and headers`, async (t) => {
     const answer = await answered(t, status);
     assert.deepEqual([answer.status, answer.body, answer.header('Retry-After')], [status, '', '40']);
   });
@@ -24,15 +24,15 @@ test('without a navigator, events lack the facts about the browser', () => {
   assert.equal(JSON.stringify(browser().facts(undefined)), '{"os":{}}');
 });
 
-test('without its body a success says nothing of the events', async (t) => {
+test('a response 200 with an unreadable body is the error `connection_lost`', async (t) => {
   await assert.rejects(answered(t, 200), { code: 'connection_lost' });
 });
 
 for (const [name, head] of [
-  ['is closed after its last complete member', '{"success":true,"accepted":1,"quoted":"a\\\\\\"},]","list":[{"a":1},{"b":'],
-  ['is read by itself where something else follows', '{"success":true,"accepted":1,"quoted":"a\\\\\\"},]"}'],
+  ['a truncated object is closed after its last complete member', '{"success":true,"accepted":1,"quoted":"a\\\\\\"},]","list":[{"a":1},{"b":'],
+  ['data after a complete object is ignored', '{"success":true,"accepted":1,"quoted":"a\\\\\\"},]"}'],
 ]) {
-  test(`of a body without end 1 MiB is read, and its object ${name}`, async (t) => {
+  test(`at most 1 MiB of an endless body is read, and ${name}`, async (t) => {
     let pulled = 0;
     let isCancelled = false;
     const body = new ReadableStream({
@@ -48,7 +48,7 @@ for (const [name, head] of [
   });
 }
 
-test('a body that is shorter is whole, with letters over the edges of its pieces', async (t) => {
+test('a short body is read completely, also with characters split across chunks', async (t) => {
   const bytes = new TextEncoder().encode('{"a":"ä€😀"}');
   const body = new ReadableStream({
     start(stream) {
@@ -73,7 +73,7 @@ function journal(t, storage) {
   return browser().journal('countersign wk');
 }
 
-test('the journal is one text of `localStorage`, and nothing when it is empty', (t) => {
+test('the journal is one item of `localStorage`, which is removed when the journal is empty', (t) => {
   const storage = {};
   const { read, write } = journal(t, () => storage);
   assert.equal(read(), null);
@@ -85,9 +85,9 @@ test('the journal is one text of `localStorage`, and nothing when it is empty', 
 
 for (const [name, storage] of [
   ['is forbidden', () => { throw new Error('SecurityError'); }], ['is full', () => Object.freeze({})],
-  ['has something else in it', () => ({ 'countersign wk': '{' })],
+  ['has invalid JSON in it', () => ({ 'countersign wk': '{' })],
 ]) {
-  test(`a \`localStorage\` that ${name} does not throw into the app`, (t) => {
+  test(`a \`localStorage\` that ${name} causes no exception in the app`, (t) => {
     const { read, write } = journal(t, storage);
     assert.equal(read(), null);
     write({ userId: 'ada' });

@@ -1,10 +1,10 @@
-// Runs the scenarios of Conformance (its README says what they mean) against the client on a bench, in a browser or without.
+// Runs the scenarios of Conformance (described in its README) against the client on a `Bench`, with or without a browser.
 import { Bench, settle, start } from './bench.js';
 
 /** The name of this client in `clients`. */
 const name = 'web';
 
-/** Those of the scenarios in this file's text that this client has to pass. */
+/** The scenarios in the text of a file that this client has to pass. */
 export function scenariosOf(text) {
   const { mode, scenarios } = JSON.parse(text);
   if (mode !== 'signed_user') return [];
@@ -35,7 +35,7 @@ function token(text) {
   return `${part({ alg: 'RS256' })}.${part({ sub: subject, exp: start / 1000 + Number(seconds) })}.sig`;
 }
 
-/** Where and how they differ; members that are not expected do not matter. */
+/** The first difference, or undefined. Ignores members that are not expected. */
 function difference(expected, observed, path) {
   const differs = `${path}: expected ${JSON.stringify(expected)}, was ${JSON.stringify(observed)}`;
   if (Array.isArray(expected)) {
@@ -56,10 +56,10 @@ function check(expected, observed, path) {
   if (found) throw new Error(found);
 }
 
-/** More requests between two looks than any scenario expects: a client without waits would make them forever. */
+/** The limit of requests between two checks. A client that never waits fails at this limit. */
 const mostRequests = 2000;
 
-/** Answers by a scenario's rules, and otherwise as a good gateway does. */
+/** A server that follows a scenario's rules, and otherwise stores each event once. */
 class Server {
   requests = [];
   delivered = [];
@@ -73,7 +73,7 @@ class Server {
     this.overrun = new Promise((_, reject) => {
       this.reject = () => reject(new Error('requests without end'));
     });
-    // Not awaited.
+    // Not an unhandled rejection if no step awaits it.
     this.overrun.catch(() => {});
   }
 
@@ -142,7 +142,7 @@ class Server {
   }
 }
 
-/** One scenario on its way. */
+/** The client, server and provider of one scenario, and the execution of its steps. */
 class Stage {
   #callbacks = [];
   #calls = [];
@@ -164,7 +164,7 @@ class Stage {
     const { clock, disk } = this.bench;
     if (this.configuration.maximum_events) disk.limits.events = this.configuration.maximum_events;
     const life = (this.life = { isOver: false });
-    // Nothing happens any more in a page that was killed.
+    // Timers of a killed page do nothing.
     const at = (instant, call) => clock.at(instant, () => life.isOver || call());
     const tokenProvider = this.provider ? (request) => (life.isOver ? new Promise(() => {}) : this.#ask(request)) : undefined;
     this.tab = this.bench.tab({ clock: { now: clock.now, uptime: clock.uptime, at } }, { tokenProvider });
@@ -183,7 +183,7 @@ class Stage {
     if (answer.hangs) return new Promise(() => {});
     const { clock } = this.bench;
     if (answer.takes) await new Promise((resolve) => clock.at(clock.uptime() + answer.takes, resolve));
-    if (answer.fails) throw new Error('as the scenario says');
+    if (answer.fails) throw new Error('failure from the scenario');
     return answer.returns && token(answer.returns.replace('#', serial));
   }
 
@@ -205,7 +205,7 @@ class Stage {
       case 'server': return void (this.server.rules = value);
       case 'provider': return void (this.provider = [...value]);
       case 'device_clock': return void (bench.clock.time += value * 1000);
-      // An empty id is an error that the app hears of.
+      // An empty id has to throw, other ids must not.
       case 'change_user': return client.changeUser(value, token(step.token)).catch((error) => { if (value) throw error; });
       case 'set_token': return client.setToken(token(value));
       case 'log_out': return void (await client.logOut());

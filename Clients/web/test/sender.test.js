@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Simulation, accepted, answer, failing, hour, rejectedToken, seeded, sequences, status } from './simulation.js';
 
-/** Counts as the dialect does: how often a sequence was sent. */
+/** A server that answers requests with one of the events `bad` with `code`, and accepts all others. */
 const poisoned = (code, ...bad) => (request) =>
   request.events.some((event) => bad.includes(event.sequence)) ? status(code)() : accepted(request);
 
-test('a batch holds one user and keeps to count and bytes', () => {
+test('a batch has one user and at most the configured count and bytes', () => {
   const simulation = new Simulation(accepted, { batch: { events: 10, bytes: 550 } });
   simulation.record(3, 'ada');
   simulation.record(20, 'bob');
@@ -21,7 +21,7 @@ test('a batch holds one user and keeps to count and bytes', () => {
   assert.deepEqual(simulation.endings, ['drained']);
 });
 
-test('events go out at the count or after the interval', () => {
+test('events are sent when 20 are queued, and otherwise after 10 seconds', () => {
   const simulation = new Simulation(accepted);
   simulation.record(19);
   simulation.run(9);
@@ -36,7 +36,7 @@ test('events go out at the count or after the interval', () => {
   assert.deepEqual(simulation.requests.map((request) => request.time), [9, 19]);
 });
 
-test('hiding the page sends at once', () => {
+test('`sendSoon`, for a hidden page, sends at once', () => {
   const simulation = new Simulation(accepted);
   simulation.record(1);
   simulation.sender.sendSoon();
@@ -44,7 +44,7 @@ test('hiding the page sends at once', () => {
   assert.equal(simulation.requests.length, 1);
 });
 
-test('an idle sender does nothing at all', () => {
+test('a sender with an empty queue makes no more requests or claims', () => {
   const simulation = new Simulation(accepted);
   simulation.record(1);
   simulation.run(24 * hour);
@@ -55,15 +55,15 @@ test('an idle sender does nothing at all', () => {
 
 for (const [name, server, expected] of [
   // 2, 4, 8, … 128, then every 180 s: the first 9 within 434 s.
-  ['500', status(500), 486], ['502', status(502), 486], ['503', status(503), 486], ['200 of something else', status(200), 486],
+  ['500', status(500), 486], ['502', status(502), 486], ['503', status(503), 486], ['200 with an unexpected body', status(200), 486],
   ['429', status(429), 486], ['408', status(408), 486], ['a time-out', failing('timed_out'), 486],
   ['no connection', failing('no_connection'), 486],
   // Retry-After of a week is followed for an hour at most.
   ['503 with Retry-After of a week', status(503, 604_800), 25],
-  // Settings have to change: after 5, 10, 20, … 2,560 s, then one request an hour.
-  ['302', status(302), 33], ['401 without a verdict', status(401), 33], ['403', status(403), 33], ['404', status(404), 33],
+  // Configuration problems: after 5, 10, 20, … 2,560 s, then one request an hour.
+  ['302', status(302), 33], ['401 without auth_error', status(401), 33], ['403', status(403), 33], ['404', status(404), 33],
 ]) {
-  test(`a server that always answers ${name} gets ${expected} requests a day and takes nothing`, () => {
+  test(`a server that always answers ${name} gets ${expected} requests a day, and all events stay queued`, () => {
     const simulation = new Simulation(server);
     simulation.record(500, 'ada');
     simulation.run(24 * hour);
@@ -73,7 +73,7 @@ for (const [name, server, expected] of [
   });
 }
 
-test('a server that is down for an hour gets everything within three minutes after', () => {
+test('after an outage of an hour all events are delivered within three minutes', () => {
   const simulation = new Simulation((request) => (request.time < hour ? status(500)() : accepted(request)));
   simulation.record(1000);
   simulation.run(2 * hour);
@@ -82,7 +82,7 @@ test('a server that is down for an hour gets everything within three minutes aft
   assert.ok(simulation.requests.length < 60);
 });
 
-test('a server that rejects everything stops after three events and takes none', () => {
+test('if three single events fail with 400, sending stops and no event is quarantined', () => {
   const simulation = new Simulation(status(400));
   simulation.record(1000);
   simulation.run(30 * 60);
@@ -101,7 +101,7 @@ test('a server that rejects everything stops after three events and takes none',
 });
 
 for (const code of [200, 400]) {
-  test(`a server that rejects each event of every request with ${code} takes none`, () => {
+  test(`if the server rejects all events of every request with ${code}, none is quarantined`, () => {
     const simulation = new Simulation(({ events }) => answer(code, {
       success: true, accepted: 0, rejected: events.map((_, index) => ({ index, code: 'invalid_event' })),
     }, events.length));
@@ -116,7 +116,7 @@ for (const code of [200, 400]) {
 }
 
 for (const code of [400, 413, 500]) {
-  test(`a lone failure with ${code} is not enough, and the second one needs a success between`, () => {
+  test(`an event that fails with ${code} is quarantined only after another event was accepted`, () => {
     const simulation = new Simulation(poisoned(code, 1));
     simulation.record(1);
     simulation.run(30 * 24 * hour);
@@ -129,12 +129,12 @@ for (const code of [400, 413, 500]) {
   });
 
   for (const position of [1, 50, 99, 100]) {
-    test(`one poison event at ${position} (${code}) is found and the others go out`, () => {
+    test(`one poison event at ${position} (${code}) is quarantined and the others are delivered`, () => {
       const simulation = new Simulation(poisoned(code, position));
       simulation.record(100);
       simulation.run(hour);
       assert.equal(simulation.delivered.length, 99);
-      // Of the last one nothing is known before another is accepted.
+      // The last event is quarantined only after a later one is accepted.
       simulation.record(1);
       simulation.run(2 * hour);
       assert.equal(simulation.delivered.length, 100);
@@ -144,7 +144,7 @@ for (const code of [400, 413, 500]) {
     });
   }
 
-  test(`any position is found with ten more requests at most (${code})`, () => {
+  test(`a poison event at any position costs at most ten more requests (${code})`, () => {
     for (let position = 1; position <= (code === 400 ? 99 : 98); position += 1) {
       const simulation = new Simulation(poisoned(code, position));
       simulation.record(100);
@@ -156,7 +156,7 @@ for (const code of [400, 413, 500]) {
   });
 }
 
-test('a server that fails at random costs five events of 34,000 at most', () => {
+test('if half of all requests fail at random, at most five of 34,000 events are quarantined', () => {
   let cost = 0;
   for (let seed = 1; seed <= 10; seed += 1) {
     const random = seeded(seed);
@@ -173,7 +173,7 @@ test('a server that fails at random costs five events of 34,000 at most', () => 
   assert.ok(cost <= 5, `${cost}`);
 });
 
-test('one event that the answers make no sense for holds up no other', () => {
+test('an event that gets invalid responses is quarantined, and all others are delivered', () => {
   const simulation = new Simulation((request) =>
     request.events.some((event) => event.sequence === 260) ? answer(200, { success: true, accepted: 7 }, 100) : accepted(request));
   simulation.record(520);
@@ -182,8 +182,8 @@ test('one event that the answers make no sense for holds up no other', () => {
   assert.deepEqual(sequences(simulation.quarantined), [260]);
 });
 
-for (const [name, leave] of [['flush', (sender) => sender.flush()], ['a session', (sender) => sender.sessionStarted()]]) {
-  test(`a configuration problem is left by ${name}`, () => {
+for (const [name, leave] of [['a flush', (sender) => sender.flush()], ['a new session', (sender) => sender.sessionStarted()]]) {
+  test(`${name} ends a configuration problem`, () => {
     const simulation = new Simulation(status(403));
     simulation.record(20);
     simulation.run(4);
@@ -196,7 +196,7 @@ for (const [name, leave] of [['flush', (sender) => sender.flush()], ['a session'
   });
 }
 
-test('several poison events are all found', () => {
+test('several poison events are all quarantined', () => {
   const simulation = new Simulation(poisoned(422, 3, 4, 77, 250));
   simulation.record(300);
   simulation.run(hour);
@@ -204,7 +204,7 @@ test('several poison events are all found', () => {
   assert.equal(simulation.delivered.length, 296);
 });
 
-test('rejected ones of a batch are set aside alone without another request', () => {
+test('only the rejected events of a batch are quarantined, without another request', () => {
   const simulation = new Simulation(({ events }) => answer(200, {
     success: true, accepted: events.length - 1, rejected: [{ index: 2, code: 'invalid_event', reason: 'no name' }],
   }, events.length));
@@ -215,7 +215,7 @@ test('rejected ones of a batch are set aside alone without another request', () 
   assert.deepEqual(sequences(simulation.delivered), [1, 2, 4, 5]);
 });
 
-test('a body limit halves the batches and loses nothing', () => {
+test('responses 413 halve the batch size, and all events are delivered', () => {
   const simulation = new Simulation((request) => (request.events.length > 40 ? status(413)() : accepted(request)));
   simulation.record(1000);
   simulation.run(20);
@@ -223,7 +223,7 @@ test('a body limit halves the batches and loses nothing', () => {
   assert.ok(simulation.sizes.filter((size) => size > 40).length <= 2);
 });
 
-test('a lone event that fails with 500 is never set aside', () => {
+test('the only event of a queue is not quarantined when it fails with 500', () => {
   const simulation = new Simulation(status(500));
   simulation.record(1);
   simulation.run(6 * hour);
@@ -239,19 +239,19 @@ const newToken = (simulation, user = 'ada') => {
 };
 
 for (const [name, act, more] of [
-  ['a session', (simulation) => simulation.sender.sessionStarted(), 50],
-  ['a token', (simulation) => newToken(simulation), 50],
+  ['a new session', (simulation) => simulation.sender.sessionStarted(), 50],
+  ['a new token', (simulation) => newToken(simulation), 50],
   ['a flush', (simulation) => simulation.sender.flush(), 1],
 ]) {
   for (const recovers of [false, true]) {
-    test(`fifty rejections pause until ${name}${recovers ? ', and all goes out when the server takes it' : ''}`, () => {
+    test(`fifty token rejections pause sending until ${name}${recovers ? ', which delivers all events if the server accepts them' : ''}`, () => {
       const simulation = new Simulation(rejectedToken(27, 'NO_MATCHING_PUBLIC_KEYS'));
       simulation.generations.ada = 1;
       simulation.record(100, 'ada');
       simulation.run(24 * hour);
       assert.equal(simulation.requests.length, 50);
       simulation.run(48 * hour);
-      assert.equal(simulation.requests.length, 50, 'paused means paused');
+      assert.equal(simulation.requests.length, 50, 'no request while paused');
       assert.equal(simulation.queue.length, 100);
       if (recovers) simulation.server = accepted;
       act(simulation);
@@ -262,7 +262,7 @@ for (const [name, act, more] of [
   }
 }
 
-test('after one failed replacement the provider is asked at the back-off only', () => {
+test('after one rejected replacement the provider is called only after the back-off', () => {
   let serial = 1;
   const simulation = new Simulation(rejectedToken(), { provider: () => (serial += 1) });
   simulation.generations.ada = 1;
@@ -276,14 +276,14 @@ test('after one failed replacement the provider is asked at the back-off only', 
   assert.equal(simulation.providerCalls, 69);
 });
 
-test('a provider without a token leaves the decision to the server', () => {
+test('if the provider has no token, events are sent without one', () => {
   const simulation = new Simulation(accepted, { provider: () => null });
   simulation.record(20, 'ada');
   simulation.run(0);
   assert.equal(simulation.queue.length, 0);
 });
 
-test('a provider without a token is like a network that is down', () => {
+test('if the provider has no token and the server requires one, retries follow the network back-off', () => {
   const simulation = new Simulation(rejectedToken(26, 'MISSING_TOKEN'), { provider: () => null });
   simulation.record(20, 'ada');
   simulation.run(24 * hour);
@@ -294,7 +294,7 @@ test('a provider without a token is like a network that is down', () => {
   assert.equal(simulation.queue.length, 0);
 });
 
-test('a provider that returns while a round ends is not forgotten', () => {
+test('a token that the provider returns at the end of a round starts another round', () => {
   const { sender } = new Simulation(accepted, { provider: () => null });
   sender.stored(20, 0);
   assert.equal(sender.next(0).do, 'claim');
@@ -316,10 +316,10 @@ test('a rejected token is not sent again at once when the provider fails', () =>
   simulation.run(0);
   assert.equal(simulation.requests.length, 1);
   simulation.run(2);
-  assert.equal(simulation.requests.length, 2, 'after a wait the server may have changed its mind');
+  assert.equal(simulation.requests.length, 2, 'sent again after a wait');
 });
 
-test('a fresh token that is rejected is tried once an hour after fifty', () => {
+test('after fifty rejected new tokens, one is tried each hour', () => {
   let serial = 1;
   const simulation = new Simulation(rejectedToken(27), { provider: () => (serial += 1) });
   simulation.generations.ada = 1;
@@ -334,7 +334,7 @@ test('a fresh token that is rejected is tried once an hour after fifty', () => {
 });
 
 for (const code of [302, 401, 403, 404]) {
-  test(`one stray answer of ${code} stops sending for seconds only`, () => {
+  test(`a single response ${code} pauses sending for seconds only`, () => {
     let isFirst = true;
     const simulation = new Simulation((request) => {
       const reply = isFirst ? status(code)() : accepted(request);
@@ -348,7 +348,7 @@ for (const code of [302, 401, 403, 404]) {
   });
 }
 
-test("one user's token problem does not hold the others", () => {
+test("one user's token problem does not delay the events of other users", () => {
   const simulation = new Simulation((request) => (request.events[0].userId === 'ada' ? rejectedToken()() : accepted(request)));
   simulation.record(5, 'ada');
   simulation.record(5);
@@ -358,7 +358,7 @@ test("one user's token problem does not hold the others", () => {
   assert.equal(simulation.requests.length, 3);
 });
 
-test('a late rejection does not hurt the token that came meanwhile', () => {
+test('a rejection of an old token does not affect a newer token', () => {
   const simulation = new Simulation((request) => (request.generation === 1 ? rejectedToken()() : accepted(request)));
   const { sender } = simulation;
   simulation.generations.ada = 1;
@@ -373,7 +373,7 @@ test('a late rejection does not hurt the token that came meanwhile', () => {
   assert.equal(simulation.queue.length, 0);
 });
 
-test('an app that answers each rejection with a new token is slowed down', () => {
+test('new tokens after each rejection cause about one request a minute', () => {
   const simulation = new Simulation(rejectedToken(27));
   simulation.generations.ada = 1;
   simulation.record(20, 'ada');
@@ -386,7 +386,7 @@ test('an app that answers each rejection with a new token is slowed down', () =>
   assert.ok(simulation.requests.length >= 60, `${simulation.requests.length}`);
 });
 
-test('where tokens are optional events are delivered and the failure is told', () => {
+test('where tokens are optional, events are delivered and the failure is reported', () => {
   const simulation = new Simulation((request) => accepted(request, { auth_warning: { error_code: 22, reason: 'EXPIRED' } }));
   simulation.record(20, 'ada');
   simulation.run(0);
@@ -394,7 +394,7 @@ test('where tokens are optional events are delivered and the failure is told', (
   assert.deepEqual(simulation.failures, [{ code: 22, reason: 'EXPIRED', clockSkew: null, hint: '' }]);
 });
 
-/** A sender that has just been told that this event was accepted. */
+/** Makes the sender send this event and receive its acceptance. */
 function deliver(sender, event) {
   sender.flush();
   sender.next(0);
@@ -408,7 +408,7 @@ function deliver(sender, event) {
 const event = (sequence) => ({ sequence, messageId: `m${sequence}`, userId: '', body: '', bytes: 1 });
 const outcome = (row) => ({ do: 'settle', outcome: { delivered: [row], quarantined: [], duplicates: 0 } });
 
-test('a wipe ends a outcome that is under way', () => {
+test('a reset discards the outcome that is being stored', () => {
   const { sender } = new Simulation(accepted);
   deliver(sender, event(1));
   assert.deepEqual(sender.next(0), outcome(event(1)));
@@ -428,7 +428,7 @@ test('a queue that cannot be read is tried again after a wait', () => {
   assert.equal(sender.next(2).do, 'claim');
 });
 
-test('only a flush waits for the provider, and no longer than its patience', () => {
+test('only a flush waits for the provider, and no longer than the given time', () => {
   const ask = (patience, isFlush) => {
     const { sender } = new Simulation(accepted, { provider: () => null });
     sender.stored(20, 0);
@@ -437,7 +437,7 @@ test('only a flush waits for the provider, and no longer than its patience', () 
     sender.claimed([{ ...event(1), userId: 'ada' }], 0);
     sender.next(0);
     sender.authorizationPending();
-    // The provider is being asked already.
+    // The call of the provider is already in progress.
     if (patience) sender.flush(patience);
     sender.next(0);
     sender.claimed([], 0);
@@ -445,7 +445,7 @@ test('only a flush waits for the provider, and no longer than its patience', () 
   };
   assert.deepEqual(ask(null, false).next(0), { do: 'finish', ending: 'drained' });
   const endless = ask(null, true);
-  assert.deepEqual(endless.next(0), { do: 'wait', until: null }, 'a provider that the flush itself asked is waited for');
+  assert.deepEqual(endless.next(0), { do: 'wait', until: null }, 'a flush waits for the provider that it called itself');
   endless.tokenResolved('ada');
   assert.equal(endless.next(0).do, 'claim');
   const patient = ask(10, true);

@@ -72,7 +72,7 @@ export class Simulation {
           this.endings.push(action.ending);
       }
     }
-    throw new Error('the sender does not come to rest');
+    throw new Error('the sender never waits');
   }
 
   #authorize(user, rejected) {

@@ -1,10 +1,10 @@
-// Several tabs with one queue, pages that are hidden and left, and Braze's names.
+// Several tabs with one queue, pages that are hidden or left, and Braze's functions.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as braze from '../src/braze.js';
 import { Bench, fakeToken, reject, settle, start } from './bench.js';
 
-test('one tab sends for all, in the order of recording', async () => {
+test('one tab sends the events of all tabs, in the order of recording', async () => {
   const bench = new Bench();
   const [one, two] = [bench.tab(), bench.tab()];
   await one.client.track('1');
@@ -16,7 +16,7 @@ test('one tab sends for all, in the order of recording', async () => {
   assert.equal(bench.gateway.duplicates, 0);
 });
 
-test('a token that is handed over in one tab is sent by another', async () => {
+test('a token set in one tab is used by the tab that sends', async () => {
   const bench = new Bench();
   const [, two] = [bench.tab(), bench.tab()];
   await settle();
@@ -26,7 +26,7 @@ test('a token that is handed over in one tab is sent by another', async () => {
   assert.deepEqual(bench.gateway.tokens, ['a.a.a']);
 });
 
-test('a new token in one tab releases what another has parked', async () => {
+test('a new token in one tab releases events that another tab has parked', async () => {
   const bench = new Bench();
   bench.gateway.respond = ({ token }) => (token === 'a.a.a' ? reject() : null);
   const [one, two] = [bench.tab(), bench.tab()];
@@ -39,7 +39,7 @@ test('a new token in one tab releases what another has parked', async () => {
   assert.deepEqual(bench.gateway.events, ['one']);
 });
 
-test('the provider of one tab only is asked', async () => {
+test('only the tab that sends calls its provider', async () => {
   let calls = 0;
   const bench = new Bench({ tokenProvider: () => ((calls += 1), 'a.a.a') });
   const tabs = [bench.tab(), bench.tab(), bench.tab()];
@@ -52,7 +52,7 @@ test('the provider of one tab only is asked', async () => {
   assert.equal(bench.gateway.stored.size, 3);
 });
 
-test('a failure is heard in every tab, and its end too', async () => {
+test('every tab reports a failure, and none does after it is resolved', async () => {
   const bench = new Bench();
   bench.gateway.respond = ({ token }) => (token === 'a.a.a' ? reject() : null);
   const told = [];
@@ -71,7 +71,7 @@ test('a failure is heard in every tab, and its end too', async () => {
   assert.equal(told.length, 2);
 });
 
-test('when the tab that sends dies another goes on, and answers what it was asked', async () => {
+test('when the sending tab dies, another tab sends and completes the pending flush', async () => {
   const bench = new Bench();
   const [one, two] = [bench.tab(), bench.tab()];
   await one.client.track('one');
@@ -84,7 +84,7 @@ test('when the tab that sends dies another goes on, and answers what it was aske
   assert.deepEqual(bench.gateway.events, ['one']);
 });
 
-test('thirty tabs killed while they record: what was stored arrives, and once', async () => {
+test('the stored events of thirty tabs killed while recording are all delivered', async () => {
   const bench = new Bench();
   const stored = new Set();
   for (let round = 0; round < 30; round += 1) {
@@ -100,7 +100,7 @@ test('thirty tabs killed while they record: what was stored arrives, and once', 
   for (const id of stored) assert.ok(bench.gateway.stored.has(id));
 });
 
-test('a hidden tab gives way to another once it has sent what it has', async () => {
+test('a hidden tab sends its events and then lets another tab send', async () => {
   const bench = new Bench();
   const [one, two] = [bench.tab(), bench.tab()];
   await one.client.track('one');
@@ -110,10 +110,10 @@ test('a hidden tab gives way to another once it has sent what it has', async () 
   one.isDead = true;
   await two.client.track('two');
   const flushed = two.client.flush();
-  assert.equal((await flushed).isComplete, true, 'a frozen tab holds up nobody');
+  assert.equal((await flushed).isComplete, true, 'a frozen tab does not block the other');
 });
 
-test('a hidden tab alone sends on, after its waits', async () => {
+test('a hidden tab continues to send if it is the only one', async () => {
   const bench = new Bench();
   const tab = bench.tab();
   tab.page('hidden');
@@ -133,7 +133,7 @@ test('a hidden tab alone sends on, after its waits', async () => {
   assert.deepEqual(bench.gateway.events, ['one', 'two', 'three']);
 });
 
-test('a page that is left sends what it recorded in a request that outlives it, with the token', async () => {
+test('a page that is left sends its events with their token in a keepalive request', async () => {
   const bench = new Bench();
   const tab = bench.tab();
   tab.client.changeUser('ada', 'a.a.a');
@@ -142,12 +142,12 @@ test('a page that is left sends what it recorded in a request that outlives it, 
   assert.deepEqual(bench.gateway.requests.map(({ token, keepalive }) => [token, keepalive]), [['a.a.a', true]]);
   tab.kill();
   await settle();
-  // It is still in the queue, and the server knows it by its id.
+  // The event is still queued. The server drops its second copy by the message id.
   assert.equal((await bench.tab().client.flush()).isComplete, true);
   assert.equal(bench.gateway.stored.size, 1);
 });
 
-test('a page that is left does not send again what the server has', async () => {
+test('a page that is left does not send delivered events again', async () => {
   const bench = new Bench();
   const tab = bench.tab();
   await tab.client.track('one');
@@ -156,7 +156,7 @@ test('a page that is left does not send again what the server has', async () => 
   assert.equal(bench.gateway.requests.length, 1);
 });
 
-test('what a page that is left may carry is bounded, and nothing goes that has to wait', async () => {
+test('a keepalive request has less than 64 KiB and no events whose token was rejected', async () => {
   const bench = new Bench();
   const tab = bench.tab();
   tab.client.changeUser('ada', 'a.a.a');
@@ -174,13 +174,13 @@ test('what a page that is left may carry is bounded, and nothing goes that has t
 });
 
 for (const [name, token, tokenProvider, isSent] of [
-  ['has ended', fakeToken(start / 1000 - 10), undefined, false],
-  ['is about to end', fakeToken(start / 1000 + 4), () => new Promise(() => {}), false],
-  ['is good', fakeToken(start / 1000 + 600), () => new Promise(() => {}), true],
-  ['comes from a provider that was not asked yet', null, () => new Promise(() => {}), false],
-  ['was never there', null, undefined, true],
+  ['is expired', fakeToken(start / 1000 - 10), undefined, false],
+  ['is about to expire', fakeToken(start / 1000 + 4), () => new Promise(() => {}), false],
+  ['is valid', fakeToken(start / 1000 + 600), () => new Promise(() => {}), true],
+  ['the provider has not returned yet', null, () => new Promise(() => {}), false],
+  ['was never set', null, undefined, true],
 ]) {
-  test(`the last request of a page ${isSent ? 'has' : 'leaves out'} a user whose token ${name}`, async () => {
+  test(`the keepalive request ${isSent ? 'has' : 'leaves out'} events of a user whose token ${name}`, async () => {
     const bench = new Bench({ tokenProvider });
     const tab = bench.tab();
     tab.client.changeUser('ada', token);
@@ -192,7 +192,7 @@ for (const [name, token, tokenProvider, isSent] of [
   });
 }
 
-test('the last request of a page leaves out a user whose token was not read yet', async () => {
+test('the keepalive request leaves out events of a user whose token is not read from disk yet', async () => {
   const bench = new Bench();
   const tab = bench.tab();
   await settle();
@@ -203,7 +203,7 @@ test('the last request of a page leaves out a user whose token was not read yet'
   assert.deepEqual(bench.gateway.tokens, []);
 });
 
-test('the last request of a page leaves out a user who logged out', async () => {
+test('the keepalive request leaves out events of a user who logged out', async () => {
   const bench = new Bench();
   const tab = bench.tab();
   tab.client.changeUser('ada', 'a.a.a');
@@ -216,7 +216,7 @@ test('the last request of a page leaves out a user who logged out', async () => 
   assert.deepEqual(bench.gateway.tokens, []);
 });
 
-test('a page that comes back goes on', async () => {
+test('a page restored after it was left records and sends again', async () => {
   const bench = new Bench();
   const [one, two] = [bench.tab(), bench.tab()];
   one.page('leave');
@@ -241,7 +241,7 @@ test('a page that was hidden for half an hour begins a new session', async () =>
   }
 });
 
-test('a log-out in one tab forgets the token in all, a wipe everything', async () => {
+test('a log-out in one tab deletes the token in all tabs, a wipe also the user', async () => {
   const bench = new Bench();
   const [one, two] = [bench.tab(), bench.tab()];
   await one.client.changeUser('ada', 'a.a.a');
@@ -258,7 +258,7 @@ test('a log-out in one tab forgets the token in all, a wipe everything', async (
   assert.equal([...bench.gateway.stored.values()].at(-1).userId, undefined);
 });
 
-test('a user who is back in another tab before the log-out is through keeps the token there', async () => {
+test('a user who signs in again in another tab during the log-out keeps the token', async () => {
   const bench = new Bench();
   const [one, two] = [bench.tab(), bench.tab()];
   await one.client.changeUser('ada', 'a.a.a');
@@ -276,7 +276,7 @@ test('a user who is back in another tab before the log-out is through keeps the 
   assert.deepEqual(bench.gateway.tokens, ['a.a.a', 'a.a.a']);
 });
 
-test('a token that the provider of another tab returns during a log-out is forgotten too', async () => {
+test('a token that the provider of another tab returns during a log-out is deleted after it', async () => {
   const bench = new Bench({ tokenProvider: () => 'a.a.a' });
   const [, two] = [bench.tab(), bench.tab()];
   await settle();
@@ -287,7 +287,7 @@ test('a token that the provider of another tab returns during a log-out is forgo
   assert.equal(await bench.disk.meta('token ada') ?? null, null);
 });
 
-test('what a log-out in one tab has left waits in the one that sends', async () => {
+test('events left by a log-out in one tab are not sent by the sending tab', async () => {
   const bench = new Bench();
   const [one, two] = [bench.tab(), bench.tab()];
   await settle();
@@ -302,7 +302,7 @@ test('what a log-out in one tab has left waits in the one that sends', async () 
   assert.deepEqual(bench.gateway.tokens, []);
 });
 
-test('what a full disk does not take from one tab is sent by another', async () => {
+test('events of a tab that do not fit on a full disk are sent by the sending tab', async () => {
   const bench = new Bench();
   const [, two] = [bench.tab(), bench.tab()];
   await settle();
@@ -352,7 +352,7 @@ test('without enableSdkAuthentication no signature is sent', async () => {
   await braze.destroy();
 });
 
-test('a failure in state optional is marked as such, as in the Swift SDK', async () => {
+test('a failure with optional tokens has `optional: true`, as in the Swift SDK', async () => {
   const bench = new Bench();
   bench.gateway.respond = (received) => {
     const answer = bench.gateway.store(received);
@@ -368,7 +368,7 @@ test('a failure in state optional is marked as such, as in the Swift SDK', async
   await braze.destroy();
 });
 
-test('a subscription that ends does not give its id to another one', async () => {
+test('the id of a removed subscription is not used again', async () => {
   const bench = new Bench();
   braze.initialize('key', { baseUrl: 'gateway.example', enableSdkAuthentication: true }, bench.platform());
   const first = braze.subscribeToSdkAuthenticationFailures(() => {});
@@ -379,7 +379,7 @@ test('a subscription that ends does not give its id to another one', async () =>
   await braze.destroy();
 });
 
-test('a user id that is not a text is logged and changes nothing', async (t) => {
+test('a user id that is not a string logs an error and changes nothing', async (t) => {
   const logged = t.mock.method(console, 'error', () => {});
   const bench = new Bench();
   braze.initialize('key', { baseUrl: 'gateway.example', enableSdkAuthentication: true }, bench.platform());

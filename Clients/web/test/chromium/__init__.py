@@ -1,8 +1,8 @@
 """Drives the browser client (Clients/web) in Chromium against a real gateway with real tokens.
 
-Each scenario compares the gateway's database with its page: an event that was reported as stored is there, and
-once. The first that fails ends the run with exit code 1. `--rounds` is how often tabs that record are killed with SIGKILL,
-in each of the ways to open them.
+Each scenario compares the gateway's database with its page: an event that was reported as stored is in the database
+once. The first scenario that fails ends the run with exit code 1. `--rounds` is how often recording tabs are killed with
+SIGKILL, for each entry of `WAYS`.
 """
 import argparse
 import json
@@ -30,7 +30,7 @@ def signed_event(browser, stand):
     page = visit.open()
     run(page, "token => client.identify('ada', token, { plan: 'free' })", stand.gateway.token("ada"))
     visit.told.append(run(page, "client.track('first', { total: 42.5 })"))
-    # An emoji that was cut would make the whole request unreadable.
+    # A lone surrogate would make the whole request unreadable.
     visit.told.append(run(page, r"client.track('first cut', { text: '\ud83d' })"))
     result = flush(page)
     assert result["isComplete"], result
@@ -57,7 +57,7 @@ def reload(browser, stand):
     until(lambda: len(stand.stored("reload")) == 30, page=page)
     assert stand.arrived(visit.told, "reload") == 30
     visit.check()
-    say("30 events recorded while the gateway was away survive a reload, with user and token, and are sent by themselves")
+    say("30 events recorded while the gateway is unreachable survive a reload, with user and token, and are sent when it is reachable")
 
 
 # For each kind of page in `kill`: its query, and a script that runs first.
@@ -79,7 +79,7 @@ def kill(browser, stand, rounds):
             for tab, page in enumerate(pages):
                 run(page, "token => client.changeUser('ada', token)", token)
                 run(page, "name => void record(name, 1e9)", f"kill {way} {number} {tab}")
-            # A different moment each time: after so many receipts.
+            # Kills at a different moment in each round: after this many receipts.
             until(lambda: len(visit.told) >= before + 3 + 7 * (number % 9), page=pages[0])
             kill_tabs(browser)
             for page in pages:
@@ -91,8 +91,8 @@ def kill(browser, stand, rounds):
         counts = snapshot(page)
         assert counts["queued"] == 0 and counts["quarantined"] == 0, counts
         visit.check()
-        say(f"{rounds} times SIGKILL to two tabs that record {way}: {len(visit.told)} told to be stored, {count} there, none"
-            f" twice; {counts['duplicates']} were sent again and dropped by their id")
+        say(f"{rounds} times SIGKILL to two tabs that record {way}: {len(visit.told)} reported as stored, {count} in the database,"
+            f" none twice; {counts['duplicates']} were sent again and dropped by their id")
 
 
 def kill_tabs(browser):
@@ -138,7 +138,7 @@ def story(browser, stand):
 
 
 def conformance(browser, stand):
-    """The scenarios that every client passes, over the browser's own storage."""
+    """The scenarios of Conformance, with IndexedDB as storage."""
     found = scenarios.outcomes(browser, stand.site)
     failed = [outcome for outcome in found if outcome["failure"]]
     assert found and not failed, failed
@@ -176,7 +176,7 @@ def crash(playwright, browser, stand):
             stand.wire.mend()
             release(profile)
         count = stand.arrived(told, "crash")
-        say(f"{rounds} times SIGKILL to the whole browser: {len(told)} told to be stored, {count} there, none twice")
+        say(f"{rounds} times SIGKILL to the whole browser: {len(told)} reported as stored, {count} in the database, none twice")
     finally:
         stand.wire.mend()
         shutil.rmtree(profile, ignore_errors=True)
@@ -198,7 +198,7 @@ def children_with(profile):
 
 
 def release(profile):
-    """A browser that was killed leaves its lock on the profile."""
+    """Deletes the lock on the profile of a killed browser."""
     for name in ("SingletonLock", "SingletonCookie", "SingletonSocket"):
         if os.path.lexists(os.path.join(profile, name)):
             os.unlink(os.path.join(profile, name))
@@ -219,7 +219,7 @@ def tabs(browser, stand):
     assert counts["sent"] == 300 and counts["duplicates"] == 0, counts
     assert len(visit.asked) == 1, visit.asked
     senders = {request.frame.page for request in visit.requests}
-    assert len(senders) == 1, "both tabs have sent"
+    assert len(senders) == 1, "both tabs sent requests"
     # The other tab takes over when the sending tab is closed.
     first = senders.pop()
     other = two if first is one else one
@@ -259,7 +259,7 @@ def offline(browser, stand):
     until(lambda: len(stand.stored("offline")) == 40, page=page)
     assert stand.arrived(visit.told, "offline") == 40
     visit.check()
-    say("what is recorded offline goes by itself once the network is back")
+    say("events recorded offline are sent when the network is back")
 
 
 def clock(browser, stand):
@@ -310,7 +310,7 @@ def quota(browser, stand):
     assert flush(page)["isComplete"]
     assert snapshot(page)["storage"] == "disk"
     visit.check()
-    say(f"a full quota ({on_disk} events on disk) puts 10 into memory, says so, and all arrive; with room again the disk is used")
+    say(f"with a full quota ({on_disk} events on disk) 10 events are kept in memory and all are delivered; later the disk is used again")
 
 
 # Lets a page close its connection to the database, and suppress the events of transactions.
@@ -362,7 +362,7 @@ def stuck(browser, stand):
     assert run(page, "client.snapshot().then(() => client.userId)") is None
     assert run(page, "localStorage.length") == 0
     visit.check()
-    say("where transactions never end, all calls do: memory takes the events, they arrive, and a log-out is not lost")
+    say("if transactions never end, all calls return, events are kept in memory and delivered, and a log-out is not lost")
 
 
 def blocked(playwright, browser, stand):
@@ -392,7 +392,7 @@ def blocked(playwright, browser, stand):
         visit.check()
     finally:
         shutil.rmtree(profile, ignore_errors=True)
-    say(f"where storage is blocked memory takes its place, and says so: {counts['storageProblem']}")
+    say(f"if storage is blocked, events are kept in memory, and the snapshot has the problem: {counts['storageProblem']}")
 
 
 def expired(browser, stand):
@@ -412,7 +412,7 @@ def expired(browser, stand):
     assert [request["reason"] for request in visit.asked] == ["expired"], visit.asked
     assert stand.arrived(visit.told, "expired") == 5
     visit.check()
-    say("an expired token parks its user's events and tells why; the provider's token releases them")
+    say("an expired token parks its user's events and is reported; the provider's token releases them")
 
 
 def users(browser, stand):
@@ -454,7 +454,7 @@ def leave(browser, stand):
     page.close()
     until(lambda: len(stand.stored("leave again")) == 5)
     visit.check()
-    say("what was recorded just before the page is left or closed arrives with its token, without another visit")
+    say("events recorded just before the page is left or closed are delivered with their token, without another visit")
 
 
 def facade(browser, stand):
@@ -533,7 +533,7 @@ def documented(browser, stand):
 
 
 def served(browser, stand):
-    """The gateway's own copy, on a page of another origin that an app names."""
+    """The client that the gateway serves, on a page of another origin that the app allows."""
     with urllib.request.urlopen(f"{stand.gateway.url}/sdk/countersign.json", timeout=10) as answer:
         description = json.load(answer)
     address = stand.gateway.url + description["path"]
@@ -562,7 +562,7 @@ def served(browser, stand):
             assert len(stand.stored("served")) == 1
             visit.context.close()
     stand.site.scripts_from = ""
-    say("the gateway's copy is loaded by a page of another origin, and rejected where its digest is another")
+    say("a page of another origin loads the client from the gateway, and the browser rejects it if its digest differs")
 
 
 def serve(stand):

@@ -1,4 +1,4 @@
-"""The scenarios of Conformance in Chromium, over the browser's own storage: `python3 -m tools web --conformance`."""
+"""The scenarios of Conformance in Chromium, with IndexedDB as storage: `python3 -m tools web --conformance`."""
 import json
 import os
 
@@ -23,7 +23,7 @@ def outcomes(browser, site):
 
 def main():
     with sync_playwright() as playwright:
-        # Nothing is sent: the scenarios have a server of their own.
+        # The endpoint gets no requests, because the scenarios have their own server.
         found = outcomes(playwright.chromium.launch(**chromium()), Site("http://127.0.0.1:1", None))
     report = os.environ.get("COUNTERSIGN_CONFORMANCE_REPORT")
     for outcome in found:

@@ -19,9 +19,9 @@ def say(text):
 
 
 class Site:
-    """Serves the client, its pages and tokens under the strictest policy that lets a page call the gateway.
+    """Serves the client, its pages and tokens under the strictest content security policy that lets a page call the gateway.
 
-    `documents` are further files by their path, `actions` what answers a path with JSON, by the values of its query.
+    `documents` maps paths to further files. `actions` maps paths to functions that take the query and return JSON.
     """
 
     def __init__(self, endpoint, token):
@@ -106,7 +106,7 @@ class Visit:
 
     def check(self):
         assert not self.faults, self.faults
-        # Neither a cookie nor a store of another kind.
+        # The client sets no cookies.
         assert not self.context.cookies(), self.context.cookies()
         self.context.close()
 

@@ -9,7 +9,7 @@ from .pages import Site
 
 
 class Stand:
-    """A gateway that requires tokens, a wire to it, and a site that may call it."""
+    """A gateway that requires tokens, a proxy to it (`wire`), and a site that may call it."""
 
     def __init__(self, program):
         self.gateway = Shop(program)
@@ -23,7 +23,7 @@ class Stand:
         wait_until("a gateway that allows the site", lambda: self.gateway.ask("OPTIONS", "/v1/batch", headers=origin)[0] < 400, 10)
 
     def stored(self, prefix=""):
-        """The message ids in the database of events whose name begins so, in the order of arrival."""
+        """The message ids of stored events whose name begins with `prefix`, in the order of arrival."""
         return [event["messageId"] for event in self.events(prefix)]
 
     def events(self, prefix):
@@ -31,7 +31,7 @@ class Stand:
         return [event for event in map(json.loads, lines) if (event.get("event") or "").startswith(prefix)]
 
     def arrived(self, receipts, prefix):
-        """Every event that was told to be stored is there, and nothing is there twice."""
+        """Checks that each event reported as stored is in the database, and none twice. Returns the number in the database."""
         stored = self.stored(prefix)
         lost = {receipt["messageId"] for receipt in receipts if receipt["stored"] != "dropped"} - set(stored)
         assert not lost, f"{len(lost)} of {len(receipts)} events are lost"
@@ -40,10 +40,10 @@ class Stand:
 
 
 def until(what, seconds=30, page=None):
-    """Waits for something outside the browser, and lets the browser's messages in meanwhile."""
+    """Waits for a condition outside the browser. Receives the browser's messages while it waits."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if what():
             return
         page.wait_for_timeout(50) if page else time.sleep(0.05)
-    raise AssertionError("it did not happen in time")
+    raise AssertionError(f"not true within {seconds} s")

@@ -1,4 +1,4 @@
-// The page of `make web DEMO=1`: test/chromium/demo.py does what its buttons say.
+// The page of `make web DEMO=1`. Its buttons call test/chromium/demo.py.
 import { Countersign } from '../../src/index.js';
 
 const query = new URLSearchParams(location.search);
@@ -33,9 +33,9 @@ on('renew', () => ask('renew'));
 async function show() {
   const [{ told, stored, lost, twice }, { queued, parked, lastError }] = await Promise.all([ask('state'), client.snapshot()]);
   const waits = [...parked.map(({ reason }) => reason), lastError].filter(Boolean).join(', ');
-  const verdict = twice ? `${twice} of them more than once!` : lost ? `${lost} are still to come` : 'each exactly once';
+  const verdict = twice ? `${twice} of them more than once!` : lost ? `${lost} not delivered yet` : 'each exactly once';
   document.getElementById('state').textContent =
-    `${told} were told to be stored, ${stored} have arrived, ${verdict}. ${queued} wait here${waits ? ` (${waits})` : ''}.`;
+    `${told} events reported as stored, ${stored} delivered, ${verdict}. ${queued} queued${waits ? ` (${waits})` : ''}.`;
   setTimeout(show, 500);
 }
 show();

@@ -1,11 +1,11 @@
-// A page of an app, as test/chromium drives it: the query says how it begins.
+// The page of an app in test/chromium. Its query has the configuration.
 import * as braze from '../../src/braze.js';
 import { Countersign } from '../../src/index.js';
 
 const query = new URLSearchParams(location.search);
 const [endpoint, writeKey] = [query.get('endpoint'), query.get('key')];
 
-/** Messages to the test, through its two bindings. */
+/** Functions of the test that Playwright exposes to the page. */
 const told = (receipt) => window.told?.(receipt);
 const provide = (request) => window.provide(request);
 
@@ -18,7 +18,7 @@ if (query.has('braze')) {
   window.client.onAuthenticationFailure((failure) => window.failures.push(failure.reason));
 }
 
-/** Records one after the other, and says of each that it is stored. */
+/** Records events one after the other, and passes each receipt to the test. */
 window.record = async (name, count) => {
   for (let number = 0; number < count; number += 1) {
     const receipt = await window.client.track(`${name} ${number}`);
