@@ -123,7 +123,7 @@ struct BackupTests {
         #expect(failure?.reason == "\(file)/below cannot be written: Not a directory")
     }
 
-    @Test func nothingIsWrittenOver() throws {
+    @Test func restoreDoesNotOverwriteADataDirectory() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
         #expect(code { _ = try Backup.restore(backup.path, to: fixture.dataDirectory) } == .conflict)

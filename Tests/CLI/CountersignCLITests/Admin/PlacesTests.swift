@@ -101,7 +101,7 @@ struct PlacesTests {
         "app delete blog --confirm blog --json", "app list",
     ]
 
-    @Test func bothPrintTheSame() async throws {
+    @Test func commandsPrintTheSameOverHTTPAsOnADataDirectory() async throws {
         let fixtures = [try GatewayFixture(), try GatewayFixture()]
         var places: [Place] = []
         for fixture in fixtures {
@@ -146,7 +146,7 @@ struct PlacesTests {
         }
     }
 
-    @Test func noCommandIsLeftOut() {
+    @Test func everyCommandWithServerAndDataIsCompared() {
         let wanted = CommandTable.all.filter { $0.flags.contains(.server) && $0.flags.contains(.data) }
         // Tested elsewhere: `tail` and `listen` do not end by themselves, `trigger` and `dashboard` need a running
         // gateway, `doctor` makes other checks, and `cluster status` needs a database.

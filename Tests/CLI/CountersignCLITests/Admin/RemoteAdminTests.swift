@@ -57,7 +57,7 @@ struct RemoteAdminTests {
         #expect(local.io.talk.contains("without a gateway"))
     }
 
-    @Test func aDeploymentIsCheckedByItsProfile() async throws {
+    @Test func selfCheckUsesTheServerOfAProfile() async throws {
         let fixture = try GatewayFixture()
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
         let token = try fixture.apps.apiTokens.create(name: "laptop", scopes: ["read"]).text
@@ -70,14 +70,14 @@ struct RemoteAdminTests {
     }
 
     /// On a terminal too narrow for the table.
-    @Test func aListOfAFewColumnsFitsANarrowTerminal() async throws {
+    @Test func aListOnANarrowTerminalIsPrintedAsBlocks() async throws {
         let fixture = try GatewayFixture()
         let io = RecordedIO(environment: fixture.place.environment, isOutputWatched: true, width: 20)
         #expect(await io.run("app", "list") == .done)
         #expect(io.output.hasPrefix("APP          shop\nENFORCEMENT  "))
     }
 
-    @Test func aServerNamesUsersByPseudonymsToATokenThatOnlyReads() async throws {
+    @Test func aReadOnlyTokenSeesUsersByPseudonyms() async throws {
         let fixture = try GatewayFixture()
         let local = fixture.place.environment
         #expect(await run("session create shop --user alice-4711", environment: local).code == .done)

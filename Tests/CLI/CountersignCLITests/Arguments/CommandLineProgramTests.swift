@@ -7,7 +7,7 @@ struct CommandLineProgramTests {
         Command("fail", summary: "Fail", examples: [:]) { _ in throw error }
     }
 
-    @Test func dataGoesToOutputAndComplaintsToTalk() async {
+    @Test func dataGoesToStandardOutputAndErrorsToStandardError() async {
         let recorded = RecordedIO()
         #expect(await recorded.run("version") == .done)
         #expect(recorded.output == "countersign \(VersionCommand.version)\n")
@@ -21,14 +21,14 @@ struct CommandLineProgramTests {
                 == "countersign: there is no command `versoin`\n  did you mean `countersign version`?\n")
     }
 
-    @Test func theOppositeOfBlockIsSuggestedByItsName() async {
+    @Test func userUnblockSuggestsUserAllow() async {
         let recorded = RecordedIO()
         #expect(await recorded.run("user", "unblock", "shop", "ada") == .usage)
         #expect(recorded.talk.hasSuffix("did you mean `countersign user allow`?\n"))
     }
 
     @Test(arguments: [("tail", "app"), ("admin token create", "name")])
-    func aWordInPlaceOfAFlagIsExplained(command: String, flag: String) async {
+    func anExtraWordSuggestsTheMissingFlag(command: String, flag: String) async {
         let recorded = RecordedIO()
         let words = command.split(separator: " ").map(String.init) + ["shop"]
         #expect(await recorded.run(arguments: words) == .usage)

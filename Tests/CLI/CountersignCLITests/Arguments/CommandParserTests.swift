@@ -69,7 +69,7 @@ struct CommandParserTests {
         "--port=1 app create --json shop",
         "--data serve --json app create shop --port 1",
     ])
-    func flagsMayStandBeforeTheCommand(line: String) throws {
+    func flagsAreReadBeforeTheCommand(line: String) throws {
         let invocation = try invocation(line)
         #expect(invocation.commandName == "app create")
         #expect(invocation[Self.app] == "shop")
@@ -82,7 +82,7 @@ struct CommandParserTests {
         "app --json --port 7 create shop",
         "app --port 7 create --json shop",
     ])
-    func flagsMayStandBetweenTheWordsOfACommand(line: String) throws {
+    func flagsAreReadBetweenTheWordsOfACommand(line: String) throws {
         let invocation = try invocation(line)
         #expect(invocation[Self.app] == "shop")
         #expect(try invocation.integer(of: Self.port) == 7)
@@ -160,7 +160,7 @@ struct CommandParserTests {
         ("app create --help", ["app", "create"]),
         ("serve --port -h", ["serve"]),
     ])
-    func helpIsAskedForAnywhere(line: String, path: [String]) throws {
+    func helpIsRecognisedAnywhereOnTheLine(line: String, path: [String]) throws {
         guard case .help(let topic) = try parse(line) else {
             Issue.record("not help")
             return

@@ -35,7 +35,7 @@ struct QuantityTests {
     @Test(arguments: [
         (Int64(59), "59 s"), (119, "1 min"), (3_720, "1 h 2 min"), (90_000, "1 d 1 h"),
     ])
-    func theTwoLargestUnitsAreEnough(seconds: Int64, text: String) {
+    func approximateDurationsShowTheTwoLargestUnits(seconds: Int64, text: String) {
         #expect(Quantity.about(seconds: seconds) == text)
     }
 

@@ -8,7 +8,7 @@ struct SuggestionTests {
         ("ab", "ba", 1),
         ("srev", "serv", 1),
     ])
-    func countsLettersThatDiffer(source: String, target: String, distance: Int) {
+    func distanceCountsDifferentLetters(source: String, target: String, distance: Int) {
         #expect(Suggestion.distance(from: source, to: target) == distance)
     }
 

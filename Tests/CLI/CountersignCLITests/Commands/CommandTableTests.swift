@@ -4,7 +4,7 @@ import Testing
 @testable import CountersignCLI
 
 struct CommandTableTests {
-    @Test func everyCommandCanBeToldApartAndExplained() {
+    @Test func everyCommandHasAUniqueNameASummaryAndExamples() {
         #expect(Set(CommandTable.all.map(\.name)).count == CommandTable.all.count)
         for command in CommandTable.all {
             #expect(!command.path.isEmpty)
@@ -17,7 +17,7 @@ struct CommandTableTests {
         }
     }
 
-    @Test func noCommandHidesAGroup() {
+    @Test func noCommandIsThePrefixOfAnother() {
         for command in CommandTable.all {
             let hidden = CommandTable.all.filter {
                 $0.path.count > command.path.count && $0.path.starts(with: command.path)

@@ -41,7 +41,7 @@ struct ConfirmationTests {
         #expect(await run("app retention shop --bytes 1 --confirm shop").code == .done)
     }
 
-    @Test func theLastKeyOfAnAppThatJudgesTokensIsConfirmed() async throws {
+    @Test func deletingTheLastKeyOfAnAppThatRequiresTokensNeedsConfirmation() async throws {
         let other = try SharedKeys.stranger().publicKey.pem
         let second = try fixture.apps.addKey(other, description: "", to: "shop").id
         #expect(await run("key delete shop \(second)").code == .done)

@@ -68,7 +68,7 @@ struct DatabaseCommandTests {
         #expect(!text.contains("geheim"))
     }
 
-    @Test func theDoctorLooksAtTheDatabase() async throws {
+    @Test func doctorChecksThePostgreSQLDatabase() async throws {
         #expect(await run("app", "create", "shop").code == .done)
         let (code, io) = await run("doctor")
         #expect(code == .done, "\(io.output)")

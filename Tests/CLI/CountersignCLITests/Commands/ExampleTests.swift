@@ -30,7 +30,7 @@ struct ExampleTests {
         arguments: CommandTable.all.filter { $0.name != "copy" }.flatMap { command in
             command.examples.map { (command.name, $0.commandLine) }
         })
-    func worksAsPrinted(command: String, commandLine: String) async throws {
+    func everyExampleOfTheHelpRunsAsPrinted(command: String, commandLine: String) async throws {
         let files = try files(ofCustomer: commandLine.contains("--customer-id"))
         for (name, text) in files where commandLine.contains(name) {
             _ = try folder.write(text, to: name)

@@ -36,7 +36,7 @@ struct GatewayCommandTests {
         #expect(app.enforcement == .disabled)
     }
 
-    @Test func theWriteKeyIsShownAgainByItsListAlone() async {
+    @Test func onlyWriteKeyListShowsAWriteKeyAgain() async {
         let key = await run("app create shop").1.output.trimmingCharacters(in: .newlines)
         for line in ["write-key list shop", "write-key list shop --json"] {
             #expect(await run(line).1.output.contains(key), "\(line)")
@@ -77,7 +77,7 @@ struct GatewayCommandTests {
                 + state + "\"}\n")
     }
 
-    @Test func requiringTokensGoesByStepsAndBackByItself() async {
+    @Test func enforcementHasARampAnAutomaticReturnAndASchedule() async {
         func shown() async -> String {
             await run("enforcement show shop --json").1.output
         }
@@ -140,7 +140,7 @@ struct GatewayCommandTests {
         #expect(await run("policy show shop --json").1.output == before)
     }
 
-    @Test func aWriteKeyIsMadeListedAndDeleted() async throws {
+    @Test func aWriteKeyIsCreatedListedAndDeleted() async throws {
         _ = await run("app create shop")
         let directory = try AppDirectory(dataDirectory: folder.path + "/data")
         let first = try #require(try directory.writeKeys(of: "shop").first)
@@ -239,7 +239,7 @@ struct GatewayCommandTests {
         #expect(await run("enforcement set shop \(second) --yes").0 == .done)
     }
 
-    @Test func theShareIsRaisedForEveryoneInSoManyWords() async throws {
+    @Test func raisingThePercentageTo100PrintsRequiredForEveryone() async throws {
         _ = await run("app create shop")
         _ = await run("enforcement set shop required --percent 10 --yes")
         let raised = await run("enforcement set shop required --percent 100 --yes")
@@ -249,7 +249,7 @@ struct GatewayCommandTests {
             await run("enforcement set shop optional").1.talk == "shop: required for everyone -> optional\n")
     }
 
-    @Test func aLateAnswerOverwritesNothing() async throws {
+    @Test func aConfirmationAfterAConcurrentChangeIsAConflict() async throws {
         _ = await run("app create shop")
         let environment = environment
         // While the command asks, another operator changes the same setting.
@@ -290,7 +290,7 @@ struct GatewayCommandTests {
         #expect(await run("policy show shop --json").1.output.contains(#""maximum_lifetime_seconds":null"#))
     }
 
-    @Test func theSetOfAnAppsKeysIsTakenByAnother() async throws {
+    @Test func aPrintedKeySetCanBeAddedToAnotherApp() async throws {
         for app in ["shop", "other"] { #expect(await run("app create \(app)").0 == .done) }
         var ids = ""
         for key in [try SharedKeys.app(), try SigningKey.generate(.es256)] {
@@ -306,7 +306,7 @@ struct GatewayCommandTests {
     }
 
     @Test(arguments: ["app list", "audit verify", "backup create", "event list shop", "profile show"])
-    func aMistypedFolderIsNotMade(line: String) async {
+    func aMissingDataDirectoryIsReportedAndNotCreated(line: String) async {
         let data = folder.path + "/data"
         let (code, recorded) = await run(line)
         #expect(code == .notFound, "\(recorded.talk)")
@@ -363,7 +363,7 @@ struct GatewayCommandTests {
         ("limit shop ada --rate 1", "Limited ada to 1 request a minute until it is lifted.\n"),
         ("revoke shop ada", "Revoked the tokens of ada that were issued before "),
     ])
-    func aRestrictionIsConfirmedInASentence(line: String, said: String) async {
+    func aUserRestrictionPrintsWhatItDoes(line: String, said: String) async {
         _ = await run("app create shop")
         #expect(await run("user " + line).1.talk.hasPrefix(said))
     }

@@ -30,14 +30,14 @@ struct MistakeTests {
         return (await io.run(arguments: arguments), io)
     }
 
-    @Test func anIDThatNoAppCanHaveIsUsage() async {
+    @Test func anInvalidAppIDIsAUsageErrorThatSuggestsName() async {
         let (code, io) = await run("app", "create", "My Shop")
         #expect(code == .usage)
         #expect(io.talk.contains("not 'My Shop'"))
         #expect(io.talk.contains("--name"))
     }
 
-    @Test func devicesNeedAKeyToSendWithSomewhereElse() async {
+    @Test func demoWithServerNeedsAWriteKeyAndASigningKey() async {
         let (code, io) = await run("demo", "--server", "http://127.0.0.1:1")
         #expect(code == .usage)
         #expect(io.talk.contains("--server, --write-key-file and --key belong together"))
@@ -81,7 +81,7 @@ struct MistakeTests {
         #expect(result.talk.contains("Stop the other program, or choose another port."), "\(result.talk)")
     }
 
-    @Test func theAlertWebhookIsFoundBesideTheOthers() async throws {
+    @Test func theWebhookNamedAlertsIsExplained() async throws {
         let test = await run("webhook", "test", "shop", "alerts")
         #expect(test.code == .notFound)
         #expect(test.io.talk.contains("countersign webhook alerts set"), "\(test.io.talk)")
@@ -92,7 +92,7 @@ struct MistakeTests {
         }
     }
 
-    @Test func aTimeThatHasPassedIsNamedByItsFlag() async {
+    @Test func aTimeInThePastIsReportedWithItsFlag() async {
         let (code, io) = await run("enforcement", "set", "shop", "required", "--at", "2020-01-01T00:00:00Z")
         #expect(code == .usage)
         #expect(io.talk.contains("--at is in the past"))
@@ -102,7 +102,7 @@ struct MistakeTests {
     @Test(arguments: [
         "https://127.0.0.1/jwks.json", "https://[::1]/jwks.json", "https://10.0.0.1/j", "https://localhost/j",
     ])
-    func aSetThatWouldNotBeFetchedIsNotFollowed(url: String) async {
+    func aKeySetAtAPrivateAddressNeedsAllowPrivate(url: String) async {
         let (code, io) = await run("key", "follow", "shop", url)
         #expect(code == .usage)
         #expect(io.talk.contains("the address is private"))
@@ -121,14 +121,14 @@ struct MistakeTests {
         #expect(await run("policy", "show", "shop").io.output.contains("longest lifetime  any\n"))
     }
 
-    @Test func aLifetimeThatNeverCountsIsReported() async {
+    @Test func anAbsoluteLifetimeBelowTheRefreshLifetimeIsReported() async {
         let (code, io) = await run("app", "tokens", "shop", "--absolute-seconds", "2h")
         #expect(code == .done)
         #expect(io.talk.contains("Every session ends 2h after it was opened"))
         #expect(await run("app", "tokens", "shop", "--refresh-seconds", "2h").io.talk.isEmpty)
     }
 
-    @Test func aPublicSetIsFollowedWithoutAWarning() async {
+    @Test func aKeySetAtAPublicAddressIsFollowedWithoutAWarning() async {
         #expect(
             await !run("key", "follow", "shop", "https://id.example.com/j").io.talk.contains("not be fetched")
         )
@@ -163,7 +163,7 @@ struct MistakeTests {
         ["webhook", "create", "shop", "https://shop.example/in", "--user", ""],
         ["app", "create", "blog", "--name", ""],
     ])
-    func aVariableThatTheShellDidNotHaveIsUsage(line: [String]) async {
+    func emptyArgumentsAreUsageErrors(line: [String]) async {
         let io = RecordedIO(environment: ["COUNTERSIGN_DATA": data, "HOME": folder.path])
         #expect(await io.run(arguments: line) == .usage)
         #expect(io.talk.contains("is empty"), "\(io.talk)")
@@ -188,7 +188,7 @@ struct MistakeTests {
         #expect(io.talk.contains(said), "\(io.talk)")
     }
 
-    @Test func aLinkToTheDashboardIsMadeWhereTheDataIs() async throws {
+    @Test func adminResetNeedsAnExistingDataDirectory() async throws {
         let (code, io) = await run("admin", "reset", "--data", folder.path + "/nowhere")
         #expect(code == .notFound)
         #expect(!FileManager.default.fileExists(atPath: folder.path + "/nowhere"))
@@ -202,7 +202,7 @@ struct MistakeTests {
         #expect(await elsewhere.run("admin", "reset") == .usage)
     }
 
-    @Test func aSetThatIsFollowedIsListedWithItsKeys() async {
+    @Test func followedKeySetsAreListedBesideTheAppsKeys() async {
         #expect(await run("key", "follow", "shop", "https://id.example.com/j").code == .done)
         let (_, io) = await run("key", "list", "shop")
         #expect(io.talk.contains("shop has no key of its own."))
@@ -221,12 +221,12 @@ struct MistakeTests {
         #expect(code == .done && !(io.output + io.talk).contains(warning), "\(io.talk)")
     }
 
-    @Test func morePlacesThanOneAreUsage() async {
+    @Test func aProfileAndADataDirectoryTogetherAreAUsageError() async {
         #expect(await run("app", "list", "--profile", "live", "--data", data).code == .usage)
         #expect(await run("app", "list", "--profile", "live").code == .notFound)
     }
 
-    @Test func theFormOfTheDataCanBeChosen() async throws {
+    @Test func outputFormatsAreJSONJSONLinesAndTable() async throws {
         _ = try AppDirectory(dataDirectory: data).createApp(id: "blog")
         #expect(await run("app", "list", "-o", "json").io.output.hasPrefix("[{"))
         let lines = await run("-o=jsonl", "app", "list").io.output.split(separator: "\n")
@@ -257,7 +257,7 @@ struct MistakeTests {
         #expect(await run("audit", "list", "--since", "2999-01-01T00:00:00Z").io.talk == "No such change.\n")
     }
 
-    @Test func theOriginOfTheDataDirectoryIsPrinted() async {
+    @Test func configPrintShowsWhereTheDataDirectoryWasSet() async {
         let output = await run("config", "print", "--origin").io.output
         #expect(output.contains(#/(?m)^data .* environment COUNTERSIGN_DATA$/#), "\(output)")
         #expect(
@@ -270,7 +270,7 @@ struct MistakeTests {
         ("policy set shop --alg RS256", "did you mean --algorithms?"), ("trigger list", "22 EXPIRED, "),
         ("webhook list shop", "webhook create shop URL"), ("consumer list shop", "consumer create shop NAME"),
     ])
-    func aMessageSaysHowToContinue(line: String, expected: String) async throws {
+    func messagesNameTheNextCommand(line: String, expected: String) async throws {
         try storeEvent(of: "u", in: data)
         let io = RecordedIO(environment: ["COUNTERSIGN_DATA": data])
         _ = await io.run(arguments: line.split(separator: " ").map(String.init))

@@ -29,7 +29,7 @@ struct SendCommandTests {
         #expect(io.talk.contains("line 2 is skipped: it is not JSON"))
     }
 
-    @Test func bytesAreReadAsTheyAre() async throws {
+    @Test func aLineThatIsNotUTF8IsSkipped() async throws {
         let file = folder.path + "/events.ndjson"
         let bytes = Array(#"{"event":"caf"#.utf8) + [0xE9] + Array("\",\"userId\":\"u\"}\n".utf8)
         try Data(bytes + Array("{\"event\":\"a\",\"userId\":\"u\"}\n".utf8)).write(
@@ -41,7 +41,7 @@ struct SendCommandTests {
     }
 
     /// Pipes have no distinct names, so equal lines of two pipes are two events, as on standard input.
-    @Test func aPipeIsSentEachTime() async throws {
+    @Test func equalLinesOfTwoPipesAreTwoEvents() async throws {
         for _ in 1...2 {
             let pipe = try FilledPipe("{\"event\":\"a\",\"userId\":\"u\"}\n")
             let io = RecordedIO(environment: environment)
@@ -50,7 +50,7 @@ struct SendCommandTests {
         }
     }
 
-    @Test func theProfileInUseSaysWhere() async throws {
+    @Test func sendUsesTheServerOfTheCurrentProfile() async throws {
         let token = try fixture.apps.apiTokens.create(name: "test", scopes: ["admin"]).text
         let added = RecordedIO(environment: environment, input: token)
         #expect(await added.run("profile", "add", "live", "--server", url) == .done, "\(added.talk)")

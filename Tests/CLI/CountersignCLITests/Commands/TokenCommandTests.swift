@@ -30,7 +30,7 @@ struct TokenCommandTests {
         await run("token", "create", "--key", privateKey, "--user", user, "--now", "1800000000").1.output
     }
 
-    @Test func aPairIsTwoFilesOfTheOwnerAndNothingPrinted() async throws {
+    @Test func generatedKeysAreFilesOfMode600AndNotPrinted() async throws {
         let (made, pair) = await run("key", "generate", "--out", folder.path + "/pair", "--json")
         #expect(made == .done && pair.output.contains(#""algorithm":"RS256","bits":2048"#))
         for name in ["private.pem", "public.pem"] {
@@ -53,13 +53,13 @@ struct TokenCommandTests {
         #expect(code == .done, "\(recorded.talk)")
     }
 
-    @Test func nothingIsWrittenOver() async throws {
+    @Test func keyGenerateDoesNotOverwriteExistingKeys() async throws {
         let before = try String(contentsOfFile: privateKey, encoding: .utf8)
         #expect(await run("key", "generate", "--out", folder.path).0 == .conflict)
         #expect(try String(contentsOfFile: privateKey, encoding: .utf8) == before)
     }
 
-    @Test func aLinkIsNotWrittenThrough() async throws {
+    @Test func keyGenerateDoesNotFollowASymbolicLink() async throws {
         let target = folder.path + "/elsewhere"
         try FileManager.default.createDirectory(
             atPath: folder.path + "/linked", withIntermediateDirectories: true)
@@ -98,7 +98,7 @@ struct TokenCommandTests {
         #expect((recorded.talk + recorded.output).contains(token) == false)
     }
 
-    @Test func theExitStatusIsTheVerdict() async throws {
+    @Test func tokenVerifyExitsWithTheVerdict() async throws {
         let file = try folder.write(await token(), to: "token")
         func verify(_ more: String...) async -> ExitCode {
             let recorded = RecordedIO()
@@ -185,7 +185,7 @@ struct TokenCommandTests {
         return recorded.output
     }
 
-    @Test func aCustomerTokenHoldsTheCustomersIDs() async throws {
+    @Test func aCustomerTokenHasAllIDsOfItsCustomer() async throws {
         let inspected = RecordedIO(input: try await customerToken())
         #expect(await inspected.run("token", "inspect", "-", "--json") == .done)
         #expect(
@@ -231,7 +231,7 @@ struct TokenCommandTests {
         ["--customer-id", "registered=ada", "--customer-id", "registered=bob"],
         ["--customer-id", "registered=ada", "--user", "ada"],
     ])
-    func idsThatAreNoneAreUsageErrors(flags: [String]) async throws {
+    func invalidCustomerIDsAreUsageErrors(flags: [String]) async throws {
         let recorded = RecordedIO()
         #expect(
             await recorded.run(arguments: ["token", "create", "--key", privateKey] + flags) == .usage)

@@ -38,14 +38,14 @@ struct SettingReaderTests {
         #expect(await printed("port", ["--config", file.path]) == "1003 file \(file.path)")
     }
 
-    @Test func aFileWithoutAnEndIsRejected() async throws {
+    @Test func aConfigurationFileOver1MiBIsRejected() async throws {
         #expect(
             await printed("port", ["--config", "/dev/zero"])?.contains("/dev/zero is larger than 1MiB")
                 == true)
     }
 
     @Test(arguments: ["host", "admin-host"])
-    func aNameIsNotAnAddress(setting: String) async throws {
+    func aHostNameIsNotAListenAddress(setting: String) async throws {
         let recorded = RecordedIO()
         #expect(await recorded.run("config", "print", "--" + setting, "nosuch") == .usage)
         #expect(recorded.talk.contains("\(setting) (flag --\(setting)): needs an IPv4 or IPv6 address"))
@@ -67,7 +67,7 @@ struct SettingReaderTests {
         #expect(text.contains("(default: 1h; in seconds, or as 90s, 10m, 2h or 7d)"))
     }
 
-    @Test func theAddressOfAllInterfacesIsShownAsOneThatOpens() {
+    @Test func aWildcardAddressIsShownAsLoopback() {
         var configuration = GatewayConfiguration(dataDirectory: "d")
         for (host, shown) in [("0.0.0.0", "127.0.0.1"), ("::", "[::1]"), ("192.0.2.7", "192.0.2.7")] {
             configuration.host = host
@@ -103,7 +103,7 @@ struct SettingReaderTests {
         (#"{"trusted-proxies": "10.0.0.1/8"}"#, "10.0.0.0/8,192.0.2.7"),
         (#"{"tls-certificate": "a.pem"}"#, "both tls-certificate and tls-key"),
     ])
-    func aFileThatIsNotRightIsRejectedByName(text: String, expected: String) async throws {
+    func anInvalidConfigurationFileIsRejectedWithItsFault(text: String, expected: String) async throws {
         let folder = TemporaryFolder()
         let file = try folder.write(text, to: "c.json")
         let recorded = RecordedIO()
@@ -111,7 +111,7 @@ struct SettingReaderTests {
         #expect(recorded.talk.contains(expected), "\(recorded.talk)")
     }
 
-    @Test func aVariableThatIsNearlyOursIsASlip() async {
+    @Test func aMisspelledEnvironmentVariableIsAUsageError() async {
         let slip = RecordedIO(environment: ["COUNTERSIGN_LOGLEVEL": "info"])
         #expect(await slip.run("config", "validate") == .usage)
         #expect(slip.talk.contains("did you mean COUNTERSIGN_LOG_LEVEL?"))
@@ -174,7 +174,7 @@ struct SettingReaderTests {
         #expect(throws: Setting.Problem.self) { try Setting.origin(text) }
     }
 
-    @Test func theFieldsForACollectorAreSecretLines() throws {
+    @Test func headerFieldsOfACollectorAreParsedAndNotQuotedInErrors() throws {
         let fields = try Setting.headerFields("Authorization: Bearer a:b\r\nX-Tenant:  t \n\n")
         #expect(fields.map(\.name) == ["Authorization", "X-Tenant"])
         #expect(fields.map(\.value) == ["Bearer a:b", "t"])
@@ -205,7 +205,7 @@ struct SettingReaderTests {
         }
     }
 
-    @Test func theDefaultsAreTheConfigurationsOwn() throws {
+    @Test func settingDefaultsEqualTheDefaultsOfTheConfiguration() throws {
         var configuration = GatewayConfiguration(dataDirectory: "d")
         configuration.logLevel = .info
         var applied = GatewayConfiguration(dataDirectory: "d")

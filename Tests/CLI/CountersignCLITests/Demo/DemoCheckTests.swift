@@ -47,7 +47,7 @@ struct DemoCheckTests {
         #expect(throws: CommandError.self) { try DemoCheck.stored(in: "Error: no such table\n") }
     }
 
-    @Test func aDatabaseThatIsNotThereIsAFailure() {
+    @Test func aMissingDatabaseIsAFailure() {
         let error = #expect(throws: CommandError.self) {
             try DemoCheck.read(database: "/no/such/file.sqlite", appID: "demo")
         }

@@ -77,7 +77,7 @@ struct DemoNetworkTests {
         #expect(server.requests.count == 2)
     }
 
-    @Test func aCutDoesNotUseUpTheHold() async throws {
+    @Test func aRequestDuringANetworkCutDoesNotUseUpTheHold() async throws {
         let (network, _) = network()
         let token = try tokens.token(for: "a", reason: .missing)
         network.holdNext()

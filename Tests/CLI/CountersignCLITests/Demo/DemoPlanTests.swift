@@ -12,7 +12,7 @@ struct DemoPlanTests {
             })
     }
 
-    @Test func eachEventIsOnOneHonestDevice() {
+    @Test func everyEventIsAssignedToOneHonestDevice() {
         let plan = DemoPlan(replay: replay("a b a c d a b e"), devices: 4)
         #expect(plan.devices.count == 4)
         #expect(plan.honestRows.map(\.number).sorted() == Array(0..<8))
@@ -26,7 +26,7 @@ struct DemoPlanTests {
         #expect(plan.devices[1].rows.map(\.event.userID) == ["b", "b", "c"])
     }
 
-    @Test func oneDeviceLosesItsNetworkAndOneIsForged() {
+    @Test func oneDeviceLosesItsNetworkAndOneForgesTokens() {
         let plan = DemoPlan(replay: replay("a b c"), devices: 4)
         #expect(plan.devices.map(\.role) == [.steady, .losesNetwork, .steady, .forged])
         #expect(DemoPlan(replay: replay("a"), devices: 4).devices.map(\.role) == [.losesNetwork, .forged])

@@ -4,7 +4,7 @@ import Testing
 /// The gateway dies by SIGKILL in the middle of a run, more than once.
 @Suite(.timeLimit(.minutes(5)))
 struct KillTests {
-    @Test func eachEventIsStoredExactlyOnceAllTheSame() async throws {
+    @Test func eachEventIsStoredExactlyOnceAlthoughTheGatewayIsKilled() async throws {
         let folder = TemporaryFolder()
         // Tests/CLI/CountersignCLITests/Demo/KillTests.swift is five levels below the package.
         var package = URL(fileURLWithPath: #filePath)

@@ -71,7 +71,7 @@ struct DevSessionTests {
         #expect(Set(writeKeys).count == 1)
     }
 
-    @Test func theLinkSignsInAndNothingElseDoes() async throws {
+    @Test func onlyTheDashboardLinkSignsIn() async throws {
         let session = try await start()
         let link = try #require(URL(string: session.dashboardURL)?.path)
         let answer = try get(session, link)
@@ -87,7 +87,7 @@ struct DevSessionTests {
         session.stop()
     }
 
-    @Test func thePageMayCallTheGatewayAndNamesIt() async throws {
+    @Test func thePageOfDevHasTheGatewayAndIsAnAllowedOrigin() async throws {
         let session = try await start()
         let page = String(decoding: try get(session, "/").body, as: UTF8.self)
         #expect(page.contains(#"from "\#(session.gatewayURL)/sdk/countersign.js";"#))
@@ -97,7 +97,7 @@ struct DevSessionTests {
         session.stop()
     }
 
-    @Test func thePagesOfEarlierRunsMayNotCallTheGatewayAnyMore() async throws {
+    @Test func originsOfEarlierRunsAreRemoved() async throws {
         try makeFolder()
         let folder = try await DevFolder(path: path)
         func origins() async throws -> [String] {
@@ -115,7 +115,7 @@ struct DevSessionTests {
         #expect(try await origins() == before + [own, "http://127.0.0.1:50003"])
     }
 
-    @Test func otherPagesGetNothing() async throws {
+    @Test func requestsWithAnotherHostOrOriginAreRejected() async throws {
         let session = try await start()
         let foreign = try get(session, "/token", "user=ada", origin: "https://shop.example")
         #expect(field("Access-Control-Allow-Origin", of: foreign) == nil)
@@ -127,7 +127,7 @@ struct DevSessionTests {
         session.stop()
     }
 
-    @Test func aFolderWithOtherFilesStaysAsItIs() async throws {
+    @Test func aFolderWithOtherFilesIsRejectedUnchanged() async throws {
         let file = try parent.write("mine", to: ".gitignore")
         _ = try parent.write("mine", to: "notes.txt")
         await #expect(throws: CommandError.self) { _ = try await DevFolder(path: parent.path) }
@@ -171,7 +171,7 @@ struct DevSessionTests {
         #expect(try await admin.get("apps", "dev").body["enforcement"] == "optional")
     }
 
-    @Test func keysAreForTheAccountAloneAndNoRepositoryTakesThem() async throws {
+    @Test func keyFilesHaveMode600AndAreIgnoredByGit() async throws {
         let kept = try await DevFolder(path: path)
         for name in ["private.pem", "write-key"] {
             let attributes = try FileManager.default.attributesOfItem(atPath: kept.path + "/" + name)

@@ -41,7 +41,7 @@ struct AdminDoctorTests {
         return (code, io.output + io.talk)
     }
 
-    @Test func aGatewayElsewhereIsLookedAtByItsAPI() async throws {
+    @Test func aRemoteGatewayIsCheckedOverTheAdminAPI() async throws {
         let fixture = try GatewayFixture()
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
         let reader = try fixture.apps.apiTokens.create(name: "reader", scopes: ["read"]).text
@@ -57,7 +57,7 @@ struct AdminDoctorTests {
         #expect(!text.contains(reader))
     }
 
-    @Test func theProfileInUseIsLookedAt() async throws {
+    @Test func theGatewayOfTheCurrentProfileIsChecked() async throws {
         let fixture = try GatewayFixture()
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
         let environment = ["HOME": folder.path]
@@ -70,7 +70,7 @@ struct AdminDoctorTests {
         #expect(text.contains("gateway: \(url) answers"))
     }
 
-    @Test func aMissingAnswerIsAFindingInEveryFormat() async throws {
+    @Test func anUnreachableGatewayIsAFailedFindingInEveryFormat() async throws {
         let other = try GatewayFixture()
         let url = "http://127.0.0.1:\(other.gateway.port)"
         let rejected = await run("--server", url, "--json", environment: ["COUNTERSIGN_TOKEN": "csa_x"])
@@ -82,7 +82,7 @@ struct AdminDoctorTests {
         #expect(gone.1.contains("FAIL  gateway: the gateway at \(url) does not answer"), "\(gone.1)")
     }
 
-    @Test func settingsAreThoseOfADataDirectory() async throws {
+    @Test func serverAndConfigTogetherAreAUsageError() async throws {
         let file = try folder.write("{}", to: "gateway.json")
         let (code, text) = await run(
             "--server", "http://127.0.0.1:1", "--config", file, environment: ["COUNTERSIGN_TOKEN": "csa_x"])

@@ -52,7 +52,7 @@ struct DoctorTests {
         #expect(!FileManager.default.fileExists(atPath: data))
     }
 
-    @Test func allIsWell() async throws {
+    @Test func aHealthyDataDirectoryHasNoFailedFinding() async throws {
         try makeData()
         let (code, text) = await run()
         #expect(code == .done, "\(text)")
@@ -62,7 +62,7 @@ struct DoctorTests {
     }
 
     @Test(arguments: [W_OK, R_OK, X_OK])
-    func aFolderOfAnotherAccountIsNeitherDamagedNorEmpty(missing: Int32) async throws {
+    func anUnreadableFolderIsReportedAsOneOfAnotherAccount(missing: Int32) async throws {
         try makeData()
         let data = data
         let findings = await findings { path, mode in
@@ -76,7 +76,7 @@ struct DoctorTests {
         for word in ["backup", "there is no app", "none runs"] { #expect(!all.contains(word), "\(all)") }
     }
 
-    @Test func filesOfAnotherAccountAreNeitherDamagedNorEmpty() async throws {
+    @Test func unreadableFilesAreReportedAsThoseOfAnotherAccount() async throws {
         try makeData()
         _ = FileManager.default.createFile(atPath: data + "/gateway.lock", contents: nil)
         let names = ["control.sqlite", "gateway.lock"]
@@ -91,7 +91,7 @@ struct DoctorTests {
         for word in ["backup", "there is no app", "none runs"] { #expect(!all.contains(word), "\(all)") }
     }
 
-    @Test func aDatabaseThatOthersCanReadIsPointedOut() async throws {
+    @Test func aDatabaseThatOtherAccountsCanReadIsReported() async throws {
         try makeData()
         let file = data + "/control.sqlite"
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file)
@@ -101,7 +101,7 @@ struct DoctorTests {
         #expect(text.contains("-> chmod 600 '\(file)'"))
     }
 
-    @Test func aFileOfAnotherAccountIsPointedOut() async throws {
+    @Test func aFileOfAnotherAccountIsReported() async throws {
         try makeData()
         let findings = await findings(foreign: { $0.hasSuffix("control.sqlite") }) { _, _ in 0 }
         let files = try #require(findings.first { $0.name == "files" })
@@ -110,7 +110,7 @@ struct DoctorTests {
         #expect(try #require(files.remedy).hasPrefix("sudo chown -R "))
     }
 
-    @Test func aPortThatAnotherProgramHasIsPointedOut() async throws {
+    @Test func aPortInUseByAnotherProgramIsAFailure() async throws {
         try makeData()
         let other = try GatewayFixture()
         let (code, text) = await run(["COUNTERSIGN_PORT": String(other.gateway.port)])
@@ -122,7 +122,7 @@ struct DoctorTests {
             await run(["COUNTERSIGN_PORT": String(port)]).1.contains("ok    port: 127.0.0.1:\(port) is free"))
     }
 
-    @Test func settingsThatServeWouldNotTakeAreAFinding() async throws {
+    @Test func settingsThatServeWouldRejectAreAFinding() async throws {
         try makeData()
         let (code, text) = await run(["COUNTERSIGN_TLS_KEY": "key.pem"])
         #expect(code == .failed)
@@ -130,7 +130,7 @@ struct DoctorTests {
     }
 
     @Test(arguments: [(0, Finding.Outcome.ok), (380, .warning), (401, .failed), (-2, .failed)])
-    func theCertificatesEndIsReported(days: Double, outcome: Finding.Outcome) async throws {
+    func theExpiryOfTheCertificateIsReported(days: Double, outcome: Finding.Outcome) async throws {
         try makeData()
         let (certificate, key) = try await makeCertificate("own")
         var configuration = GatewayConfiguration(dataDirectory: data)

@@ -33,7 +33,7 @@ struct SelfCheckTests {
         return Dictionary(found.map { ($0.name, $0) }) { first, _ in first }
     }
 
-    @Test func aGoodDeploymentHasNothingToMend() async throws {
+    @Test func allFindingsOfAGoodDeploymentAreOK() async throws {
         let found = try await findings()
         #expect(found.values.allSatisfy { $0.outcome == .ok }, "\(found)")
         #expect(
@@ -42,7 +42,7 @@ struct SelfCheckTests {
             ])
     }
 
-    @Test func faultsOfADeploymentAreNamed() async throws {
+    @Test func faultsOfADeploymentAreReported() async throws {
         #expect(try await findings(with: ["/readyz": (503, "storage_full")])["storage"]?.outcome == .failed)
         #expect(try await findings(with: ["/readyz": (404, "")])["storage"]?.outcome == .warning)
         #expect(try await findings(with: ["/livez": (404, "")])["gateway"]?.outcome == .failed)
@@ -54,7 +54,7 @@ struct SelfCheckTests {
         #expect(try await findings("http://collect.example")["network"]?.outcome == .warning)
     }
 
-    @Test func withoutAnAnswerItSaysOnlyThat() async throws {
+    @Test func anUnreachableGatewayIsTheOnlyFinding() async throws {
         let transport = ScriptedTransport { _ in throw HTTPTransportError(.cannotConnect, "refused") }
         let url = try #require(URL(string: "https://collect.example"))
         let found = await SelfCheck(url: url, transport: transport).findings()

@@ -96,7 +96,7 @@ struct DocumentTests {
         "docs/guides/rotate-keys.md", "docs/guides/sign-tokens.md", "docs/operating/backup.md",
         "docs/operating/install.md", "docs/reference/admin-api.md", "docs/reference/error-codes.md",
     ])
-    func theCommandsOfThePageWorkWhenPasted(page: String) async throws {
+    func theCommandsOfEachGuideWorkWhenPasted(page: String) async throws {
         let data = folder.path + "/data"
         try FolderTemplate.copy(.issuingKey, to: data)
         let gateway = GatewayProcess(executable: Program.path, dataDirectory: data) { _ in }
@@ -191,7 +191,7 @@ struct DocumentTests {
     }
 
     /// Each symptom is a text from the SDK, so that a search for the text finds the page.
-    @Test func eachSymptomOfThePageOnTheSDKIsInItsSources() throws {
+    @Test func everySymptomInTheTroubleshootingPageIsInTheSDKSources() throws {
         let rows = try document("docs/guides/troubleshooting.md").split(separator: "\n").filter {
             $0.hasPrefix("| ")
         }

@@ -105,7 +105,7 @@ struct ListenTests {
         #expect(Set(receiver.deliveries.map(\.id)).count == 4)
     }
 
-    @Test func aReceiverThatIsNotRunningIsTriedAgain() async throws {
+    @Test func anUnreachableReceiverIsReportedAndRetried() async throws {
         receiver.stop()
         try store("m-1")
         _ = try await listen(until: 2)
@@ -194,7 +194,7 @@ struct ListenTests {
         #expect(!io.talk.contains("whsec_short"))
     }
 
-    @Test func interruptingItLeavesNothingOnTheGateway() async throws {
+    @Test func interruptingListenDeletesItsConsumer() async throws {
         let folder = TemporaryFolder()
         let shell = Shell(folder: folder.path, environment: fixture.place.environment)
         let result = try await shell.run(

@@ -58,7 +58,7 @@ struct CompletionTests {
     }
 
     /// Bash inserts a word without quoting it, and a client chooses the ids of its users.
-    @Test func idsThatAShellWouldReadAsCodeAreNotOffered() async {
+    @Test func completionOmitsIDsThatAShellCouldExecute() async {
         let io = RecordedIO(environment: ["COUNTERSIGN_DATA": folder.path + "/data"])
         #expect(await io.run("complete", "--", "customer", "show", "shop", "") == .done, "\(io.talk)")
         let words = io.output.split(separator: "\n")
@@ -113,7 +113,7 @@ struct CompletionTests {
         ["app", "show", "--data", "DATA", ""], ["--data=DATA", "app", "show", ""],
         ["tail", "--data", "DATA", "--app", "=", "sh"], ["tail", "--data", "=", "DATA", "--app", "="],
     ])
-    func idsComeFromThePlaceOnTheLine(line: [String]) async {
+    func completionReadsIDsFromTheDataDirectoryOfTheLine(line: [String]) async {
         let io = RecordedIO()
         let words = line.map { $0.replacing("DATA", with: folder.path + "/data") }
         #expect(await io.run(arguments: ["complete", "--"] + words) == .done, "\(io.talk)")

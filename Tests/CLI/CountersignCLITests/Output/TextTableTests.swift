@@ -16,7 +16,7 @@ struct TextTableTests {
         #expect(table.lines == ["山田  1", "👩‍👧    2", "é     3"])
     }
 
-    @Test func whereItDoesNotFitEachRowIsABlockOfItsOwn() {
+    @Test func aTableThatIsTooWidePrintsEachRowAsABlock() {
         var table = TextTable(rightAligned: [1])
         table.add("KEY", "USED", "DESCRIPTION")
         table.add("05188a308f089ab7", "12", "")

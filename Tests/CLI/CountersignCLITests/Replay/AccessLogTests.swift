@@ -97,7 +97,7 @@ struct AccessLogTests {
     }
 
     @Test(.enabled(if: SharedData.exists("access.log")))
-    func aRealLogHasAnEventForEachLine() throws {
+    func everyLineOfARealAccessLogIsAnEvent() throws {
         let replay = try Replay.read(path: SharedData.path("access.log"))
         #expect(replay.events.count == 10_000)
         #expect(replay.problems.isEmpty)

@@ -11,7 +11,7 @@ struct ReplayTests {
         ("\u{FEFF}\n <gpx><trk><trkpt lat=\"1\" lon=\"2\"/></trk></gpx>", "GPX track f"),
         ("a - - [17/May/2015:10:05:03 +0000] \"-\" 200 1 \"-\" \"-\"", "access log f"),
     ])
-    func theFirstByteTellsTheFormat(text: String, source: String) throws {
+    func theFormatIsDetectedFromTheFirstByte(text: String, source: String) throws {
         // A byte order mark and blanks before the declaration are fine; before `<?xml` XML itself forbids blanks.
         #expect(try Replay.read(path: folder.write(text, to: "f")).source == source)
     }
@@ -35,7 +35,7 @@ struct ReplayTests {
         #expect(try Replay.read(path: pipe.path).events.count == 1)
     }
 
-    @Test func aFileThatIsNotThereIsNotFound() {
+    @Test func aMissingFileIsNotFound() {
         let error = #expect(throws: CommandError.self) { try Replay.read(path: "/no/such/file") }
         #expect(error?.code == .notFound)
     }

@@ -5,7 +5,7 @@ import Testing
 
 struct ShopSampleTests {
     /// The published first outputs of SplitMix64 for the seed 1234567.
-    @Test func theGeneratorIsTheKnownOne() {
+    @Test func theGeneratorHasThePublishedOutputsOfSplitMix64() {
         var random = SplitMix64(state: 1_234_567)
         #expect(random.next() == 6_457_827_717_110_365_317)
         #expect(random.next() == 3_203_168_211_198_807_973)

@@ -58,7 +58,7 @@ struct SendInputTests {
         #expect(read.problems == [.init(line: 3, reason: "it is nested deeper than 62 levels")])
     }
 
-    @Test func columnsThatAreNotTheEventsOwnBecomeProperties() throws {
+    @Test func unknownCSVColumnsBecomeProperties() throws {
         let text =
             "event,user_id,timestamp,total,note\r\n"
             + "Order Completed,user-1,2026-11-21T08:30:00Z,42.5,\"tea, \"\"green\"\"\nfor two\"\r\n"
@@ -73,7 +73,7 @@ struct SendInputTests {
     }
 
     @Test(arguments: ["user_id,anonymous_id,message_id", "userId,anonymousId,messageId"])
-    func columnsMayHaveTheNamesOfTheAPI(header: String) {
+    func columnsMayBeInSnakeCaseOrCamelCase(header: String) {
         let read = input("type,event,\(header)\ntrack,a,user-1,device-1,m-1\n", "orders.csv")
         #expect(read.events.first?.userID == "user-1")
         for (name, value) in [("userId", "user-1"), ("anonymousId", "device-1"), ("messageId", "m-1")] {
@@ -109,7 +109,7 @@ struct SendInputTests {
         #expect(read.problems == [.init(line: 3, reason: "a column without a name has the value 1")])
     }
 
-    @Test func theFirstByteTellsWhereTheNameDoesNot() {
+    @Test func theFormatOfStandardInputIsDetectedFromTheFirstByte() {
         #expect(input(#"{"event":"a","userId":"b"}"#, "-").events.count == 1)
         let line = #"192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1 "-" "-""#
         #expect(input(line, "-").events.count == 1)
@@ -185,7 +185,7 @@ struct SendInputTests {
         #expect(properties(input("event,value\nx,\(field)", "values.csv").events.first) == ["value": value])
     }
 
-    @Test func aQuoteThatIsNeverClosedIsAnErrorWhereItOpens() {
+    @Test func anUnclosedQuoteIsAnErrorOnTheLineWhereItOpens() {
         let read = input("event,note\na,b\nc,\"d\"\ne,\"f\ng,h\n", "notes.csv")
         #expect(read.events.map(\.line) == [2, 3])
         #expect(
@@ -198,7 +198,7 @@ struct SendInputTests {
         #expect(input("event,\"", "notes.csv").problems.map(\.line) == [1])
     }
 
-    @Test func eventsBehindABadLineKeepTheirOwn() throws {
+    @Test func aBadLineDoesNotShiftLineNumbersOfLaterEvents() throws {
         let line = #"192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1 "-" "-""#
         let log = input("\(line)\nnonsense\n\n\(line)\n", "access.log")
         #expect(log.events.map(\.line) == [1, 4])
@@ -220,7 +220,7 @@ struct SendInputTests {
         #expect(Set(track.events.map { member($0, "messageId") }).count == 3)
     }
 
-    @Test func twoInputsWithoutANameAreTwo() throws {
+    @Test func equalLinesOfStandardInputGetDifferentIDs() throws {
         let text = #"{"event":"Order Completed","userId":"user-1"}"#
         for name in ["-", "events.ndjson"] {
             let ids = try (0..<2).map { _ in member(try #require(input(text, name).events.first), "messageId")

@@ -73,7 +73,7 @@ struct SendRunTests {
         return try await run.run()
     }
 
-    @Test func aServerThatIsNeverReachedIsGivenUpWithItsCause() async throws {
+    @Test func sendingFailsWithTheCauseAfter30SecondsWithoutAConnection() async throws {
         let pauses = Lock<[Double]>([])
         let said = Lock<[String]>([])
         let script = Script([], error: HTTPTransportError(.cannotConnect, "Could not resolve hostname"))
@@ -88,7 +88,7 @@ struct SendRunTests {
         #expect(said.withLock { $0.allSatisfy { $0.contains("Could not resolve hostname") } })
     }
 
-    @Test func aServerThatWasReachedIsWaitedForLonger() async throws {
+    @Test func connectionErrorsAfterASuccessAreRetriedLonger() async throws {
         let pauses = Lock<[Double]>([])
         let said = Lock<[String]>([])
         let nothing = [TransportResponse?](repeating: nil, count: 20)
@@ -118,12 +118,12 @@ struct SendRunTests {
         #expect(script.sent.withLock { $0.count } == 3)
     }
 
-    @Test func countsThatAServerMakesUpDoNotOverflow() async throws {
+    @Test func invalidCountsOfAServerDoNotOverflow() async throws {
         let error = await #expect(throws: CommandError.self) { try await run(150, [Self.stored(.max)]) }
         #expect(error?.code == .failed)
     }
 
-    @Test func aRejectedCredentialEndsIt() async throws {
+    @Test func aRejectedTokenEndsTheRunWithItsHint() async throws {
         let rejected = TransportResponse(
             status: 401, body: Array(#"{"auth_error":{"hint":"mint a new token\u001b[2J"}}"#.utf8))
         let error = await #expect(throws: CommandError.self) { try await run(3, [rejected]) }
@@ -176,7 +176,7 @@ struct SendRunTests {
         #expect(done.withLock { $0 } == [1, 1, 1])
     }
 
-    @Test func anAnswerThatDoesNotCountAllEventsIsNotOfAGateway() async throws {
+    @Test func aResponseThatDoesNotCountAllEventsIsAFailure() async throws {
         for body in ["{}", #"{"accepted":1,"duplicates":0,"rejected":[]}"#] {
             let script = Script([TransportResponse(status: 200, body: Array(body.utf8))])
             let error = await #expect(throws: CommandError.self) {
@@ -186,7 +186,7 @@ struct SendRunTests {
         }
     }
 
-    @Test func anUnknownWriteKeyEndsIt() async throws {
+    @Test func anUnknownWriteKeyEndsTheRunAfterOneRequest() async throws {
         let unknown = TransportResponse(status: 401, body: Array(#"{"code":"invalid_write_key"}"#.utf8))
         let script = Script([unknown])
         let error = await #expect(throws: CommandError.self) {
@@ -205,7 +205,7 @@ struct SendRunTests {
         #expect(script.sent.withLock { $0.count } == 5)
     }
 
-    @Test func whereEveryEventIsRejectedTheNextOnesAreSent() async throws {
+    @Test func aFullyRejectedBatchDoesNotStopTheNextOnes() async throws {
         let reasons = (0..<100).map { #"{"index":\#($0),"reason":"no user"}"# }.joined(separator: ",")
         let rejected = TransportResponse(
             status: 400,
@@ -223,7 +223,7 @@ struct SendRunTests {
         #expect(outcome.rejected == [.init(line: 2, reason: "no user")])
     }
 
-    @Test func withTokensARequestIsOneUsers() async throws {
+    @Test func requestsWithATokenContainOneUser() async throws {
         let key = try SigningKey.generate(.es256)
         let (_, script, _) = try await run(
             4, (0..<4).map { _ in Self.stored(1) }, key: key, users: ["user-1", "user-2"])

@@ -7,7 +7,7 @@ struct ServerSentEventsTests {
         "retry: 1000\nevent: sampling\nid: 7\ndata: {\"one_in\":1}\n\n: note\r\n\r\nid:8\r\ndata:a\r\ndata: b\r\rdata: c\n"
 
     @Test(arguments: 1...20)
-    func eventsDoNotDependOnWhereThePiecesEnd(length: Int) {
+    func eventsAreParsedWhateverTheChunkBoundaries(length: Int) {
         var parser = ServerSentEvents()
         var events: [ServerSentEvents.Event] = []
         var rest = Array(text.utf8)[...]

@@ -194,7 +194,7 @@ struct TailTests {
     }
 
     /// A gateway ends a live view when its token expires.
-    @Test func itsOwnTokenOutlastsALongLookAndIsDeleted() async throws {
+    @Test func theTokenOfTailLastsEightHoursAndIsDeletedAtTheEnd() async throws {
         _ = try await gateway.start()
         let connection = try await TailCommand.connection(to: .folder(data))()
         let tokens = try AppDirectory(dataDirectory: data).apiTokens
@@ -206,7 +206,7 @@ struct TailTests {
         _ = await gateway.stop()
     }
 
-    @Test func withoutAGatewayItIsUnavailable() async {
+    @Test func tailWithoutAGatewayIsUnavailable() async {
         #expect(await RecordedIO().run("tail", "--data", data) == .unavailable)
         #expect(await RecordedIO().run("tail", "--data", data, "--code", "EXPIERD") == .usage)
     }

@@ -47,7 +47,7 @@ struct TerminalTests {
     }
 
     /// Standard output is a file.
-    @Test func aProgressLineFitsTheTerminalOfStandardError() async throws {
+    @Test func theProgressLineFitsTheWidthOfStandardError() async throws {
         _ = try AppDirectory(dataDirectory: folder.path + "/data").createApp(id: "shop")
         let program = try start("sh -c 'stty cols 8; countersign backup create --to copy >out; echo end'")
         try await program.screen.wait { $0.contains("end") }

@@ -33,7 +33,7 @@ struct TriggerTests {
         try FileManager.default.contentsOfDirectory(atPath: data).filter { $0.hasSuffix(".json") }
     }
 
-    @Test func itDeletesTheAppsThatItMade() async throws {
+    @Test func triggerDeletesTheAppsItCreated() async throws {
         _ = try await gateway.start()
         let result = try await shell.run("countersign trigger 22 && countersign trigger 26")
         #expect(result.status == 0, "\(result.talk)")
@@ -43,7 +43,7 @@ struct TriggerTests {
         #expect(await gateway.stop() == 0)
     }
 
-    @Test func itDeletesThemWhenTheGatewayDoesNotAnswer() async throws {
+    @Test func triggerDeletesItsAppWhenTheGatewayIsUnreachable() async throws {
         _ = try await gateway.start()
         let result = try await shell.run("countersign trigger 22 --gateway http://127.0.0.1:1")
         #expect(result.status == ExitCode.unavailable.rawValue)
@@ -51,7 +51,7 @@ struct TriggerTests {
         #expect(await gateway.stop() == 0)
     }
 
-    @Test func itDeletesThemAfterCtrlC() async throws {
+    @Test func triggerDeletesItsAppAfterCtrlC() async throws {
         _ = try await gateway.start()
         let result = try await shell.run(
             """
@@ -68,7 +68,7 @@ struct TriggerTests {
         #expect(await gateway.stop() == 0)
     }
 
-    @Test func itWorksOnAGatewayElsewhereAndDeletesThemThere() async throws {
+    @Test func triggerCreatesAndDeletesAppsOnARemoteGateway() async throws {
         let url = try await gateway.start().absoluteString
         let tokens = try AppDirectory(dataDirectory: data).apiTokens
         func run(_ verdict: String, _ scope: String) async -> (ExitCode, RecordedIO) {
@@ -88,7 +88,7 @@ struct TriggerTests {
         #expect(await gateway.stop() == 0)
     }
 
-    @Test func aCodeThatNoRequestGetsIsRejectedBeforeAnAppIsMade() async throws {
+    @Test func anUnknownCodeIsRejectedBeforeAnAppIsCreated() async throws {
         let apps = TriggerApps(Untouched(), keptIn: nil)
         let trigger = Trigger(apps, url: try #require(URL(string: "http://127.0.0.1:1")))
         let error = await #expect(throws: CommandError.self) {
@@ -97,7 +97,7 @@ struct TriggerTests {
         #expect(error?.code == .usage)
     }
 
-    @Test func keptAppsAreUsedAgain() async throws {
+    @Test func appsKeptByTriggerAreReused() async throws {
         _ = try await gateway.start()
         let result = try await shell.run("countersign trigger 22 --keep && countersign trigger 21 --keep")
         #expect(result.status == 0, "\(result.talk)")
