@@ -3,7 +3,7 @@ import Testing
 @testable import CountersignCrypto
 
 struct Base64URLTests {
-    @Test func everyLengthComesBack() {
+    @Test func bytesOfEveryLengthRoundTrip() {
         for length in 0..<70 {
             let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 * 37 + length) }
             let text = Base64URL.encode(bytes)
@@ -13,7 +13,7 @@ struct Base64URLTests {
         #expect(Base64URL.encode([0xFB, 0xFF]) == "-_8")
     }
 
-    @Test func eachByteOutsideTheAlphabetIsRejectedInEachPlace() {
+    @Test func bytesOutsideTheAlphabetAreRejectedAtEveryPosition() {
         let alphabet = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
         for place in 0..<4 {
             for byte in UInt8.min...UInt8.max {
@@ -26,7 +26,7 @@ struct Base64URLTests {
     }
 
     @Test(arguments: ["A", "AAAAA", "AB", "AAB", "AA==", "AAA=", "AAAAAB", "=", " ", "AA\n"])
-    func otherFormsAreRejected(text: String) {
+    func paddingWhitespaceAndNonCanonicalLengthsAreRejected(text: String) {
         #expect(Base64URL.decode(text) == nil)
     }
 }

@@ -84,7 +84,7 @@ struct AbuseTests {
     }
 
     @Test(.enabled(if: FileManager.default.isWritableFile(atPath: "/proc/self/clear_refs")))
-    func aBombIsRejectedWithoutItsWeight() throws {
+    func aGzipBombIsRejectedWithoutUnpackingItInMemory() throws {
         try withImpatientGateway { fixture in
             let bomb = try gzip([UInt8](repeating: 0x20, count: 1_000_000), times: 500)
             // Resets the peak memory of this process, which runs the gateway too.
@@ -143,7 +143,7 @@ struct AbuseTests {
         "Content-Length: 4, 4", "Content-Length: 0x4", "Content-Length: -1", "Content-Length: 4 4",
         "Content-Length: 99999999999999999999", "Transfer-Encoding: chunked\r\nContent-Length: 0",
     ])
-    func nothingIsSmuggled(fields: String) throws {
+    func ambiguousFramingSmugglesNoRequest(fields: String) throws {
         try withImpatientGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             connection.send(
@@ -178,7 +178,7 @@ struct AbuseTests {
             + String(repeating: chunk, count: count)
     }
 
-    @Test func manyChunksOfNextToNothingEndTheConnectionBeforeTheBodyEnds() throws {
+    @Test func tooManyTinyChunksCloseTheConnection() throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
         for bytes in [1, 31] {
             let connection = try RawConnection(port: fixture.gateway.port)
@@ -189,7 +189,7 @@ struct AbuseTests {
     }
 
     @Test(arguments: [(500, 1), (5_000, 64)])
-    func fewSmallChunksAndManyOfSomeSizeAreRead(count: Int, bytes: Int) throws {
+    func upTo500TinyChunksOr5000LargerOnesAreRead(count: Int, bytes: Int) throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
         let connection = try RawConnection(port: fixture.gateway.port)
         connection.send(chunked(count, of: bytes) + "0\r\n\r\n")

@@ -183,7 +183,7 @@ struct AnalyticsTests {
         }
     }
 
-    @Test func finerCountsGoEarlierThanCoarserOnes() throws {
+    @Test func minuteCountsExpireBeforeHourCountsAndHourBeforeDayCounts() throws {
         let bench = try Bench()
         let start = bench.now.withLock { $0 }
         note(bench.recorder, at: start, code: .expired)
@@ -231,7 +231,7 @@ struct AnalyticsTests {
         #expect(try reader.total(query, by: .hour).accepted == 1)
     }
 
-    @Test func ofEachCodeTheLatestSamplesStay() throws {
+    @Test func theLatestSamplesOfEachCodeAreKept() throws {
         let bench = try Bench()
         let start = bench.now.withLock { $0 }
         var report = VerificationReport()
@@ -286,7 +286,7 @@ struct AnalyticsTests {
         #expect(preview.users == 1 && preview.requests == 1)
     }
 
-    @Test func anAppsDayIsKnownHourByHour() throws {
+    @Test func theActivityOfAnAppHasCountsForEachHour() throws {
         let bench = try Bench()
         let start = bench.now.withLock { $0 } / 60_000 * 60_000
         for minutes in [0, 1, 61] as [Int64] { note(bench.recorder, at: start + minutes * 60_000, user: "a") }
@@ -297,7 +297,7 @@ struct AnalyticsTests {
         #expect(day?.hours.map(\.failures) == [0, 0, 0])
     }
 
-    @Test func theLastHourIsKnownToTheSecond() {
+    @Test func recentCountsHaveOneSecondResolution() {
         let recorder = AnalyticsRecorder()
         for second in Int64(0)..<10 {
             note(recorder, at: second * 1000, code: second < 3 ? .expired : nil)
@@ -371,7 +371,7 @@ struct AnalyticsTests {
         #expect(taken.samples.map(\.client.appVersion) == ["7.1", "6"])
     }
 
-    @Test func namesOfATimeWhenTheClockWasAheadMakeRoom() {
+    @Test func clientNamesRecordedWithTheClockAheadAreReplaced() {
         let recorder = AnalyticsRecorder()
         let ahead: Int64 = 365 * 86_400_000
         for number in 0..<400 {
@@ -385,7 +385,7 @@ struct AnalyticsTests {
         #expect(recorder.take().counts.first { $0.key.key.client == genuine }?.value == 10)
     }
 
-    @Test func nothingIsHeldOfAppsThatAreDeleted() throws {
+    @Test func analyticsOfDeletedAppsAreDroppedFromMemory() throws {
         let place = try TestStorage()
         let storage = try place.open()
         let apps = try storage.openControl(as: .account)

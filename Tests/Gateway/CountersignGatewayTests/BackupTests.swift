@@ -22,7 +22,7 @@ struct BackupTests {
         #expect(answer?.json["accepted"] as? Int == count)
     }
 
-    @Test func aCopyOfARunningGatewayIsAGatewayAgain() throws {
+    @Test func aBackupOfARunningGatewayCanBeRestored() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         try send(20, to: fixture)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
@@ -132,7 +132,7 @@ struct BackupTests {
 
     /// Hours by which the clock was ahead when the only copy was made, and when the next one is made.
     @Test(arguments: [(23.0, 0.0), (8_760, 0), (0.01, 24.01)])
-    func theOnlyCopyFromTheFutureHoldsUpNone(ahead: Double, next: Double) throws {
+    func aBackupMadeWithTheClockAheadDoesNotStopTheSchedule(ahead: Double, next: Double) throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let start = Date(timeIntervalSince1970: 1_800_000_000)
         let now = Lock(start.addingTimeInterval(ahead * 3_600))
@@ -152,7 +152,7 @@ struct BackupTests {
         #expect(Backup.all(in: folder).map(\.name) != first.map(\.name))
     }
 
-    @Test func theScheduleCountsFromTheNewestCopyAndKeepsSoMany() throws {
+    @Test func theScheduleCountsFromTheNewestBackupAndKeepsALimitedNumber() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let made = Lock(0)
         let start = Date(timeIntervalSince1970: 1_800_000_000)
@@ -181,7 +181,7 @@ struct BackupTests {
         #expect(hours() == [30, 24])
     }
 
-    @Test func aDiskThatIsTooSmallIsTriedLessAndLessOften() throws {
+    @Test func backupsOnAFullDiskAreRetriedWithGrowingPauses() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let failures = Lock<[GatewayError]>([])
         let start = DispatchTime.now()

@@ -75,7 +75,7 @@ struct EnforcementTests {
         try bench.directory.enforcementPlan(of: "shop")
     }
 
-    @Test func aScheduledSwitchIsMadeWhenItsTimeHasComeAndIsWrittenDown() throws {
+    @Test func aScheduledSwitchIsMadeOnTimeAndAudited() throws {
         var plan = EnforcementPlan()
         plan.state = .optional
         plan.scheduled = .init(state: .required, atMilliseconds: start + minute, rampPercent: 25)
@@ -112,7 +112,7 @@ struct EnforcementTests {
         return plan
     }
 
-    @Test func tooManyLostTokensLeadBackToOptional() throws {
+    @Test func tooManyUsersWithLostTokensReturnTheAppToOptional() throws {
         let bench = try bench(required(10))
         // Fewer than 100 users, or a share below 10 percent, do not trigger the return.
         for (users, lost) in [(0, 0), (99, 99), (100, 9)] {
@@ -139,7 +139,7 @@ struct EnforcementTests {
         #expect(try plan(bench).returned == nil)
     }
 
-    @Test(arguments: [false, true]) func manyRejectionsAreReportedOfAndChangeNothing(returns: Bool) throws {
+    @Test(arguments: [false, true]) func manyRejectionsSendAnAlertAndChangeNothing(returns: Bool) throws {
         var plan = required(10)
         if !returns { plan.autoReturn = nil }
         let bench = try bench(plan)
@@ -196,7 +196,7 @@ struct EnforcementTests {
         #expect(sum() == [2, 0])
     }
 
-    @Test func usersAreBoundedAndNotGoneThroughForEachFurtherOne() {
+    @Test func countingOneMoreUserDoesNotSweepAllUsers() {
         var known = KnownTokens()
         let hour = 60 * minute
         func users(_ since: Int64) -> Int { known.sum(since: since).users }
@@ -214,7 +214,7 @@ struct EnforcementTests {
     }
 
     /// Compares with a model that checks every user.
-    @Test func theCountsOfASecondAreThoseOfItsUsers() {
+    @Test func countsByTheSecondEqualCountsOverAllUsers() {
         var known = KnownTokens()
         var users: [Int: (seen: Int64, hasLost: Bool)] = [:]
         var now = start
@@ -253,7 +253,7 @@ struct EnforcementTests {
         func version() throws(GatewayError) -> Int64 { try database.version() }
     }
 
-    @Test func plansAreReadAgainOnlyWhenSomethingHasChanged() throws {
+    @Test func enforcementPlansAreReadAgainOnlyAfterAChange() throws {
         let opened = try place.openControl(as: .schedule)
         let database = CountedDatabase(database: opened.database)
         let bench = try Bench(
@@ -310,7 +310,7 @@ struct EnforcementTests {
 
     // Users beyond the ramp get a warning instead of a rejection, which counts as a loss too.
     @Test(arguments: [AuthErrorCode.expired, .noMatchingPublicKeys])
-    func aTokenThatFailsBeyondTheRampIsLostToo(code: AuthErrorCode) {
+    func aWarningForAUserBeyondTheRampCountsAsALostToken(code: AuthErrorCode) {
         var known = KnownTokens()
         known.note(1, of: "jane", .accepted, nil, atMilliseconds: 1_000)
         known.note(1, of: "jane", .acceptedWithWarning, .subjectMismatch, atMilliseconds: 1_100)
@@ -319,7 +319,7 @@ struct EnforcementTests {
         #expect(known.sum(since: 0) == KnownTokens.Sum(users: 1, lost: 1))
     }
 
-    @Test func warningsDoNotCauseAReturn() throws {
+    @Test func anOptionalAppIsNotReturned() throws {
         var plan = required(10)
         plan.state = .optional
         plan.rampPercent = 100
@@ -329,7 +329,7 @@ struct EnforcementTests {
         #expect(bench.changes.withLock { $0 } == 0)
     }
 
-    @Test func anAlertIsSentUntilTheWebhookTakesItAlsoAfterARestart() throws {
+    @Test func anAlertIsRetriedUntilAcceptedAlsoAfterARestart() throws {
         let bench = try bench(required(10, minimum: 1))
         _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
         bench.see(users: 10, lost: 10)
@@ -382,7 +382,7 @@ struct EnforcementTests {
         #expect(bench.sent.withLock { $0.map(\.attempt) } == [1, 2, 3, 4, 5, 6])
     }
 
-    @Test func theGatewayItselfReturnsAndTellsTheWebhookSigned() throws {
+    @Test func aGatewayReturnsAnAppToOptionalAndSendsASignedAlert() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .required)
         let first = try WebhookServer { _ in .answer(204) }
         defer { first.close() }
@@ -439,7 +439,7 @@ struct EnforcementTests {
         #expect(answer?.status == 200)
     }
 
-    @Test func aRampJudgesTheSameUsersAndOnlyAddsMore() throws {
+    @Test func aHigherRampPercentageIncludesAllUsersOfALowerOne() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .required)
         let connection = try fixture.client()
         func rejected(at percent: Int) throws -> Set<Int> {

@@ -163,7 +163,7 @@ struct HTTPServerTests {
         #expect(throws: (any Error).self) { try RawConnection(port: fixture.gateway.port) }
     }
 
-    @Test func aLongHeaderThatComesInPiecesIsWhole() throws {
+    @Test func aLongHeaderIsReadFromManyPackets() throws {
         try withGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             let fields = (0..<90).map { "X-Field-\($0): " + String(repeating: "v", count: 150) }

@@ -52,13 +52,13 @@ struct InProcessTests {
             ("POST", "/v1/batch", ["Content-Encoding": "gzip"], "{}", 400),
             ("GET", "/admin/api/apps", [:], nil, 401), ("GET", "/metrics", ["Via": "1.1 proxy"], nil, 403),
         ] as [(String, String, [String: String], String?, Int)])
-    func answersAreTheSame(
+    func inProcessResponsesEqualResponsesOverTCP(
         method: String, target: String, headers: [String: String], body: String?, status: Int
     ) throws {
         try expectSameAnswers(method, target, headers, body.map { Array($0.utf8) }, status: status)
     }
 
-    @Test func answersToCompressedAndLargeBodiesAreTheSame() throws {
+    @Test func inProcessResponsesToLargeAndCompressedBodiesEqualThoseOverTCP() throws {
         // Random text: a body that compresses too well is rejected as a decompression bomb.
         let noise = (0..<100_000).map { _ in "abcdefghijklmnop".randomElement() ?? "a" }
         let large = Array(batch(trackEvent("m-1", extra: #","a":"\#(String(noise))""#)).utf8)
@@ -74,7 +74,7 @@ struct InProcessTests {
 
     /// Requests without a connection are counted too.
     @Test(arguments: TestTransport.allCases)
-    func everyRequestIsCounted(transport: TestTransport) throws {
+    func everyInProcessRequestIsCounted(transport: TestTransport) throws {
         let fixture = try GatewayFixture(transport)
         let client = try fixture.client()
         _ = client.get("/nowhere")

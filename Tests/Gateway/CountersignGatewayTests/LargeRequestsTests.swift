@@ -43,12 +43,12 @@ struct LargeRequestsTests {
         return answers
     }
 
-    @Test func aLargeBodyIsReadBesideTheOthers() throws {
+    @Test func otherRequestsAreAnsweredWhileALargeBodyIsRead() throws {
         #expect(
             try answers([UInt8](repeating: 0x20, count: LargeRequests.smallBytes + 1), [:]) == [200, 200])
     }
 
-    @Test func aCompressedBodyIsReadBesideTheOthers() throws {
+    @Test func otherRequestsAreAnsweredWhileALargeCompressedBodyIsRead() throws {
         let random = (0..<1_000).map { _ in UInt8.random(in: 0...255) }
         // The compressed body is small, the decompressed body is large.
         let packed = try gzip(Array(repeatElement(random, count: 70).joined()))
@@ -56,7 +56,7 @@ struct LargeRequestsTests {
         #expect(try answers(packed, ["Content-Encoding": "gzip"]) == [200, 200])
     }
 
-    @Test func moreLargeRequestsThanMayWaitAreRejectedUntilOneIsDone() throws {
+    @Test func largeRequestsBeyondTheQueueLimitAreRejected() throws {
         let large = LargeRequests(places: 2)
         var starts: [(@escaping @Sendable () -> Void) -> Void] = []
         func rejection() -> HTTPResponse? {
@@ -115,7 +115,7 @@ struct LargeRequestsTests {
         #expect(MemoryReservation(memory).take(900))
     }
 
-    @Test func aBodyIsUnpackedBesideTheOthers() throws {
+    @Test func otherRequestsAreAnsweredWhileABodyIsUnpacked() throws {
         let began = DispatchSemaphore(value: 0)
         let goesOn = DispatchSemaphore(value: 0)
         let reply = HeardRequests()
@@ -177,7 +177,7 @@ struct LargeRequestsTests {
     }
 
     /// The server's memory is used again when the client leaves meanwhile.
-    @Test func aDetachedRequestHasAHeaderOfItsOwn() {
+    @Test func aDetachedRequestCopiesItsHeader() {
         var header = Array("x-amine".utf8)
         let detached = header.withUnsafeMutableBufferPointer { header in
             let field = HTTPField(
@@ -236,7 +236,7 @@ struct LargeRequestsTests {
         ("/admin/api/session", #"{"¤":1,"name":"¤","password":"¤"}"#),
         ("/oauth/token", "¤=1&grant_type=¤"),
     ])
-    func textsThatAreSlowToCompareAreNotCompared(path: String, body: String) throws {
+    func longTextsOfCombiningMarksAreNotComparedByUnicodeRules(path: String, body: String) throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
         let connection = try RawConnection(port: fixture.gateway.port)
         let isForm = path == "/oauth/token"
@@ -257,7 +257,7 @@ struct LargeRequestsTests {
     }
 
     @Test(arguments: WireShape.all)
-    func textsOfEventsThatAreSlowToCompareAreNotCompared(shape: WireShape) throws {
+    func longTextsOfMarksInEventsAreNotComparedByUnicodeRules(shape: WireShape) throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
         let connection = try RawConnection(port: fixture.gateway.port)
         let marks = String(repeating: "\u{301}\u{323}\u{327}", count: 70_000)
@@ -278,7 +278,7 @@ struct LargeRequestsTests {
         }
     }
 
-    @Test func eachIDIsComparedWithFewOthers() {
+    @Test func findingDuplicateIDsNeedsFewComparisons() {
         struct Counted: Hashable {
             let number: Int
             let comparisons: Counter

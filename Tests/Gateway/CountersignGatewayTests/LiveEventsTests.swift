@@ -60,7 +60,7 @@ struct LiveEventsTests {
         }
     }
 
-    @Test func aLookIsMadeBesideTheServersThread() {
+    @Test func aLiveFeedRefreshRunsOffTheServersThread() {
         let bench = Bench()
         let looks = Lock<[@Sendable () -> Void]>([])
         let watcher = bench.watch { look in looks.withLock { $0.append(look) } }
@@ -183,7 +183,7 @@ struct LiveEventsTests {
         #expect(ids(bench.next(watcher)).count == 1)
     }
 
-    @Test func betweenTwoLooksNothingIsSentAndAQuietLineIsKeptAlive() {
+    @Test func nothingIsSentBetweenRefreshesAndAnIdleStreamGetsPings() {
         let bench = Bench()
         let watcher = bench.watch()
         _ = bench.next(watcher)
@@ -195,7 +195,7 @@ struct LiveEventsTests {
         #expect(bench.next(watcher).prefix(2) == ["event: ping", "id: \(first + 1)"])
     }
 
-    @Test func aFilterTellsTheUserOnlyByPseudonym() {
+    @Test func aFilteredLiveStreamShowsUsersByPseudonym() {
         let bench = Bench()
         let mask = UserMask(key: [UInt8](repeating: 7, count: 32))
         let watcher = bench.watch(.init(appID: "shop", user: "alice@shop.example"), mask: mask)

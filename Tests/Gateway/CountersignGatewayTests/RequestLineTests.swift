@@ -74,7 +74,7 @@ struct RequestLineTests {
         "a", "collect.example", "collect.example:8787", "127.0.0.1:1", "[::1]", "[::1]:8787",
         "my_service.local",
     ])
-    func aHostIsTaken(host: String) throws {
+    func aValidHostIsAccepted(host: String) throws {
         #expect(try answers(to: "GET /livez HTTP/1.1\r\nHost: \(host)\r\n\r\n").map(\.status) == [200])
     }
 
@@ -84,7 +84,7 @@ struct RequestLineTests {
         ("OPTIONS * HTTP/1.1", 204), ("GET /livez?a=%41&b= HTTP/1.1", 200),
         ("GET /livez?a=%zz&b=%00 HTTP/1.1", 200), ("GET /livez HTTP/1.0", 200),
     ])
-    func targetsOfOtherFormsAreTaken(line: String, status: Int) throws {
+    func absoluteAndAsteriskRequestTargetsAreAnswered(line: String, status: Int) throws {
         #expect(try answers(to: "\(line)\r\nHost: a\r\n\r\n").first?.status == status)
     }
 
@@ -95,7 +95,7 @@ struct RequestLineTests {
         "X-CSRF-Token: c", "Origin: https://a", "Idempotency-Key: k", "DPoP: p", "If-Match: \"a\"",
         "Last-Event-ID: 1",
     ])
-    func aFieldThatMustStandOnceIsRejectedTwice(field: String) throws {
+    func aDuplicateOfASingleValuedFieldIsRejected(field: String) throws {
         let other = field.lowercased()
         let all = try answers(
             to: "POST /v1/batch HTTP/1.1\r\nHost: a\r\n\(field)\r\n\(other)\r\nContent-Length: 2\r\n\r\n{}")
@@ -108,7 +108,7 @@ struct RequestLineTests {
     @Test(arguments: [
         ("Content-Length: 9223372036854775808", [413]), ("Content-Length: 5000000", [413]),
     ])
-    func aHugeLengthIsRejectedOnce(field: String, statuses: [Int]) throws {
+    func aContentLengthOverTheLimitGetsOneResponse(field: String, statuses: [Int]) throws {
         let all = try answers(to: "POST /v1/batch HTTP/1.1\r\nHost: a\r\n\(field)\r\n\r\n")
         #expect(all.map(\.status) == statuses)
     }

@@ -45,7 +45,7 @@ struct TLSTests {
         #expect(error?.reason.hasSuffix("the chain has more than 16 certificates") == true)
     }
 
-    @Test func aNewCertificateServesNewConnectionsAndABadOneIsNotTakenOver() throws {
+    @Test func newConnectionsUseANewCertificateUnlessItIsInvalid() throws {
         try makeCertificate("first", key: key, certificate: certificate)
         let files = TLSFiles(certificatePath: certificate, keyPath: key)
         let fixture = try GatewayFixture(enforcement: .disabled) { $0.tls = files }

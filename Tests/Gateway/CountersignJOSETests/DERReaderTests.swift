@@ -23,7 +23,7 @@ struct DERReaderTests {
         #expect(reader.read(DERReader.sequence) == nil)
     }
 
-    @Test func aValueIsReadWithoutTheBytesAfterIt() {
+    @Test func aValueEndsAtItsDERLength() {
         var reader = DERReader(([0x30, 0x81, 0x80] + Self.content + [0x05, 0])[...])
         #expect(reader.read(DERReader.sequence).map(Array.init) == Self.content)
         #expect(!reader.isAtEnd)
@@ -81,7 +81,7 @@ struct SubjectPublicKeyInfoTests {
         #expect(code(ed25519, bitString: []) == .unreadableKey)
     }
 
-    @Test func aP256KeyIsAnOrdinaryPointAndNamesItsCurveOnly() throws {
+    @Test func aP256KeyIsAPointWithOnlyItsCurveAsParameter() throws {
         guard case .p256(let point) = TestKeys.ec.publicKey.material else { return }
         let (x, y) = (Array(point[1..<33]), Array(point[33...]))
         let parity = y[31] & 1
@@ -95,7 +95,7 @@ struct SubjectPublicKeyInfoTests {
         for other in others { #expect(code(ec + p256, key: other) == .invalidPoint, "\(other)") }
     }
 
-    @Test func anRSAKeyIsTwoNumbersAndNothingAfterThem() throws {
+    @Test func anRSAKeyHasExactlyTwoIntegers() throws {
         guard case .rsa(let modulus, let exponent) = TestKeys.rsa.publicKey.material else { return }
         let numbers = Self.der(0x02, [0] + modulus) + Self.der(0x02, exponent)
         let key = Self.der(0x30, numbers)

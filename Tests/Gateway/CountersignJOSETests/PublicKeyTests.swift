@@ -63,7 +63,7 @@ struct PublicKeyTests {
         #expect(read.thumbprint == key.thumbprint && read.jwk == key.jwk)
     }
 
-    @Test func aCertificateIsReadWithItsEndAndWhole() throws {
+    @Test func aCertificateIsReadCompletelyWithItsExpiry() throws {
         let pasted = try PastedKeys(text: Fixtures.certificate)
         #expect(pasted.items.map(\.expiresAt) == [1_795_317_150])
         #expect(pasted.items.map(\.source) == [.certificate])
@@ -72,7 +72,7 @@ struct PublicKeyTests {
         #expect(code(PEMBlock.write("CERTIFICATE", Array(bytes.dropLast()))) == .unreadableKey)
     }
 
-    @Test func aPrivateKeyIsRejectedAsOne() throws {
+    @Test func aPrivateKeyIsRejectedAsSecretKey() throws {
         for algorithm in [JWSAlgorithm.rs256, .es256, .edDSA] {
             let pem = TestKeys.of(algorithm).privatePEM
             #expect(code(pem) == .secretKey)
@@ -91,7 +91,7 @@ struct PublicKeyTests {
     }
 
     /// Otherwise every unterminated header is searched to the end, which takes seconds for 64 KiB.
-    @Test func afterAPrivateKeyWithoutAnEndNothingIsRead() throws {
+    @Test func parsingStopsAfterAnUnterminatedPrivateKeyHeader() throws {
         let text = String(repeating: "-----BEGIN PRIVATE KEY-----", count: 300)
         #expect(try PEMBlock.parse(text).map(\.label) == ["PRIVATE KEY"])
         #expect(code(text) == .secretKey)
@@ -223,7 +223,7 @@ struct PublicKeyTests {
             (#""alg":"RSA-OAEP""#, .keyNotForVerification), (#""alg":null"#, .keyNotForVerification),
             (#""x5u":"https://evil.example","kid":7"#, nil),
         ] as [(String, JOSEError.Code?)])
-    func theJWKsOwnWordsAreRespected(member: String, expected: JOSEError.Code?) throws {
+    func useKeyOpsAndAlgOfAJWKAreRespected(member: String, expected: JOSEError.Code?) throws {
         guard case .rsa(let modulus, let exponent) = TestKeys.rsa.publicKey.material else { return }
         #expect(code(String(rsa(modulus, exponent).dropLast()) + ",\(member)}") == expected)
     }
@@ -266,7 +266,7 @@ struct JWKSetTests {
         #expect(throws: JOSEError.self) { try JWKSet(json: json) }
     }
 
-    @Test func aSecretInASetIsReportedLoudly() {
+    @Test func aSymmetricKeyInAJWKSetIsAnError() {
         #expect(throws: JOSEError.self) { try JWKSet(json: #"{"keys":[{"kty":"oct","k":"AA"}]}"#) }
     }
 
@@ -275,7 +275,7 @@ struct JWKSetTests {
         #expect(set.members.map(\.problem?.reason) == ["a JWK must be one JSON object"])
     }
 
-    @Test func ourOwnDocumentComesBack() throws {
+    @Test func aWrittenJWKSetIsReadBack() throws {
         let keys = [TestKeys.rsa, TestKeys.pss, TestKeys.ec, TestKeys.ed].map(\.publicKey)
         let set = try JWKSet(json: JWKSet(keys: keys).json)
         #expect(set.keys.map(\.thumbprint) == keys.map(\.thumbprint))
@@ -309,7 +309,7 @@ struct SigningKeyTests {
         }
     }
 
-    @Test func ofTwoKeysNoneIsChosen() {
+    @Test func aPEMWithTwoPrivateKeysIsRejected() {
         let pem = TestKeys.ec.privatePEM
         #expect(throws: JOSEError.self) { try SigningKey(pem: pem + TestKeys.otherEC.privatePEM) }
         #expect(throws: JOSEError.self) { try SigningKey(pem: "") }

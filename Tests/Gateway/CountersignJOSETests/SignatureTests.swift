@@ -37,7 +37,7 @@ struct SignatureTests {
     }
 
     /// RFC 7518, section 3.5.
-    @Test func ps256TakesOneLengthOfSalt() throws {
+    @Test func ps256AcceptsOnlyA32ByteSalt() throws {
         let ring = KeyRing(entries: [KeyRing.Entry(id: "k", text: Fixtures.spki)])
         let verifier = TokenVerifier(keys: ring, policy: ClaimsPolicy(algorithms: [.ps256]))
         #expect(verifier.inspect(Fixtures.pssSalt32, at: Case.now).isAccepted)
@@ -46,7 +46,7 @@ struct SignatureTests {
     }
 
     /// RFC 7518, section 3.4, and CVE-2022-21449 (r = s = 0 verified anything).
-    @Test func es256TakesOnlyARealRawSignature() throws {
+    @Test func es256AcceptsOnlyARawSignatureInRange() throws {
         let token = try TestKeys.ec.sign(claims: ["sub": "user-1", "exp": 1_800_000_600])
         let dot = try #require(token.lastIndex(of: "."))
         let good = try #require(Base64URL.decode(String(token[token.index(after: dot)...])))
@@ -87,7 +87,7 @@ struct SignatureTests {
 
     /// If an `EVP_MD_CTX` is initialized again with another key, OpenSSL 3.0 still verifies with the first
     /// one.
-    @Test func noContextServesTwoKeys() throws {
+    @Test func verifyingWithSeveralKeysReusesNoDigestContext() throws {
         for (mine, other) in [(TestKeys.rsa, TestKeys.otherRSA), (TestKeys.ec, TestKeys.otherEC)] {
             let forMine = try mine.sign(claims: ["exp": 1])
             let forOther = try other.sign(claims: ["exp": 1])

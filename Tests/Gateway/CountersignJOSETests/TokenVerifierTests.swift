@@ -219,7 +219,7 @@ struct TokenVerifierTests {
         #expect(try late.codes() == (expected ? [22] : []))
     }
 
-    @Test func row8ATimeThatIsNoNumberAcceptsNothing() throws {
+    @Test func row8ANaNClockAcceptsNoToken() throws {
         var strange = Case(claims: #"{"sub":"user-1","exp":1800000600,"nbf":1,"iat":1}"#)
         strange.now = .nan
         #expect(try strange.codes() == [22, 30, 31])
@@ -302,14 +302,14 @@ struct TokenVerifierTests {
         #expect(try Case(claims: nobody, user: nil, payloadUsers: ["", "user-1"]).codes() == [21])
     }
 
-    @Test func withoutAnyUserNothingIsChecked() throws {
+    @Test func aRequestWithoutAUserIsAnonymousAndItsTokenUnchecked() throws {
         for request in [Case(user: nil), Case(user: ""), Case(user: nil, payloadUsers: ["", ""])] {
             let report = request.report(of: "nonsense")
             #expect(report.isAnonymous && report.isAccepted && report.claims == nil)
         }
     }
 
-    @Test func theFirstFaultIsTheVerdictAndAllAreReported() throws {
+    @Test func theReportListsAllFaultsInTheOrderOfTheChecks() throws {
         var all = Case(
             claims: #"{"sub":"user-2","exp":1,"nbf":1900000000,"iat":1900000001,"aud":"x","iss":"y"}"#)
         all.policy.audiences = ["a"]
@@ -321,7 +321,7 @@ struct TokenVerifierTests {
         #expect(try all.codes() == [20, 20, 20, 24, 27, 28])
     }
 
-    @Test func aDeviceClockThatExplainsTheFaultIsReported() throws {
+    @Test func theClockSkewIsReportedIfItExplainsTheFault() throws {
         var late = Case()
         late.now += 4000
         #expect(late.report(of: try late.token, deviceTime: Case.now).clockSkewSeconds == -4000)
@@ -339,7 +339,7 @@ struct TokenVerifierTests {
         #expect(try untyped.codes() == [20])
     }
 
-    @Test func foreignHeaderMembersChooseNoKey() throws {
+    @Test func jwkJkuAndX5cHeadersChooseNoKey() throws {
         let jwk = TestKeys.otherRSA.publicKey.jwk
         let header =
             #"{"alg":"RS256","jwk":\#(jwk),"jku":"https://evil.example/","x5u":"x","x5c":["AA=="],"kid":7}"#
@@ -347,7 +347,7 @@ struct TokenVerifierTests {
         #expect(try Case(header: header).codes() == [])
     }
 
-    @Test func kidNamesTheKeyToTryFirstAndNothingMore() throws {
+    @Test func kidOnlyChoosesTheKeyThatIsTriedFirst() throws {
         var ring = Case()
         ring.keys = [
             KeyRing.Entry(id: "a", key: TestKeys.otherRSA.publicKey),
@@ -359,7 +359,7 @@ struct TokenVerifierTests {
         }
     }
 
-    @Test func aTokenIsLookedAtUpToTheSameLimit() throws {
+    @Test func parsingRejectsTokensOver8KiB() throws {
         func token(_ count: Int) -> String { "e30.e30." + String(repeating: "A", count: count - 8) }
         #expect(try CompactJWS(parsing: token(8192)).signature.count == 6138)
         let error = #expect(throws: JOSEError.self) { try CompactJWS(parsing: token(8194)) }

@@ -43,7 +43,7 @@ struct VerifiedTokenCacheTests {
         #expect(cache.misses == 1)
     }
 
-    @Test func anotherUserIsAnotherUser() {
+    @Test func aCachedTokenIsCheckedAgainstTheUserOfEachRequest() {
         let verifier = verifier()
         #expect(codes(verifier) == [])
         #expect(codes(verifier, user: "user-2") == [21])
@@ -51,7 +51,7 @@ struct VerifiedTokenCacheTests {
         #expect(mixed.code == .payloadUserIDMismatch && mixed.claims == nil)
     }
 
-    @Test func theClockMayMoveEitherWay() {
+    @Test func aCachedTokenIsCheckedAgainstTheCurrentTime() {
         let verifier = verifier()
         #expect(codes(verifier) == [])
         #expect(codes(verifier, at: Case.now - 100) == [30, 31])
@@ -61,7 +61,7 @@ struct VerifiedTokenCacheTests {
         #expect(cache.count == 1 && cache.misses == 1)
     }
 
-    @Test func aChangedAppSeesNothingOfTheOldOne() {
+    @Test func aVerifierWithOtherKeysOrPolicySharesNoCacheEntries() {
         let old = verifier()
         #expect(codes(old) == [])
         #expect(codes(verifier([TestKeys.otherRSA])) == [27])
@@ -72,12 +72,12 @@ struct VerifiedTokenCacheTests {
         #expect(codes(old) == [])
     }
 
-    @Test func aVerifierTakesItsEntriesWithIt() {
+    @Test func cacheEntriesAreRemovedWithTheirVerifier() {
         #expect(codes(verifier()) == [])
         #expect(cache.count == 0 && cache.byteCount == 0)
     }
 
-    @Test func oneChangedCharacterIsAnotherToken() throws {
+    @Test func aTokenWithOneChangedCharacterIsNotACacheHit() throws {
         let verifier = verifier()
         let token = try #require(token)
         #expect(codes(verifier) == [])
@@ -91,7 +91,7 @@ struct VerifiedTokenCacheTests {
         #expect(cache.count == 1)
     }
 
-    @Test func aTokenIsItsWholeTextAndItsVerifiers() throws {
+    @Test func cacheKeysAreTheWholeTokenAndTheVerifier() throws {
         let trusted = try emptyToken()
         let owner: UInt64 = 7
         cache.insert(trusted, for: key("first", owner))
@@ -112,7 +112,7 @@ struct VerifiedTokenCacheTests {
         Array(text.utf8).withUnsafeBufferPointer { VerifiedTokenCache.key($0, owner: owner) }
     }
 
-    @Test func asManyAreRememberedAsThereIsRoomFor() throws {
+    @Test func theCacheHoldsAsManyTokensAsFit() throws {
         let trusted = try emptyToken()
         let small = VerifiedTokenCache(maximumBytes: 20 * 512)
         let users = (0..<20).map { key("user-\($0)") }
@@ -123,7 +123,7 @@ struct VerifiedTokenCacheTests {
         #expect(small.count == 20 && small.byteCount == 20 * 512)
     }
 
-    @Test func tokensThatComeOnceDoNotDisplaceThoseInUse() throws {
+    @Test func tokensUsedOnceDoNotEvictTokensInUse() throws {
         let trusted = try emptyToken()
         let small = VerifiedTokenCache(maximumBytes: 20 * 512)
         let users = (0..<15).map { key("user-\($0)") }
@@ -138,7 +138,7 @@ struct VerifiedTokenCacheTests {
         #expect(small.count == 20)
     }
 
-    @Test func anOwnersTokensAreForgottenAndTheirPlacesUsedAgain() throws {
+    @Test func removingAVerifiersTokensFreesTheirSlots() throws {
         let trusted = try emptyToken()
         let small = VerifiedTokenCache(maximumBytes: 20 * 512)
         for number in 0..<20 { small.insert(trusted, for: key("\(number)", UInt64(number % 2))) }
@@ -158,7 +158,7 @@ struct VerifiedTokenCacheTests {
     }
 
     /// A cached expired token is rejected for its expiry and for every other fault of the request.
-    @Test func anExpiredTokenIsVerifiedOnceAndNeverAccepted() {
+    @Test func anExpiredTokenIsCachedAndNeverAccepted() {
         let verifier = verifier()
         let late = Case.now + 100_000
         #expect(codes(verifier, at: late) == [22])
@@ -172,7 +172,7 @@ struct VerifiedTokenCacheTests {
         #expect(cache.misses == 1)
     }
 
-    @Test func noTokenWithAnotherFaultIsRemembered() throws {
+    @Test func tokensWithOtherFaultsAreNotCached() throws {
         let verifier = verifier()
         for claims in [
             #"{"sub":"user-2","exp":1}"#, #"{"sub":"user-1"}"#, #"{"sub":"user-2","exp":1800000600}"#,

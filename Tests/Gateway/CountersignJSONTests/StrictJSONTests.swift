@@ -91,14 +91,14 @@ struct StrictJSONTests {
         }
     }
 
-    @Test func aWordIsShortAndASCII() throws {
+    @Test func wordsAreASCIIStringsOfAtMost64Bytes() throws {
         let longest = String(repeating: "w", count: 64)
         try parse(#"["","RSA","\#(longest)","\#(longest)w","é",7]"#) {
             #expect($0.elements.map(\.word) == ["", "RSA", longest, nil, nil, nil])
         }
     }
 
-    @Test func childrenStandWhereTheTextHasThem() throws {
+    @Test func childSpansAreTheBytesOfMembersAndElements() throws {
         let text = #"  {"x" : "a,}\"" , "batch":[ {"a":[1,2]} ,"]", 3.5e1,null ] , "y":{}}"#
         let bytes = Array(text.utf8)
         try bytes.withUnsafeBytes { raw in
@@ -120,7 +120,7 @@ struct StrictJSONTests {
         }
     }
 
-    @Test func backslashesBeforeAQuoteAreCounted() {
+    @Test func escapedQuotesDoNotEndAString() {
         let values = [#""\\""#, #""\\\"]""#, #""\\\\""#, #""\"\"""#, #""""#]
         let bytes = Array("[\(values.joined(separator: ","))]".utf8)
         bytes.withUnsafeBytes { raw in

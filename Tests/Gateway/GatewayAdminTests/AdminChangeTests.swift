@@ -125,7 +125,7 @@ struct AdminChangeTests {
     @Test(arguments: [
         "apps", "users", "tokens", "write-keys", "clients", "sessions", "items", "inbox", "audit",
     ])
-    func pagesHaveNoGapAndNoRepeat(list: String) throws {
+    func pagesListEveryEntryOnceWhileEntriesAreAdded(list: String) throws {
         let sessions = try SessionDirectory(bench.place)
         var all: Set<String> = []
         func add(_ name: String) throws {
@@ -175,7 +175,7 @@ struct AdminChangeTests {
     }
 
     @Test(arguments: ["apps/shop/events", "apps/shop/samples"])
-    func noOtherListTakesAHostileCursor(path: String) throws {
+    func listsOfEventsAndSamplesRejectHostileCursors(path: String) throws {
         let bench = try AdminBench()
         try expectNoHostileCursor(path, bench, try bench.token("admin"))
     }

@@ -27,7 +27,7 @@ struct AdminReadTests {
             ).map(String.init)
     }
 
-    @Test func exportsAreWholeAndNoCellIsAFormula() throws {
+    @Test func exportsAreCompleteAndEscapeFormulas() throws {
         let names = [
             "=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "plain", #"a "quoted", one"#, "two\nlines",
         ]
@@ -112,7 +112,7 @@ struct AdminReadTests {
             })
     }
 
-    @Test func writeKeysAreShownAgainToOperatorsAndHowTheyBeginToViewers() throws {
+    @Test func viewersSeeOnlyThePrefixOfAWriteKey() throws {
         let made = try bench.ask("POST", "apps/shop/write-keys", "{}", bench.token("write"))
         let (id, text) = (
             try #require(made.json["id"] as? String), try #require(made.json["write_key"] as? String)
@@ -272,7 +272,7 @@ struct AdminReadTests {
     }
 
     /// A message id is unique only for one user, so links to an event use its position.
-    @Test func aPositionIsOneEventAndNoOtherUsers() throws {
+    @Test func aPositionSelectsOneEventOfOneUser() throws {
         for user in ["ada", "bob"] {
             let stored = try bench.client().post(
                 batch(trackEvent("same", user: user)), headers: ["X-Write-Key": bench.writeKey])
@@ -405,7 +405,7 @@ struct AdminReadTests {
         #expect(try bench.ask("GET", "apps/shop/analytics?mode=strict", nil, viewer).status == 422)
     }
 
-    @Test func theTableOfErrorCodesIsWhole() throws {
+    @Test func theErrorCodesEndpointListsEveryCode() throws {
         let answer = try bench.ask("GET", "error-codes", nil, bench.token("read")).json
         let items = try #require(answer["items"] as? [[String: Any]])
         #expect(items.map { $0["code"] as? Int } == AuthErrorCode.all.map(\.rawValue))
@@ -524,7 +524,7 @@ struct AdminReadTests {
         #expect(try used(TestTransport.standard.client(of: again)) == bench.now)
     }
 
-    @Test func aUseIsNotedThoughAnEarlierOneCameWithTheClockAhead() throws {
+    @Test func aUseIsStoredAfterAnEarlierUseWithTheClockAhead() throws {
         let (token, text) = try bench.apps.apiTokens.create(name: "ci", scopes: ["read"])
         let hash = SHA256.digest(bench.writeKey)
         for time in [bench.now + 365 * 86_400_000, bench.now] {

@@ -41,13 +41,13 @@ struct AdminRefusalTests {
             #"{"state":"optional","scheduled":{"state":"required","at_ms":1000}}"#
         ),
     ])
-    func isNotValid(method: String, path: String, body: String?) throws {
+    func invalidBodiesAndQueriesGet422(method: String, path: String, body: String?) throws {
         let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
         let answer = try bench.ask(method, path, body, headers)
         #expect(answer.status == 422, "\(answer.body)")
     }
 
-    @Test func keysAreAddedOneByOne() throws {
+    @Test func aRequestWithTwoKeysIsRejected() throws {
         let keys = [try SharedKeys.app(), try SharedKeys.stranger()].map {
             $0.publicKey.pem.replacing("\n", with: #"\n"#)
         }
@@ -64,7 +64,7 @@ struct AdminRefusalTests {
             #"{"token":"shop","customer_tokens":"off","webhook":{"url":"https://HOST/","allow_private":true}}"#
         ), ("webhook", #"{"url":"https://HOST/","allow_private":true}"#),
     ])
-    func onlyAnOwnerSendsTheGatewayIntoThePrivateNetwork(resource: String, template: String) throws {
+    func onlyAnOwnerMayAllowPrivateAddresses(resource: String, template: String) throws {
         let any = ["If-Match": "*"]
         let owner = try bench.token("admin").merging(any) { $1 }
         let author = try bench.token("write").merging(any) { $1 }
@@ -83,7 +83,7 @@ struct AdminRefusalTests {
         #expect(try put("other.example", author, false) == 200)
     }
 
-    @Test func anAlertDoesNotGoToThisMachineByItself() throws {
+    @Test func anAlertWebhookOnLoopbackIsRejectedByDefault() throws {
         let headers = try bench.token("write").merging(["If-Match": "*"]) { $1 }
         for host in ["127.0.0.1", "localhost", "[::1]"] {
             let answer = try bench.ask("PUT", "apps/shop/webhook", #"{"url":"http://\#(host):1/"}"#, headers)
@@ -104,7 +104,7 @@ struct AdminRefusalTests {
     ]
 
     @Test(arguments: addresses)
-    func anAddressThatIsNeverAskedIsRejectedAtOnce(
+    func aURLThatIsNeverRequestedIsRejectedWhenItIsSet(
         _ method: String, _ resource: String, _ template: String, _ pointer: String
     ) throws {
         let owner = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
@@ -173,7 +173,7 @@ struct AdminRefusalTests {
         #expect(answer.status == 422 && answer.body.contains("is empty; leave it out"), "\(answer.body)")
     }
 
-    @Test func aTextOfSeveralLinesHasThem() throws {
+    @Test func aPEMKeyMayContainLineBreaks() throws {
         let headers = try bench.token("admin")
         let pem = try SigningKey.generate(.es256).publicKey.pem
         #expect(pem.contains("\n"))
@@ -186,7 +186,7 @@ struct AdminRefusalTests {
         ("POST", "apps/shop/consumers", #"{"name":"a","filter":{"type":"foo"}}"#),
         ("POST", "apps/shop/webhooks", #"{"url":"https://shop.example","type":"foo"}"#),
     ])
-    func aTypeThatNoEventHasIsRejected(method: String, path: String, body: String?) throws {
+    func anUnknownEventTypeIsRejected(method: String, path: String, body: String?) throws {
         let headers = try bench.token("admin")
         #expect(try bench.ask(method, path, body, headers).status == 422)
         let known = try bench.ask(
@@ -226,7 +226,7 @@ struct AdminRefusalTests {
         #expect(answer.status == status, "\(answer.body)")
     }
 
-    @Test func aClaimThatIsComparedMayBeRequired() throws {
+    @Test func aPolicyMayRequireAClaimThatItAlsoCompares() throws {
         let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
         let answer = try bench.ask(
             "PUT", "apps/shop/policy", #"{"audience":"shop","required":["aud"]}"#, headers)
@@ -245,7 +245,7 @@ struct AdminRefusalTests {
         }
     }
 
-    @Test func aRefusalNamesTheScheme() throws {
+    @Test func aResponse401NamesTheBearerScheme() throws {
         let answer = try bench.ask("GET", "apps")
         #expect(answer.status == 401)
         #expect(answer.headers["www-authenticate"]?.hasPrefix("Bearer ") == true)

@@ -33,7 +33,7 @@ struct BrowserClientTests {
         #expect(other.status == 404)
     }
 
-    @Test func bothListenersServeIt() throws {
+    @Test func bothListenersServeTheBrowserClient() throws {
         let fixture = try GatewayFixture(.live, enforcement: .disabled) {
             $0.adminHost = "127.0.0.1"
             $0.adminPort = 0
@@ -43,7 +43,7 @@ struct BrowserClientTests {
         #expect(try get(admin, "/sdk/countersign.json").status == 200)
     }
 
-    @Test func onlyAllowedOriginsCanLoadIt() throws {
+    @Test func onlyAllowedOriginsCanLoadTheBrowserClient() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let client = try fixture.client()
         func allowed() throws -> String? {

@@ -44,7 +44,7 @@ struct DashboardTests {
         }
     }
 
-    @Test func theScriptHasEveryModuleBehindThoseThatItImports() {
+    @Test func theBundleHasEveryModuleAfterItsImports() {
         let script = DashboardBundle.script()
         let lines = script.split(separator: "\n")
         #expect(!lines.contains { $0.hasPrefix("import {") || $0.hasPrefix("export ") })
@@ -62,7 +62,7 @@ struct DashboardTests {
         #expect(defined.count == DashboardBundle.files.keys.filter { $0.hasSuffix(".js") }.count)
     }
 
-    @Test func aModuleIsJoinedByItsNames() {
+    @Test func modulesAreBundledWithTheirImportedNames() {
         let files: BytewiseDictionary = [
             "assets/modules/app.js": "import { one as first, Two } from \"./parts.js\";\nfirst(new Two());\n",
             "assets/modules/parts.js":
@@ -118,14 +118,14 @@ struct DashboardTests {
         }
     }
 
-    @Test func theFirstAddressLeadsToThePage() throws {
+    @Test func theRootRedirectsToTheDashboard() throws {
         let bench = try AdminBench()
         let root = try bench.ask("GET", "/")
         #expect(root.status == 302 && root.headers["location"] == "/admin/")
         #expect(try bench.ask("GET", "/favicon.ico").headers["content-type"] == "image/svg+xml")
     }
 
-    @Test func theClientsListenerHasNoDashboardBesideASeparateAdminListener() throws {
+    @Test func withAnAdminListenerTheMainListenerHasNoDashboard() throws {
         let bench = try AdminBench(.live) {
             $0.adminHost = "127.0.0.1"
             $0.adminPort = 0

@@ -15,7 +15,7 @@ struct IdempotencyKeysTests {
         try bench.ask("POST", path, body, headers.merging(["Idempotency-Key": key]) { $1 })
     }
 
-    @Test func nothingIsMadeTwiceAndTheSecretComesAgain() throws {
+    @Test func aRepeatedIdempotencyKeyReplaysTheResponseWithItsSecret() throws {
         let bench = try AdminBench()
         let sender = try bench.token("write")
         let first = try post(bench, sender, key: "a")
@@ -35,7 +35,7 @@ struct IdempotencyKeysTests {
         #expect(try bench.apps.writeKeys(of: "shop").count == 5)
     }
 
-    @Test func aNewUserOfTheSameNameGetsNoAnswerOfADeletedOne() throws {
+    @Test func aReusedUserNameGetsNoReplayOfTheDeletedUser() throws {
         let bench = try AdminBench()
         _ = try bench.visitor(.owner, "root")
         let first = try post(bench, try bench.visitor(.operator, "kim").headers, key: "a")
@@ -47,7 +47,7 @@ struct IdempotencyKeysTests {
         #expect(other.json["write_key"] as? String != first.json["write_key"] as? String)
     }
 
-    @Test func aKeyIsForOneRequest() throws {
+    @Test func anIdempotencyKeyIsRejectedForAnotherRequest() throws {
         let bench = try AdminBench()
         let sender = try bench.token("write")
         #expect(try post(bench, sender, key: "a").status == 201)

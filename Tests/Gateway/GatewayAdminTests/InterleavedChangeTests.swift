@@ -114,7 +114,7 @@ struct InterleavedChangeTests {
     ]
 
     @Test(arguments: changes)
-    func theSlowerOfTwoChangesIsRejected(
+    func theLaterOfTwoConcurrentChangesIsRejected(
         method: String, template: String, mine: String, theirs: String
     ) throws {
         let key = try apps.addKey(SigningKey.generate(.es256).publicKey.pem, to: "shop")
@@ -171,7 +171,7 @@ struct InterleavedChangeTests {
         #expect(answer.status == (isAccepted ? 200 : 412), "\(sent)")
     }
 
-    @Test func answersAskProxiesToLeaveThemAsTheyAre() {
+    @Test func responsesForbidCachingAndTransformation() {
         let answer = first.answer("GET", "/apps", query: nil, ifMatch: nil, body: [])
         #expect(
             answer.headers.contains { $0.name == "Cache-Control" && $0.value == "no-store, no-transform" })

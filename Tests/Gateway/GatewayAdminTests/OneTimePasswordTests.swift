@@ -16,7 +16,7 @@ struct OneTimePasswordTests {
                 "755224", "287082", "359152", "969429", "338314", "254676", "287922", "162583", "399871",
                 "520489",
             ]))
-    func theCounterMakesTheCode(counter: Int, code: String) {
+    func hotpCodesEqualTheRFCExamples(counter: Int, code: String) {
         #expect(sample.code(Int64(counter)) == code)
     }
 
@@ -26,12 +26,12 @@ struct OneTimePasswordTests {
         (1_234_567_890, "89005924"),
         (2_000_000_000, "69279037"), (20_000_000_000, "65353130"),
     ])
-    func theTimeMakesTheCode(seconds: Int64, code: String) {
+    func totpCodesEqualTheRFCExamples(seconds: Int64, code: String) {
         #expect(sample.code(seconds * 1000 / OneTimePassword.stepMilliseconds, digits: 8) == code)
         #expect(sample.step(of: String(code.suffix(6)), at: seconds * 1000, after: 0) == seconds / 30)
     }
 
-    @Test func onlyTheNeighbouringStepsAreGoodAndNoneTwice() {
+    @Test func codesAreValidOneStepAroundNowAndOnce() {
         let now: Int64 = 1_800_000_000_000
         let step = now / 30_000
         for (offset, isGood) in [(-2, false), (-1, true), (0, true), (1, true), (2, false)] as [(Int64, Bool)]
@@ -51,7 +51,7 @@ struct OneTimePasswordTests {
         ("", ""), ("f", "MY"), ("fo", "MZXQ"), ("foo", "MZXW6"), ("foob", "MZXW6YQ"), ("fooba", "MZXW6YTB"),
         ("foobar", "MZXW6YTBOI"),
     ])
-    func base32IsAsTheRFCHasIt(text: String, encoded: String) {
+    func base32EqualsTheRFCExamples(text: String, encoded: String) {
         #expect(Base32.encode(Array(text.utf8)) == encoded)
     }
 
@@ -64,7 +64,7 @@ struct OneTimePasswordTests {
         #expect(OneTimePassword().secret.count == 20 && OneTimePassword().secret != OneTimePassword().secret)
     }
 
-    @Test func theQRCodeIsASquareWithItsThreeCorners() throws {
+    @Test func theQRCodeIsASquareWithThreeFinderPatterns() throws {
         let rows = try #require(QRCode.rows(sample.uri(user: "ada", host: nil)))
         #expect(rows.count >= 21 && (rows.count - 17) % 4 == 0)
         #expect(rows.allSatisfy { $0.count == rows.count && $0.allSatisfy { "01".contains($0) } })
@@ -75,7 +75,7 @@ struct OneTimePasswordTests {
         #expect(QRCode.rows(String(repeating: "x", count: 5_000)) == nil)
     }
 
-    @Test func aRecoveryCodeIsLongAndTakenHoweverItIsWritten() {
+    @Test func recoveryCodesIgnoreCaseAndSeparators() {
         let code = RecoveryCode.random()
         #expect(code.count == 19 && code.split(separator: "-").map(\.count) == [4, 4, 4, 4])
         #expect(RecoveryCode.hash(code) == RecoveryCode.hash(code.uppercased().replacing("-", with: " ")))

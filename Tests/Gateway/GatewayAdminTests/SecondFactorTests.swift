@@ -81,7 +81,7 @@ struct SecondFactorTests {
         }.reversed()
     }
 
-    @Test func signingInTakesACodeFromTheFirstOneOn() throws {
+    @Test func signInNeedsACodeOnceTheSecondFactorIsConfirmed() throws {
         let visitor = try bench.visitor(.operator, "ada")
         let elsewhere = AdminBench.visitor(try bench.signIn("ada"))
         let app = try begin(bench, visitor)
@@ -184,7 +184,7 @@ struct SecondFactorTests {
         for _ in 0..<25 { #expect(try signIn(bench, "ada", code: nil, from: "192.0.2.9").status == 401) }
     }
 
-    @Test func everyChangeNeedsThePasswordAgainAndASession() throws {
+    @Test func changesOfTheSecondFactorNeedThePasswordAndASession() throws {
         let visitor = try bench.visitor(.owner, "ada")
         let wrong = #"{"password":"not the password"}"#
         let paths = [
@@ -204,7 +204,7 @@ struct SecondFactorTests {
         #expect(try actions(bench) == ["second_factor.enable", "second_factor.disable"])
     }
 
-    @Test func whereItIsRequiredNothingElseComesFirst() throws {
+    @Test func aRequiredSecondFactorMustBeSetUpBeforeAnythingElse() throws {
         let owner = try bench.visitor(.owner, "ada")
         let member = try bench.visitor(.operator, "bob")
         let require = #"{"second_factor_required":true}"#

@@ -62,7 +62,7 @@ struct SignInTests {
     }
 
     @Test(arguments: [nil, "https://admin.example"])
-    func theCookieIsForThisGatewayAlone(publicURL: String?) throws {
+    func theSessionCookieIsLimitedToThisGateway(publicURL: String?) throws {
         let bench = try AdminBench { $0.publicURL = publicURL }
         try bench.apps.admins.createUser(
             name: "ada", role: .owner, password: AdminBench.passwordHash)
@@ -150,7 +150,7 @@ struct SignInTests {
         #expect(blocks.allSatisfy { $0.actor == "anonymous" })
     }
 
-    @Test func anIPv6NetworkIsOnePlace() {
+    @Test func addressesOfAnIPv6NetworkShareOneThrottle() {
         let throttle = SignInThrottle()
         let waits = (1...30).map { throttle.begin(name: "user-\($0)", address: "2001:db8::\($0)", at: 0) }
         #expect(waits.filter { $0 == nil }.count == 20)
@@ -161,7 +161,7 @@ struct SignInTests {
         #expect(mapped.filter { $0 == nil }.count == 5)
     }
 
-    @Test func aNameIsCountedOverAllPlacesButNotWhereItHasSignedIn() {
+    @Test func aNameIsThrottledOverAllAddressesExceptKnownOnes() {
         let throttle = SignInThrottle()
         #expect(throttle.begin(name: "ada", address: "192.0.2.1", at: 0) == nil)
         throttle.succeed(name: "ada", address: "192.0.2.1")
@@ -171,7 +171,7 @@ struct SignInTests {
         #expect(throttle.begin(name: "eve", address: "192.0.2.2", at: 0) == nil)
     }
 
-    @Test func aRightPasswordEndsTheBlockThatItsOwnAttemptBegan() {
+    @Test func aCorrectPasswordEndsTheBlockThatItsAttemptStarted() {
         // From the same place 40 other names have failed, in time for none to be blocked now.
         for isRight in [true, false] {
             let throttle = SignInThrottle()
@@ -201,7 +201,7 @@ struct SignInTests {
         #expect(waits == [nil, nil, nil, nil, nil, 60])
     }
 
-    @Test func inventedNamesAndPlacesEndNoBlock() {
+    @Test func inventedNamesAndAddressesEndNoBlock() {
         let throttle = SignInThrottle()
         for _ in 1...5 { _ = throttle.begin(name: "ada", address: "192.0.2.1", at: 0) }
         // Each attempt has three counters: for its name, its address and both. So the limit of 10,000
@@ -213,7 +213,7 @@ struct SignInTests {
         #expect(throttle.begin(name: "ada", address: "192.0.2.1", at: 2) != nil)
     }
 
-    @Test func manyAtOnceCountAsMany() async throws {
+    @Test func concurrentSignInAttemptsAreAllCounted() async throws {
         let bench = try AdminBench()
         _ = try bench.visitor(.owner, "ada")
         // An address has no more than four places for passwords.
@@ -273,7 +273,7 @@ struct SignInTests {
         #expect(try bench.ask("GET", "session", nil, ["Cookie": visitor.cookie]).status == 401)
     }
 
-    @Test func theLastOwnerStays() throws {
+    @Test func theLastOwnerCannotBeDeletedOrDemoted() throws {
         let bench = try AdminBench()
         let owner = try bench.token("admin")
         _ = try bench.visitor(.owner, "ada")

@@ -24,7 +24,7 @@ struct UserNameTests {
         #expect(try bench.ask("GET", "users", nil, owner.headers).status == 200)
     }
 
-    @Test func aPasswordOpensOneFormOfANameOnly() throws {
+    @Test func aPasswordIsValidForOneUnicodeFormOfAName() throws {
         let bench = try AdminBench()
         try bench.apps.admins.createUser(name: composed, role: .owner, password: AdminBench.passwordHash)
         #expect(try bench.signIn(composed).status == 200)

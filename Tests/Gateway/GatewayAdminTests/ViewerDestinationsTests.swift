@@ -74,7 +74,7 @@ struct ViewerDestinationsTests {
     }
 
     /// The tag of a setting would confirm a guess of its URL.
-    @Test func theTagForAViewerIsNotMadeFromTheURL() throws {
+    @Test func theETagForAViewerDoesNotDependOnTheURL() throws {
         for path in ["webhook", "key-source", "project"] {
             let masked = try bench.ask("GET", "apps/shop/" + path, nil, bench.token("read"))
             let whole = try bench.ask("GET", "apps/shop/" + path, nil, bench.token("write"))

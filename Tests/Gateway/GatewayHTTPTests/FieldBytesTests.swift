@@ -4,7 +4,7 @@ import Testing
 
 /// Field values are looked at eight bytes at a time, so each byte is tried at each place of such a group.
 struct FieldBytesTests {
-    @Test func controlCharactersAreFoundAnywhere() {
+    @Test func controlCharactersAreFoundAtEveryPosition() {
         for byte in UInt8.min...UInt8.max {
             let isControl = byte < 0x20 && byte != 0x09 || byte == 0x7F
             for place in 0..<19 {
@@ -15,7 +15,7 @@ struct FieldBytesTests {
         }
     }
 
-    @Test func neighboursHideNoControlCharacter() {
+    @Test func aControlCharacterIsFoundAmongAnyOtherBytes() {
         for other: UInt8 in [0x09, 0x20, 0x7E, 0x80, 0x9F, 0xFF] {
             for place in 0..<16 {
                 var value = [UInt8](repeating: other, count: 16)

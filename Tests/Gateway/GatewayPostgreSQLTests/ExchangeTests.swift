@@ -11,7 +11,7 @@ extension PostgreSQLTests.SeveralGatewaysTests {
         try database.connect().first("SELECT count(*) FROM cluster_message") { $0.int(0) } ?? -1
     }
 
-    @Test func aWatcherAtOneGatewaySeesAllVerdicts() throws {
+    @Test func theLiveFeedOfOneGatewayHasTheVerdictsOfAllGateways() throws {
         try use(3) { bench, database in
             #expect(try bench.store(1, "before", token: nil) == 401)
             #expect(try messages(database) == 0)
@@ -43,7 +43,7 @@ extension PostgreSQLTests.SeveralGatewaysTests {
         }
     }
 
-    @Test func theLastMinuteIsThatOfAllGateways() throws {
+    @Test func lastMinuteCountsAreSummedOverAllGateways() throws {
         try use(2) { bench, _ in
             let headers = ["Authorization": "Bearer \(bench.admin)"]
             func minute(_ gateway: Int) throws -> [String: Int]? {
@@ -65,7 +65,7 @@ extension PostgreSQLTests.SeveralGatewaysTests {
         }
     }
 
-    @Test func aCharacterThatTheDatabaseCannotHoldIsNotAFailureOfTheGateway() throws {
+    @Test func aNULCharacterInARequestNeverCausesAServerError() throws {
         try use(1) { bench, _ in
             let headers = ["Authorization": "Bearer \(bench.admin)", "Content-Type": "application/json"]
             var answers: [(request: String, status: Int)] = []
@@ -109,7 +109,7 @@ extension PostgreSQLTests.SeveralGatewaysTests {
         }
     }
 
-    @Test func aSampleIsCheckedAgainByTheGatewayThatHasItsToken() throws {
+    @Test func aRecheckIsDoneByTheGatewayThatHoldsTheToken() throws {
         try use(2) { bench, database in
             let headers = ["Authorization": "Bearer \(bench.admin)", "Content-Type": "application/json"]
             #expect(try bench.change(0, "DELETE", "apps/shop/keys/\(bench.other.id)") == 204)

@@ -60,7 +60,7 @@ struct SQLDatabaseTests {
         try database.read { try $0.first("SELECT count(*) FROM session") { $0.int(0) } }
     }
 
-    @Test func aBatchThatOthersWereInTheWayOfRunsAgain() throws {
+    @Test func aBatchWithASerializationConflictRunsAgain() throws {
         let database = try Contended(Array(repeating: Trouble(isRetryable: true), count: 4))
         let store = SessionStore(database, refreshKey: Array(repeating: 7, count: 32))
         let (session, token) = try store.perform { [opening] in try $0.open(opening, at: 0) }
@@ -70,7 +70,7 @@ struct SQLDatabaseTests {
         #expect(try store.perform { try $0.session(id: session.id) }?.id == token.sessionID)
     }
 
-    @Test func itGivesUpAfterFiveRuns() throws {
+    @Test func aConflictingBatchFailsAfterFiveAttempts() throws {
         let database = try Contended(Array(repeating: Trouble(isRetryable: true), count: 5))
         #expect(throws: GatewayError.self) { try database.write { _ in } }
         #expect(database.runs == 5 && database.areAlone.allSatisfy { $0 })

@@ -63,7 +63,7 @@ struct AppDeletionTests {
         #expect(try bench.apps.auditLog.verify().brokenAt == nil)
     }
 
-    @Test func nothingIsAcceptedFromThatMomentOn() throws {
+    @Test func aDeletedAppRejectsEventsAndTokensAtOnce() throws {
         let owner = try bench.token("admin")
         let session = try bench.ask("POST", "apps/shop/sessions", #"{"user":"ada"}"#, owner)
         let refresh = try #require(session.json["refresh_token"] as? String)
@@ -87,7 +87,7 @@ struct AppDeletionTests {
     }
 
     /// Reads the list of tables from the database, so that tables added later are covered.
-    @Test func noTableKeepsARowOfTheApp() throws {
+    @Test func deletingAnAppErasesItsRowsFromEveryTable() throws {
         let other = try bench.apps.createApp(id: "kiosk").writeKey
         try bench.gateway.refreshApps()
         // First, because the first commit is counted immediately, and later ones within a second.
@@ -131,7 +131,7 @@ struct AppDeletionTests {
     }
 
     /// Covers counts in memory, and rows whose key contains the app's id.
-    @Test func noSeriesAndNoAttemptOfTheAppIsLeft() throws {
+    @Test func deletingAnAppErasesItsMetricsAndDeliveryAttempts() throws {
         #expect(try send("m1", of: "ada", bench) == 200)
         // From here on, a reader watches the live feed.
         _ = bench.gateway.live.entries(after: nil)
@@ -162,7 +162,7 @@ struct AppDeletionTests {
         #expect(try bench.apps.createApp(id: "shop").app.id == "shop")
     }
 
-    @Test func manyEventsGoInStepsBesideTheRequests() throws {
+    @Test func eventsOfADeletedAppAreErasedInStepsBetweenRequests() throws {
         let other = try bench.apps.createApp(id: "kiosk").writeKey
         try bench.gateway.refreshApps()
         for part in 0..<3 {
@@ -238,7 +238,7 @@ struct AppDeletionTests {
     }
 
     /// The app was deleted while no gateway ran, or the gateway stopped before it had erased all rows.
-    @Test func theNextGatewayContinues() throws {
+    @Test func theErasureOfADeletedAppContinuesAfterARestart() throws {
         #expect(try send("m1", of: "ada", bench) == 200)
         bench.gateway.stop()
         _ = try bench.apps.deleteApp(id: "shop")

@@ -72,7 +72,7 @@ struct CustomerTests {
         #expect(try bench.ask("GET", "apps/shop/customers/dora", nil, owner).status == 404)
     }
 
-    @Test func theLastPurchaseAndSessionOfBrazesShapeStandInTheProfile() throws {
+    @Test func brazePurchasesAndSessionsUpdateTheProfile() throws {
         func post(_ events: String) throws {
             let answer = try bench.client().post(
                 #"{"device_id":"phone-1","events":[\#(events)]}"#, path: "/api/v3/data",
@@ -117,7 +117,7 @@ struct CustomerTests {
         #expect(properties(phone) == ["email": "x@y.example"])
     }
 
-    @Test func oneRequestSetsSoManyPropertiesAndNoMore() {
+    @Test func oneRequestSetsALimitedNumberOfProperties() {
         var profiles = Profiles()
         for number in 0..<(Profiles.mostProperties + 10) {
             profiles.add(user: "u\(number)", device: nil, group: "g", nil, at: 0)
@@ -125,7 +125,7 @@ struct CustomerTests {
         #expect(profiles.changes.reduce(0) { $0 + $1.properties.count } == Profiles.mostProperties)
     }
 
-    @Test func aNameWithAControlCharacterIsInTheEventOnly() throws {
+    @Test func traitNamesWithControlCharactersAreNotInTheProfile() throws {
         let event =
             #"{"type":"identify","messageId":"c","userId":"ada","traits":{"a\u0000":1,"b\u007f":2,"c":3,"é":4}}"#
         try send(bench, event)
@@ -174,7 +174,7 @@ struct CustomerTests {
     }
 
     /// In any table with user ids. Events sent by other users are unchanged.
-    @Test func noDatabaseHasADeletedPerson() throws {
+    @Test func deletingAUserErasesTheirIDFromEveryTable() throws {
         try bench.apps.setEnforcement(.optional, for: "shop")
         let (ada, bob) = ("ada-0b7e", "bob-0b7e")
         let writer = try bench.token("write")
@@ -240,7 +240,7 @@ struct CustomerTests {
             atMilliseconds: bench.now, durationMilliseconds: 1, status: 500, error: "status", answer: text)
     }
 
-    @Test func answersOfOtherAppsAndWithoutAUserStay() throws {
+    @Test func deletingAUserKeepsWebhookResponsesOfOtherAppsAndUsers() throws {
         let writer = try bench.token("write")
         // Responses of apps that do not exist are swept.
         _ = try bench.apps.createApp(id: "other")

@@ -68,7 +68,7 @@ struct GatewayClockTests {
         #expect(try send("m-3") == 401)
     }
 
-    @Test func theAPIWithoutAGatewayHasTheClockThatItWasGiven() throws {
+    @Test func theLocalAdminAPIUsesTheGivenClock() throws {
         let bench = try AdminBench()
         let local = try LocalAdministration(
             storage: bench.place.open(), backupFolder: nil, now: { Date(timeIntervalSince1970: 7_200) })
@@ -78,7 +78,7 @@ struct GatewayClockTests {
     }
 
     @Test(.onSQLite("what its files note of themselves"))
-    func filesNoteTheTimeOfTheStoragesClock() throws {
+    func storageFilesRecordTimesOfTheStoragesClock() throws {
         let folder = TemporaryFolder()
         let time = Date(timeIntervalSince1970: 1_000_000)
         let storage = try SQLiteStorage(dataDirectory: folder.url.path, now: { time })

@@ -15,7 +15,7 @@ import Testing
 @Suite(.ownThreads, .timeLimit(.minutes(1)))
 struct HeldUpReportsTests {
     @Test(.onSQLite("its file is locked"), arguments: ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
-    func aLockedFileOfCountsDelaysNoChangeOfSettings(lock: String) throws {
+    func aLockedAnalyticsFileDelaysNoAdminRequest(lock: String) throws {
         let bench = try AdminBench()
         let owner = try bench.token("admin")
         _ = try bench.client().post(batch(trackEvent("m")), headers: ["X-Write-Key": bench.writeKey])
@@ -50,7 +50,7 @@ struct HeldUpReportsTests {
         #expect(text.contains(#""last_24h":null"#) && text.contains(#""last_request_ms":null"#))
     }
 
-    @Test func aSettingDoesNotWaitForAReport() throws {
+    @Test func aSettingIsAnsweredWhileAReportIsSlow() throws {
         let gate = DispatchSemaphore(value: 0)
         let report = AdminRoute("GET", "/report", nil, "Wait", .nothing) { call in
             gate.wait()
@@ -76,7 +76,7 @@ struct HeldUpReportsTests {
         ended.wait()
     }
 
-    @Test func workThatIsLateIsNotWaitedForAgain() {
+    @Test func workThatTimedOutIsNotWaitedForAgain() {
         let wait = BoundedWait(queue: DispatchQueue(label: "late"), milliseconds: 20)
         let (gate, begun) = (DispatchSemaphore(value: 0), Lock(0))
         let work: @Sendable () -> Int = {
@@ -137,7 +137,7 @@ struct HeldUpReportsTests {
         #expect(newest == (hours - 1) * 3_600_000)
     }
 
-    @Test func countsOfOneMomentAreBounded() {
+    @Test func gatheredCountsAreBounded() {
         let gathered = counts(of: 0..<200, names: 300)
         #expect(gathered.counts.count == GatheredAnalytics.mostCounts)
         #expect(gathered.dropped == 200 * 300 - GatheredAnalytics.mostCounts)

@@ -165,7 +165,7 @@ struct UserMaskTests {
         }
     }
 
-    @Test func exportsAndLooksAtACustomerAreWrittenDownByPseudonym() throws {
+    @Test func exportsAndViewsOfACustomerAreAuditedByPseudonym() throws {
         let bench = try bench()
         let cookie = ["Cookie": try bench.visitor(.operator, "olga").cookie]
         let pseudonym = try Pseudonyms(key: bench.apps.pseudonymKey(), appID: "shop").user(Self.user)
@@ -244,7 +244,7 @@ struct UserMaskTests {
         #expect(try bench.place.openControl().pseudonymKey() == first)
     }
 
-    @Test func manyUsersAreGoneThroughPieceByPiece() throws {
+    @Test func aPseudonymIsSearchedForInLimitedSteps() throws {
         let all = (0..<25_000).map { String(format: "user-%05d", $0) }
         let pseudonyms = Pseudonyms(key: [7], appID: "shop")
         let index = PseudonymIndex()

@@ -118,7 +118,7 @@ struct TelemetryTests {
         }
     }
 
-    @Test func aRefusalSaysWhy() throws {
+    @Test func theSpanOfARejectedRequestHasItsErrorCode() throws {
         let collector = try WebhookServer { _ in .answer(200, body: "{}") }
         defer { collector.close() }
         let fixture = try fixture(collector)
@@ -139,7 +139,7 @@ struct TelemetryTests {
         #expect(spans[4].attributes["http.route"] == nil)
     }
 
-    @Test func aCallersDecisionNotToRecordIsFollowed() throws {
+    @Test func aTraceparentThatIsNotSampledIsNotRecorded() throws {
         let collector = try WebhookServer { _ in .answer(200, body: "{}") }
         defer { collector.close() }
         let fixture = try fixture(collector)
@@ -158,7 +158,7 @@ struct TelemetryTests {
         #expect((span != nil) == expected)
     }
 
-    @Test func metricsAreThoseOfPrometheus() throws {
+    @Test func exportedMetricsEqualThePrometheusMetrics() throws {
         let collector = try WebhookServer { _ in .answer(200, body: "{}") }
         defer { collector.close() }
         let fixture = try fixture(collector)

@@ -24,7 +24,7 @@ struct CORSTests {
             "OPTIONS", path, ["Origin": origin, "Access-Control-Request-Method": "POST"], nil)
     }
 
-    @Test func aPageThatAnAppAllowsMayAskAndRead() throws {
+    @Test func anAllowedOriginPassesThePreflightAndReadsResponses() throws {
         try withPages(["https://shop.example"]) { fixture, connection in
             let asked = preflight(connection, origin: "https://shop.example")
             #expect(asked?.status == 204)
@@ -39,7 +39,7 @@ struct CORSTests {
         }
     }
 
-    @Test func anyOtherPageMayNot() throws {
+    @Test func otherOriginsFailThePreflightAndReadNothing() throws {
         try withPages(["https://shop.example"]) { fixture, connection in
             #expect(preflight(connection, origin: "https://evil.example")?.status == 403)
             #expect(preflight(connection, origin: "https://shop.example", path: "/nowhere")?.status == 404)
@@ -51,7 +51,7 @@ struct CORSTests {
     }
 
     @Test(arguments: ["https://shop.example", "https://evil.example"])
-    func noPageMayAskTheAdministrationOrReadIt(origin: String) throws {
+    func adminEndpointsHaveNoCORSHeadersAndRejectPreflights(origin: String) throws {
         try withPages([origin, "*"]) { _, connection in
             for path in ["/admin/api/session", "/admin/api/apps"] {
                 let asked = preflight(connection, origin: origin, path: path)
@@ -72,7 +72,7 @@ struct CORSTests {
         "/.well-known/oauth-authorization-server", "/v1/apps/shop/events", "/v1/apps/shop/consumers",
         "/v1/apps/shop/consumers/x/poll", "/nowhere", "/docs/", "/",
     ])
-    func pagesCannotReadOtherEndpoints(path: String) throws {
+    func endpointsThatAppsDoNotCallHaveNoCORSHeaders(path: String) throws {
         try withPages(["https://shop.example", "*"]) { _, connection in
             for method in ["GET", "POST"] {
                 let answer = connection.send(method, path, ["Origin": "https://shop.example"], nil)
@@ -89,7 +89,7 @@ struct CORSTests {
     @Test(
         arguments: Set(WireShape.all.flatMap(\.paths)).map { WireShape.target($0) }
             + ["/api/register", "/oauth/token", "/batch"])
-    func aPageReadsWhyItsAppIsRejected(path: String) throws {
+    func anAllowedOriginReadsRejectionsOfEveryEventEndpoint(path: String) throws {
         try withPages(["https://shop.example"]) { _, connection in
             let answer = connection.send(
                 "POST", path, ["Origin": "https://shop.example", "Content-Type": "application/json"],
@@ -100,7 +100,7 @@ struct CORSTests {
         }
     }
 
-    @Test func aPageOfAnotherAppDoesNotReadTheAnswersOfThisOne() throws {
+    @Test func anOriginOfAnotherAppCannotReadResponses() throws {
         try withPages(["https://shop.example"]) { fixture, connection in
             _ = try fixture.apps.createApp(id: "blog")
             var rules = AppRules()
@@ -114,7 +114,7 @@ struct CORSTests {
         }
     }
 
-    @Test func noPageIsAllowedByDefaultAndAStarAllowsAll() throws {
+    @Test func noOriginIsAllowedByDefaultAndAStarAllowsAll() throws {
         try withPages([]) { _, connection in
             #expect(preflight(connection, origin: "https://shop.example")?.status == 403)
         }
@@ -139,7 +139,7 @@ struct CORSTests {
             ("PUT", "/v1/batch", [:], "{}", 405, "method_not_allowed"),
             ("POST", "/v1/batch", [:], "{", 400, "invalid_json"),
         ] as [(String, String, [String: String], String?, Int, String)])
-    func aPageCanReadEveryRejection(
+    func rejectionsBeforeRoutingHaveCORSHeadersForAllowedOriginsOnly(
         method: String, path: String, headers: [String: String], body: String?, status: Int, code: String
     ) throws {
         for (origin, allowed) in [
@@ -157,7 +157,7 @@ struct CORSTests {
         }
     }
 
-    @Test func noPageCanReadARejectionOfTheAdministration() throws {
+    @Test func rejectionsOfAdminRequestsHaveNoCORSHeaders() throws {
         try withPages(["*"]) { _, connection in
             let answer = connection.send(
                 "POST", "/admin/api/apps", ["Origin": "https://a.example", "Content-Encoding": "br"], [])
@@ -206,7 +206,7 @@ struct CORSTests {
         "https://2130706433", "https://a.1", "https://a.0x", "https://a.0x1f.", "https://a.1.", "https://0x",
         "https://1.2.3.0x4", "https://1.2.3.08", "https://+1.2.3.4",
     ])
-    func otherTextsAreNotOrigins(origin: String) {
+    func malformedOriginsAreRejected(origin: String) {
         var rules = AppRules()
         rules.origins = [origin]
         #expect(throws: GatewayError.self) { try rules.checkOrigins(besides: []) }
@@ -219,7 +219,7 @@ struct CORSTests {
         #expect(throws: GatewayError.self) { try fixture.apps.setRules(rules, of: fixture.appID) }
     }
 
-    @Test func theHeaderFieldsOfEveryDialectAreAllowed() throws {
+    @Test func thePreflightAllowsTheKeyAndTokenHeadersOfEveryDialect() throws {
         try withPages(["https://shop.example"]) { _, connection in
             let asked = preflight(connection, origin: "https://shop.example")
             let fields = asked?.headers["access-control-allow-headers"] ?? ""
@@ -232,7 +232,7 @@ struct CORSTests {
     }
 
     /// Headers in the preflights of Braze's Web SDK and analytics.js. A missing header blocks every request.
-    @Test func theHeadersOfShippedWebClientsAreAllowed() throws {
+    @Test func thePreflightAllowsTheHeadersOfBrazeAndSegmentWebClients() throws {
         try withPages(["https://shop.example"]) { _, connection in
             let asked = preflight(connection, origin: "https://shop.example", path: "/api/v3/data/")
             #expect(asked?.status == 204)

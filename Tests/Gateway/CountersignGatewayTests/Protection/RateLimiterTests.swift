@@ -17,7 +17,7 @@ struct RateLimiterTests {
         }
     }
 
-    @Test func fiveSecondsWorthAtOnceThenTheRate() {
+    @Test func aBurstOfFiveSecondsIsAllowedAndThenTheRate() {
         let clock = Clock()
         let limiter = RateLimiter<String>(rate: 10, now: { clock.nanoseconds.withLock { $0 } })
         for _ in 0..<50 { #expect(limiter.take("a") == .allowed) }
@@ -32,7 +32,7 @@ struct RateLimiterTests {
         #expect(limiter.take("a") == .limited(retryAfterSeconds: 1))
     }
 
-    @Test func othersNeverGiveALimitedKeyNewTokens() {
+    @Test func requestsOfOtherKeysNeverRefillALimitedKey() {
         let clock = Clock()
         let limiter = RateLimiter<Int>(rate: 1, capacity: 64, now: { clock.nanoseconds.withLock { $0 } })
         for _ in 0..<5 { #expect(limiter.take(0) == .allowed) }
@@ -42,7 +42,7 @@ struct RateLimiterTests {
     }
 
     /// Compares with an unbounded limiter. There are more keys than buckets, used at random times.
-    @Test(arguments: [8, 64, 512]) func noKeyGetsMoreThanABucketOfItsOwnWouldGive(capacity: Int) {
+    @Test(arguments: [8, 64, 512]) func keysThatShareABucketGetNoMoreThanWithTheirOwn(capacity: Int) {
         let clock = Clock()
         let limiter = RateLimiter<Int>(
             rate: 2, capacity: capacity, now: { clock.nanoseconds.withLock { $0 } })

@@ -146,7 +146,7 @@ struct UserRestrictionTests {
     }
 
     /// Otherwise each block would make the gateway verify every token again.
-    @Test func measureKeepsTheCacheOfVerifiedTokens() throws {
+    @Test func aRestrictionKeepsTheCacheOfVerifiedTokens() throws {
         let cache = VerifiedTokenCache()
         let instant = clock.now
         let registry = AppRegistry(
@@ -168,7 +168,7 @@ struct UserRestrictionTests {
         #expect(registry.app(id: "shop")?.restrictions == nil)
     }
 
-    @Test func measureReplacesTheSameOne() throws {
+    @Test func aRestrictionReplacesTheEarlierOneOfItsKind() throws {
         try put(.block, "ada", seconds: 10)
         try put(.limit, "ada", rate: 5)
         try put(.block, "ada")
