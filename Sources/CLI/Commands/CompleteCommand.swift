@@ -1,12 +1,11 @@
 internal import CountersignCore
-internal import Foundation
 
 enum CompleteCommand {
     private static let words = Positional(
         "WORDS", .any, mayBeEmpty: true,
         help: "after --, the words behind the program's name; the last is completed")
     /// In seconds.
-    private static let limit = 1.0
+    private static let limit = 2.0
     /// The number of items that are read for suggestions: one page.
     private static let newest = "500"
 
@@ -56,7 +55,7 @@ enum CompleteCommand {
                 page.finish(throwing: error)
             }
         }
-        DispatchQueue.global().asyncAfter(deadline: .now() + limit) { page.finish() }
+        io.schedule(limit) { page.finish() }
         let items = try await pages.first { _ in true }?["items"].elements ?? []
         let values = items.compactMap { $0[member].text }
         return Set(values.filter(isPlain)).sorted().map { ($0, "") }

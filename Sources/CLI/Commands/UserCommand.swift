@@ -5,6 +5,7 @@ enum UserCommand {
 
     private static let user = Positional(
         "USER", completes: .users, help: "the user's id; with --device the anonymousId of events")
+    private static let revoked = Positional("USER", completes: .users, help: "the user's id")
     private static let restricted = Positional(
         user.name, completes: .ofApp("restrictions", member: "target"), help: user.help)
     private static let device = Flag("device", help: "a device instead of a user")
@@ -21,7 +22,7 @@ enum UserCommand {
             """,
         positionals: [.app, user], flags: [device, lasting, reason, .json] + Flag.target,
         examples: ["For an hour": "countersign user block shop ada --for 1h --reason 'floods the shop'"]
-    ) { try await add("block", $0, device: $0.isSet(device), seconds: try $0.integer(of: lasting)) }
+    ) { try await add("block", $0, $0[user], device: $0.isSet(device), seconds: try $0.integer(of: lasting)) }
 
     private static let limit = Command(
         "user limit", summary: "Limit the requests of a user or a device",
@@ -36,7 +37,7 @@ enum UserCommand {
             throw CommandError(.usage, "--rate is missing", hint: "such as --rate 60 for one a second")
         }
         try await add(
-            "limit", invocation, device: invocation.isSet(device), rate: perMinute,
+            "limit", invocation, invocation[user], device: invocation.isSet(device), rate: perMinute,
             seconds: try invocation.integer(of: lasting))
     }
 
@@ -46,19 +47,18 @@ enum UserCommand {
             Tokens issued before now get the code 36 on all gateways within a second, and the user's sessions end; newer tokens
             are accepted. The revocation ends after the policy's maximum lifetime, or never if the policy has none.
             """,
-        positionals: [.app, Positional("USER", completes: .users, help: "the user's id")],
-        flags: [reason, .json] + Flag.target,
+        positionals: [.app, revoked], flags: [reason, .json] + Flag.target,
         examples: ["A lost phone": "countersign user revoke shop ada --reason 'phone stolen'"]
-    ) { try await add("revoke", $0) }
+    ) { try await add("revoke", $0, $0[revoked]) }
 
     private static func add(
-        _ action: String, _ invocation: Invocation, device: Bool = false, rate: Int? = nil,
-        seconds: Int? = nil
+        _ action: String, _ invocation: Invocation, _ target: String, device: Bool = false,
+        rate: Int? = nil, seconds: Int? = nil
     ) async throws {
         let made = try await invocation.admin().post(
             "apps", invocation.app, "restrictions",
             body: [
-                "action": .string(action), "target": .string(invocation[user]),
+                "action": .string(action), "target": .string(target),
                 "subject": .string(device ? "device" : "user"),
                 "requests_per_minute": rate.map { .integer(Int64($0)) } ?? .null,
                 "seconds": seconds.map { .integer(Int64($0)) } ?? .null,

@@ -23,6 +23,10 @@ struct CommandIO: Sendable {
     var ask: @Sendable (String) -> String? = { _ in nil }
     /// Asks for a line; nil without a terminal.
     var askOpenly: @Sendable (String) -> String? = { _ in nil }
+    /// Runs a closure after this many seconds.
+    var schedule: @Sendable (Double, @escaping @Sendable () -> Void) -> Void = { seconds, run in
+        DispatchQueue.global().asyncAfter(deadline: .now() + seconds, execute: run)
+    }
 
     /// The present in milliseconds since 1970, for relative times at a terminal. Nil prints dates.
     var now: Int64? { isOutputWatched ? Milliseconds(Date()).count : nil }

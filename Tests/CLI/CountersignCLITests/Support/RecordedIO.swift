@@ -11,10 +11,13 @@ final class RecordedIO: Sendable {
     private let isInBackground: Bool
     private let input: String
     private let answer: @Sendable (String) -> String?
+    /// Whether time limits are over at once. Otherwise they never end.
+    private let isLate: Bool
 
     init(
         environment: [String: String] = [:], isInteractive: Bool = false, isOutputWatched: Bool = false,
         width: Int? = nil, isInBackground: Bool = false, input: String = "",
+        isLate: Bool = false,
         answer: @escaping @Sendable (String) -> String? = { _ in nil }
     ) {
         self.environment = environment
@@ -24,6 +27,7 @@ final class RecordedIO: Sendable {
         self.isInBackground = isInBackground
         self.input = input
         self.answer = answer
+        self.isLate = isLate
     }
 
     var output: String { outputText.text }
@@ -36,7 +40,8 @@ final class RecordedIO: Sendable {
             input: { Array(self.input.utf8) },
             environment: environment,
             isInteractive: isInteractive, isOutputWatched: isOutputWatched,
-            width: width, isInBackground: isInBackground, askOpenly: answer)
+            width: width, isInBackground: isInBackground, askOpenly: answer,
+            schedule: { [isLate] _, run in if isLate { run() } })
     }
 
     /// Runs one command line of the real table, or of `commands`.
