@@ -77,7 +77,7 @@ struct ConnectionTests {
         ("HTTP/1.1", "", nil), ("HTTP/1.1", "Connection: close\r\n", "close"), ("HTTP/1.0", "", "close"),
         ("HTTP/1.0", "Connection: keep-alive\r\n", "keep-alive"),
     ])
-    func theConnectionStaysIfTheClientWantsIt(version: String, field: String, option: String?) throws {
+    func keepAliveFollowsTheVersionAndTheConnectionField(version: String, field: String, option: String?) throws {
         defer { server.stop(graceSeconds: 0) }
         let connection = try RawConnection(port: port)
         connection.send("GET / \(version)\r\nHost: a\r\n\(field)\r\n")
@@ -153,7 +153,7 @@ struct ConnectionTests {
     }
 
     /// A client must notice that a stop cut the list.
-    @Test func stopDoesNotMakeAnUnfinishedListLookComplete() throws {
+    @Test func stoppingEndsAListWithoutItsFinalChunk() throws {
         let pulled = DispatchSemaphore(value: 0)
         let server = try stream {
             pulled.signal()

@@ -5,7 +5,7 @@ import Testing
 struct DeadlinesTests {
     private static let second: UInt64 = 1_000_000_000
 
-    @Test func deadlinesMoveAndAreReachedOnce() {
+    @Test func aDeadlineCanBeMovedAndExpiresOnce() {
         var deadlines = Deadlines()
         func due(at seconds: UInt64) -> [Int] {
             var due: ContiguousArray<Int> = []

@@ -28,7 +28,7 @@ struct FloodTests {
         "POST /v1/batch HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n"
     }
 
-    @Test func bodiesThatTogetherAreTooLargeAreNotBothHeldAndSmallOnesAreTaken() throws {
+    @Test func largeBodiesBeyondTheMemoryLimitAreRejected() throws {
         try withGateway({ $0.limits.bodyMemoryBytes = 1 << 20 }) { fixture in
             let large = try RawConnection(port: fixture.gateway.port)
             // The most memory that large bodies may use. The last quarter is reserved for small ones.
@@ -47,7 +47,7 @@ struct FloodTests {
         }
     }
 
-    @Test func memoryComesBackWithTheAnswer() throws {
+    @Test func bodyMemoryIsReleasedWithTheResponse() throws {
         try withGateway({ $0.limits.bodyMemoryBytes = 1 << 20 }) { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             for number in 0..<5 {
@@ -73,7 +73,7 @@ struct FloodTests {
         }
     }
 
-    @Test func aDocumentThatAllReadersShareTakesNoMemory() throws {
+    @Test func sharedStaticDocumentsReserveNoMemory() throws {
         try withGateway({ $0.limits.bodyMemoryBytes = 8 << 10 }) { fixture in
             let answer = try RawConnection(port: fixture.gateway.port).get("/openapi.json")
             #expect(answer?.status == 200)
@@ -100,7 +100,7 @@ struct FloodTests {
 
     /// The client sends a rejected request again, so nothing is lost or done twice.
     @Test(arguments: [("GET", false, 503), ("POST", true, 503), ("POST", false, 200)])
-    func anAnswerThatThereIsNoMemoryForIsRejectedIfNothingChanged(
+    func withoutMemoryOnlyResponsesOfReadsAreRejected(
         method: String, changesNothing: Bool, status: Int
     ) throws {
         var limits = GatewayLimits()
@@ -120,7 +120,7 @@ struct FloodTests {
         #expect(connection.send(method, "/small", [:], [])?.status == 200)
     }
 
-    @Test func answersThatGoOnHaveSoManyPlaces() throws {
+    @Test func atMost64StreamedResponsesRunAtOnce() throws {
         let server = try HTTPServer(limits: GatewayLimits(), observer: HeardRequests()) { _ in
             .answer(.text(200, ""))
         }
@@ -131,7 +131,7 @@ struct FloodTests {
         #expect(!server.common.takeStream())
     }
 
-    @Test func aSizeThatIsNotTrueIsDamage() throws {
+    @Test func aFalseGzipSizeIsInvalidEncoding() throws {
         try withGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             var body = try gzip([UInt8](repeating: 0x20, count: 10_000))
@@ -176,7 +176,7 @@ struct FloodTests {
     }
 
     @Test(.enabled(if: RawConnection.canChooseItsAddress))
-    func whenAllPlacesAreTakenAnotherAddressGetsThoseOfTheGreediest() throws {
+    func aFullTableEvictsConnectionsOfTheAddressWithMost() throws {
         try withGateway({ $0.limits.connections = 4 }) { fixture in
             let port = fixture.gateway.port
             let greedy = try (0..<4).map { _ in
@@ -191,7 +191,7 @@ struct FloodTests {
     }
 
     @Test(.enabled(if: RawConnection.canChooseItsAddress))
-    func whenAllPlacesAreTakenThoseThatIdleGoFirst() throws {
+    func aFullTableEvictsIdleConnectionsFirst() throws {
         try withGateway({ $0.limits.connections = 2 }) { fixture in
             let port = fixture.gateway.port
             let idle = try RawConnection(port: port)
@@ -256,7 +256,7 @@ struct FloodTests {
         (4_096, 2, 1_024, 204), (4_096, 1, 160, 64), (4, 1, 160, 4), (4_096, 1, 1, 1),
         (4_096, 1, Int.max, 4_096),
     ])
-    func connectionsAreAsManyAsOpenFilesLeave(wanted: Int, listeners: Int, openFiles: Int, connections: Int) {
+    func theConnectionLimitFollowsTheOpenFileLimit(wanted: Int, listeners: Int, openFiles: Int, connections: Int) {
         let found = ProcessLimits.connections(wanted, listeners: listeners, openFiles: openFiles)
         #expect(found == connections)
     }
@@ -309,7 +309,7 @@ struct FloodTests {
     }
 
     /// A flood does not cost a search for each new connection.
-    @Test func aFailedSearchIsNotRepeatedAtOnce() throws {
+    @Test func aFailedSearchForAConnectionToEvictIsNotRepeatedAtOnce() throws {
         var limits = GatewayLimits()
         limits.connections = 1
         let table = ConnectionTable(limits: limits)
@@ -323,7 +323,7 @@ struct FloodTests {
         #expect(!only.isOpen)
     }
 
-    @Test func signInsThatWaitLeaveTheOtherRequestsTheirPlaces() {
+    @Test func waitingSignInsLeavePermitsForOtherRequests() {
         let places = RequestPermits()
         let waiting = (0..<100).filter { places.take(.password, of: "192.0.2.\($0)") }.count
         #expect(waiting == 16)

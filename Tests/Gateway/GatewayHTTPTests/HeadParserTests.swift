@@ -136,7 +136,7 @@ struct HeadParserTests {
         ("HTTP/1.1", "Connection: keep-alive\r\nConnection: close", false), ("HTTP/1.0", "", false),
         ("HTTP/1.0", "Connection: Keep-Alive", true), ("HTTP/1.0", "Connection: keep-alive, close", false),
     ])
-    func theClientSaysWhetherTheConnectionStays(version: String, field: String, keeps: Bool) {
+    func keepAliveIsParsedFromVersionAndConnectionField(version: String, field: String, keeps: Bool) {
         var parser = HeadParser(Self.rules)
         let end = field.isEmpty ? "\r\n" : "\(field)\r\n\r\n"
         var text = "GET / \(version)\r\nHost: a\r\n\(end)"

@@ -52,7 +52,7 @@ struct ListStreamTests {
 
     #if os(Linux)
         /// Exports run at a lower priority than ingestion.
-        @Test func aListIsReadAfterAllOthersHaveRun() throws {
+        @Test func aStreamedListIsReadAtLowPriority() throws {
             let priority = Lock<Int32?>(nil)
             let (server, port) = try server { _ in
                 priority.withLock { $0 = getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0) }
@@ -65,7 +65,7 @@ struct ListStreamTests {
     #endif
 
     /// The last page of an export waits for transactions of the database.
-    @Test func aListThatWaitsHoldsUpNoOther() throws {
+    @Test func aWaitingListDoesNotBlockAnotherList() throws {
         let (waits, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let (isRead, hasWaited) = (Lock(false), Lock<DispatchTimeoutResult?>(nil))
         let (server, port) = try server { path in
@@ -89,13 +89,13 @@ struct ListStreamTests {
         #expect(hasWaited.withLock { $0 } == .success, "the other came to its end while this one waited")
     }
 
-    @Test func aWholeListEndsAsChunksDo() throws {
+    @Test func aCompleteListEndsWithTheFinalChunk() throws {
         let lines = try lines([Array("one\n".utf8), [], Array("two\n".utf8)])
         #expect(lines.contains("one") && lines.contains("two"))
         #expect(lines.suffix(2) == ["0", ""])
     }
 
-    @Test func aListThatCannotBeReadToItsEndDoesNotLookWhole() throws {
+    @Test func aListThatFailsHasNoFinalChunk() throws {
         let lines = try lines([Array("one\n".utf8), nil, Array("two\n".utf8)])
         #expect(lines.contains("one") && !lines.contains("two"))
         #expect(!lines.contains("0"))

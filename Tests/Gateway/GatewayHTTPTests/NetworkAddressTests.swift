@@ -17,7 +17,7 @@ struct NetworkAddressTests {
         ("fc00::1", false), ("fd12::1", false), ("fe80::1", false), ("ff02::1", false),
         ("2001::1", false), ("2001:db8::1", false), ("2002:a00:1::", false), ("3fff::1", false),
     ])
-    func onlyThePublicInternetIsPublic(address: String, isPublic: Bool) throws {
+    func onlyGloballyRoutableAddressesArePublic(address: String, isPublic: Bool) throws {
         #expect((try #require(NetworkAddress(address)).reach == .everywhere) == isPublic)
     }
 
@@ -28,7 +28,7 @@ struct NetworkAddressTests {
         "2a00:1450::200:5efe:169.254.169.254",
         "fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16", "192.0.0.192",
     ])
-    func someAddressesAreOutOfReachForAll(address: String) throws {
+    func linkLocalAndReservedAddressesAreAlwaysRejected(address: String) throws {
         let target = try #require(NetworkAddress(address))
         #expect(target.reach == .never)
         for allows in [false, true] {

@@ -37,7 +37,7 @@ struct OutboundRequestTests {
     }
 
     /// A slow webhook server must not fill the gateway's memory.
-    @Test func soManyDeliveriesWaitAndNoMore() throws {
+    @Test func waitingDeliveriesAreLimited() throws {
         let mayAnswer = DispatchSemaphore(value: 0)
         let server = try WebhookServer { _ in
             mayAnswer.wait()

@@ -10,7 +10,7 @@ struct RequestPartsTests {
         ("host", true), ("Host", true), ("HOST", true), ("hos", false), ("hosts", false), ("hort", false),
         ("", false), ("ho\u{13}t", false),
     ])
-    func aNameIsComparedWhole(name: String, isHost: Bool) {
+    func fieldNamesAreComparedCompletelyAndCaseInsensitively(name: String, isHost: Bool) {
         Array(name.utf8).withUnsafeBufferPointer {
             #expect(
                 HTTPField(nameBytes: $0, valueBytes: .init(start: nil, count: 0)).isNamed("host") == isHost)
@@ -44,7 +44,7 @@ struct RequestPartsTests {
             ("A=1", nil), ("a=b=c", "b=c"), ("a=%41%20", "A "), ("a=%zz", nil), ("a=%ff", nil),
             ("a=" + String(repeating: "x", count: 2_049), nil), ("a=b+c%2B", "b c+"),
         ] as [(String?, String?)])
-    func theFirstValueOfANameCounts(query: String?, value: String?) {
+    func theFirstQueryParameterOfANameIsUsed(query: String?, value: String?) {
         #expect(QueryString.value(of: "a", in: query) == value)
     }
 }

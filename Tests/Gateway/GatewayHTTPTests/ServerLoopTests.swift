@@ -79,7 +79,7 @@ struct ServerLoopTests {
     }
 
     @Test(arguments: [false, true])
-    func theLoopsShareALimitOfConnections(ofAddress: Bool) throws {
+    func allServerLoopsShareTheConnectionLimit(ofAddress: Bool) throws {
         var limits = GatewayLimits()
         if ofAddress {
             limits.connectionsPerAddress = Gated.connections
@@ -143,7 +143,7 @@ struct ServerLoopTests {
         #expect(gated.server.connectionCount == 0)
     }
 
-    @Test func aPortOfAnotherServerIsNotShared() throws {
+    @Test func aPortInUseByAnotherServerIsAnError() throws {
         let gated = try Gated(GatewayLimits())
         let port = try gated.server.start(host: "127.0.0.1", port: 0)
         defer { gated.server.stop(graceSeconds: 1) }
@@ -152,7 +152,7 @@ struct ServerLoopTests {
     }
 
     /// A flood does not cost a search for each piece.
-    @Test func aFailedSearchForMemoryIsNotRepeatedAtOnce() throws {
+    @Test func aFailedSearchForMemoryToFreeIsNotRepeatedAtOnce() throws {
         let table = ConnectionTable(limits: GatewayLimits())
         let holders = EvictionQueue(limit: 20_000, connections: table)
         let sender = try PeerSocket(in: table, .receiving)

@@ -38,7 +38,7 @@ struct AppRegistryTests {
     }
 
     /// Changes of other apps, by operators and by the gateway that do not affect the app.
-    @Test func aVerifiedTokenIsRememberedOverChangesOfOtherThings() throws {
+    @Test func unrelatedChangesKeepTheCacheOfVerifiedTokens() throws {
         let before = try #require(registry.app(id: "shop"))
         let apiToken = try apps.apiTokens.create(name: "monitor", scopes: ["read"]).text
         try apps.admins.createUser(
@@ -66,7 +66,7 @@ struct AppRegistryTests {
     }
 
     /// Commands on the data directory and other gateways ask whether a key is in use.
-    @Test func theFirstUseOfAWriteKeyIsStoredAtTheNextLook() throws {
+    @Test func theFirstUseOfAWriteKeyIsStoredAtTheNextRefresh() throws {
         let (first, day) = (try apps.createWriteKey(for: "shop", description: ""), 86_400.0)
         let second = try apps.createWriteKey(for: "shop", description: "")
         let clock = ManualClock(now: Date(timeIntervalSince1970: 1_000))
@@ -96,7 +96,7 @@ struct AppRegistryTests {
         #expect(try stored(second.entry) == 1_500_000 + Int64(day) * 1_000)
     }
 
-    @Test func aVerifiedTokenIsNotRememberedOverTheDeletionOfItsKey() throws {
+    @Test func deletingAKeyDropsItsCachedTokens() throws {
         let key = try #require(try apps.app(id: "shop").keys.first)
         try apps.deleteKey(keyID: key.id, of: "shop")
         try registry.refresh()
@@ -114,7 +114,7 @@ struct AppRegistryTests {
         #expect(try !verify())
     }
 
-    @Test func aNewAppWithTheIDOfADeletedOneRemembersNothing() throws {
+    @Test func aNewAppWithTheIDOfADeletedOneHasNoCachedTokens() throws {
         _ = try apps.deleteApp(id: "shop")
         try apps.free(deletedApp: "shop")
         _ = try apps.createApp(id: "shop")
@@ -124,7 +124,7 @@ struct AppRegistryTests {
     }
 
     /// App Inbox messages are in memory too. Erasing a customer's messages has no audit entry for each message.
-    @Test func everythingThatIsServedOfAProjectIsLoadedAgainWhenItChanges() throws {
+    @Test func everyServedPartOfAProjectIsReloadedAfterAChange() throws {
         let recipient = CustomerIdentifier(name: "registered", value: "ada")
         let changes: [() throws -> Void] = [
             {

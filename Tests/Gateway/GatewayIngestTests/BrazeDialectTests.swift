@@ -43,7 +43,7 @@ struct BrazeDialectTests {
         #expect(stored[3].dropLast() == ["identify", "user-1", "device-1", nil])
     }
 
-    @Test func theSameRequestAgainStoresNothingAndEqualEventsAreTwo() throws {
+    @Test func aRepeatedRequestStoresNothingButEqualEventsInOneAreBothStored() throws {
         let token = try fixture.token(for: "user-1")
         _ = post(token: token)
         #expect(post(token: token)?.status == 201)
@@ -54,7 +54,7 @@ struct BrazeDialectTests {
     }
 
     /// The status is 201, because the behaviour of shipped clients is documented for 401 only.
-    @Test func aRequestWithNothingGoodInItDoesNotSaySuccess() throws {
+    @Test func aRequestWithOnlyRejectedEventsReportsNoSuccess() throws {
         let token = try fixture.token(for: "user-1")
         let bad = #"{"time":5,"user_id":"user-1"}"#
         let good = #"{"name":"ss","time":5,"user_id":"user-1"}"#

@@ -34,7 +34,7 @@ struct EventProofTests {
         (.optional, false, ["warned", "10", "0", "optional", "native", nil, "1"]),
         (.disabled, true, ["not_judged", nil, "0", "disabled", "native", nil, "1"]),
     ])
-    func anEventSaysHowItsTokenWasChecked(
+    func anEventIsStoredWithTheVerdictOfItsToken(
         enforcement: Enforcement, hasToken: Bool, row: [String?]
     ) throws {
         let fixture = try GatewayFixture(.standard, enforcement: enforcement)
@@ -63,7 +63,7 @@ struct EventProofTests {
     }
 
     @Test(arguments: WireShape.all)
-    func everyDialectSaysIt(shape: WireShape) throws {
+    func everyDialectStoresTheVerdict(shape: WireShape) throws {
         let fixture = try GatewayFixture(.standard)
         let client = try fixture.client()
         for (number, path) in shape.paths.enumerated() {

@@ -56,7 +56,7 @@ struct FollowedKeysTests {
         #expect(keys.generation == 1)
     }
 
-    @Test func aFailedFetchIsReportedOnceAndItsEndToo() throws {
+    @Test func aFailedFetchAndItsRecoveryAreReportedOnce() throws {
         let reports = Lock<[String?]>([])
         let keys = FollowedKeys(
             source: keys.source, report: { problem in reports.withLock { $0.append(problem) } })
@@ -103,7 +103,7 @@ struct FollowedKeysTests {
         keys.noteUnknownKey(keyID.utf8, from: address.flatMap { NetworkAddress($0) }, at: instant)
     }
 
-    @Test func anUnknownKeyAsksWithinTwoSecondsAndLessOftenWhenItStaysUnknown() throws {
+    @Test func anUnknownKeyIDTriggersAFetchWithGrowingPauses() throws {
         publisher.document = try newSet()
         refresh(at: 1_000)
         publisher.document = try newSet()
@@ -121,7 +121,7 @@ struct FollowedKeysTests {
     }
 
     /// A client keeps sending new unknown key IDs. A rotation still takes effect within seconds.
-    @Test func inventedKeyIDsOfOneAddressDelayNoRotation() throws {
+    @Test func inventedKeyIDsFromOneAddressDoNotDelayAKeyRotation() throws {
         publisher.document = try newSet()
         refresh(at: 1_000)
         var instant = 1_000.0
@@ -145,7 +145,7 @@ struct FollowedKeysTests {
     }
 
     /// The publisher gets at most one request every two seconds, for any number of addresses.
-    @Test func inventedKeyIDsOfManyAddressesAskEveryTwoSecondsAtMost() throws {
+    @Test func inventedKeyIDsFromManyAddressesFetchAtMostEveryTwoSeconds() throws {
         publisher.document = try newSet()
         refresh(at: 1_000)
         for number in 0..<4_000 {
@@ -156,7 +156,7 @@ struct FollowedKeysTests {
         #expect((45...51).contains(publisher.asked))
     }
 
-    @Test func aPublisherThatFailsIsAskedEveryTenSecondsAtMost() throws {
+    @Test func aFailingPublisherIsRequestedAtMostEveryTenSeconds() throws {
         publisher.document = try newSet()
         refresh(at: 1_000)
         publisher.document = nil
@@ -273,7 +273,7 @@ struct FollowedKeysTests {
 
     /// The publisher may have added the key after the last fetch.
     @Test(arguments: [Credential.Scheme.userToken, .accessToken])
-    func aTokenOfAnUnknownKeyHasTheSetAskedForAgain(scheme: Credential.Scheme) throws {
+    func aTokenWithAnUnknownKeyIDTriggersAFetchOfTheKeySet(scheme: Credential.Scheme) throws {
         let place = try TestStorage()
         let storage = try place.open()
         let directory = try storage.openControl(as: .account)

@@ -55,7 +55,7 @@ struct GeolocationDialectTests {
     }
 
     /// The status is 200, because the vendor's SDK repeats a record forever after any other status.
-    @Test func anUploadWithNothingGoodInItDoesNotSaySuccess() throws {
+    @Test func anUploadWithOnlyRejectedRecordsReportsNoSuccess() throws {
         let authorization = "Bearer " + (try token())
         let bad = #"{"uuid":true,"coords":7}"#
         let answer = try #require(post(#"{"location":[\#(bad),\#(bad)]}"#, authorization: authorization))
@@ -76,7 +76,7 @@ struct GeolocationDialectTests {
         #expect(post(body, authorization: "Bearer " + (try token()))?.json["duplicates"] as? Int == 2)
     }
 
-    @Test func theTokenMayBeBareAndThePathMayNameTheApp() throws {
+    @Test func aTokenWithoutBearerAndAnAppInThePathAreAccepted() throws {
         #expect(post(Self.record, authorization: try token(app: ["x", "shop"]))?.status == 200)
         let unnamed = try fixture.token(for: "device-1")
         #expect(
@@ -95,7 +95,7 @@ struct GeolocationDialectTests {
         }
     }
 
-    @Test func badBodiesAreReportedPlainly() throws {
+    @Test func invalidLocationBodiesAreRejectedWithACode() throws {
         let authorization = "Bearer " + (try token())
         #expect(post("5", authorization: authorization)?.json["code"] as? String == "invalid_batch")
         #expect(post("{", authorization: authorization)?.json["code"] as? String == "invalid_json")

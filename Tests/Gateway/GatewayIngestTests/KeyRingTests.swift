@@ -50,7 +50,7 @@ struct KeyRingTests {
         #expect(try status(next) == 401)
     }
 
-    @Test func anAppHasThreeSlotsAndAKeyIsInOne() throws {
+    @Test func anAppHasThreeKeySlotsAndNoDuplicateKeys() throws {
         #expect(
             #expect(throws: GatewayError.self) {
                 try fixture.apps.addKey(fixture.signingKey.publicKey.jwk, to: "shop")

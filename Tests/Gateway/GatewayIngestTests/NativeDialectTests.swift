@@ -50,7 +50,7 @@ struct NativeDialectTests {
         #expect(try stored() == ["m-1", "m-2", "m-3"])
     }
 
-    @Test func aBadEventIsRejectedAloneAndSaysWhy() throws {
+    @Test func onlyInvalidEventsOfABatchAreRejectedWithAReason() throws {
         let answer = try #require(
             connection.post(
                 batch(
@@ -74,7 +74,7 @@ struct NativeDialectTests {
         #expect(try stored() == ["m-1", "m-9"])
     }
 
-    @Test func aBadBodyGetsItsOwnAnswer() throws {
+    @Test func anInvalidBodyIsRejectedWithItsCode() throws {
         for (body, code) in [
             ("", "invalid_json"), ("not json", "invalid_json"), ("[]", "invalid_batch"),
             (#"{"batch":[],"batch":[]}"#, "invalid_json"), (#"{"batch":{}}"#, "invalid_batch"),
@@ -89,7 +89,7 @@ struct NativeDialectTests {
         #expect(connection.get("/livez")?.status == 200)
     }
 
-    @Test func theWriteKeyMayStandInThreePlaces() throws {
+    @Test func theWriteKeyIsReadFromHeaderBasicAuthAndBody() throws {
         let token = try fixture.token(for: "user-1")
         let basic = Data((fixture.writeKey + ":").utf8).base64EncodedString()
         #expect(
@@ -158,7 +158,7 @@ struct NativeDialectTests {
         #expect(warning["optional"] as? Bool == true)
     }
 
-    @Test func whereEveryEventIsRejectedTheRequestIsToo() throws {
+    @Test func aRequestWithOnlyInvalidEventsIsRejected() throws {
         let bad = #"{"type":"track","userId":"user-1"}"#
         let answer = try #require(connection.post(batch(bad, bad), headers: signed()))
         #expect(answer.status == 400)
@@ -173,7 +173,7 @@ struct NativeDialectTests {
         #expect(try connection.post(batch(), headers: signed())?.status == 200)
     }
 
-    @Test func disabledDoesNotLookAtTheToken() throws {
+    @Test func disabledEnforcementIgnoresTheToken() throws {
         try enforce(.disabled)
         let answer = try #require(
             connection.post(
@@ -182,7 +182,7 @@ struct NativeDialectTests {
         #expect(answer.body == #"{"success":true,"accepted":1,"duplicates":0,"rejected":[]}"# + "\n")
     }
 
-    @Test func eachKindHasAnEndpointOfItsOwn() throws {
+    @Test func aSingleEventIsAcceptedAtTheEndpointOfItsType() throws {
         let body = #" {"event":"Signed Up","userId":"user-1","messageId":"m-1"} "#
         #expect(connection.post(body, path: "/v1/track", headers: try signed())?.status == 200)
         #expect(

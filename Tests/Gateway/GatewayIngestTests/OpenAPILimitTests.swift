@@ -41,7 +41,7 @@ struct OpenAPILimitTests {
     }
 
     @Test(arguments: ["messageId", "userId", "anonymousId", "previousId", "groupId"])
-    func nativeIDs(member: String) throws {
+    func nativeIDsHaveTheDocumentedMaximumLength(member: String) throws {
         try expect("Event/properties/\(member)/maxLength") { length in
             var event = [
                 "type": member == "groupId" ? "group" : "alias", "userId": "u", "previousId": "p",

@@ -37,7 +37,7 @@ struct RequestLimitsTests {
     private func stored() throws -> Int { try fixture.rows("message_id").count }
 
     @Test(arguments: WireShape.lists)
-    func aRequestHasAsManyEventsAsItMay(shape: WireShape) throws {
+    func aBatchOverTheEventLimitIsRejected(shape: WireShape) throws {
         let refused = try post(body(shape, 4), shape)
         #expect(refused.status == 413)
         #expect(refused.json["code"] as? String == "batch_too_large")
@@ -60,7 +60,7 @@ struct RequestLimitsTests {
     }
 
     /// The parameters of a request are stored with each of its locations.
-    @Test func copiesOfParametersCount() throws {
+    @Test func parametersCopiedToEachLocationCountTowardsTheLimit() throws {
         let locations = (1...3).map { #"{"uuid":"u-\#($0)","coords":{}}"# }.joined(separator: ",")
         func body(_ parameters: Int) -> [UInt8] {
             Array(#"{"location":[\#(locations)],"a":"\#(String(repeating: "a", count: parameters))"}"#.utf8)

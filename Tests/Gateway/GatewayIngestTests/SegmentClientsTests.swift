@@ -98,7 +98,7 @@ struct SegmentClientsTests {
         #expect(try stored().count == 20)
     }
 
-    @Test func theSettingsSendClientsHere() throws {
+    @Test func segmentSettingsPointClientsToTheGateway() throws {
         let host = "127.0.0.1:\(fixture.gateway.port)"
         let answer = try #require(
             connection.get("/v1/projects/\(fixture.writeKey)/settings", headers: ["Host": host]))
@@ -137,7 +137,7 @@ struct SegmentClientsTests {
         ("/api/42/store", "Sentry", "detail"), ("/httpapi", "Amplitude", "error"),
         ("/identify", "Amplitude", "missing_field"), ("/v1/traces", "OTLP", "message"),
     ])
-    func anotherProductsProtocolIsNamedWhereItsClientsLook(path: String, name: String, member: String) throws
+    func requestsOfUnsupportedProtocolsNameTheProtocol(path: String, name: String, member: String) throws
     {
         let answer = try #require(connection.post("{}", path: path))
         #expect(answer.status == 400)

@@ -58,7 +58,7 @@ struct ConditionTests {
         for _ in 0..<3 { #expect(throws: Never.self) { try done.waitForSignal() } }
     }
 
-    @Test func aSemaphoreGivesAsManyPlacesAsItHas() {
+    @Test func aSemaphoreGrantsAsManyPermitsAsItHas() {
         let places = CountingSemaphore(value: 1)
         #expect(places.wait(until: .now()))
         let end = DispatchTime.now() + 0.05

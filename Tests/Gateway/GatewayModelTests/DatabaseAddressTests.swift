@@ -11,14 +11,14 @@ struct DatabaseAddressTests {
             ("", nil), ("countersign", nil), ("/var/lib/db", nil), ("mysql://h/d", nil),
             ("mysql://h/d?a=b", nil), ("http://h/?host=h", nil), ("POSTGRESQL://h/d", nil),
         ] as [(String, String?)])
-    func itIsAURLOrKeywordsAndValuesAndShownWithoutItsPassword(text: String, shown: String?) {
+    func databaseAddressesAreShownWithoutThePassword(text: String, shown: String?) {
         #expect(DatabaseAddress(text)?.description == shown)
     }
 
     @Test(
         arguments: [("", []), ("00fF", [0, 255]), ("0", nil), ("abc", nil), ("zz", nil), ("0\u{FF11}", nil)]
             as [(String, [UInt8]?)])
-    func aSecretThatIsKeptAsHexadecimalDigitsIsWhole(text: String, bytes: [UInt8]?) {
+    func hexadecimalTextIsReadOnlyIfComplete(text: String, bytes: [UInt8]?) {
         #expect([UInt8](hexadecimal: text) == bytes)
     }
 }

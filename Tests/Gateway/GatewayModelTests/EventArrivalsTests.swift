@@ -26,7 +26,7 @@ struct EventArrivalsTests {
         #expect(arrivals.awaited == ["blog"])
     }
 
-    @Test func finishedWaitersAreNotWoken() throws {
+    @Test func cancelledAndWokenWaitersAreNotWokenAgain() throws {
         let first = try #require(wait(for: "shop", since: arrivals.ticket))
         let second = try #require(wait(for: "shop", since: arrivals.ticket))
         #expect(arrivals.cancel(first))

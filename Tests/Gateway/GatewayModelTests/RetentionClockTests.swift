@@ -13,19 +13,19 @@ struct RetentionClockTests {
         return clock.map { retention.time(start + $0.uptime + $0.off, at: 5_000_000 + $0.uptime) - start }
     }
 
-    @Test func aClockThatIsPutRightIsFollowed() {
+    @Test func smallAndBackwardClockChangesAreFollowed() {
         #expect(
             times([(0, 0), (60_000, hour), (120_000, -hour), (180_000, -year)])
                 == [0, 60_000 + hour, 120_000 - hour, 180_000 - year])
     }
 
-    @Test func aLeapAheadIsDoubtedForAnHour() {
+    @Test func aForwardClockJumpIsIgnoredForAnHour() {
         #expect(
             times([(0, 0), (60_000, year), (hour, year), (60_000 + hour, year), (2 * hour, year)])
                 == [0, 60_000, hour, 60_000 + hour + year, 2 * hour + year])
     }
 
-    @Test func aLeapThatIsTakenBackLeavesNothingBehind() {
+    @Test func aRevertedClockJumpHasNoEffect() {
         #expect(
             times([(0, 0), (60_000, year), (120_000, 0), (hour, year), (hour + 60_000, year)])
                 == [0, 60_000, 120_000, hour, hour + 60_000])

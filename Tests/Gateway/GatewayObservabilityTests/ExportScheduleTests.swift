@@ -46,7 +46,7 @@ struct ExportScheduleTests {
         if case .end = schedule.next(at: now) { true } else { false }
     }
 
-    @Test func aRequestWaitsForOthers() {
+    @Test func requestsAreExportedInBatchesAfterAWait() {
         #expect(wait(at: 0) == 60)
         #expect(schedule.add(request, at: 1))
         #expect(!schedule.add(request, at: 2))
@@ -78,7 +78,7 @@ struct ExportScheduleTests {
         #expect(sent == ExportSchedule.mostWaiting)
     }
 
-    @Test func aCollectorThatFailsIsAskedLaterAndLater() {
+    @Test func exportsToAFailingCollectorBackOff() {
         _ = schedule.add(request, at: 0)
         #expect(traces(at: 5) == 1)
         schedule.ended(.failed(retryAfter: nil), at: 5, jitter: 1)
@@ -94,7 +94,7 @@ struct ExportScheduleTests {
         #expect(schedule.droppedSpans == 0)
     }
 
-    @Test func aCollectorSaysWhenItWantsToBeAsked() {
+    @Test func retryAfterOfTheCollectorIsFollowedUpToALimit() {
         _ = schedule.add(request, at: 0)
         #expect(traces(at: 5) == 1)
         schedule.ended(.failed(retryAfter: 30), at: 5, jitter: 1)
@@ -112,7 +112,7 @@ struct ExportScheduleTests {
         #expect(traces(at: 5) == nil)
     }
 
-    @Test func spansThatWereNotTakenAreCounted() {
+    @Test func rejectedSpansAreCounted() {
         _ = schedule.add(request, at: 0)
         #expect(traces(at: 5) == 1)
         schedule.ended(.taken, rejectedSpans: 2, at: 5, jitter: 1)
@@ -120,7 +120,7 @@ struct ExportScheduleTests {
     }
 
     /// A collector's count of rejected spans is limited to the batch, and ignored for metrics.
-    @Test func noMoreSpansAreCountedThanWereSent() {
+    @Test func rejectedSpanCountsAreLimitedToTheBatch() {
         for round in 1...3 {
             _ = schedule.add(request, at: Double(10 * round))
             #expect(traces(at: Double(10 * round) + 5) == 1)
@@ -132,7 +132,7 @@ struct ExportScheduleTests {
         #expect(schedule.droppedSpans == 3 * request.spanCount)
     }
 
-    @Test func aFloodOfTracesDoesNotKeepMetricsBack() {
+    @Test func aBacklogOfTracesDoesNotDelayMetrics() {
         for _ in 0..<(2 * ExportSchedule.batch) { _ = schedule.add(request, at: 59) }
         #expect(traces(at: 59) == ExportSchedule.batch)
         schedule.ended(.failed(retryAfter: nil), at: 59, jitter: 1)
@@ -146,7 +146,7 @@ struct ExportScheduleTests {
         #expect(isMetrics(at: 120))
     }
 
-    @Test func theEndSendsEverythingOnce() {
+    @Test func closingExportsTracesAndMetricsOnce() {
         _ = schedule.add(request, at: 0)
         schedule.close()
         #expect(traces(at: 0) == 1)
@@ -158,7 +158,7 @@ struct ExportScheduleTests {
         #expect(schedule.droppedSpans == request.spanCount)
     }
 
-    @Test func aFailureAtTheEndIsTheEnd() {
+    @Test func aFailedExportWhileClosingIsNotRetried() {
         _ = schedule.add(request, at: 0)
         schedule.close()
         #expect(traces(at: 0) == 1)
@@ -177,7 +177,7 @@ struct ExportScheduleTests {
         #expect(OTLPAnswer(status: status, retryAfterSeconds: 7, body: []).outcome == expected)
     }
 
-    @Test func noAnswerIsAFailure() {
+    @Test func anExportWithoutAResponseIsAFailure() {
         #expect(OTLPAnswer(failure: "timeout").outcome == .failed(retryAfter: nil))
     }
 
@@ -192,14 +192,14 @@ struct ExportScheduleTests {
         ),
         (#"{"partialSuccess":{"rejectedSpans":-1,"rejectedDataPoints":"1"}}"#, 0, "1 rejected: "),
     ])
-    func aPartThatWasNotTakenIsReported(body: String, spans: Int, detail: String) {
+    func aPartialSuccessIsReported(body: String, spans: Int, detail: String) {
         let partial = OTLPAnswer(status: 200, retryAfterSeconds: nil, body: Array(body.utf8)).partialSuccess
         #expect(partial?.spans == spans)
         #expect(partial?.detail == detail)
     }
 
     @Test(arguments: ["", "{}", "no", #"{"partialSuccess":{}}"#, #"{"partialSuccess":null}"#])
-    func anAnswerWithoutAPartIsWhole(body: String) {
+    func aResponseWithoutPartialSuccessIsComplete(body: String) {
         let answer = OTLPAnswer(status: 200, retryAfterSeconds: nil, body: Array(body.utf8))
         #expect(answer.partialSuccess == nil)
     }

@@ -111,7 +111,7 @@ struct GatewayLogTests {
         #expect(GatewayLog.level(of: record(status: nil)) == .info)
     }
 
-    @Test func theLevelHoldsBackTheRest() {
+    @Test func recordsBelowTheLogLevelAreNotWritten() {
         let sink = Sink()
         let log = GatewayLog(level: .warning, gatherSeconds: 0) { sink.write($0) }
         log.requestEnded(record())
@@ -136,7 +136,7 @@ struct GatewayLogTests {
         #expect(lines.first { $0["message"] as? String == "log lines dropped" }?["count"] as? Int == 15)
     }
 
-    @Test func closingGivesUpOnAReaderThatTakesNothing() throws {
+    @Test func closingTheLogDoesNotWaitForABlockedReader() throws {
         let sink = Sink(isSlow: true)
         let log = GatewayLog(level: .info, gatherSeconds: 0) { sink.write($0) }
         log.requestEnded(record())

@@ -9,7 +9,7 @@ import Testing
 
 extension PostgreSQLTests {
     @Suite struct ConnectionTests {
-        @Test func valuesComeBack() throws {
+        @Test func boundValuesRoundTrip() throws {
             try TestDatabase.use(migrated: false) { database in
                 let connection = try database.connect()
                 let blob: [UInt8] = Array(0...255)
@@ -39,7 +39,7 @@ extension PostgreSQLTests {
             #expect(Placeholders.numbered("'?' \"?\" ?12") == "'?' \"?\" $12")
         }
 
-        @Test func errorsSayNoValue() throws {
+        @Test func errorsContainNoBoundValues() throws {
             try TestDatabase.use { database in
                 let connection = try database.connect()
                 let error = #expect(throws: PostgreSQLError.self) {
@@ -55,7 +55,7 @@ extension PostgreSQLTests {
 
         /// If an initializer throws after all properties are set, `deinit` runs. Closing the connection twice
         /// would crash.
-        @Test func aConnectionWhoseFirstStatementFailsIsEndedOnce() throws {
+        @Test func aConnectionWhoseFirstStatementFailsIsClosedOnce() throws {
             try TestDatabase.use(migrated: false) { database in
                 var settings = database.settings
                 settings.statementMilliseconds = -5

@@ -187,7 +187,7 @@ extension PostgreSQLTests {
         }
 
         /// A group is also limited by bytes, because 500 events of the maximum size are 2 GB.
-        @Test func aGroupHoldsSoManyBytes() throws {
+        @Test func aCopiedGroupOfEventsIsLimitedByBytes() throws {
             try TestDatabase.use { database in
                 let (folder, keys) = (try TestFolder(), try TestFolder())
                 try FileManager.default.removeItem(atPath: folder.path)
@@ -227,7 +227,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func everythingGoesToADatabaseAndBackHoweverOftenItIsEnded() throws {
+        @Test func anInterruptedCopyToTheDatabaseAndBackCompletesUnchanged() throws {
             try TestDatabase.use { database in
                 let (first, second, keys) = (try TestFolder(), try TestFolder(), try TestFolder())
                 try FileManager.default.removeItem(atPath: first.path)
@@ -319,7 +319,7 @@ extension PostgreSQLTests {
             #expect(try consumers.find(Self.consumer).partitions.map(\.committed) == [kept.position])
         }
 
-        @Test func aDifferenceIsSeen() throws {
+        @Test func aCopyThatDiffersFromItsSourceIsRejected() throws {
             try TestDatabase.use { database in
                 let (folder, keys) = (try TestFolder(), try TestFolder())
                 try FileManager.default.removeItem(atPath: folder.path)
@@ -371,7 +371,7 @@ extension PostgreSQLTests {
         }
 
         /// A run of the index does not span the gaps between sequence numbers of a database.
-        @Test func anIndexGoesOverGaps() throws {
+        @Test func theIndexIsBuiltAcrossGapsInSequenceNumbers() throws {
             let folder = try TestFolder()
             try FileManager.default.removeItem(atPath: folder.path)
             _ = try fill(folder.path, events: 5)

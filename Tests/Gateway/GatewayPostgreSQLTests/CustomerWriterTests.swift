@@ -75,7 +75,7 @@ extension PostgreSQLTests {
         }
 
         @Test(arguments: 1...6 as ClosedRange<UInt64>)
-        func theRulesAreThoseOfTheOtherEngine(_ seed: UInt64) throws {
+        func customersAreMergedAsWithSQLite(_ seed: UInt64) throws {
             try TestDatabase.use { database in
                 let sqlite = try SQLiteConnection(path: ":memory:")
                 try EventLogSchema.migrate(sqlite)
@@ -161,7 +161,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aNameThatTheDatabaseCannotHoldKeepsNothingElseFromIt() throws {
+        @Test func aPropertyNameWithNULIsSkippedAndTheOthersAreStored() throws {
             try TestDatabase.use { database in
                 let connection = try database.connect()
                 var change = CustomerChange(

@@ -207,7 +207,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func anotherTimelineBeginsHigher() throws {
+        @Test func positionsAfterAFailoverAreHigher() throws {
             try TestDatabase.use { database in
                 let connection = try database.connect()
                 #expect(try EventHorizon.base(connection) == 0)

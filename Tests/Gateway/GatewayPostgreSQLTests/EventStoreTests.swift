@@ -10,7 +10,7 @@ import Testing
 
 extension PostgreSQLTests {
     @Suite struct EventStoreTests {
-        @Test func anIDOfADayThatIsOverIsLookedForInItsDays() throws {
+        @Test func anIDWhoseTableIsDroppedIsFoundByTheTimeInIt() throws {
             try TestDatabase.use { database in
                 let store = try database.openEvents()
                 defer { store.close() }
@@ -62,7 +62,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func eventIdentifiedByContentBecomesAUsersInTheSameGroup() throws {
+        @Test func anEventIdentifiedByContentIsAttributedToALaterUser() throws {
             try TestDatabase.use { database in
                 let store = try database.openEvents()
                 defer { store.close() }
@@ -75,7 +75,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func erasingAnAppLeavesTheOthers() throws {
+        @Test func erasingAnAppKeepsEventsOfOtherApps() throws {
             try TestDatabase.use { database in
                 let store = try database.openEvents()
                 defer { store.close() }

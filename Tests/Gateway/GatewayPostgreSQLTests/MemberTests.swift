@@ -68,7 +68,7 @@ extension PostgreSQLTests {
         }
 
         /// A killed member leaves its row. `waitForGateways()` waits for the member only until the row is stale.
-        @Test func oneThatIsGoneIsNotWaitedForLonger() throws {
+        @Test func aChangeDoesNotWaitForADeadGateway() throws {
             try TestDatabase.use { database in
                 let connection = try database.connect()
                 try connection.execute(
@@ -86,7 +86,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aDutyIsOnesAndThenAnothers() throws {
+        @Test func clusterDutiesMoveWhenTheirGatewayStops() throws {
             try TestDatabase.use { database in
                 let first = try Bench(database, "first")
                 #expect(ClusterDuty.allCases.allSatisfy(first.member.has))
@@ -106,7 +106,7 @@ extension PostgreSQLTests {
         }
 
         /// Cut off, it is not current any more within its time, also when it hangs rather than fails.
-        @Test func aGatewayThatCannotReadIsNotCurrent() throws {
+        @Test func aGatewayCutOffFromTheDatabaseIsNotCurrent() throws {
             try TestDatabase.use { database in
                 let bench = try Bench(database, "g")
                 defer { bench.member.stop() }

@@ -3,14 +3,14 @@ import Testing
 @testable import GatewayPostgreSQL
 
 struct ReaderLagTests {
-    @Test func isZeroWhileNothingStaysOpen() {
+    @Test func readerLagIsZeroWithoutLongTransactions() {
         var lag = ReaderLag()
         #expect(lag.note(oldest: 10, next: 10, at: 0) == 0)
         #expect(lag.note(oldest: 14, next: 14, at: 1_000) == 0)
         #expect(lag.note(oldest: 14, next: 15, at: 2_000) == 0)
     }
 
-    @Test func growsWithTheOldestTransactionAndEndsWithIt() {
+    @Test func readerLagGrowsWithTheOldestOpenTransaction() {
         var lag = ReaderLag()
         #expect(lag.note(oldest: 10, next: 10, at: 0) == 0)
         // 12 began after the look at 0 and is still open at each of these.
@@ -20,7 +20,7 @@ struct ReaderLagTests {
         #expect(lag.note(oldest: 30, next: 30, at: 10_000) == 0)
     }
 
-    @Test func anotherOldTransactionCountsFromItsOwnBeginning() {
+    @Test func readerLagOfTheNextOldestCountsFromItsOwnStart() {
         var lag = ReaderLag()
         _ = lag.note(oldest: 10, next: 12, at: 0)
         _ = lag.note(oldest: 10, next: 20, at: 1_000)

@@ -52,7 +52,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func retentionRunsWhileNotesOfTheClusterAreChanged() throws {
+        @Test func retentionRunsBesideAnOpenTransactionOnClusterNotes() throws {
             try TestDatabase.use { database in
                 var store = try database.openEvents()
                 _ = store.store(.of(["old"], received: Self.now - 10 * Self.day))
@@ -74,7 +74,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func anAppOfWhichNothingIsDueCostsNoReadOfItsEvents() throws {
+        @Test func retentionReadsNoEventsOfAnAppWithNothingExpired() throws {
             try TestDatabase.use { database in
                 let store = try database.openEvents()
                 _ = store.store((0..<20).map { .of(["b-\($0)"], app: "busy", received: 1) })

@@ -24,7 +24,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aNewerSchemaIsRejectedInWords() throws {
+        @Test func aNewerSchemaIsRejectedWithAReason() throws {
             try TestDatabase.use { database in
                 try database.connect().execute("INSERT INTO schema_version VALUES (999, now(), 'later')")
                 let error = #expect(throws: GatewayError.self) {
@@ -37,7 +37,7 @@ extension PostgreSQLTests {
 
         /// Such a database cannot store every text, so storing some events would fail.
         @Test(arguments: ["SQL_ASCII", "LATIN1"])
-        func aDatabaseThatIsNotUTF8IsRejectedInWords(encoding: String) throws {
+        func aDatabaseThatIsNotUTF8IsRejectedWithAReason(encoding: String) throws {
             let database = try TestDatabase(encoding: encoding)
             defer { database.drop() }
             func check(_ error: GatewayError?) {
@@ -55,7 +55,7 @@ extension PostgreSQLTests {
             #expect(isMade == false)
         }
 
-        @Test func theVersionBeforeStillWritesTheHistoryOfSessions() throws {
+        @Test func thePreviousVersionCanStillWriteTheSessionHistory() throws {
             try TestDatabase.use { database in
                 let connection = try database.connect()
                 try connection.run(

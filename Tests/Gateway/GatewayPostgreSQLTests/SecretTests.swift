@@ -151,7 +151,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aCopySealsThemAndOpensThemOnTheWayBack() throws {
+        @Test func copyingSealsSecretsAndCopyingBackOpensThem() throws {
             try TestDatabase.use { database in
                 let (folder, back, keys) = (try TestFolder(), try TestFolder(), try TestFolder())
                 try FileManager.default.removeItem(atPath: folder.path)

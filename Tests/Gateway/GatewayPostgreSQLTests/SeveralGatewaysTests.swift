@@ -121,7 +121,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aKeyThatWasDeletedAtOneIsRejectedByTheOthersFromTheAnswerOn() throws {
+        @Test func aDeletedKeyIsRejectedByAllGatewaysOnceTheDeletionIsAnswered() throws {
             try use(3) { bench, _ in
                 for round in 0..<5 {
                     if round > 0 {
@@ -143,7 +143,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aSwitchOfEnforcementIsSeenByAll() throws {
+        @Test func aSwitchOfEnforcementReachesAllGateways() throws {
             try use(3) { bench, _ in
                 let before = try (0..<3).map { try bench.store($0, "a\($0)", token: nil) }
                 #expect(before == [401, 401, 401])
@@ -209,7 +209,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aRefusalUnderAKeyIsPutRightAtAnother() throws {
+        @Test func aRejectedRequestDoesNotUseUpItsIdempotencyKey() throws {
             try use(2) { bench, _ in
                 let rejected = try bench.make(0, key: "a", #"{"description":1}"#)
                 let made = try bench.make(1, key: "a")
@@ -217,7 +217,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func ofTheSameRequestAtTwoGatewaysAtOnceOneIsDone() throws {
+        @Test func concurrentEqualRequestsAtTwoGatewaysAreDoneOnce() throws {
             try use(2) { bench, _ in
                 for round in 1...10 {
                     let answers = Lock<[TestAnswer]>([])
@@ -267,7 +267,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func metricsSpeakOfTheOthersAndOfTheDatabase() throws {
+        @Test func metricsDescribeTheClusterAndTheDatabase() throws {
             try use(2) { bench, _ in
                 // The last heartbeat of the first gateway may precede the start of the second one.
                 while try bench.metric(0, "cluster_gateways") != 2 {}

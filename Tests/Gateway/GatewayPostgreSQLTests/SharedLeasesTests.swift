@@ -88,7 +88,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func anExpiredLeaseCountsUntilTheOtherGatewayHasGivenItsEvents() throws {
+        @Test func anExpiredLeaseIsValidUntilAnotherGatewayLeasesItsEvents() throws {
             try use { bench, _, _ in
                 let (id, one, other) = (bench.id, bench.one, bench.other)
                 _ = try one.create(id, EventConsumerSettings(), from: .start)

@@ -110,7 +110,7 @@ extension PostgreSQLTests {
 
         /// Two gateways with one folder start at the same time. One creates the file and the keys while the
         /// other looks for them.
-        @Test func aFileThatIsMadeMeanwhileIsTaken() throws {
+        @Test func aTokenKeyFileCreatedConcurrentlyIsUsed() throws {
             struct Meanwhile: SQLReader {
                 let secrets: any SQLReader
                 let work: @Sendable () throws -> Void
@@ -132,7 +132,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aFileThatDoesNotOpenTheTokenKeysIsRejected() throws {
+        @Test func aTokenKeyFileOfAnotherDatabaseIsRejected() throws {
             try TestDatabase.use { database in
                 let (folder, other) = (try TestFolder(), try TestFolder())
                 _ = try folder.storage(database).openSecrets()

@@ -58,7 +58,7 @@ struct AppSettingTests {
     }
 
     @Test(arguments: [0, -1, .infinity, .nan] as [Double])
-    func aPolicyThatWouldRefuseEveryTokenIsNotTaken(lifetime: Double) throws {
+    func aPolicyThatRejectsEveryTokenIsInvalid(lifetime: Double) throws {
         for policy in [ClaimsPolicy(algorithms: []), ClaimsPolicy(maximumLifetime: lifetime)] {
             let error = #expect(throws: GatewayError.self) { try policy.check() }
             #expect(error?.code == .invalid)

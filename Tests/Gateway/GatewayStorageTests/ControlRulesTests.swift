@@ -25,26 +25,26 @@ struct ControlRulesTests {
     }
 
     @Test(arguments: ["", "Shop", "shöp", "a b", "a/b", String(repeating: "a", count: 65)])
-    func anAppsIDIsAWordInLowerCase(id: String) {
+    func appIDsAreLowercaseWords(id: String) {
         #expect(code { _ = try apps.createApp(id: id) } == .invalid)
     }
 
     @Test(arguments: ["", "a\nb", "a\u{0}", "\u{202E}pohs", String(repeating: "a", count: 201)])
-    func anAppsNameCanBePrinted(name: String) throws {
+    func appNamesAreLimitedPrintableText(name: String) throws {
         #expect(code { _ = try apps.createApp(id: "blog", name: name) } == .invalid)
         #expect(try apps.apps().map(\.id) == ["shop"])
     }
 
     @Test(arguments: [#"{"keys":[]}"#, #"{"keys":[{"kty":"new"}]}"#, "{}"])
-    func aSetWithoutAKeyAddsNone(json: String) {
+    func aKeySetWithoutAUsableKeyIsInvalid(json: String) {
         #expect(code { _ = try apps.importKeys(fromJWKSet: json, to: "shop") } == .invalid)
     }
 
-    @Test func aClientIsForSomething() {
+    @Test func aClientNeedsAGrant() {
         #expect(code { _ = try apps.clients.create(of: "shop", name: "a", grants: []) } == .invalid)
     }
 
-    @Test func aTokenOfTheAdministrationHasANameAndScopesThatThereAre() throws {
+    @Test func anAPITokenNeedsANameAndKnownScopes() throws {
         let tokens = apps.apiTokens
         for name in ["", String(repeating: "a", count: 101)] {
             #expect(code { _ = try tokens.create(name: name, scopes: ["read"]) } == .invalid)
@@ -84,7 +84,7 @@ struct ControlRulesTests {
             (#"{"id":"m","type":"html","content":{},"recipient":{"a":"1"}}"#, nil),
             (#"{"id":"m","type":"html","content":{},"recipient":null}"#, nil),
         ] as [(String, GatewayError.Code?)])
-    func aMessageIsForOneCustomerOrForAll(json: String, expected: GatewayError.Code?) throws {
+    func anInboxMessageHasOneRecipientOrNone(json: String, expected: GatewayError.Code?) throws {
         if let expected {
             #expect(code { _ = try apps.projects.putInboxMessage(json: json, in: "shop") } == expected)
         } else {
@@ -92,7 +92,7 @@ struct ControlRulesTests {
         }
     }
 
-    @Test func anInboxHasSoManyMessages() throws {
+    @Test func theMessagesOfAnInboxAreLimited() throws {
         let most = ProjectStore.maximumInboxMessages
         func put(_ id: String) throws {
             try apps.projects.putInboxMessage(id: id, type: "html", content: "{}", in: "shop")
@@ -110,7 +110,7 @@ struct ControlRulesTests {
         try put("m-1")
     }
 
-    @Test func webhooksHaveBoundsForAnAppAndForAll() throws {
+    @Test func webhooksAreLimitedForEachAppAndInTotal() throws {
         func create(_ appID: String) throws {
             _ = try apps.webhooks.create(
                 of: appID, ["url": "https://hooks.example/"], secret: nil, after: 0, at: 0)
@@ -127,7 +127,7 @@ struct ControlRulesTests {
     }
 
     /// Repeating the call after a lost response does not remove a secret that still signs.
-    @Test func aSecretThatIsSetTwiceReplacesTheOneBeforeOnce() throws {
+    @Test func aRepeatedSecretRotationKeepsThePreviousSecret() throws {
         let (first, second) = (PushWebhook.newSecret(), PushWebhook.newSecret())
         let made = try apps.webhooks.create(
             of: "shop", ["url": "https://hooks.example/"], secret: first, after: 0, at: 0
@@ -141,7 +141,7 @@ struct ControlRulesTests {
         #expect(endpoint.oldSecret?.untilMilliseconds == 3_600_001)
     }
 
-    @Test func streamsHaveABound() throws {
+    @Test func streamsOfAnAppAreLimited() throws {
         func create(_ number: Int) throws {
             _ = try apps.streams.create(
                 "s\(number)", of: "shop", ["servers": "nats://a:4222", "stream": .string("S\(number)")],
@@ -153,7 +153,7 @@ struct ControlRulesTests {
 }
 
 struct StorageRulesTests {
-    @Test func aFilterHasWordsOfALength() throws {
+    @Test func filterValuesHaveALengthLimit() throws {
         func code(_ filter: EventFilter) -> ConsumerFailure.Code? {
             #expect(throws: ConsumerFailure.self) { try EventConsumerRules.check(filter) }?.code
         }
@@ -170,7 +170,7 @@ struct StorageRulesTests {
 
     /// The checksum of a position is not secret, so the sequence number is validated too.
     @Test(arguments: [Int64.min, -1, 0, 7, 8, Int64.max])
-    func aPositionIsOneOfTheLog(sequence: Int64) throws {
+    func aPositionBeyondTheLogIsRejected(sequence: Int64) throws {
         let positions = EventPositions(logID: [UInt8](repeating: 1, count: 16), head: 7)
         let text = positions.text(after: sequence, in: "shop")
         let found = Result { () throws(EventPositions.Fault) in try positions.sequence(of: text, in: "shop") }
@@ -183,7 +183,7 @@ struct StorageRulesTests {
 
     /// A damaged file may have a valid checksum.
     @Test(arguments: [(-1, 0, 8), (0, -1, 8), (0, 0, -8), (1 << 41, 0, 8), (0, 1 << 41, 8), (0, 0, 1 << 41)])
-    func aRunIsNotLargerThanAnyFile(keys: Int, subjects: Int, filterWords: Int) {
+    func anIndexRunWithImpossibleSizesIsRejected(keys: Int, subjects: Int, filterWords: Int) {
         var trailer = IndexRunTrailer(
             logID: [], first: 1, last: 2, keys: 1, subjects: 1, filterWords: 8, fencesChecksum: 0,
             filterChecksum: 0)
@@ -192,7 +192,7 @@ struct StorageRulesTests {
         #expect(IndexRunLayout(trailer) == nil)
     }
 
-    @Test func aFilterOfKeysHasWholeBlocks() {
+    @Test func aKeyFilterNeedsWholeBlocks() {
         #expect(KeyFilter(words: []) == nil)
         #expect(KeyFilter(words: [0]) == nil)
     }
@@ -201,14 +201,14 @@ struct StorageRulesTests {
         "idx-1-2-0.run", "idx-1-1-9.run", "idx-2-1-0.run", "idx-0-1-0.run", "idx-1-2--1.run", "idx-1-2.run",
         "abc-1-2-0.run", "idx-1-2-0.txt", "idx-1-99999999999-0.run", "idx--1-2.run", ".run", "idx-.run",
     ])
-    func aFileIsARunByItsName(file: String) {
+    func indexRunsAreRecognisedByTheirFileNames(file: String) {
         let isOne = ["idx-1-2-0.run", "idx-1-1-9.run"].contains(file)
         #expect(IndexRunName(file: file)?.file == (isOne ? file : nil))
     }
 
     /// Contents of the lock file while the gateway writes its addresses.
     @Test(arguments: ["", "http://127.0.0.1:1\n", "a\nb\n", "a\nb\nc\nd\n"])
-    func aGatewayIsFoundOnceItHasSaidWhereItIs(text: String) throws {
+    func aLockFileWithoutCompleteAddressesIsNotARunningGateway(text: String) throws {
         let folder = FileManager.default.temporaryDirectory.path + "/lock-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let lock = try DataDirectory(path: folder).lock()

@@ -61,7 +61,7 @@ final class CustomerStoreTests {
         try customers.property(name, of: try #require(try customer(ids)))
     }
 
-    @Test func aCookiesProfileBecomesTheSignedInCustomers() throws {
+    @Test func aSignInTakesOverTheProfileOfItsCookie() throws {
         try apply(["cookie": "A"], ["seen": "1"])
         let anonymous = try #require(try customer(["cookie": "A"]))
         #expect(!anonymous.isIdentified)
@@ -88,7 +88,7 @@ final class CustomerStoreTests {
         #expect(try customers.inboxReads(of: jane).map(\.messageID) == ["m-1"])
     }
 
-    @Test func twoHardIDsAreNeverMergedAndTheCookieStaysWhereItIs() throws {
+    @Test func customersWithDifferentHardIDsAreNeverMerged() throws {
         try apply(["cookie": "A", "registered": "jane"], ["city": "\"Brno\""])
         try apply(["cookie": "A", "registered": "john"])
         let jane = try #require(try customer(["registered": "jane"]))
@@ -99,7 +99,7 @@ final class CustomerStoreTests {
         #expect(try customers.property("city", of: jane) == "\"Brno\"")
     }
 
-    @Test func softIDsNeitherSelectNorLeaveACustomerWithAHardID() throws {
+    @Test func softIDsAloneCannotChangeACustomerWithAHardID() throws {
         try apply(["cookie": "A", "registered": "jane"], ["city": "\"Brno\""])
         try apply(["cookie": "B", "registered": "john"])
         try apply(["cookie": "A"], ["city": "\"Forged\""], at: 3_000, read: ["m-1"])
@@ -216,7 +216,7 @@ final class CustomerStoreTests {
         #expect(try customer(["registered": "jane"], app: "other") != customer(["registered": "jane"]))
     }
 
-    @Test func theOldestCookieMakesRoomForTheSixtyFifth() throws {
+    @Test func theOldestCookieOfACustomerIsDroppedAtTheLimit() throws {
         for number in 0..<66 { try apply(["cookie": "C\(number)", "registered": "jane"]) }
         let jane = try #require(try customer(["registered": "jane"]))
         #expect(try customer(["cookie": "C1"]) == nil)
@@ -251,7 +251,7 @@ final class CustomerStoreTests {
         #expect(try customers.identifier("soft0", of: jane) == nil)
     }
 
-    @Test(.onSQLite("its write-ahead log")) func theLogShrinksWhenAReaderHasGone() throws {
+    @Test(.onSQLite("its write-ahead log")) func theWALShrinksAfterALongReaderEnds() throws {
         let path = place.folder + "/events.sqlite"
         try apply(["cookie": "A"])
         let reader = try SQLiteConnection(path: path, mode: .readOnly)
@@ -273,7 +273,7 @@ final class CustomerStoreTests {
         #expect(try logBytes() <= 32 << 20)
     }
 
-    @Test func aPageOfEventsEndsWhereItsBytesDo() throws {
+    @Test func aPageOfEventsIsLimitedByBytes() throws {
         let body = Array("{\"a\":\"\(String(repeating: "x", count: 400_000))\"}".utf8)
         let stored = DispatchSemaphore(value: 0)
         for number in 0..<5 {

@@ -75,7 +75,7 @@ struct EventColumnsTests {
     }
 
     /// The number of a key whose transaction was rolled back goes to another key.
-    @Test func theKeyOfACommitThatFailedHasNoNumber() throws {
+    @Test func aKeyOfARolledBackCommitKeepsNoNumber() throws {
         let log = try EventLogWriter(path: path)
         defer { log.close() }
         try store("m-1", proof("r-1", key: "k-1"), in: log)
@@ -91,7 +91,7 @@ struct EventColumnsTests {
     }
 
     /// The number of a deleted key goes to another key.
-    @Test func theKeysOfAnAppGoWithIt() throws {
+    @Test func erasingAnAppDeletesItsKeyNumbers() throws {
         let log = try EventLogWriter(path: path)
         defer { log.close() }
         try store("m-1", proof("r", key: "k"), app: "blog", in: log)

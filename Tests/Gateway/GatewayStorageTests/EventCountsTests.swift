@@ -57,7 +57,7 @@ struct EventCountsTests {
         SQLiteEventLog(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
     }
 
-    @Test func countsAreWrittenWithTheCommitThatIsDueAndReadExactlyBetween() throws {
+    @Test func countsAreExactBetweenTheirPeriodicWrites() throws {
         let path = try path(in: "live")
         let store = try open(path)
         try append("m-1", to: store)
@@ -70,7 +70,7 @@ struct EventCountsTests {
     }
 
     /// Copies the files of a running store, as a kill would leave them.
-    @Test func aKillBetweenTwoCountsLosesNoCount() throws {
+    @Test func aKillBetweenTwoWritesOfCountsLosesNoCount() throws {
         let live = try path(in: "live")
         let killed = try path(in: "killed")
         let store = try open(live)
@@ -138,7 +138,7 @@ struct EventCountsTests {
         return users
     }
 
-    @Test func usersAreListedWithTheCountsAndReadBefore() throws {
+    @Test func usersAreFoundBeforeTheirListIsWrittenWithTheCounts() throws {
         let path = try path(in: "live")
         let store = try open(path)
         try append("m-1", user: "bob", to: store)
@@ -185,7 +185,7 @@ struct EventCountsTests {
         #expect(try listedUsers(path) == ["shop ada", "shop cat"])
     }
 
-    @Test func ofAnAppThatIsDeletedNoUseOfAKeyIsWrittenLater() throws {
+    @Test func keyUsesOfADeletedAppAreNotWrittenLater() throws {
         let path = try path(in: "live")
         let store = try open(path)
         try append("m-1", to: store)
@@ -197,7 +197,7 @@ struct EventCountsTests {
         #expect(try log(path).keyUses(of: "blog").map(\.verified) == [1])
     }
 
-    @Test func retentionCountsBeforeItDeletes() throws {
+    @Test func retentionWritesPendingCountsBeforeItDeletes() throws {
         let path = try path(in: "live")
         let log = try EventLogWriter(path: path)
         defer { log.close() }

@@ -65,7 +65,7 @@ struct EventIndexTests {
     }
 
     @Test(arguments: Mishap.allCases)
-    func whateverHappensToItAnEventIsKeptOnce(_ mishap: Mishap) throws {
+    func anEventIsStoredOnceWhateverHappensToTheIndex(_ mishap: Mishap) throws {
         var random = SystemRandomNumberGenerator()
         var kept: Set<String> = []
         let copy = folder.appendingPathComponent("copy.sqlite").path
@@ -192,7 +192,7 @@ struct EventIndexTests {
     }
 
     /// Later versions read these runs, so the hashes must not change.
-    @Test func hashesDoNotChange() {
+    @Test func indexHashesAreStableAcrossVersions() {
         let hasher = IndexHasher(secret: Array(0..<32))
         let key = hasher.key(
             of: EventIdentity(appID: "shop", sender: .user("ada"), messageID: "m-1"))
@@ -201,7 +201,7 @@ struct EventIndexTests {
     }
 
     /// After a failed flush, rows that SQLite recovers may exist in memory only.
-    @Test func afterAFailedFlushNothingCountsBeforeItIsInTheDatabaseItself() throws {
+    @Test func afterAFailedFlushRowsCountOnlyOnceInTheDatabaseFile() throws {
         let failed = try open()
         defer { failed.close() }
         #expect(try store("m-1", user: "ada", in: failed))
@@ -215,7 +215,7 @@ struct EventIndexTests {
     }
 
     /// A backup or an export may read for minutes. `make prove` checks that the rewritten log is durable.
-    @Test func afterAFailedFlushNothingWaitsForAReader() throws {
+    @Test func afterAFailedFlushAnOpenReaderDoesNotBlockStoring() throws {
         let failed = try open()
         defer { failed.close() }
         #expect(try store("m-1", user: "ada", in: failed))
@@ -236,7 +236,7 @@ struct EventIndexTests {
         #expect(try reader.first("SELECT count(*) FROM event") { $0.int(0) } == 3)
     }
 
-    @Test func aDeletedEventMayComeAgainAndItsNumberIsNotGivenOut() throws {
+    @Test func aDeletedEventCanBeStoredAgainUnderANewNumber() throws {
         var log = try open()
         for number in 0..<20 { #expect(try store("m-\(number)", user: "ada", in: log)) }
         let other = try SQLiteConnection(path: path)
@@ -495,7 +495,7 @@ struct EventIndexTests {
     }
 
     /// A file of the previous schema, with its own indexes.
-    @Test func anEarlierFileGetsAnIndexAndKeepsItsRows() throws {
+    @Test func aFileOfAnEarlierSchemaGetsAnIndexAndKeepsItsRows() throws {
         do {
             let old = try SQLiteConnection(path: path)
             try old.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL")

@@ -126,7 +126,7 @@ struct ProjectDirectoryTests {
         #expect(try project().inAppMessages.isEmpty)
     }
 
-    @Test func anItemIsReplacedInItsPlaceAndDeleted() throws {
+    @Test func aReplacedItemKeepsItsPositionInTheList() throws {
         try directory.projects.put(
             .consentCategory, json: #"{"id":"a","legitimate_interest":false}"#, in: "shop")
         try directory.projects.put(.consentCategory, json: #"{"id":"b"}"#, in: "shop")
@@ -141,7 +141,7 @@ struct ProjectDirectoryTests {
         #expect(code { try directory.projects.remove(.inAppMessage, id: "b", from: "shop") } == .notFound)
     }
 
-    @Test func secretsAreMadeOrTakenAndNotWeak() throws {
+    @Test func customerTokenSecretsAreGeneratedOrGivenAndNeverShort() throws {
         #expect(try directory.projects.addCustomerTokenKey(id: "k1", to: "shop").utf8.count >= 32)
         #expect(code { _ = try directory.projects.addCustomerTokenKey(id: "k1", to: "shop") } == .conflict)
         #expect(

@@ -106,7 +106,7 @@ struct RetentionSweeperTests {
         #expect(try usage("a") == [2, 200])
     }
 
-    @Test func aLongWayIsDoneInSmallSteps() throws {
+    @Test func retentionDeletesManyEventsInSmallSteps() throws {
         for _ in 0..<500 { try add("other", day: 1) }
         for _ in 0..<500 { try add("a", day: 1) }
         try connection.execute(
@@ -139,7 +139,7 @@ struct RetentionSweeperTests {
         return (transactions, looked)
     }
 
-    @Test func anAppOfWhichNothingIsDueCostsNoTransaction() throws {
+    @Test func retentionOfAnAppWithNothingExpiredNeedsNoTransaction() throws {
         for _ in 0..<5_000 { try add("busy", day: 1) }
         try add("idle", day: 8)
         for _ in 0..<5_000 { try add("busy", day: 9) }
@@ -165,7 +165,7 @@ struct RetentionSweeperTests {
         #expect(try left("busy").count == 10_001)
     }
 
-    @Test func eventsThatAreGoneAreLookedAtOnce() throws {
+    @Test func retentionScansDeletedRangesOnce() throws {
         for day in 1...9 { try add("a", day: Int64(day)) }
         try connection.execute(
             RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
@@ -216,7 +216,7 @@ struct RetentionSweeperTests {
         }
     }
 
-    @Test func customersThatWereNotSeenForLongAreForgotten() throws {
+    @Test func customersNotSeenWithinTheRetentionAreDeleted() throws {
         try connection.execute(
             RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
                 + EventConsumerSchema.script)
@@ -259,7 +259,7 @@ struct RetentionSweeperTests {
         #expect(try customerBytes("a") == second)
     }
 
-    @Test func manyCustomersAreForgottenInOneStep() throws {
+    @Test func manyCustomersAreDeletedInOneStep() throws {
         try connection.execute(
             RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
                 + EventConsumerSchema.script)
@@ -278,7 +278,7 @@ struct RetentionSweeperTests {
         #expect(try customers("a").isEmpty)
     }
 
-    @Test func appsTakeTurns() throws {
+    @Test func retentionAlternatesBetweenApps() throws {
         try connection.execute(
             RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
                 + EventConsumerSchema.script)
@@ -295,7 +295,7 @@ struct RetentionSweeperTests {
         for app in ["a", "b", "c"] { #expect((1..<300).contains(try customers(app).count), "\(app)") }
     }
 
-    @Test func aStepDeletesNoMoreBytesThanAMomentTakes() throws {
+    @Test func aRetentionStepIsLimitedByBytes() throws {
         for day in 1...20 { try add("a", day: Int64(day), bytes: 1 << 20) }
         try connection.execute(
             RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
@@ -328,7 +328,7 @@ struct RetentionSweeperTests {
         } ?? 0
     }
 
-    @Test func whomOthersWereMergedIntoIsForgottenInSmallSteps() throws {
+    @Test func aCustomerWithManyMergesIsDeletedInSmallSteps() throws {
         try connection.execute(
             RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
                 + EventConsumerSchema.script)

@@ -20,7 +20,7 @@ struct SQLiteEventStoreTests {
         try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: true)
     }
 
-    @Test func belowTheFloorOfTheDiskNothingIsStoredAndReadinessSaysSo() throws {
+    @Test func belowTheDiskFloorEventsAreRejectedAndTheGatewayIsUnready() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let data = fixture.dataDirectory
         fixture.gateway.stop()
@@ -40,7 +40,7 @@ struct SQLiteEventStoreTests {
         #expect(client.get("/livez")?.status == 200)
     }
 
-    @Test func aStoreBelowItsDiskFloorRejectsEventsAndKeepsItsOwn() throws {
+    @Test func belowTheDiskFloorNewEventsAreRejectedAndStoredOnesKept() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let open = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
         #expect(try append("m-1", to: open).get() == AppendOutcome(accepted: 1, duplicates: 0))
@@ -58,7 +58,7 @@ struct SQLiteEventStoreTests {
 
     /// A file is deleted or replaced by a copy. Writes to the old file would be lost with the process.
     @Test(arguments: ["events.sqlite-wal", "events.sqlite"], [true, false])
-    func aFileThatIsTakenAwayEndsTheStoring(name: String, isReplaced: Bool) throws {
+    func aDeletedOrReplacedDatabaseFileStopsStoring(name: String, isReplaced: Bool) throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
         _ = try append("m-1", to: store).get()
@@ -86,7 +86,7 @@ struct SQLiteEventStoreTests {
 
     /// The commit itself succeeds, but in an unlinked file.
     @Test(arguments: ["events.sqlite-wal", "events.sqlite"])
-    func aFileThatIsTakenAwayDuringACommitFailsIt(name: String) throws {
+    func aDatabaseFileDeletedDuringACommitFailsTheCommit(name: String) throws {
         let store = try SQLiteEventStore(
             path: folder.appendingPathComponent("events.sqlite").path, pendingBytes: 1 << 20)
         defer { store.close() }
@@ -99,7 +99,7 @@ struct SQLiteEventStoreTests {
     }
 
     /// The store must not continue in a new, empty file.
-    @Test func aFileThatIsTakenAwayAfterAFailureIsNotMadeAgain() throws {
+    @Test func aDatabaseFileDeletedAfterAFailureIsNotCreatedAgain() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let store = try SQLiteEventStore(path: path, pendingBytes: 1 << 20)
         defer { store.close() }
@@ -165,7 +165,7 @@ struct SQLiteEventStoreTests {
 
     /// A folder of the index on a full file system.
     @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
-    func aFullDiskIsReportedOfAnyFile() throws {
+    func aFullDiskIsReportedForIndexFiles() throws {
         let error = #expect(throws: IndexFileError.self) {
             let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
                 "full-\(UUID().uuidString)")
@@ -221,7 +221,7 @@ struct SQLiteEventStoreTests {
         #expect(try reader.first("SELECT events FROM app_usage") { $0.int(0) } == kept)
     }
 
-    @Test func aClockThatLeapsAheadDeletesNothing() throws {
+    @Test func aForwardClockJumpDeletesNoEvents() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let clock = Lock(60.0)
         let sweeps = Lock(0)
@@ -292,7 +292,7 @@ struct SQLiteEventStoreTests {
     }
 
     /// A file of the previous schema, without the byte counts of customers.
-    @Test func customersOfAnOldFileAreCountedAndSeenNow() throws {
+    @Test func customersOfAnEarlierSchemaGetByteCountsAndALastSeenTime() throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let future: Int64 = 4_000_000_000_000
         do {

@@ -69,7 +69,7 @@ struct SchemaTests {
     }
 
     /// An earlier version had one gap for all partitions.
-    @Test func aGapOfAConsumerBecomesThatOfItsPartitions() throws {
+    @Test func aConsumersGapIsMigratedToItsPartitions() throws {
         let connection = try SQLiteConnection(path: path)
         try Schema.migrate(connection, EventLogSchema.migrations.dropLast())
         try connection.execute(

@@ -57,7 +57,7 @@ struct SessionTableTests {
         if case .rejected(let rejection) = exchange { rejection } else { nil }
     }
 
-    @Test func aLeapOfTheClockForgetsNothing() throws {
+    @Test func aForwardClockJumpDeletesNoSpentAssertions() throws {
         let store = try store()
         let (hour, year): (Int64, Int64) = (3_600_000, 31_536_000_000)
         let assertion = SpentAssertion(clientID: "c", id: "a", expiresMilliseconds: hour)
@@ -192,7 +192,7 @@ struct SessionTableTests {
     }
 
     /// Genuine tokens that are missing in the database, as after restoring a backup, do not count as reuse.
-    @Test func aTokenThatTheDatabaseDoesNotKnowIsRejectedAndEndsNothing() throws {
+    @Test func aRefreshTokenMissingInTheDatabaseDoesNotEndItsSession() throws {
         let store = try store()
         let first = try open(store)
         let second = try granted(exchange(first, store))
@@ -204,7 +204,7 @@ struct SessionTableTests {
         #expect(try granted(exchange(second, store)).generation == 2)
     }
 
-    @Test func soManyRequestsWaitAndNoMore() throws {
+    @Test func waitingSessionRequestsAreLimited() throws {
         let store = try store()
         let (begun, goOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let done = DispatchSemaphore(value: 0)
@@ -271,7 +271,7 @@ struct SessionTableTests {
         #expect(isReused(try exchange(first, store, at: 100)))
     }
 
-    @Test func aThiefAndTheOwnerDoNotLiveSideBySide() throws {
+    @Test func aStolenRefreshTokenSoonEndsTheSession() throws {
         let store = try store()
         var (owner, thief) = (try open(store), nil as RefreshToken?)
         thief = owner
@@ -342,7 +342,7 @@ struct SessionTableTests {
     }
 
     // The ages of sessions are from before there was an absolute lifetime.
-    @Test(.onSQLite("the schemas of its files")) func sessionsOfAnEarlierVersionLiveOn() throws {
+    @Test(.onSQLite("the schemas of its files")) func sessionsOfAnEarlierSchemaContinue() throws {
         let path = try DataDirectory(path: place.folder).file("tokens.sqlite")
         try FileManager.default.removeItem(atPath: path)
         let token = RefreshToken(session: .random(count: RefreshToken.sessionBytes), key: key)
@@ -378,7 +378,7 @@ struct SessionTableTests {
             try granted(exchange(token, store, client: "client_1", scope: TokenScope.all)).generation == 1)
     }
 
-    @Test func onlyTokensOfOursAreRead() throws {
+    @Test func refreshTokensWithAForgedOrForeignMACAreRejected() throws {
         let token = RefreshToken(session: .random(count: 16), key: key)
         #expect(RefreshToken(token.text, key: key)?.sessionID == token.sessionID)
         #expect(RefreshToken(token.text, key: [UInt8](repeating: 8, count: 32)) == nil)
@@ -393,7 +393,7 @@ struct SessionTableTests {
         #expect(!"\(token)".contains(token.text.suffix(20)))
     }
 
-    @Test func nothingThatIsStoredIsAToken() throws {
+    @Test func storedRowsContainNoRefreshToken() throws {
         let store = try store()
         let first = try open(store)
         let second = try granted(exchange(first, store))

@@ -4,7 +4,7 @@ import GatewayStorage
 import Testing
 
 struct StorageErrorTests {
-    @Test func aFullDiskIsReportedInWords() throws {
+    @Test func aFullDiskIsReportedWithAReason() throws {
         func reason(_ code: Int32, _ message: String) -> String? {
             #expect(throws: GatewayError.self) {
                 try GatewayError.storing {

@@ -16,7 +16,7 @@ struct StoredEventTests {
     ]
 
     @Test(arguments: texts)
-    func eachTextIsWrittenAsJSONHasIt(text: String) throws {
+    func storedEventTextsAreEscapedAsJSON(text: String) throws {
         let proof = EventProof(
             verdict: .verified, code: -401, keyID: text, enforcement: nil, dialect: text, requestID: "r",
             tokenID: text)
@@ -64,7 +64,7 @@ struct StoredEventTests {
 
     /// Pages join although two apps store events alternately and some events are deleted.
     @Test(arguments: [1, 2, 7, 300, 1_000])
-    func pagesJoinWhereverTheyEnd(limit: Int) throws {
+    func pagesOfAnyLengthReturnEachEventOnce(limit: Int) throws {
         let place = try TestStorage()
         let storage = try place.open()
         let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 24))

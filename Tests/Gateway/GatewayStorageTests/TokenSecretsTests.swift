@@ -52,7 +52,7 @@ import Testing
         #expect(try self.secrets().published(at: begins + day).map(\.id) == [new.id])
     }
 
-    @Test func aKeyThatWasMadeWhileTheClockWasAheadHoldsUpNoOther() throws {
+    @Test func aSigningKeyMadeWithTheClockAheadDoesNotBlockRotation() throws {
         let secrets = try secrets()
         _ = try addKey(SharedKeys.app, to: secrets)
         let ahead = try #require(try secrets.maintain(at: 1_000 * day)).map(\.id)
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test(.onSQLite("a file with another seal; in PostgreSQL all keys are sealed"))
-    func secretsLieSealedInADatabaseThatOthersRead() throws {
+    func signingKeysAreSealedInASharedDatabase() throws {
         let file = try SQLiteWriter(
             path: DataDirectory(path: place.folder).file("shared.sqlite"), pragmas: SQLiteWriter.shortLog,
             [
@@ -128,7 +128,7 @@ import Testing
         #expect(!kept.contains { String(decoding: $0, as: UTF8.self).contains("PRIVATE KEY") })
     }
 
-    @Test func aKeyInWrongHandsIsEndedAtOnce() throws {
+    @Test func endingACompromisedSigningKeyTakesEffectAtOnce() throws {
         let secrets = try secrets()
         let other = try self.secrets()
         let old = try addKey(SharedKeys.app, to: secrets)

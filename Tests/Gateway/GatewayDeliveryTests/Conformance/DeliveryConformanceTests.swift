@@ -35,7 +35,7 @@ struct DeliveryConformanceTests {
     }
 
     @Test(arguments: WayCase.run)
-    func aFailureIsShownAndRetriedAlsoAfterARestart(_ way: WayCase) throws {
+    func aFailedDeliveryIsShownAndRetriedAlsoAfterARestart(_ way: WayCase) throws {
         let first = try DeliveryBench(way)
         try first.create()
         first.log.add(3)
@@ -84,7 +84,7 @@ struct DeliveryConformanceTests {
     }
 
     @Test(arguments: WayCase.allCases)
-    func aGapIsKnownUntilAnEventAfterItWasAccepted(_ way: WayCase) throws {
+    func aGapIsReportedUntilALaterEventIsAccepted(_ way: WayCase) throws {
         var bench = try DeliveryBench(way)
         try bench.create()
         bench.log.add(1)
@@ -109,7 +109,7 @@ struct DeliveryConformanceTests {
     }
 
     @Test(arguments: [(WayCase.webhook, 1), (.stream, 1), (.sample, 0)])
-    func deletedEventsOfAWayThatBeganOnAnEmptyLogAreAGap(_ way: WayCase, reports: Int) throws {
+    func eventsDeletedBeforeTheFirstDeliveryAreAGap(_ way: WayCase, reports: Int) throws {
         let bench = try DeliveryBench(way)
         try bench.create()
         bench.look()
@@ -217,7 +217,7 @@ struct DeliveryConformanceTests {
     }
 
     @Test(arguments: WayCase.allCases)
-    func anIdHasOneContentAlsoIfSettingsChangeBetweenAttempts(_ way: WayCase) throws {
+    func aRetryHasTheSameIDAndContentDespiteChangedSettings(_ way: WayCase) throws {
         let bench = try DeliveryBench(way)
         try bench.create()
         bench.log.add(6)
@@ -348,7 +348,7 @@ struct DeliveryConformanceTests {
     }
 
     @Test(arguments: [WayCase.webhook, .stream])
-    func positionsOfAnEarlierVersionMoveOnce(_ way: WayCase) throws {
+    func positionsOfAnEarlierVersionAreMigratedOnce(_ way: WayCase) throws {
         var bench = try DeliveryBench(way)
         try bench.create()
         bench.log.add(9)

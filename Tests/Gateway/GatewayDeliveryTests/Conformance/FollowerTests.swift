@@ -31,7 +31,7 @@ struct FollowerTests {
     /// Jitter that always chooses the longest pause.
     private let longest = 1.0
 
-    @Test func aBatchIsTriedAgainUnderItsIdUntilItIsTakenAndThenTheNextBegins() throws {
+    @Test func aBatchIsRetriedUnderItsIDUntilAccepted() throws {
         var machine = machine(committed: 7)
         let first = try work(machine.next(atMilliseconds: start))
         #expect(first == .init(after: 7, through: nil, attempt: 1, limit: 1_000))
@@ -87,7 +87,7 @@ struct FollowerTests {
         #expect(pause(1, -5) == 5_000)
     }
 
-    @Test func fiveDaysOfFailuresPauseItAndASuccessBeginsAnew() throws {
+    @Test func fiveDaysOfFailuresPauseDeliveryAndASuccessRestartsTheCount() throws {
         var machine = machine()
         func fail(at time: Int64) throws -> WayPause.Reason? {
             _ = try work(machine.next(atMilliseconds: time))
@@ -126,7 +126,7 @@ struct FollowerTests {
         #expect(try work(machine.next(atMilliseconds: start + 5_000)).isProbe)
     }
 
-    @Test func goneIsTakenAtItsWord() throws {
+    @Test func aGoneResponsePausesDelivery() throws {
         var machine = machine()
         _ = try work(machine.next(atMilliseconds: start))
         let reason = machine.ended(
@@ -170,7 +170,7 @@ struct FollowerTests {
         #expect(begun.id == "1")
     }
 
-    @Test func aReplayContinuesAfterEachDeliveryAndIsGivenUpAtLast() throws {
+    @Test func aReplayContinuesAfterEachDeliveryAndFinallyFails() throws {
         let request = DeliveryRequest(
             id: "1", wayName: "wh", kind: .replay, messageID: "a", after: 0, through: 9,
             nextMilliseconds: start)

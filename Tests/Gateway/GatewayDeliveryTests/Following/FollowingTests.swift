@@ -172,7 +172,7 @@ struct FollowingTests {
             ("name=Order+Placed", ["m-1", "m-2"]), ("name=Order%2BPlaced", []),
             ("verdict=verified", []), ("verdict=unverified", ["m-1", "m-2"]),
         ] as [(String, [String])])
-    func aFilterHolds(query: String, found: [String]) throws {
+    func filtersSelectEventsAndThePositionPassesAllOthers(query: String, found: [String]) throws {
         try bench.store(trackEvent("m-1"), trackEvent("m-2", user: "user-2"))
         let answer = try bench.ask("GET", "events?" + query)
         #expect(ids(answer) == found)
@@ -180,7 +180,7 @@ struct FollowingTests {
         #expect(ids(try bench.ask("GET", "events?after=" + next)) == [], "what was looked at is passed")
     }
 
-    @Test func aFilterHoldsForAKeptClaim() throws {
+    @Test func aFilterSelectsEventsByAStoredClaim() throws {
         var policy = ClaimsPolicy()
         policy.keptClaims = ["plan"]
         try bench.fixture.apps.setPolicy(policy, for: "shop")
@@ -328,7 +328,7 @@ struct FollowingTests {
     }
 
     /// The pull API does not expose the consumers of webhooks.
-    @Test func aConsumerOfAnotherKindIsNotThere() throws {
+    @Test func thePullAPIDoesNotFindConsumersOfWebhooks() throws {
         // The gateway would delete a consumer without its webhook.
         let admin = try bench.fixture.apps.apiTokens.create(name: "admin", scopes: ["admin"]).text
         let made = try #require(
@@ -379,7 +379,7 @@ struct FollowingTests {
         #expect(try bench.code("GET", "events") == "401 unauthenticated")
     }
 
-    @Test func anAppThatWasDeletedMeanwhileIsNamed() {
+    @Test func aPollOfAnAppDeletedMeanwhileGetsAppNotFound() {
         func code(exists: Bool, wasOpen: Bool) -> String? {
             FollowingDialect.rejection(of: .unknown, to: "shop", exists: exists, wasOpen: wasOpen)?.code
         }

@@ -23,7 +23,7 @@ struct ConsumerLeasesTests {
         return leases
     }
 
-    @Test func aPartitionIsHeldByOneUntilItsLeaseExpires() {
+    @Test func aPartitionIsLeasedOnceUntilTheLeaseExpires() {
         var leases = leased("a")
         check(!leases.reserve(0, at: 99))
         #expect(leases.deadline(of: 0, at: 50) == 100)
@@ -65,7 +65,7 @@ struct ConsumerLeasesTests {
         #expect(leases.find("a") == .expired)
     }
 
-    @Test func aPartThatIsAcknowledgedLeavesTheRestLeased() {
+    @Test func aPartialAcknowledgementKeepsTheRestLeased() {
         var leases = leased("a")
         leases.acknowledge(lease("a"))
         leases.finish(lease("a"), at: 3)

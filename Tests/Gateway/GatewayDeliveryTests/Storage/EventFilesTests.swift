@@ -143,7 +143,7 @@ struct EventFilesTests {
         }
     }
 
-    @Test func eachHourThatIsOverIsAFile() throws {
+    @Test func eachFinishedHourIsAFile() throws {
         bench.store(1...3, minute: 5)
         bench.store(4...5, minute: 59)
         try bench.write()
@@ -178,7 +178,7 @@ struct EventFilesTests {
         #expect(try bench.lines().map { $0.contains(#","claims":"# + claims) } == [true])
     }
 
-    @Test func aClockThatWasAheadHoldsNothingUp() throws {
+    @Test func aCorrectedClockDoesNotDelayFiles() throws {
         bench.store(1...2, minute: 5)
         let files = try bench.files()
         // The clock is a year ahead for a while.
@@ -199,7 +199,7 @@ struct EventFilesTests {
             ])
     }
 
-    @Test func aClockThatIsPutRightEndsNoHourEarly() throws {
+    @Test func aCorrectedClockDoesNotEndAnHourEarly() throws {
         bench.store(1...1, minute: 5)
         let files = try bench.files()
         let before = bench.clock.now
@@ -212,7 +212,7 @@ struct EventFilesTests {
         #expect(try bench.ids() == ["m1"])
     }
 
-    @Test func aLongHourIsSeveralFiles() throws {
+    @Test func anHourOverTheSizeLimitIsSplitIntoFiles() throws {
         bench.store(1...9, minute: 5)
         bench.clock.advance(by: 3_600)
         try bench.files(longestFile: 1_000).finish()
@@ -375,7 +375,7 @@ struct EventFilesTests {
         #expect(bench.said.withLock { $0 }.isEmpty)
     }
 
-    @Test func roomIsLeftForEvents() throws {
+    @Test func noFileIsWrittenBelowTheFreeDiskLimit() throws {
         bench.store(1...3, minute: 5)
         bench.clock.advance(by: 3_600)
         try bench.files(freeBytes: .max).finish()

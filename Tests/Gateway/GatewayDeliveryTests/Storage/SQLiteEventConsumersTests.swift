@@ -42,7 +42,7 @@ final class SQLiteEventConsumersTests {
         stored.wait()
     }
 
-    @Test func anAcknowledgementThatIsOnItsWayMayBeSentAgain() throws {
+    @Test func aPendingAcknowledgementMayBeRepeated() throws {
         let id = EventConsumerID(appID: "shop", name: "billing")
         _ = try consumers.create(id, EventConsumerSettings(), from: .start)
         append()

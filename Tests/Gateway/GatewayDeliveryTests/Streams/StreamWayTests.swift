@@ -24,7 +24,7 @@ struct StreamWayTests {
         }
     }
 
-    @Test func everyEventIsPublishedOnceInOrderAsItCame() throws {
+    @Test func everyEventIsPublishedOnceUnchangedAndInOrder() throws {
         try bench.store(1_300)
         let settings = try bench.create()
         let publisher = try bench.publisher(settings)
@@ -73,7 +73,7 @@ struct StreamWayTests {
         #expect(bench.stream.positions == bench.stored)
     }
 
-    @Test func oneOfAPageAsksAndARefusalIsStillSaid() throws {
+    @Test func fewMessagesRequestAnAcknowledgementAndRejectionsAreStillReported() throws {
         try bench.store(2)
         let publisher = try bench.publisher(try bench.create())
         try bench.run(publisher)
@@ -94,7 +94,7 @@ struct StreamWayTests {
         #expect(bench.stream.positions == bench.stored)
     }
 
-    @Test func aStreamThatDoesNotAnswerHoldsNoMoreThanAWindow() throws {
+    @Test func aSilentStreamGetsAtMostOneWindowOfMessages() throws {
         try bench.store(2_000)
         let publisher = try bench.publisher(try bench.create())
         bench.stream.isSilent = true
@@ -106,7 +106,7 @@ struct StreamWayTests {
         #expect(bench.stream.positions == bench.stored)
     }
 
-    @Test func aTailThatTheStreamLosesIsFedAgain() throws {
+    @Test func eventsThatTheStreamLostArePublishedAgain() throws {
         try bench.store(700)
         let publisher = try bench.publisher(try bench.create())
         try bench.run(publisher)
@@ -139,7 +139,7 @@ struct StreamWayTests {
         #expect(bench.stream.positions == bench.stored)
     }
 
-    @Test func rivalsPublishEachEventOnce() throws {
+    @Test func twoPublishersOfOneStreamPublishEachEventOnce() throws {
         try bench.store(1_500)
         let settings = try bench.create()
         let rivals = [try bench.publisher(settings), try bench.publisher(settings)]
@@ -206,7 +206,7 @@ struct StreamWayTests {
         #expect(code { try bench.run(try bench.publisher(settings)) } == .streamRejects)
     }
 
-    @Test func aStreamThatOnlySaysItHasAnEventIsNotAskedForEver() throws {
+    @Test func falseDuplicateRepliesEndWithAnError() throws {
         try bench.store(1)
         let settings = try bench.create()
         bench.stream.saysDuplicate = true

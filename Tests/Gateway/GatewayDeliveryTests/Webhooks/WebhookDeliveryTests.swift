@@ -41,7 +41,7 @@ struct WebhookDeliveryTests {
     }
 
     @Test(arguments: [(500, "status"), (404, "status"), (410, "gone"), (307, "redirect"), (302, "redirect")])
-    func everythingElseIsNot(status: Int, error: String) throws {
+    func otherStatusesAndRedirectsAreFailures(status: Int, error: String) throws {
         let other = try WebhookServer { _ in .answer(200) }
         defer { other.close() }
         let (attempt, requests) = try deliver(.answer(status, headers: ["Location": other.url]))
@@ -109,14 +109,14 @@ struct WebhookDeliveryTests {
     @Test(arguments: [
         "http://localhost:PORT/in", "http://127.0.0.1:PORT/in", "http://2130706433:PORT/in",
     ])
-    func aPrivateAddressIsNotAskedWithoutAnOwnersWord(url: String) throws {
+    func aPrivateAddressIsNotRequestedUnlessAllowed(url: String) throws {
         let (attempt, requests) = try deliver(.answer(200), url: url, allowsPrivate: false)
         #expect(attempt.error == "refused_address" && attempt.status == nil && requests.isEmpty)
         #expect(try deliver(.answer(200), url: url).attempt.error == nil)
     }
 
     @Test(arguments: ["https://2852039166/", "https://0xa9fea9fe/", "https://169.254.169.254/"])
-    func aLinkLocalAddressIsRejectedEvenWhereAnOwnerAllowsPrivateOnes(url: String) throws {
+    func aLinkLocalAddressIsRejectedEvenIfPrivateOnesAreAllowed(url: String) throws {
         let (attempt, _) = try deliver(.answer(200), url: url)
         #expect(attempt.error == "refused_address" && attempt.reason.contains("link-local"))
     }

@@ -83,7 +83,7 @@ struct WebhookRoutesTests {
         #expect(items(try bench.ask("GET", "apps/shop/webhooks", nil, owner)).isEmpty)
     }
 
-    @Test func testsReplaysPausesAndRotationsAreAskedFor() throws {
+    @Test func testReplayPauseAndSecretRotationAreAdminRequests() throws {
         let bench = try AdminBench()
         let owner = try bench.token("admin")
         let server = try WebhookServer { _ in .answer(200) }
@@ -152,7 +152,7 @@ struct WebhookRoutesTests {
         #expect(listed.first?.answer == "later")
     }
 
-    @Test func onlyAnOwnerOpensTheInnerNetworkAndUrlsAreChecked() throws {
+    @Test func onlyAnOwnerMayAllowPrivateURLsAndURLsAreValidated() throws {
         let bench = try AdminBench()
         let writer = try bench.token("write")
         let inside = #"{"url":"https://10.0.0.1/in","allow_private":true}"#
@@ -176,7 +176,7 @@ struct WebhookRoutesTests {
         #expect(try create(bench, #"{"url":"https://a.example"}"#, bench.token("read")).status == 403)
     }
 
-    @Test func aDeliveryThatIsCutByTheEndOfTheGatewayIsMadeAgain() throws {
+    @Test func aDeliveryInterruptedByAShutdownIsRepeated() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let hangs = Lock(true)
         let server = try WebhookServer { _ in hangs.withLock { $0 } ? .hang : .answer(200) }

@@ -149,7 +149,7 @@ struct WebhookRunnerTests {
         #expect(Set(bench.sent.withLock { $0.map(\.messageID) }).count == bench.sent.withLock { $0.count })
     }
 
-    @Test func oneEventThatIsTooLargeIsTriedAgainAsAfterAnyFailure() throws {
+    @Test func aSingleEventThatIsTooLargeIsRetriedLikeAnyFailure() throws {
         let endpoint = try bench.endpoint()
         bench.events.add(1)
         bench.fail(413)
@@ -201,7 +201,7 @@ struct WebhookRunnerTests {
         #expect(sent.map(\.isAfterGap) == [false, true, true, false])
     }
 
-    @Test func goneAndDaysOfFailuresPauseAndTellTheAlertWebhook() throws {
+    @Test func a410OrFiveDaysOfFailuresPauseAndSendAnAlert() throws {
         _ = try bench.directory.setAlertWebhook(
             url: "https://alerts.example/in", secret: nil, for: "shop")
         let endpoint = try bench.endpoint()
@@ -262,7 +262,7 @@ struct WebhookRunnerTests {
         #expect(try bench.deliveries(of: endpoint).prefix(3).map(\.kind) == [.replay, .replay, .test])
     }
 
-    @Test func noMoreMayBeAskedForThanTheGatewayRemembers() throws {
+    @Test func pendingTestsAndWebhooksAreLimited() throws {
         let endpoint = try bench.endpoint()
         func ask() throws {
             _ = try bench.directory.webhooks.request(.test, of: endpoint.id, of: "shop", at: 0)
@@ -307,7 +307,7 @@ struct WebhookRunnerTests {
         #expect(bench.sent.withLock { $0.map(\.events) } == [[1, 2], [3, 4], [5], [6], [7]])
     }
 
-    @Test func anAnswerIsRememberedAsTextThatDoesNoHarm() {
+    @Test func aStoredResponseBodyIsShortenedAndHasNoControlCharacters() {
         let bytes = Array("ok\u{1b}[31m\u{202E}\n<b>é\u{0}".utf8) + [0xFF]
         #expect(DeliveryRecord.text(bytes) == "ok[31m<b>é\u{FFFD}")
         #expect(DeliveryRecord.text(Array(repeating: 0x61, count: 5_000)).utf8.count == 1_024)

@@ -21,7 +21,7 @@ struct BloomreachContentTests {
 
     // MARK: Attributes
 
-    @Test func eachAttributeIsAnsweredInItsPlaceAndAnUnknownOneFailsAlone() throws {
+    @Test func attributeResultsKeepTheirOrderAndOnlyUnknownOnesFail() throws {
         _ = client.post(
             "/track/v2/projects/{p}/customers",
             #"{\#(ids),"properties":{"city":"Brno"},"timestamp":1700000000}"#)
@@ -134,7 +134,7 @@ struct BloomreachContentTests {
         #expect(client.post(path + "?v=1", body, authorization: "Bearer x")?.status == 401)
     }
 
-    @Test func aChangeOfTheOperatorIsSeen() throws {
+    @Test func inAppMessagesFollowChangesByAnOperator() throws {
         let body = #"{"customer_ids":{"cookie":"C"},"device":"ios"}"#
         try client.edit {
             try $0.projects.put(.inAppMessage, json: #"{"id":"m","trigger":{"event_type":"x"}}"#, in: "shop")
@@ -193,7 +193,7 @@ struct BloomreachContentTests {
         }
     }
 
-    @Test func aProjectOverItsLimitCostsNoEventATry() throws {
+    @Test func aRateLimitResponseDoesNotUseUpClientRetries() throws {
         var limits = GatewayLimits()
         limits.requestsPerSecondPerApp = 1
         let limited = try BloomreachClient(limits: limits)

@@ -148,7 +148,7 @@ struct BloomreachForgeryTests {
     /// With required tokens, a soft id other than a cookie is a user like a `registered` one. Sent beside
     /// the attacker's own id, it must not open a profile that it could not open alone.
     @Test(arguments: [Mode.required, .ramp])
-    func aSoftIDBesideOnesOwnIDOpensAndJoinsNoProfile(mode: Mode) throws {
+    func aSoftIDBesideTheTokensIDOpensNoOtherProfile(mode: Mode) throws {
         let victims = #"{"phone":"victim"}"#
         _ = try post(track, #"{"customer_ids":\#(victims),"properties":{"city":"Linz"}}"#, as: nil)
         try set(mode)
@@ -173,7 +173,7 @@ struct BloomreachForgeryTests {
         #expect(own.contains("a@x.com") && own.contains("Ulm"))
     }
 
-    @Test func soSoftIDsStillMakeAndJoinCustomersWithoutAHardID() throws {
+    @Test func softIDsCreateAndJoinCustomersWithoutAHardID() throws {
         _ = try post(track, #"{"customer_ids":{"cookie":"N"},"properties":{"city":"Graz"}}"#, as: nil)
         _ = try post(track, #"{"customer_ids":{"cookie":"N","phone":"1"}}"#, as: nil)
         let results = try read(#"{"phone":"1"}"#, as: nil).json["results"] as? [[String: Any]]
@@ -184,7 +184,7 @@ struct BloomreachForgeryTests {
         #expect(try read(#"{"registered":"nora"}"#, as: "nora").body.contains("Graz"))
     }
 
-    @Test func idsThatLookAlikeAreOthers() throws {
+    @Test func idsInDifferentUnicodeFormsAreDifferentCustomers() throws {
         let composed = "r\u{E9}mi", decomposed = "re\u{301}mi"
         _ = try post(
             track, #"{"customer_ids":{"registered":"\#(composed)"},"properties":{"city":"Lyon"}}"#, as: nil)

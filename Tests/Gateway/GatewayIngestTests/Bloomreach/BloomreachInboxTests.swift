@@ -111,7 +111,7 @@ struct BloomreachInboxTests {
         #expect(try inbox(#"{"cookie":"D"}"#).messages?.map(\.id) == ["all"])
     }
 
-    @Test func messagesOfAnIDThatIsOnItsWayAreThere() throws {
+    @Test func messagesOfAnIDThatIsNotTrackedYetAreFetched() throws {
         try put("janes", to: registered("jane"))
         track(#"{"cookie":"C"}"#)
         #expect(try inbox().messages?.map(\.id) == ["janes"])
@@ -133,7 +133,7 @@ struct BloomreachInboxTests {
         #expect(try inbox(since: second.sync_token).messages?.map(\.id) == ["one"])
     }
 
-    @Test func aMessageReadOnAnotherDeviceComesAgainAsRead() throws {
+    @Test func aMessageReadOnAnotherDeviceIsSentAgainAsRead() throws {
         track(jane)
         try put("one")
         try put("two")
@@ -150,7 +150,7 @@ struct BloomreachInboxTests {
 
     /// The key is public in effect. It neither marks a customer's messages, nor through a cookie that later
     /// joins the customer.
-    @Test func theKeyAloneMarksNoMessageOfAnIdentifiedCustomer() throws {
+    @Test func theAPIKeyAloneCannotMarkAnIdentifiedCustomersMessagesAsRead() throws {
         track(jane)
         try put("all")
         try put("janes", to: registered("jane"))
@@ -173,7 +173,7 @@ struct BloomreachInboxTests {
         #expect(try inbox().messages?.first?.is_read == false)
     }
 
-    @Test func aTokenOfAMergedProfileStartsOver() throws {
+    @Test func aSyncTokenOfAMergedProfileFetchesEverything() throws {
         track(jane)
         try put("all")
         try put("janes", to: registered("jane"))
@@ -185,7 +185,7 @@ struct BloomreachInboxTests {
         #expect(Set(merged.messages?.map(\.id) ?? []) == ["all", "janes"])
     }
 
-    @Test func anotherIDMayHaveOlderMessages() throws {
+    @Test func aNewlyJoinedIDAlsoFetchesOlderMessages() throws {
         track(#"{"cookie":"C"}"#)
         try put("phones", to: CustomerIdentifier(name: "phone", value: "1"))
         try put("all")
@@ -238,7 +238,7 @@ struct BloomreachInboxTests {
         #expect((answer.json["error"] as? String)?.isEmpty == false)
     }
 
-    @Test func messagesThatAreGoneAreNoFaultOfTheClient() throws {
+    @Test func markingDeletedMessagesAsReadSucceeds() throws {
         track(jane)
         #expect(try markRead(["gone"])?.body == #"{"success":true}"# + "\n")
         #expect(try markRead([])?.body == #"{"success":true}"# + "\n")
@@ -277,7 +277,7 @@ struct BloomreachInboxTests {
         #expect(try inbox(authorization: bearer).messages?.first?.is_read == true)
     }
 
-    @Test func aTokenOfTheKeyRingOpensItToo() throws {
+    @Test func aCustomerTokenOfTheAppsKeyRingOpensTheInbox() throws {
         _ = try turnOn()
         try put("janes", to: registered("jane"))
         let signed = try client.fixture.signingKey.sign(claims: [
@@ -321,7 +321,7 @@ struct BloomreachInboxTests {
         #expect(try fetch(#"{"cookie":"X","registered":"jane"}"#, authorization: both).status == 401)
     }
 
-    @Test func aTokenThatIsNotGoodIsRejectedWithItsCode() throws {
+    @Test func anInvalidCustomerTokenIsRejectedWithItsCode() throws {
         let secret = try turnOn()
         let good = #"{"registered":"jane"}"#
         let cases: [(String, Int)] = [

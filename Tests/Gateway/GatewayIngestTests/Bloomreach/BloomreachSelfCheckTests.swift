@@ -20,7 +20,7 @@ struct BloomreachSelfCheckTests {
         client.post("/campaigns/send-self-check-notification?project_id={p}", body ?? self.body)
     }
 
-    @Test func theRequestIsHandedToTheWebhookSigned() throws {
+    @Test func aSelfCheckIsSentSignedToTheWebhook() throws {
         let receiver = try WebhookServer { _ in .answer(204) }
         defer { receiver.close() }
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -62,7 +62,7 @@ struct BloomreachTrackingTests {
     }
 
     /// iOS SDK up to 3.6 sends the age of the event at each attempt.
-    @Test func theOlderAgeIsCountedBackFromNow() throws {
+    @Test func anEventsAgeIsSubtractedFromTheTimeOfReceipt() throws {
         let before = Date().timeIntervalSince1970
         let answer = client.post(
             "/track/v2/projects/{p}/customers/events",
@@ -111,7 +111,7 @@ struct BloomreachTrackingTests {
 
     // MARK: Deduplication
 
-    @Test func aTryWithOtherMemberOrderAndLaterIDsIsTheSameEvent() throws {
+    @Test func aRetryWithReorderedMembersAndMoreIDsIsADuplicate() throws {
         let path = "/track/v2/projects/{p}/customers/events"
         let first = client.post(
             path,
@@ -132,7 +132,7 @@ struct BloomreachTrackingTests {
         (#""timestamp":1700000000.123,"event_type":"e","properties":{"a":2}"#, "c"),
         (#""timestamp":1700000000.123,"event_type":"e","properties":{"a":1}"#, "d"),
     ])
-    func anotherEventIsAnother(members: String, cookie: String) throws {
+    func anEventThatDiffersInOneMemberIsNotADuplicate(members: String, cookie: String) throws {
         let path = "/track/v2/projects/{p}/customers/events"
         let first = #""timestamp":1700000000.123,"event_type":"e","properties":{"a":1}"#
         _ = client.post(path, #"{"customer_ids":{"cookie":"c"},\#(first)}"#)
@@ -157,7 +157,7 @@ struct BloomreachTrackingTests {
 
     // MARK: Customers
 
-    @Test func updatesThatOvertakeEachOtherEndWithTheNewest() throws {
+    @Test func reorderedUpdatesKeepTheValueWithTheLatestTimestamp() throws {
         for (city, time) in [("Wien", "1700000002.0"), ("Brno", "1700000001.0")] {
             _ = client.post(
                 "/track/v2/projects/{p}/customers",
@@ -167,7 +167,7 @@ struct BloomreachTrackingTests {
         #expect(try properties("city")[0] as? String == "Wien")
     }
 
-    @Test func aClockThatRunsAheadDoesNotWinForEver() throws {
+    @Test func aTimestampInTheFutureDoesNotBlockLaterUpdates() throws {
         for (city, time) in [("Future", "4000000000"), ("Wien", "\(Date().timeIntervalSince1970 + 60)")] {
             _ = client.post(
                 "/track/v2/projects/{p}/customers",
@@ -232,7 +232,7 @@ struct BloomreachTrackingTests {
     @Test(arguments: [
         ("", 400), (String(repeating: "e", count: 256), 200), (String(repeating: "e", count: 257), 400),
     ])
-    func theTypeOfAnEventHasALength(type: String, status: Int) throws {
+    func theTypeOfAnEventHasAMaximumLength(type: String, status: Int) throws {
         let body = #"{"customer_ids":{"cookie":"C"},"event_type":"\#(type)","properties":{}}"#
         #expect(client.post("/track/v2/projects/{p}/customers/events", body)?.status == status)
     }
@@ -303,7 +303,7 @@ struct BloomreachTrackingTests {
         #expect((read?.json["results"] as? [[String: Any]])?.first?["success"] as? Bool == false)
     }
 
-    @Test func whereTokensAreOptionalAWarningRidesAlong() throws {
+    @Test func withOptionalTokensAMissingTokenIsAWarning() throws {
         try client.edit { try $0.setEnforcement(.optional, for: "shop") }
         let answer = client.post(
             "/track/v2/projects/{p}/customers", #"{"customer_ids":{"registered":"jane"}}"#)
@@ -313,7 +313,7 @@ struct BloomreachTrackingTests {
 
     // MARK: Unavailable storage
 
-    @Test func aServerErrorNeverCostsAnEventATry() throws {
+    @Test func a503DoesNotUseUpClientRetries() throws {
         // Shipped clients count a 5xx as an attempt if they can decode its body.
         let rejection = try #require(try unavailable())
         #expect(rejection.status == 503)

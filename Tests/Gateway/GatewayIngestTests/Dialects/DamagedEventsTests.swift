@@ -262,7 +262,7 @@ struct UnusualEventsTests {
         ["X-Write-Key": fixture.writeKey, "Authorization": "Bearer " + (try fixture.token(for: user))]
     }
 
-    @Test func aNumberIsTheIDOfItsDigits() throws {
+    @Test func aNumericIDEqualsTheStringOfItsDigits() throws {
         let event = #"{"type":"track","event":"e","userId":42,"messageId":7,"anonymousId":-3}"#
         #expect(connection.post(batch(event), headers: try signed("42"))?.status == 200)
         #expect(
@@ -286,7 +286,7 @@ struct UnusualEventsTests {
         "18446744073709551615", "18446744073709551616", "123456789012345678901234567890",
         "-" + String(repeating: "7", count: 308), "1" + String(repeating: "0", count: 307),
     ])
-    func anIntegerOfAnySizeIsTheIDOfItsDigits(number: String) throws {
+    func anIntegerIDOfAnySizeEqualsTheStringOfItsDigits(number: String) throws {
         // Other numbers before it, and the digits in a string.
         let event =
             #"{"context":{"n":[1,2.5,-3,"\#(number)",99999999999999999999]},"type":"track","event":"e","#
@@ -308,7 +308,7 @@ struct UnusualEventsTests {
         #expect(try fixture.rows("user_id").last == [number])
     }
 
-    @Test func zeroHasNoSign() throws {
+    @Test func negativeZeroIsTheID0() throws {
         let event = #"{"type":"track","event":"e","userId":-0,"messageId":"m"}"#
         #expect(connection.post(batch(event), headers: try signed("0"))?.json["accepted"] as? Int == 1)
         #expect(try fixture.rows("user_id") == [["0"]])
@@ -318,7 +318,7 @@ struct UnusualEventsTests {
         "42.0", "4.2", "1e3", "-0.0", "18446744073709551616.0", "123456789012345678901e0", "{}",
         String(repeating: "9", count: 309),
     ])
-    func aNumberWithoutOneTextIsNotAnID(number: String) throws {
+    func fractionsAndExponentsAreNotIDs(number: String) throws {
         let answer = try #require(
             connection.post(
                 batch(#"{"type":"track","event":"e","userId":\#(number)}"#), headers: signed("42")))
@@ -384,7 +384,7 @@ struct UnusualEventsTests {
         (#""1795249800250""#, 1_795_249_800_250), ("null", nil),
     ]
 
-    @Test func aTimeWithOneMeaningIsRead() throws {
+    @Test func unambiguousTimestampsAreRead() throws {
         for (number, (time, milliseconds)) in Self.times.enumerated() {
             let answer = try #require(
                 connection.post(

@@ -119,7 +119,7 @@ struct LongPollsTests {
         #expect(await answer() == "nothing")
     }
 
-    @Test func aLeaseThatExpiresIsLookedForAgain() async throws {
+    @Test func aPollLooksAgainWhenALeaseExpires() async throws {
         let reader = Reader(again: 3_000)
         let answer = try begin(reader)
         await reader.looked(1)
@@ -158,7 +158,7 @@ struct LongPollsTests {
     }
 
     @Test(arguments: [false, true])
-    func anAnswerThatIsHeldBackComesWhenItIsTimeOrAtTheEnd(drains: Bool) async throws {
+    func aDelayedResponseIsSentWhenDueOrWhenDraining(drains: Bool) async throws {
         let polls = paced
         let held = AsyncStream<Void>.makeStream()
         let answered = Lock(false)
@@ -177,7 +177,7 @@ struct LongPollsTests {
         #expect(poll()?.body == Array("found".utf8))
     }
 
-    @Test func noMoreWaitThanMay() throws {
+    @Test func waitingPollsOfAnAppAreLimited() throws {
         var begun: [HTTPOutcome] = []
         for _ in 0..<LongPolls.mostOfApp {
             begun.append(try #require(polls.outcome(of: "shop", waitSeconds: 30) { .answer(.text(200, "")) }))

@@ -28,7 +28,7 @@ struct CombiningMarksTests {
 
     /// Credentials may be in the body, so it is parsed.
     @Test(arguments: WireShape.all)
-    func anEventOfMarksIsAnswered(shape: WireShape) throws {
+    func anEventOfCombiningMarksIsAnswered(shape: WireShape) throws {
         let value = "\"\(Self.marks)\""
         for name in shape.dialect.names + [Self.marks] {
             let body = String(decoding: shape.body(shape.event("m", [name: value])), as: UTF8.self)
@@ -42,7 +42,7 @@ struct CombiningMarksTests {
         ("/admin/api/session", #"{"name":"\#(marks)","password":"\#(marks)"}"#, 422),
         ("/admin/api/session", #"{"\#(marks)":1}"#, 400),
     ])
-    func aBodyOfMarksIsAnswered(path: String, body: String, expected: Int) throws {
+    func aBodyOfCombiningMarksIsAnswered(path: String, body: String, expected: Int) throws {
         let found = try status("POST", path, ["Content-Type": "application/json"], body)
         #expect(found == expected, "\(path)")
     }
@@ -55,7 +55,7 @@ struct CombiningMarksTests {
             "Cookie", "Content-Type", "Origin", "Accept-Encoding", "Accept", "If-Match", "Idempotency-Key",
             "X-CSRF-Token", "User-Agent", "X-Forwarded-For", "X-Request-Id", "traceparent", "Last-Event-ID",
         ]).sorted())
-    func aHeaderFieldOfMarksIsAnswered(name: String) throws {
+    func aHeaderFieldOfCombiningMarksIsAnswered(name: String) throws {
         let paths = WireShape.all.map { WireShape.target($0.paths[0]) }
         for path in paths + ["/v1/apps/shop/consumers/x/poll", "/admin/api/session", "/oauth/token"] {
             let found = try status("POST", path, [name: Self.marks], #"{"batch":[]}"#)
@@ -66,7 +66,7 @@ struct CombiningMarksTests {
     @Test(arguments: [
         "/admin/api/events?\(short)=1", "/v1/apps/\(short)/events?\(short)", "/\(short)/\(short)",
     ])
-    func aTargetOfMarksIsAnswered(target: String) throws {
+    func aTargetOfCombiningMarksIsAnswered(target: String) throws {
         #expect((400..<500).contains(try status("GET", target)))
     }
 
@@ -83,7 +83,7 @@ struct CombiningMarksTests {
         #expect(try fixture.rows("user_id").compactMap(\.[0]) == [composed])
     }
 
-    @Test func aPEMLabelOfMarksIsNotAKey() {
+    @Test func aPEMLabelOfCombiningMarksIsNotAKey() {
         let text = "-----BEGIN \(Self.marks)-----\nAAAA\n-----END \(Self.marks)-----"
         #expect(throws: JOSEError.self) { try PublicKey(text: text) }
     }

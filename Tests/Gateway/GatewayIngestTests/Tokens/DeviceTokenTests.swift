@@ -68,7 +68,7 @@ struct DeviceTokenTests {
         }.joined() + (isWhole ? "--\(boundary)--\r\n" : "")
     }
 
-    @Test func curlsFormIsTakenToo() throws {
+    @Test func aMultipartFormIsAcceptedForARefresh() throws {
         let first = try register()
         let type = "multipart/form-data; boundary=" + Self.boundary
         let answer = try #require(
@@ -116,7 +116,7 @@ struct DeviceTokenTests {
     }
 
     /// The milliseconds of that instant are rounded up to the next second.
-    @Test func aTokenIsGoodInTheSameInstantInWhichItWasIssued() throws {
+    @Test func aTokenIsValidInTheMillisecondOfItsIssue() throws {
         let fixture = try GatewayFixture(
             .live, now: { Date(timeIntervalSince1970: 1_800_000_000.9997) })
         try fixture.apps.setTokenRules(rules, for: "shop")
@@ -197,7 +197,7 @@ struct DeviceTokenTests {
         #"{"org":"shop","uuid":""}"#, #"{"org":"shop","uuid":"\#(String(repeating: "x", count: 129))"}"#,
         #"{"org":"shop","org":"shop","uuid":"u"}"#,
     ])
-    func badRegistrationsAreReportedPlainly(body: String) throws {
+    func invalidRegistrationsAreRejectedWithACode(body: String) throws {
         let answer = try #require(connection.post(body, path: "/api/register"))
         #expect(answer.status == 400)
         #expect(answer.json["error"] as? String == "invalid_request")
@@ -211,7 +211,7 @@ struct DeviceTokenTests {
         (#"{"refresh_token":5}"#, "application/json", "invalid_request"),
         ("refresh_token=nonsense", "application/x-www-form-urlencoded", "invalid_grant"),
     ])
-    func badRefreshesAreReportedPlainly(body: String, type: String, error: String) throws {
+    func invalidRefreshesAreRejectedWithACode(body: String, type: String, error: String) throws {
         let answer = try #require(refresh(body, type: type))
         #expect(answer.status == 400)
         #expect(answer.json["error"] as? String == error)

@@ -160,7 +160,7 @@ struct IdentityProviderTests {
         ("auth0", "example..com", "a"), ("okta", "/oauth2/default", "a"), ("entra", "-", "a"),
         ("keycloak", "id.example.com/../realms/shop", "a"), ("keycloak", "id.example.com:/realms/shop", "a"),
     ])
-    func presetRejectsAnythingButATenant(provider: String, tenant: String, audience: String?) throws {
+    func presetRejectsInvalidTenants(provider: String, tenant: String, audience: String?) throws {
         let provider = try #require(IdentityProvider.all.first { $0.id == provider })
         var policy = ClaimsPolicy()
         #expect(throws: GatewayError.self) {
@@ -169,7 +169,7 @@ struct IdentityProviderTests {
     }
 
     @Test(arguments: [("firebase", "example.com:shop"), ("keycloak", "id.example.com:8443/auth/realms/shop")])
-    func presetTakesATenantWithAColon(provider: String, tenant: String) throws {
+    func presetAcceptsATenantWithAColon(provider: String, tenant: String) throws {
         let provider = try #require(IdentityProvider.all.first { $0.id == provider })
         var policy = ClaimsPolicy()
         #expect(try provider.fill(&policy, tenant: tenant, audience: "a").url.contains(tenant))

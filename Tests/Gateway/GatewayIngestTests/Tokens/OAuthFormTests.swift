@@ -5,7 +5,7 @@ import Testing
 
 /// Limits the cost of parsing a token request.
 struct OAuthFormTests {
-    @Test func aLongScopeIsNotTakenApart() {
+    @Test func aScopeOfTooManyWordsIsNotParsed() {
         let words = { Array(repeating: TokenScope.all, count: $0).joined(separator: " ") }
         #expect(TokenScope.contains(TokenScope.all, words(10)))
         #expect(!TokenScope.contains(TokenScope.all, words(1_000)))

@@ -102,7 +102,7 @@ struct OAuthTests {
         }
     }
 
-    @Test func eventsOfABackendHaveItsVerdict() throws {
+    @Test func eventsOfAClientCredentialsTokenHaveTheServerVerdict() throws {
         let answer = try post("grant_type=client_credentials", basic: (client.id, secret))
         let access = try #require(answer.json["access_token"] as? String)
         #expect(try upload(access, user: "user-1", id: "m-1") == 200)
@@ -193,7 +193,7 @@ struct OAuthTests {
 
     // MARK: private_key_jwt
 
-    @Test func anAssertionIsTakenOnce() throws {
+    @Test func aClientAssertionIsAcceptedOnceAlsoAfterARestart() throws {
         let assertion = try assertion()
         #expect(try postAssertion(assertion).status == 200)
         let again = try postAssertion(assertion)
@@ -215,7 +215,7 @@ struct OAuthTests {
         #expect((answer?.json["error_description"] as? String)?.contains("used before") == true)
     }
 
-    @Test func theNamesOfTheServerAreTakenAsAudience() throws {
+    @Test func allURLsOfTheTokenServerAreAcceptedAsAudience() throws {
         let port = fixture.gateway.port
         for audience: JSONValue in [
             .string(url), .string(url + "/oauth"), .string("http://localhost:\(port)/oauth/token"),
@@ -329,7 +329,7 @@ struct OAuthTests {
         #expect(try refresh(next, basic: (client.id, secret)).status == 200)
     }
 
-    @Test func anAppsDevicesAreItsPublicClient() throws {
+    @Test func deviceSessionsUseTheAppsIDAsPublicClient() throws {
         _ = try fixture.apps.createApp(id: "other")
         try fixture.gateway.refreshApps()
         let token = try sessions.open(for: "user-1", of: "shop").refreshToken
@@ -367,7 +367,7 @@ struct OAuthTests {
         #expect(try upload(access, user: "user-1") == 401)
     }
 
-    @Test func tokensSurviveANewSigningKeyUnlessTheOldOneIsInWrongHands() throws {
+    @Test func tokensSurviveAKeyRotationUnlessItEndsTheOldKeys() throws {
         let opened = try sessions.open(for: "user-1", of: "shop")
         let access = try #require(try refresh(opened.refreshToken).json["access_token"] as? String)
         _ = try sessions.rotateSigningKey()
@@ -433,7 +433,7 @@ struct OAuthTests {
 
     // MARK: Published keys and metadata
 
-    @Test func othersCanVerifyTheTokens() throws {
+    @Test func issuedAccessTokensVerifyWithThePublishedKeys() throws {
         let answer = try post("grant_type=client_credentials", basic: (client.id, secret))
         let token = try CompactJWS(parsing: try #require(answer.json["access_token"] as? String))
         #expect(token.type == "at+jwt")
