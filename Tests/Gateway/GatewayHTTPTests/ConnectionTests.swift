@@ -77,7 +77,7 @@ struct ConnectionTests {
         ("HTTP/1.1", "", nil), ("HTTP/1.1", "Connection: close\r\n", "close"), ("HTTP/1.0", "", "close"),
         ("HTTP/1.0", "Connection: keep-alive\r\n", "keep-alive"),
     ])
-    func keepAliveFollowsTheVersionAndTheConnectionField(version: String, field: String, option: String?) throws {
+    func keepAliveFollowsVersionAndConnectionField(version: String, field: String, option: String?) throws {
         defer { server.stop(graceSeconds: 0) }
         let connection = try RawConnection(port: port)
         connection.send("GET / \(version)\r\nHost: a\r\n\(field)\r\n")
@@ -167,7 +167,7 @@ struct ConnectionTests {
     }
 
     /// A client that still sends its body would lose the early response with a closed connection.
-    @Test func stopWaitsForAClientThatSendsAfterItsEarlyResponse() throws {
+    @Test func stopWaitsForAClientStillSendingAfterAnEarlyResponse() throws {
         let sending = try RawConnection(port: port)
         sending.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n")
         #expect(sending.answer()?.status == 413)

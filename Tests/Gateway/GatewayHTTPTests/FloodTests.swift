@@ -100,7 +100,7 @@ struct FloodTests {
 
     /// The client sends a rejected request again, so nothing is lost or done twice.
     @Test(arguments: [("GET", false, 503), ("POST", true, 503), ("POST", false, 200)])
-    func withoutMemoryOnlyResponsesOfReadsAreRejected(
+    func withoutMemoryResponsesOfReadsAreRejected(
         method: String, changesNothing: Bool, status: Int
     ) throws {
         var limits = GatewayLimits()
@@ -256,7 +256,7 @@ struct FloodTests {
         (4_096, 2, 1_024, 204), (4_096, 1, 160, 64), (4, 1, 160, 4), (4_096, 1, 1, 1),
         (4_096, 1, Int.max, 4_096),
     ])
-    func theConnectionLimitFollowsTheOpenFileLimit(wanted: Int, listeners: Int, openFiles: Int, connections: Int) {
+    func connectionsAreLimitedByOpenFiles(wanted: Int, listeners: Int, openFiles: Int, connections: Int) {
         let found = ProcessLimits.connections(wanted, listeners: listeners, openFiles: openFiles)
         #expect(found == connections)
     }

@@ -137,8 +137,7 @@ struct SegmentClientsTests {
         ("/api/42/store", "Sentry", "detail"), ("/httpapi", "Amplitude", "error"),
         ("/identify", "Amplitude", "missing_field"), ("/v1/traces", "OTLP", "message"),
     ])
-    func requestsOfUnsupportedProtocolsNameTheProtocol(path: String, name: String, member: String) throws
-    {
+    func unsupportedProtocolsAreNamedInTheResponse(path: String, name: String, member: String) throws {
         let answer = try #require(connection.post("{}", path: path))
         #expect(answer.status == 400)
         let sentence = "the \(name) protocol is not supported; send events to POST /v1/batch"

@@ -37,7 +37,7 @@ struct VendorSampleTests {
         TransportResponse(status: status, body: Array(body.utf8))
     }
 
-    @Test func overviewRefreshesAndDelivers() async throws {
+    @Test func theOverviewSampleRefreshesItsTokenAndDelivers() async throws {
         let transport = start(VendorSamples.overview) { request in
             switch (request.url.absoluteString, request.header("Authorization")) {
             case ("https://auth.your.server.com/tokens", _):
@@ -86,7 +86,7 @@ struct VendorSampleTests {
         await finish()
     }
 
-    @Test func discardedSubscriptionHearsOfFailures() async throws {
+    @Test func aSubscriptionThatIsNotKeptStillReceivesFailures() async throws {
         let transport = start({
             VendorSamples.authorizationEvents()
             VendorSamples.overview()
@@ -209,7 +209,7 @@ struct VendorSampleTests {
         await #expect(throws: CountersignError.self) { try await BGGeo.shared.insert(record) }
     }
 
-    @Test func sparseUpdatesKeepTheRest() {
+    @Test func aPartialConfigurationUpdateKeepsOtherValues() {
         let config = AuthorizationConfig()
         #expect(config.expires == -1)
         config.accessToken = "a"

@@ -73,7 +73,7 @@ struct BrazeDialectTests {
         }
     }
 
-    @Test func signatureStaysAwayUnlessTheFeatureIsOn() throws {
+    @Test func noSignatureIsSentUnlessSDKAuthenticationIsOn() throws {
         let event = QueuedEvent(sequence: 1, messageID: "m1", userID: nil, body: Array("{}".utf8))
         let request = credential(signs: false).applied(
             to: try dialect().request(for: [event], attempt: 1, deviceID: "d", now: Date()))
@@ -96,7 +96,7 @@ struct BrazeDialectTests {
         (401, #"{"success":false,"code":"invalid_api_key"}"#, "configurationProblem"),
         (400, #"{"success":false,"code":"invalid_batch"}"#, "refused"), (500, "", "serverFault"),
     ])
-    func answersAreUnderstood(status: Int, body: String, meaning: String) throws {
+    func responsesAreClassifiedByStatusAndBody(status: Int, body: String, meaning: String) throws {
         let rows = (1...2).map {
             QueuedEvent(
                 sequence: Int64($0), messageID: "m\($0)", userID: nil, body: Array(#"{"data":{}}"#.utf8))
@@ -120,7 +120,7 @@ struct BrazeDialectTests {
     }
 
     /// A request lists attributes after events, independent of their order in the queue.
-    @Test func rejectionsAreOfTheRowsThatTheServerMeans() throws {
+    @Test func rejectedIndicesMapToTheRowsInRequestOrder() throws {
         let dialect = try dialect()
         let attributes = EventRecord(
             content: Event(.userAttributes, name: nil, payload: ["email": "a@b"], dialect: dialect),

@@ -50,7 +50,7 @@ struct SessionTests {
     }
 
     /// Braze: "After 50 consecutive failed attempts, retries will be paused until the next session start."
-    @Test func fiftyRefusalsPauseUntilTheNextSessionStart() async throws {
+    @Test func fiftyRejectionsPauseSendingUntilTheNextSession() async throws {
         let fixture = try GatewayFixture(enforcement: .required)
         let clock = ManualClock(now: Date())
         let transport = WatchedTransport(rejections: Handshake())

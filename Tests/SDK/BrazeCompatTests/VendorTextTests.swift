@@ -37,7 +37,7 @@ struct VendorTextTests {
         code.filter { !$0.isWhitespace }.replacingOccurrences(of: ",]", with: "]")
     }
 
-    @Test func samplesAreAsPrinted() throws {
+    @Test func vendorSamplesEqualBrazesDocumentation() throws {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
             "VendorSamples.swift")
         let text = tokens(try String(contentsOf: file, encoding: .utf8))

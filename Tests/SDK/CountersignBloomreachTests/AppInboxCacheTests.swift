@@ -15,7 +15,7 @@ struct AppInboxCacheTests {
             ["id": .string(id), "is_read": .bool(isRead)], customerIDs: ada.customerIDs, syncToken: "s")
     }
 
-    @Test func inboxIsItsOwnersAlone() throws {
+    @Test func aCachedInboxIsNotReturnedForAnotherCustomer() throws {
         let cache = AppInboxCache(directory: directory, log: nil)
         let (fetch, _) = cache.begin(for: ada)
         _ = cache.apply([try #require(message("a"))], syncToken: "s", fetch: fetch, for: ada)

@@ -18,7 +18,7 @@ struct BloomreachArgumentTests {
     // MARK: Calls
 
     @Test(arguments: [0, -1, .nan] as [TimeInterval])
-    func aProviderNeedsTime(timeout: TimeInterval) throws {
+    func aProviderTimeoutThatIsNotPositiveIsRejected(timeout: TimeInterval) throws {
         var configuration = BloomreachConfiguration(project: try BloomreachDevice.project())
         configuration.authorizationProviderTimeout = timeout
         let error = #expect(throws: CountersignError.self) {
@@ -91,7 +91,7 @@ struct BloomreachArgumentTests {
     }
 
     @Test(arguments: [false, true])
-    func sessionsAreTrackedIfTheAppWantsThat(isAutomatic: Bool) async throws {
+    func automaticSessionTrackingFollowsTheConfiguration(isAutomatic: Bool) async throws {
         let device = try BloomreachDevice { $0.automaticSessionTracking = isAutomatic }
         device.client.sessionEvent(.appActive)
         await device.client.flush()

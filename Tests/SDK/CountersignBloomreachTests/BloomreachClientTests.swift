@@ -72,7 +72,7 @@ struct BloomreachClientTests {
         (200, "<html>Welcome to our hotel</html>", 1, 0), (302, "", 1, 0), (503, "", 1, 0),
         (200, #"{"success":true,"errors":[]}"#, 0, 0),
     ])
-    func onlySuccessDelivers(status: Int, body: String, queued: Int, quarantined: Int) async throws {
+    func onlyAcceptanceDeletesEvents(status: Int, body: String, queued: Int, quarantined: Int) async throws {
         let device = try BloomreachDevice(server: ScriptedTransport { _ in .json(status, body) })
         device.client.trackEvent("event")
         await device.client.flush()
@@ -97,7 +97,7 @@ struct BloomreachClientTests {
     }
 
     /// A network's login page does not reject the project's key. The device may change networks at any time.
-    @Test func aLoginPageIsNotARejectedKey() async throws {
+    @Test func aCaptivePortalPageIsNotARejectedKey() async throws {
         let device = try BloomreachDevice(
             server: ScriptedTransport { _ in .json(403, "<html>Welcome to our hotel</html>") })
         let failures = Lock<[CountersignError]>([])
@@ -147,7 +147,7 @@ struct BloomreachClientTests {
         #expect(snapshot.sent == 6)
     }
 
-    @Test func rowsOfAnEarlierProjectGoThereUnderItsOwnKey() async throws {
+    @Test func eventsOfAnEarlierProjectAreSentWithItsOwnKey() async throws {
         let device = try BloomreachDevice()
         device.client.trackEvent("old")
         let again = try await device.restarted {
@@ -163,7 +163,7 @@ struct BloomreachClientTests {
         #expect(again.requests.map { $0.header("Authorization") } == ["Token key", "Token new-key"])
     }
 
-    @Test func keysAreNotInTheQueue() async throws {
+    @Test func apiKeysAreNotInTheQueueFile() async throws {
         let device = try BloomreachDevice(
             server: ScriptedTransport { request in
                 String(decoding: request.body, as: UTF8.self).contains("\"bad\"")
@@ -198,7 +198,7 @@ struct BloomreachClientTests {
         (200, #"{"results":[]}"#, "not_understood", true), (200, "[]", "not_understood", true),
         (204, "", "not_understood", true), (403, "<html>Log in</html>", "not_understood", true),
     ])
-    func failuresAreFailures(status: Int, body: String, code: String, isWorthRetrying: Bool) async throws {
+    func failedFetchesThrow(status: Int, body: String, code: String, isWorthRetrying: Bool) async throws {
         let device = try BloomreachDevice(server: ScriptedTransport { _ in .json(status, body) })
         let error = await #expect(throws: CountersignError.self) { try await device.client.fetchConsents() }
         #expect(error?.code.rawValue == code)
@@ -273,7 +273,7 @@ struct BloomreachClientTests {
         #expect(again.requests.last?.json["sync_token"] as? String == "s2")
     }
 
-    @Test func goneSyncTokenIsForgottenAndTheInboxFetchedOnceMore() async throws {
+    @Test func a410DropsTheSyncTokenAndFetchesTheInboxAgain() async throws {
         let gone = TransportResponse.json(410, #"{"success":false,"error":"invalid sync token"}"#)
         let device = try BloomreachDevice(server: ScriptedTransport { _ in Self.inbox(["a"], token: "s1") })
         _ = try await device.client.fetchAppInbox()
@@ -320,7 +320,7 @@ struct BloomreachClientTests {
         #expect(device.lines.withLock { $0 } == ["Unable to mark message x as read, try to fetch AppInbox"])
     }
 
-    @Test func answerForAnEarlierCustomerIsFetchedAnewForThePresentOne() async throws {
+    @Test func anInboxFetchedForAnEarlierCustomerIsFetchedAgain() async throws {
         let box = Lock<BloomreachClient?>(nil)
         let device = try BloomreachDevice(
             server: ScriptedTransport { request in
@@ -337,7 +337,7 @@ struct BloomreachClientTests {
     }
 
     // Rejection of a token whose customer has changed meanwhile.
-    @Test func lateRejectionOfAnOldTokenHasACodeOfItsOwn() async throws {
+    @Test func aRejectedTokenOfAnEarlierCustomerHasItsOwnCode() async throws {
         let box = Lock<BloomreachClient?>(nil)
         let device = try BloomreachDevice(
             server: ScriptedTransport { _ in Self.inbox(["a"], token: "s1") }
@@ -361,7 +361,7 @@ struct BloomreachClientTests {
         box.withLock { $0 = nil }
     }
 
-    @Test func providerHearsOfAnotherCustomerBeforeItIsAskedAgain() async throws {
+    @Test func aChangeOfCustomerIsReportedBeforeTheNextProviderCall() async throws {
         let provider = SampleProvider { "a.b.c" }
         let device = try BloomreachDevice {
             $0.advancedAuthEnabled = true
@@ -375,7 +375,7 @@ struct BloomreachClientTests {
         #expect(provider.customers.withLock { $0 } == [ada, device.client.customerIDs])
     }
 
-    @Test func classThatWasFoundIsMadeAnewForAnotherCustomer() async throws {
+    @Test func aProviderClassIsInstantiatedAgainForAnotherCustomer() async throws {
         let device = try BloomreachDevice {
             $0.advancedAuthEnabled = true
             $0.authorizationProvider = .className("CountersignBloomreachTests.CountingProvider")

@@ -56,7 +56,7 @@ struct BloomreachGatewayTests {
         try fixture.gateway.refreshApps()
     }
 
-    @Test func deepPropertiesAreTaken() async throws {
+    @Test func aGatewayAcceptsDeeplyNestedProperties() async throws {
         try edit { _ in }
         let deep = (0..<20_000).reduce(JSONValue.integer(1)) { inner, _ in [inner] }
         client.defaultProperties = ["default": deep]
@@ -109,7 +109,7 @@ struct BloomreachGatewayTests {
         #expect(error?.code == .cancelled)
     }
 
-    @Test func contentIsRead() async throws {
+    @Test func consentsAndInAppMessagesAreFetched() async throws {
         try edit { apps in
             try apps.projects.put(.consentCategory, json: #"{"id":"newsletter"}"#, in: fixture.appID)
             try apps.projects.put(
@@ -214,7 +214,7 @@ struct BloomreachGatewayTests {
         #expect(error?.detail.contains("webhook") == true)
     }
 
-    @Test func revokedKeyKeepsEverything() async throws {
+    @Test func aRejectedKeyKeepsAllEventsQueued() async throws {
         try edit { _ in }
         let other = try fixture.apps.createApp(id: "other")
         try fixture.gateway.refreshApps()

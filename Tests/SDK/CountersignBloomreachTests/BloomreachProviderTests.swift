@@ -68,7 +68,7 @@ struct BloomreachProviderTests {
     }
 
     // The log lines of Bloomreach's documentation, word for word.
-    @Test func withoutAProviderConfigurationFailsInTheWordsOfEachPlatform() throws {
+    @Test func withoutAProviderEachPlatformsErrorTextIsLogged() throws {
         for (wording, provider, line) in [
             (.ios, nil, "Advanced authorization flag has been enabled without provider"),
             (.ios, .className("No.Class"), "Advanced authorization flag has been enabled without provider"),
@@ -100,7 +100,7 @@ struct BloomreachProviderTests {
         }
     }
 
-    @Test func withoutTheFlagNoProviderIsLookedFor() async throws {
+    @Test func withoutAdvancedAuthNoProviderIsUsed() async throws {
         let device = try BloomreachDevice { $0.authorizationProvider = .className("No.Class") }
         _ = try await device.client.fetchAppInbox()
         #expect(device.requests.last?.header("Authorization") == "Token key")
@@ -120,7 +120,7 @@ struct BloomreachProviderTests {
             ("a\r\nX-Evil: b", "malformed_customer_token"),
             ("tökén", "malformed_customer_token"),
         ] as [(String?, String)])
-    func withoutATokenTheRequestFailsHere(token: String?, code: String) async throws {
+    func withoutATokenNoRequestIsSent(token: String?, code: String) async throws {
         let device = try device { token }
         let error = await #expect(throws: CountersignError.self) { try await device.client.fetchAppInbox() }
         #expect(error?.code.rawValue == code)
@@ -133,7 +133,7 @@ struct BloomreachProviderTests {
         ("YOUR JWT TOKEN", "Bearer YOUR JWT TOKEN"), ("a.b.c", "Bearer a.b.c"),
         ("Bearer a.b.c", "Bearer a.b.c"),
     ])
-    func tokensGoOutAsTheyAre(token: String, header: String) async throws {
+    func tokensAreSentUnchanged(token: String, header: String) async throws {
         let device = try device { token }
         _ = try await device.client.fetchAppInbox()
         #expect(device.requests.map { $0.header("Authorization") } == [header])
@@ -190,14 +190,14 @@ struct BloomreachProviderTests {
         #expect(device.requests.map { $0.header("Authorization") } == ["Bearer second"])
     }
 
-    @Test func aProviderThatGivesUpTookTooLong() async throws {
+    @Test func aTimeoutErrorOfTheProviderIsReportedAsTimeout() async throws {
         let device = try device(.suspending(SuspendingProvider { throw TokenProviderTimeout() }))
         #expect(await code { _ = try await device.client.fetchAppInbox() } == .providerTimedOut)
     }
 
     /// A suspending provider may block its thread too.
     @Test(arguments: [false, true])
-    func hangingProviderHoldsOnlySoManyThreads(isAsync: Bool) async throws {
+    func aHangingProviderBlocksALimitedNumberOfThreads(isAsync: Bool) async throws {
         let (entered, left) = (Handshake(), Handshake())
         let provider = SampleProvider {
             entered.signal()
@@ -230,7 +230,7 @@ struct BloomreachProviderTests {
         #expect(device.requests.map { $0.header("Authorization") } == ["Bearer from.main.queue"])
     }
 
-    @Test func aProviderThatWaitsForItselfGetsAnError() async throws {
+    @Test func aProviderThatCallsTheClientGetsAnErrorInsteadOfADeadlock() async throws {
         let client = Lock<BloomreachClient?>(nil)
         let inner = Lock<CountersignError.Code?>(nil)
         let device = try device {
@@ -276,7 +276,7 @@ struct BloomreachProviderTests {
         #expect(inside.withLock { $0.most } == 1)
     }
 
-    @Test func moreThanMayWaitFailAtOnce() async throws {
+    @Test func callsBeyondTheWaitingLimitFailAtOnce() async throws {
         let (entered, left) = (Handshake(), Handshake())
         let device = try device {
             entered.signal()
@@ -296,7 +296,7 @@ struct BloomreachProviderTests {
         #expect(codes.filter { $0 == nil }.count == 257)
     }
 
-    @Test func cancelledCallEndsAtOnceAndNothingBeginsBesideItsProvider() async throws {
+    @Test func aCancelledCallEndsAtOnceAndStartsNoSecondProviderCall() async throws {
         let (entered, left) = (Handshake(), Handshake())
         let provider = SampleProvider {
             entered.signal()

@@ -172,7 +172,7 @@ struct BloomreachRequestTests {
                 == #"{"customer_ids":\#(ids(device)),"platform":"ios","push_notification_id":"push"}"#)
     }
 
-    @Test func withCustomerTokensTheOtherSevenStillCarryTheKey() async throws {
+    @Test func withCustomerTokensOtherRequestsStillUseTheAPIKey() async throws {
         let device = try device(advanced: true)
         device.client.identifyCustomer(["registered": "ada"])
         device.client.trackEvent("purchase")

@@ -39,7 +39,7 @@ struct BloomreachSessionTests {
         #expect(properties["sdk_version"] as? String == SDKVersion.current)
     }
 
-    @Test func theAppsComingAndGoingMakesSessionsOverRestarts() async throws {
+    @Test func foregroundAndBackgroundMakeSessionsAcrossRestarts() async throws {
         var device = try BloomreachDevice()
         device.client.pipeline.enterForeground()
         device.clock.advance(by: 10)
@@ -82,7 +82,7 @@ struct BloomreachSessionTests {
 
     /// A session times out in the background only.
     @Test(arguments: Return.allCases, [true, false])
-    func aSessionThatIsInFrontContinues(_ kind: Return, isAutomatic: Bool) async throws {
+    func aForegroundSessionDoesNotTimeOut(_ kind: Return, isAutomatic: Bool) async throws {
         let device = try BloomreachDevice { $0.automaticSessionTracking = isAutomatic }
         if isAutomatic { device.client.pipeline.enterForeground() } else { device.client.startSession() }
         device.clock.advance(by: 100)
@@ -154,7 +154,7 @@ struct BloomreachSessionTests {
         #expect(change.began == 1_000)
     }
 
-    @Test func nothingOfAWipedDeviceIsWrittenWhenTheClientIsClosed() async throws {
+    @Test func closingAfterAWipeWritesNoDeviceFile() async throws {
         let device = try BloomreachDevice()
         device.client.startSession()
         device.client.trackPushToken("aa")
@@ -203,7 +203,7 @@ struct BloomreachSessionTests {
         #expect(await events(device).count == count + 1)
     }
 
-    @Test func aClockThatWasAheadDoesNotKeepAPushTokenFromBeingTold() async throws {
+    @Test func aPushTokenIsSentAgainAfterTheClockWasAhead() async throws {
         let device = try BloomreachDevice { $0.pushTokenFrequency = .daily }
         let now = device.clock.now
         device.clock.advance(by: 365 * 86_400)
@@ -248,7 +248,7 @@ struct BloomreachSessionTests {
             ])
     }
 
-    @Test func aMapTurnsTheLogOff() throws {
+    @Test func logLevelNoneInAMapTurnsTheLogOff() throws {
         let configuration = try BloomreachConfiguration(
             map: ["projectToken": "p", "authorizationToken": "key", "logLevel": "none"])
         #expect(configuration.logLevel == nil)

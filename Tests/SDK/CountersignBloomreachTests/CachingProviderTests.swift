@@ -87,7 +87,7 @@ struct CachingProviderTests {
         #expect(source.calls.withLock { $0 } == 2)
     }
 
-    @Test func anotherCustomerAndARefusalEmptyIt() async throws {
+    @Test func aChangeOfCustomerOrARejectionDropsTheCachedToken() async throws {
         let source = Source(clock: clock)
         let provider = provider(source)
         let first = try await provider.authorizationToken()
@@ -102,7 +102,7 @@ struct CachingProviderTests {
     }
 
     /// A late token belongs to the customer at the time of the call.
-    @Test func aTokenThatComesAfterAnotherCustomerIsNotKept() async throws {
+    @Test func aTokenReturnedAfterAChangeOfCustomerIsNotCached() async throws {
         let (asked, goOn) = (Handshake(), Handshake())
         let source = Source(clock: clock) {
             asked.signal()
@@ -118,7 +118,7 @@ struct CachingProviderTests {
         #expect(try await provider.authorizationToken() != late)
     }
 
-    @Test func aTokenThatIsForgottenWhileItIsStoredDoesNotComeBack() async throws {
+    @Test func aTokenRemovedWhileItIsStoredStaysRemoved() async throws {
         let store = SlowStore(FileTokenStore(directory: folder.url))
         let provider = CachingAuthorizationProvider(
             Source(clock: clock), store: store, now: { [clock] in clock.now })
@@ -128,7 +128,7 @@ struct CachingProviderTests {
         store.before.withLock { $0 = [] }
     }
 
-    @Test func aWipeForgetsTheToken() async throws {
+    @Test func aWipeRemovesTheCachedToken() async throws {
         let source = Source(clock: clock)
         let caching = provider(source)
         let server = ScriptedTransport { _ in
@@ -146,14 +146,14 @@ struct CachingProviderTests {
         #expect(try store.token(for: "customer-token") == nil)
     }
 
-    @Test func aTokenWithoutAReadableEndIsNotKept() async throws {
+    @Test func aTokenWithoutAReadableExpiryIsNotCached() async throws {
         let source = Source(clock: clock, opaque: true)
         let provider = provider(source)
         #expect(try await provider.authorizationToken() == "token-1")
         #expect(try await provider.authorizationToken() == "token-2")
     }
 
-    @Test func theClientEmptiesItWhenTheServerRefusesOrTheCustomerChanges() async throws {
+    @Test func theClientDropsTheCachedTokenOn401OrAnotherCustomer() async throws {
         let source = Source(clock: clock)
         let caching = provider(source)
         let answers = Lock([401, 200, 200])
@@ -178,7 +178,7 @@ struct CachingProviderTests {
     @Test(arguments: [
         (500, "appinbox/fetch", true), (401, "appinbox/fetch", false), (401, "consent/categories", true),
     ])
-    func onlyARefusalOfTheTokenEmptiesIt(status: Int, path: String, isKept: Bool) async throws {
+    func onlyARejectionOfTheTokenDropsTheCachedToken(status: Int, path: String, isKept: Bool) async throws {
         let source = Source(clock: clock)
         let caching = provider(source)
         let server = ScriptedTransport { request in

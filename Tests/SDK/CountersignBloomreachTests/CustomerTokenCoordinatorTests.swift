@@ -22,7 +22,7 @@ struct CustomerTokenCoordinatorTests {
         }
     }
 
-    @Test func aCallWhoseTimeIsUpWhileItBeginsIsCancelledToo() async {
+    @Test func aCallThatTimesOutWhileItStartsIsCancelled() async {
         let clock = ManualClock()
         let (isBeginning, isNext, isCancelled) = (Handshake(), Handshake(), Handshake())
         let calls = Lock(0)
@@ -65,7 +65,7 @@ struct CustomerTokenCoordinatorTests {
     }
 
     /// A provider that caches tokens would otherwise return an earlier customer's token.
-    @Test func aProviderThatIsBusyForLongHearsOfTheCustomerAllTheSame() async {
+    @Test func aBusyProviderIsStillInformedOfAnotherCustomer() async {
         let clock = ManualClock()
         let provider = BusyProvider()
         let coordinator = CustomerTokenCoordinator(provider: .instance(provider), timeout: 30, clock: clock)

@@ -29,7 +29,7 @@ struct CallbackProviderTests {
         return try #require(numbers.withLock { $0.count == question ? $0.last : nil })
     }
 
-    @Test func aQuestionWithoutAnAnswerEndsWithItsTimeOut() async throws {
+    @Test func aTokenRequestWithoutAResultTimesOut() async throws {
         let provider = CallbackProvider(clock: clock)
         async let first = token(of: provider)
         let number = try await number(of: 1)
@@ -45,7 +45,7 @@ struct CallbackProviderTests {
         #expect(await second == "second")
     }
 
-    @Test func theFirstAnswerInTimeCounts() async throws {
+    @Test func onlyTheFirstResultOfATokenRequestIsUsed() async throws {
         let provider = CallbackProvider(clock: clock)
         async let token = token(of: provider)
         let number = try await number(of: 1)
@@ -70,7 +70,7 @@ struct CallbackProviderTests {
         #expect(numbers.withLock { $0 } == [])
     }
 
-    @Test func aQuestionEndsWithItsTask() async throws {
+    @Test func cancellingTheTaskEndsItsTokenRequest() async throws {
         let provider = CallbackProvider(clock: clock)
         let task = Task { await token(of: provider) }
         _ = try await number(of: 1)

@@ -56,7 +56,7 @@ struct SessionTests {
 
     /// The log line with the reason comes before the call returns, because the context may be freed
     /// afterwards.
-    @Test func eventsOfAClientThatCannotBeOpenedComeBeforeTheCallReturns() {
+    @Test func logLinesOfAFailedOpenArriveBeforeTheCallReturns() {
         let heard = Lock([String]())
         final class Box {
             let heard: Lock<[String]>
@@ -84,7 +84,7 @@ struct SessionTests {
         #expect(heard.withLock { $0 } == (0..<100).map { "\($0)" })
     }
 
-    @Test func aCloseComesAfterAllResultsAndTakesNoCallsBesideIt() async {
+    @Test func closeCompletesAfterAllResultsAndRejectsNewCalls() async {
         let (mode, heard) = (WaitingMode(), Heard())
         let session = Session(
             mode, Callbacks(event: nil, provider: nil, context: nil, keepsTexts: false))

@@ -46,7 +46,7 @@ struct EventConsumerTests {
         #expect(batch.events[1].messageID == "m-2")
     }
 
-    @Test func nothingIsAcknowledgedBeforeTheAppDoes() async throws {
+    @Test func noEventIsAcknowledgedBeforeTheAppAcknowledges() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.batch(GatewayScript.event(1)),
             GatewayScript.batch(GatewayScript.event(2), lease: "l-2"), clock: clock)
@@ -63,7 +63,7 @@ struct EventConsumerTests {
             ])
     }
 
-    @Test func aBatchThatIsLetGoOfIsGivenBackBeforeTheNextPoll() async throws {
+    @Test func aReleasedBatchIsReturnedBeforeTheNextPoll() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.batch(GatewayScript.event(1)), GatewayScript.batch(GatewayScript.event(1)),
             clock: clock)
@@ -101,7 +101,7 @@ struct EventConsumerTests {
         #expect(transport.overlaps == 0, "while it is given back the gateway would find nothing that is free")
     }
 
-    @Test func aCancelledWorkerGivesItsBatchBackAndEnds() async throws {
+    @Test func aCancelledWorkerReleasesItsBatchAndEnds() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.batch(GatewayScript.event(1)), clock: clock)
         let consumer = try GatewayScript.consumer(transport, clock)
@@ -162,7 +162,7 @@ struct EventConsumerTests {
         #expect(GatewayScript.names(transport).prefix(3) == ["poll", "ack", "poll"], "nothing to give back")
     }
 
-    @Test func aPartIsAcknowledgedAndTheRestGivenBack() async throws {
+    @Test func aPartialAcknowledgementReleasesTheRest() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.batch(GatewayScript.event(1), GatewayScript.event(2)), clock: clock)
         var worker = try GatewayScript.consumer(transport, clock).makeAsyncIterator()
@@ -174,7 +174,7 @@ struct EventConsumerTests {
                 == [#"{"lease":"l-1","position":"p1"}"#, #"{"lease":"l-1"}"#])
     }
 
-    @Test func aBusyGatewayIsLeftAloneAsLongAsItSays() async throws {
+    @Test func retryAfterOfABusyGatewayIsFollowed() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.rejection(503, "draining", headers: [("Retry-After", "7")]),
             GatewayScript.rejection(429, "too_many_readers"), GatewayScript.batch(GatewayScript.event(1)),

@@ -17,7 +17,7 @@ struct EventReaderTests {
             filter: filter, limit: 7, transport: transport, clock: clock)
     }
 
-    @Test func pagesGoOnWhereTheLastAnswerSaid() async throws {
+    @Test func eachPageStartsAtTheNextPositionOfTheLast() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.page(GatewayScript.event(1), next: "p1"),
             GatewayScript.page(next: "p5"), GatewayScript.page(GatewayScript.event(6), next: "p6"),
@@ -50,7 +50,7 @@ struct EventReaderTests {
                 + "&type=track&name=a%2Bb%20%26%20c%3D%C3%A9&user=u.1&claim=plan%3Dpro")
     }
 
-    @Test func eventsThatAreGoneAreReported() async throws {
+    @Test func deletedEventsAreReportedAsMissed() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.ok(#"{"events":[],"next":"p5","has_more":false,"events_missed":true}"#),
             clock: clock)
@@ -61,7 +61,7 @@ struct EventReaderTests {
         #expect(page.next == "p5")
     }
 
-    @Test func aPositionOfAnotherLogIsThrown() async throws {
+    @Test func aPositionOfAnotherLogThrows() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.rejection(422, "position_of_another_log"), clock: clock)
         var pages = try reader(transport, after: "p1").makeAsyncIterator()

@@ -51,7 +51,7 @@ struct WebhookVerifierTests {
     }
 
     /// The example of the specification: well signed, and none of a gateway's.
-    @Test func theSpecificationsExampleIsWellSigned() throws {
+    @Test func theSignatureOfTheSpecificationsExampleIsValid() throws {
         let found = try code(
             "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=", body: #"{"test": 2432232314}"#,
             id: "msg_p5jXN8AQM9LWM0D4loKWxJek", time: "1614265330",

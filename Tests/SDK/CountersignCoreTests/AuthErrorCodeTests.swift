@@ -9,7 +9,7 @@ struct AuthErrorCodeTests {
         (23, "INVALID_PAYLOAD"), (24, "INCORRECT_ALGORITHM"), (25, "PUBLIC_KEY_ERROR"), (26, "MISSING_TOKEN"),
         (27, "NO_MATCHING_PUBLIC_KEYS"), (28, "PAYLOAD_USER_ID_MISMATCH"),
     ])
-    func codesAreThoseOfTheSeed(number: Int, reason: String) {
+    func codesHaveTheDocumentedReasons(number: Int, reason: String) {
         #expect(AuthErrorCode(rawValue: number).reason == reason)
     }
 
@@ -23,7 +23,7 @@ struct AuthErrorCodeTests {
     }
 
     /// A new token does not help if a request names several users, or if no key is usable.
-    @Test func anotherTokenHelpsExceptWhereNoneCan() {
+    @Test func onlyTwoCodesCannotBeFixedByAnotherToken() {
         let hopeless = AuthErrorCode.all.filter { !$0.isMendedByAnotherToken }
         #expect(hopeless == [.publicKeyError, .payloadUserIDMismatch])
         #expect(AuthErrorCode(rawValue: 99).isMendedByAnotherToken)

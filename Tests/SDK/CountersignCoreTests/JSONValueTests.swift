@@ -76,7 +76,7 @@ struct JSONValueTests {
         #expect(web.limited().bytes.count < 1_000_000)
     }
 
-    @Test func valuesThatFitAreNotChanged() {
+    @Test func valuesWithinTheDepthLimitAreNotChanged() {
         let value = Self.nested(60) { ["a": $0, "b": [1, nil, "x"]] }
         #expect(value.limited(toLevels: 61) == value)
         #expect(value.limited(toLevels: 60) != value)

@@ -14,7 +14,7 @@ struct MillisecondsTests {
     @Test(arguments: [
         (1e300, Int64.max), (-1e300, .min), (.infinity, .max), (-.infinity, .min), (.nan, 0), (2.5, 3),
     ])
-    func aNumberBeyondAllDatesIsTheLastOne(number: Double, count: Int64) {
+    func millisecondsBeyondAllDatesAreClamped(number: Double, count: Int64) {
         #expect(Milliseconds(number).count == count)
     }
 

@@ -40,7 +40,7 @@ struct RFC3339Tests {
     }
 
     /// The page after the text is not readable, so reading one byte too many crashes the test.
-    @Test func nothingBehindATextIsReadWhereverItIsCut() throws {
+    @Test func parsingATimestampReadsNoByteAfterIt() throws {
         let page = Int(sysconf(Int32(_SC_PAGESIZE)))
         let memory = try #require(
             mmap(nil, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0))

@@ -132,7 +132,7 @@ struct ValueTypeTests {
         #expect(reported == ["Foreign"])
     }
 
-    @Test func aCircleOfObjectsEndsInNull() {
+    @Test func aCyclicReferenceBecomesNull() {
         let node = Node()
         node.next = node
         #expect(JSONValue(any: node) == ["name": "a", "next": nil])

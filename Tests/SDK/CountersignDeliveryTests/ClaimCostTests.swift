@@ -77,7 +77,7 @@ struct ClaimCostTests {
     }
 
     @Test(arguments: [false, true])
-    func aClaimCostsTheSameHoweverManyUsersWait(newestFirst: Bool) throws {
+    func theCostOfAClaimDoesNotGrowWithWaitingUsers(newestFirst: Bool) throws {
         let few = try mostSteps(users: 500, newestFirst: newestFirst)
         for users in [4_000, 20_000, 100_000] {
             let many = try mostSteps(users: users, newestFirst: newestFirst)
@@ -86,7 +86,7 @@ struct ClaimCostTests {
     }
 
     /// At the end of a round all users with events may be blocked.
-    @Test func aClaimThatFindsNothingCostsTheSameOnceItHasCompared() throws {
+    @Test func theCostOfAnEmptyClaimDoesNotGrowWithWaitingUsers() throws {
         var steps: [Int] = []
         for users in [500, 4_000, 20_000] {
             let queue = try queue(users: users)

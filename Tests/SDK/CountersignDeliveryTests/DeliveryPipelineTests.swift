@@ -101,7 +101,7 @@ struct DeliveryPipelineTests {
             clock: clock, random: { 1 })
     }
 
-    @Test func aSourceAContentAndADestinationMakeAClient() async throws {
+    @Test func aPipelineWorksWithACustomSourceContentAndDestination() async throws {
         let accepted = Lock("Bearer first")
         let transport = ScriptedTransport { request in
             let isGood = request.header("Authorization") == accepted.withLock { $0 }

@@ -48,7 +48,7 @@ struct EventQueueTests {
 
     // MARK: Limits
 
-    @Test func tooManyBytesPushOutTheOldest() throws {
+    @Test func eventsOverTheByteLimitEvictTheOldest() throws {
         let queue = try open(QueueLimits(maximumBytes: 5_000))
         try queue.append(rows(0..<100, bytes: 200), clock: clock)
         #expect(try queue.value(of: .bytes) <= 5_000)
@@ -57,7 +57,7 @@ struct EventQueueTests {
         try expectBalance(queue)
     }
 
-    @Test func tooOldEventsGo() throws {
+    @Test func eventsOverTheMaximumAgeAreEvicted() throws {
         let queue = try open(QueueLimits(maximumAge: 3_600))
         try queue.append(rows([1]), clock: clock)
         clock.advance(by: 3_599)
@@ -71,7 +71,7 @@ struct EventQueueTests {
     }
 
     @Test(arguments: [.infinity, .greatestFiniteMagnitude, TimeInterval(Int.max)])
-    func eventsMayWaitForEver(age: TimeInterval) throws {
+    func withoutAMaximumAgeEventsAreNotEvicted(age: TimeInterval) throws {
         let queue = try open(QueueLimits(maximumAge: age))
         try queue.append(rows([1]), clock: clock)
         clock.advance(by: 1e9)
@@ -84,7 +84,7 @@ struct EventQueueTests {
         "5 6 u9223372036854775807", "5 6 u7 8",
         "99999999999999999999 1",
     ])
-    func aTimeThatWasDamagedIsForgotten(text: String) throws {
+    func aDamagedQueueTimeIsReset(text: String) throws {
         do {
             let queue = try open()
             try queue.append(rows([1]), clock: clock)
@@ -216,7 +216,7 @@ struct EventQueueTests {
         try expectBalance(queue)
     }
 
-    @Test func aTransactionIsCertainWithItsJournalOrWithout() throws {
+    @Test func makeDurableSucceedsWithoutAJournalFile() throws {
         let queue = try open()
         try queue.append(rows(1...3), clock: clock)
         try queue.makeDurable()
@@ -226,7 +226,7 @@ struct EventQueueTests {
 
     // MARK: Two processes (lease)
 
-    @Test func leaseIsForOneUntilItLapsesOrItsHolderIsGone() throws {
+    @Test func aLeaseIsExclusiveUntilItExpiresOrItsOwnerEnds() throws {
         let first = try open()
         let second = try open()
         let holder = LeaseOwner()
@@ -271,7 +271,7 @@ struct EventQueueTests {
         }
     }
 
-    @Test func onAFullDiskOneClientSendsWithoutALease() {
+    @Test func onAFullDiskOneClientMaySendWithoutAStoredLease() {
         let holder = LeaseOwner()
         let other = LeaseOwner()
         #expect(holder.acquire(path, uptime: 100, duration: 60) == nil)
@@ -283,7 +283,7 @@ struct EventQueueTests {
         #expect(holder.acquire(path, uptime: 191, duration: 60) == nil)
     }
 
-    @Test func aLeaseThatAFullDiskCannotTakeHoldsAmongTheClientsOfTheProcess() throws {
+    @Test func onAFullDiskALeaseIsExclusiveWithinTheProcess() throws {
         let (first, second) = (try open(), try open())
         try first.connection.execute("CREATE TABLE filler (x BLOB)")
         for queue in [first, second] {
@@ -303,7 +303,7 @@ struct EventQueueTests {
 
     // MARK: Schema
 
-    @Test func fileOfANewerVersionIsUsedAndLosesNothing() throws {
+    @Test func aQueueFileOfANewerVersionIsUsedWithoutLoss() throws {
         try open().append(rows(1...50), clock: clock)
         do {
             let newer = try SQLiteConnection(path: path)

@@ -77,7 +77,7 @@ struct PlatformTokenStoreTests {
             })
     }
 
-    @Test func withoutTheRightToTheKeychainTokensAreInAFileAndThatIsReportedOnce() throws {
+    @Test func withoutKeychainEntitlementTokensAreInAFileWithOneWarning() throws {
         keychain.status.withLock { $0 = -34018 }
         let store = make()
         try store.store("a.b.c", for: "ada")
@@ -136,7 +136,7 @@ struct PlatformTokenStoreTests {
     }
 
     /// The first run after an installation may have no user.
-    @Test func tokensOfAnEarlierInstallationAreRemovedThoughTheFirstRunTouchedNone() throws {
+    @Test func oldKeychainTokensAreRemovedEvenIfTheFirstRunUsedNone() throws {
         keychain.tokens.withLock { $0["access-token"] = "old" }
         _ = run()
         try writeQueue()
@@ -174,7 +174,7 @@ struct PlatformTokenStoreTests {
         try installation.begin(removeRemains: {}, adopt: open)
     }
 
-    @Test func anErrorOfTheKeychainSaysItsNumberOnly() {
+    @Test func aKeychainErrorContainsOnlyItsStatus() {
         #expect("\(KeychainError(status: -34018))" == "Keychain status -34018")
     }
 }

@@ -46,7 +46,7 @@ struct RecorderStateTests {
         #expect(index.count == 0 && index.bytes == 0)
     }
 
-    @Test func eventsWithoutRoomInMemoryAreOnlyInTheLog() {
+    @Test func eventsOverTheMemoryLimitAreOnlyInTheLog() {
         var index = index(3, maximumInMemory: 20)
         #expect(index.remove([1]).map { $0.event == nil } == [false, true])
         index.append(event(4), bytes: 10, maximumInMemory: 20)

@@ -26,7 +26,7 @@ struct SenderPartsTests {
         #expect(round.ending == .drained, "the next round reads them")
     }
 
-    @Test func onlyAFlushWaitsForTheProviderAndNoLongerThanItsPatience() {
+    @Test func onlyAFlushWaitsForTheProviderAndAtMostItsTimeLimit() {
         var round = Round()
         round.claimBegan()
         round.nothingWasClaimed(awaitsTokens: true, hasSuspects: false)
@@ -41,7 +41,7 @@ struct SenderPartsTests {
         #expect(round.ending == .waitingForTokenProvider)
     }
 
-    @Test func aRoundIsOverWhenTheLastCallOfTheProviderIs() {
+    @Test func aRoundEndsWithTheLastProviderCall() {
         var round = Round()
         round.flush(patience: nil)
         round.claimBegan()
@@ -67,7 +67,7 @@ struct SenderPartsTests {
         #expect(pause.failures == 3, "a resumption is no success")
     }
 
-    @Test func aBacklogIsDueAtItsSizeOrItsAge() {
+    @Test func aBacklogIsDueAtItsEventCountOrInterval() {
         let policy = FlushPolicy(eventCount: 3, interval: 10, onBackground: false)
         var backlog = Backlog()
         #expect(backlog.dueAt(policy) == nil)
@@ -107,7 +107,7 @@ struct SenderPartsTests {
         #expect(size.state == .full)
     }
 
-    @Test func aLanePausesForGoodOnlyWhereNoTokenChangesByItself() {
+    @Test func aUserPausesUntilANewTokenOnlyWithoutAProvider() {
         for pauses in [true, false] {
             var backoff = UserBackoff()
             backoff.tokenRefused(1)
@@ -127,7 +127,7 @@ struct SenderPartsTests {
         }
     }
 
-    @Test func aLaneThatWaitsStillDoesWhenTheProviderReturns() {
+    @Test func aUsersBackoffContinuesWhenTheProviderReturns() {
         var backoffs = UserBackoffs()
         let ada = UserKey("ada")
         backoffs.change(ada) { $0.hold(until: 5, problem) }
@@ -168,7 +168,7 @@ struct SenderPartsTests {
         #expect(backoffs[ada]?.providerFailures == 0)
     }
 
-    @Test func ofTheLastTwoOwnersTheSecondIsTriedUnlessTheServerNamesTheRejectedOne() {
+    @Test func ofTwoSuspectEventsTheSecondIsProbedExceptAfterARejection() {
         let events = [event(1), event(2)]
         for (cause, expected) in [(BatchBisection.Cause.serverFault, 1), (.tooLarge, 1), (.refused, 0)] {
             #expect(BatchBisection(cause: cause, suspects: events).probe == [events[expected]])

@@ -11,7 +11,7 @@ struct SenderTests {
 
     // MARK: Batches
 
-    @Test func anIdleSenderDoesNothingAtAll() {
+    @Test func aSenderWithAnEmptyQueueMakesNoRequests() {
         var simulation = Simulation { _ in .accepted }
         simulation.record(1)
         simulation.run(until: 24 * Self.hour)
@@ -24,7 +24,7 @@ struct SenderTests {
 
     /// Random failures are not a bad event: 500 for every second request costs at most 2 of 1,600 events.
     @Test(arguments: [1, 100])
-    func serverThatFailsAtRandomCostsNextToNothing(batchEvents: Int) {
+    func aServerThatFailsAtRandomCausesAlmostNoQuarantine(batchEvents: Int) {
         var costs: [Int] = []
         for seed in 1...4 {
             var settings = Sender.Settings()
@@ -47,7 +47,7 @@ struct SenderTests {
     // MARK: Poison events
 
     @Test(arguments: [400, 413, 500])
-    func anyPositionIsFoundWithTenMoreRequestsAtMost(status: Int) {
+    func aPoisonEventAtAnyPositionCostsAtMostTenMoreRequests(status: Int) {
         // A bad event in the last positions looks like a failing server: no later request succeeds.
         for position in 1...(status == 400 ? 99 : 98) {
             var simulation = Simulation { request in
@@ -62,7 +62,7 @@ struct SenderTests {
     }
 
     /// With one event in each request, several bad events in a row look like a failing server.
-    @Test func badEventsInARowHoldUpTheOthersForSecondsOnly() {
+    @Test func poisonEventsInARowDelayOthersForSecondsOnly() {
         var settings = Sender.Settings()
         settings.batchEvents = 1
         var simulation = Simulation(settings: settings) { request in
@@ -77,7 +77,7 @@ struct SenderTests {
 
     // MARK: Tokens
 
-    @Test func aProviderThatReturnsWhileARoundEndsIsNotForgotten() {
+    @Test func aTokenReturnedAtTheEndOfARoundStartsAnother() {
         var settings = Sender.Settings()
         settings.hasTokenProvider = true
         settings.flushPolicy = FlushPolicy(eventCount: 1, interval: 1, onBackground: false)
@@ -106,7 +106,7 @@ struct SenderTests {
         #expect(isClaim(sender.next(now: 0)))
     }
 
-    @Test func lateRefusalDoesNotHurtTheTokenThatCameMeanwhile() {
+    @Test func aRejectionOfAnOldTokenDoesNotAffectANewerOne() {
         var simulation = Simulation { _ in .accepted }
         simulation.generations[UserKey("ada")] = 1
         simulation.server = { $0.generation == 1 ? .refusedToken(.expired) : .accepted }
@@ -126,7 +126,7 @@ struct SenderTests {
         #expect(simulation.queue.isEmpty)
     }
 
-    @Test func aClaimedBatchIsNotSentAfterItsTokenIsForgotten() {
+    @Test func aClaimedBatchIsNotSentAfterItsTokenIsRemoved() {
         var sender = Sender(settings: Sender.Settings())
         let event = QueuedEvent(sequence: 1, messageID: "m", userID: "ada", body: [])
         sender.flush()
@@ -176,7 +176,7 @@ struct SenderTests {
         #expect(sender.lastProblem == nil)
     }
 
-    @Test func anotherProcessThatSendsIsWaitedFor() {
+    @Test func sendingWaitsForTheLeaseOfAnotherProcess() {
         var sender = Sender(settings: Sender.Settings())
         sender.stored(20, now: 0)
         _ = sender.next(now: 0)

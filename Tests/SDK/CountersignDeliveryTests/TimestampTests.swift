@@ -49,7 +49,7 @@ struct TimestampTests {
         "", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun, 06 Nov 1994 08:49 GMT", "Sun, 06 Nov 1994 08:49:37 CET",
         "x",
     ])
-    func readsNothingElse(text: String) {
+    func otherHTTPDatesAreNotRead(text: String) {
         #expect(Timestamp.date(fromHTTP: text) == nil)
     }
 

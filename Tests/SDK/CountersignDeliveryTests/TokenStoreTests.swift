@@ -45,7 +45,7 @@ struct TokenStoreTests {
     }
 
     /// Before the device's first unlock a file is unreadable. Its tokens must not be overwritten.
-    @Test func aFileThatCannotBeReadIsNotTakenForEmpty() throws {
+    @Test func anUnreadableTokenFileIsNotTreatedAsEmpty() throws {
         let file = directory.appendingPathComponent("tokens.json")
         try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
         let store = FileTokenStore(directory: directory)
@@ -74,7 +74,7 @@ struct TokenStoreTests {
         #expect(SignedToken(String(repeating: "a", count: 16_385)) == nil)
     }
 
-    @Test func tokenNeverShowsItself() throws {
+    @Test func aTokensDescriptionsNeverContainItsText() throws {
         let token = try #require(SignedToken("header.payload.signature"))
         var dumped = ""
         dump(token, to: &dumped)

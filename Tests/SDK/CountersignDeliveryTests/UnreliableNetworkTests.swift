@@ -34,7 +34,7 @@ struct UnreliableNetworkTests {
     }
 
     /// For an hour half of the requests fail.
-    @Test func flappingNetworkCostsFewRequests() {
+    @Test func aFlappingNetworkCausesFewRequests() {
         var random = SeededGenerator(seed: 12)
         var coin = SeededGenerator(seed: 13)
         var simulation = Simulation { _ in Bool.random(using: &coin) ? .accepted : .error(.connectionLost) }

@@ -39,7 +39,7 @@ struct WriteAheadLogTests {
                 == ["3"])
     }
 
-    @Test(.enabled(if: hasFullDisk)) func aWriteMayFailWhileFilesAreEmptied() throws {
+    @Test(.enabled(if: hasFullDisk)) func aWriteThatFailsWhileFilesAreTruncatedLosesNoEvent() throws {
         try FileManager.default.createSymbolicLink(atPath: file(1).path, withDestinationPath: Self.fullDisk)
         let calls = Lock<[() -> Void]>([])
         let log = WriteAheadLog(
@@ -84,7 +84,7 @@ struct WriteAheadLogTests {
     }
 
     /// A power failure may leave zeros where the end of a file should be.
-    @Test func zerosAtTheEndAreNoEvents() throws {
+    @Test func trailingZerosOfALogAreNotEvents() throws {
         let log = WriteAheadLog(directory: folder.url, holder: holder)
         try log.append([event("1")])
         var bytes = try Data(contentsOf: file(0))
@@ -95,7 +95,7 @@ struct WriteAheadLogTests {
         #expect(found.unreadable == 0)
     }
 
-    @Test func aNumberBeforeAllOthersIsPassedOver() throws {
+    @Test func eventsWithExtremeSequenceNumbersAreSkipped() throws {
         let log = WriteAheadLog(directory: folder.url, holder: holder)
         try log.append(numbered: [
             event("m0").numbered(.min), event("m1").numbered(1), event("m2").numbered(.max),
@@ -122,7 +122,7 @@ struct WriteAheadLogTests {
     }
 
     /// The recording of an event that was not written completely has not been acknowledged.
-    @Test func aLogThatIsCutInItsLastEventHasNoDamage() throws {
+    @Test func aTruncatedLastEventIsNotCountedAsDamage() throws {
         let log = WriteAheadLog(directory: folder.url, holder: holder)
         try log.append([event("1"), event("2")])
         let saved = try Data(contentsOf: file(0))
@@ -135,7 +135,7 @@ struct WriteAheadLogTests {
 
     /// The second of three events is damaged.
     @Test(arguments: [(true, false, 1), (false, false, 0), (true, true, 0)])
-    func damageIsCountedWhenALogIsOver(isOver: Bool, hasOptedOut: Bool, expected: Int) throws {
+    func damagedEventsAreCountedWhenTheirLogEnds(isOver: Bool, hasOptedOut: Bool, expected: Int) throws {
         let clock = ManualClock()
         let log = WriteAheadLog(directory: folder.url, holder: holder)
         try log.append([event("1"), event("2"), event("3")])

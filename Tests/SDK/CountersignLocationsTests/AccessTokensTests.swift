@@ -20,7 +20,7 @@ struct AccessTokensTests {
 
     // MARK: One refresh
 
-    @Test func hundredRefusalsAreOneRefresh() async throws {
+    @Test func aHundredConcurrentRejectionsCauseOneRefresh() async throws {
         let tokens = bench.make()
         for round in 1...20 {
             let first = await tokens.authorize(rejected: nil)
@@ -40,7 +40,7 @@ struct AccessTokensTests {
     }
 
     /// The app hands over a token pair to a client that it closes immediately.
-    @Test func aTokensLifetimeCountsFromAClientThatWasClosedAtOnce() async {
+    @Test func aTokensLifetimeStartsInAnEarlierClientClosedAtOnce() async {
         await bench.make(bench.expiring(in: 600)).close()
         bench.clock.advance(by: 600)
         let tokens = bench.make(bench.expiring(in: 600))
@@ -67,7 +67,7 @@ struct AccessTokensTests {
         #expect(bench.refreshes == 1)
     }
 
-    @Test func twoProcessesOnOneStoreAreOneRefresh() async {
+    @Test func twoProcessesWithOneStoreRefreshOnce() async {
         let gate = bench.holdAnswers()
         let first = bench.make()
         let second = bench.make()
@@ -88,7 +88,7 @@ struct AccessTokensTests {
 
     // MARK: Expiry
 
-    @Test func aTokensLifetimeCountsFromWhenItIsHandedOverNotFromWhenTheStoreCouldBeRead() async {
+    @Test func aTokensLifetimeStartsWhenTheAppSetsItNotWhenItIsStored() async {
         var configuration = bench.configuration
         configuration.expires = 600
         let store = FrozenStore(store: bench.store, savesLeft: 10)
@@ -124,7 +124,7 @@ struct AccessTokensTests {
         (3_900.0, 3_900.0), (1_750_000_000 + 500, 500), (1_750_000_500_000, 500), (-1, .infinity),
         (0, .infinity), (1_700_000_000, 0),
     ])
-    func expiresIsUnderstoodInEveryForm(expires: Double, lifetime: TimeInterval) async {
+    func everyFormOfExpiresIsRead(expires: Double, lifetime: TimeInterval) async {
         bench.fraction.withLock { $0 = 0 }
         let tokens = bench.make(bench.expiring(in: expires))
         await tokens.prepare()
@@ -138,7 +138,7 @@ struct AccessTokensTests {
     }
 
     @Test(arguments: [-86_400.0, 86_400.0])
-    func wrongDeviceClockNeitherLoopsNorHoldsBack(error: TimeInterval) async {
+    func aWrongDeviceClockCausesNeitherLoopsNorDelays(error: TimeInterval) async {
         // The server's clock is right. The device's clock is wrong by `error`.
         let truth = bench.clock.now
         bench.clock.setNow(truth + error)
@@ -173,7 +173,7 @@ struct AccessTokensTests {
 
     // MARK: Chains of pairs
 
-    @Test func sparseUpdateKeepsTheRest() async {
+    @Test func aPartialRefreshResponseKeepsOtherValues() async {
         let tokens = bench.make()
         #expect(await tokens.authorize(rejected: 1).token == "A1")
         let update = bench.login("A1b", nil)
@@ -293,7 +293,7 @@ struct AccessTokensTests {
         await other.close()
     }
 
-    @Test func aPairThatAnotherProcessHasForgottenIsNotUsedAgain() async throws {
+    @Test func aPairRemovedByAnotherProcessIsNotUsedAgain() async throws {
         let tokens = bench.make()
         let other = bench.make()
         for tokens in [tokens, other] { #expect(await tokens.authorize(rejected: nil).token == "A0") }
@@ -307,7 +307,7 @@ struct AccessTokensTests {
         await other.close()
     }
 
-    @Test func aPairThatWasNeverStoredDoesNotComeToDiskAfterALogOutInAnotherProcess() async throws {
+    @Test func anUnstoredPairIsNotStoredAfterALogOutInAnotherProcess() async throws {
         let store = FrozenStore(store: bench.store, savesLeft: 0)
         let tokens = bench.make(store: store)
         #expect(await tokens.authorize(rejected: nil).token == "A0")
@@ -346,7 +346,7 @@ struct AccessTokensTests {
         await holder.unlock()
     }
 
-    @Test func aPairThatCouldNotBeStoredDoesNotOutliveALogOutInAnotherProcess() async throws {
+    @Test func anUnstorablePairEndsWithALogOutInAnotherProcess() async throws {
         let store = FrozenStore(store: bench.store, savesLeft: 1)
         let tokens = bench.make(store: store)
         let other = bench.make()
@@ -435,7 +435,7 @@ struct AccessTokensTests {
         #expect(bench.refreshes == 0)
     }
 
-    @Test func storeThatCannotBeReadIsNotTakenForEmpty() async {
+    @Test func anUnreadableStoreIsNotTreatedAsEmpty() async {
         let first = bench.make()
         #expect(await first.authorize(rejected: 1).token == "A1")
         await first.close()
@@ -457,7 +457,7 @@ struct AccessTokensTests {
         (400, #"{"code":400,"error_code":"refresh_token_already_used","msg":"Already Used"}"#),
         (400, #"{"error":{"code":400,"message":"TOKEN_EXPIRED","status":"INVALID_ARGUMENT"}}"#),
     ])
-    func deadRefreshTokenIsTheEndUntilThereIsAnother(status: Int, body: String) async {
+    func anInvalidRefreshTokenStopsRefreshesUntilANewOneIsSet(status: Int, body: String) async {
         bench.server.override { _ in .json(status, body) }
         let tokens = bench.make()
         for _ in 0..<100 {
@@ -497,7 +497,7 @@ struct AccessTokensTests {
     @Test(arguments: [
         (401, ""), (403, ""), (401, #"{"message":"Unauthenticated."}"#), (403, #"{"error":"Forbidden"}"#),
     ])
-    func aRefusalWithoutACodeIsFinalAfterAnHour(status: Int, body: String) async throws {
+    func rejectionsWithoutACodeAreFinalAfterAnHour(status: Int, body: String) async throws {
         bench.server.override { _ in .json(status, body) }
         let tokens = bench.make()
         let start = bench.clock.uptime
@@ -515,7 +515,7 @@ struct AccessTokensTests {
         #expect(bench.refreshes == before + 1)
     }
 
-    @Test func refusalsWithoutACodeEndNothingOnceATokenIsGranted() async throws {
+    @Test func rejectionsWithoutACodeAreNotFinalIfTokensAreGrantedBetween() async throws {
         let tokens = bench.make()
         for round in 1...3 {
             bench.server.override { _ in .json(403, "") }
@@ -536,7 +536,7 @@ struct AccessTokensTests {
         .json(511, ""),
         .json(200, "", headers: [("Content-Type", "text/html")]), .json(200, ""),
     ])
-    func aLoginPageIsForgottenAsSoonAsItIsGone(answer: TransportResponse) async throws {
+    func aRefreshSucceedsOnceTheCaptivePortalIsGone(answer: TransportResponse) async throws {
         bench.server.override { _ in answer }
         let tokens = bench.make()
         let start = bench.clock.uptime
@@ -614,7 +614,7 @@ struct AccessTokensTests {
         #"{"refresh_token":"R9"}"#,
         #"{"error":"server_is_tired"}"#,
     ])
-    func answersWithoutATokenKeepTheOldPair(body: String) async {
+    func responsesWithoutATokenKeepTheOldPair(body: String) async {
         bench.server.override { _ in .json(200, body) }
         let tokens = bench.make()
         for _ in 0..<3 {
@@ -632,7 +632,7 @@ struct AccessTokensTests {
         #expect(bench.sent == ["R0", "R0", "R0", "R0"])
     }
 
-    @Test func answersWithoutATokenAreNoReasonToStopWithinMinutes() async throws {
+    @Test func responsesWithoutATokenDoNotStopRefreshesWithinMinutes() async throws {
         bench.server.override { _ in .json(200, #"{"ok":false}"#) }
         let tokens = bench.make()
         for _ in 0..<6 {
@@ -644,7 +644,7 @@ struct AccessTokensTests {
 
     /// A response that is not a JSON object comes from a proxy or portal.
     @Test(arguments: ["", "[]", #"["access_token","A"]"#, "null", "17", #"{"access_token":"A""#, "OK"])
-    func answersThatAreNoObjectKeepTheOldPairAndAreNoEnd(body: String) async throws {
+    func responsesThatAreNotObjectsKeepThePairAndAreRetried(body: String) async throws {
         bench.server.override { _ in .json(200, body) }
         let tokens = bench.make()
         for _ in 0..<10 {
@@ -667,7 +667,7 @@ struct AccessTokensTests {
 
     // MARK: No loops
 
-    @Test func refreshesWithoutAReasonRunIntoTheWindow() async {
+    @Test func unneededRefreshesAreRateLimited() async {
         let tokens = bench.make()
         var generation = 1
         for _ in 0..<50 {
@@ -684,7 +684,7 @@ struct AccessTokensTests {
         #expect(await tokens.state.kind == .ready)
     }
 
-    @Test func tokensThatLiveTwoSecondsAreNoLoop() async {
+    @Test func tokensThatLiveTwoSecondsCauseNoRefreshLoop() async {
         bench.server.state.withLock { $0.lifetime = 2 }
         let tokens = bench.make()
         var generation = await tokens.authorize(rejected: 1).generation ?? 0
@@ -701,7 +701,7 @@ struct AccessTokensTests {
 
     /// The number of requests in a minute is bounded for all replies of the two servers.
     @Test(arguments: 0..<60)
-    func noPatternOfAnswersIsALoop(seed: Int) async {
+    func noSequenceOfResponsesCausesARefreshLoop(seed: Int) async {
         var random = SeededGenerator(seed: UInt64(seed))
         let bench = AccessTokenBench()
         let answers = Lock((0..<400).map { _ in Int(random.next() % 12) })

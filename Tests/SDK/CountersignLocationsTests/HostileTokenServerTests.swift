@@ -57,7 +57,7 @@ struct HostileTokenServerTests {
     }
 
     @Test(arguments: Answer.allCases)
-    func pairSurvives(_ answer: Answer) async throws {
+    func theTokenPairSurvivesHostileResponses(_ answer: Answer) async throws {
         let isGood = Lock(false)
         let server = try RawServer { head in
             func http(_ status: String, _ body: String) -> String {

@@ -82,7 +82,7 @@ struct LocationAnswerTests {
         #expect(try await client.count() == 1)
     }
 
-    @Test func settingsWithoutASectionLeaveItAsItWasGiven() throws {
+    @Test func aSectionMissingInStoredSettingsKeepsItsConfiguration() throws {
         var configuration = bench.configuration
         let file = SettingsFile(directory: bench.directory, log: nil)
         try DurableFile.write(Data(#"{"http":{"method":"PUT"},"authorization":[]}"#.utf8), to: file.path)

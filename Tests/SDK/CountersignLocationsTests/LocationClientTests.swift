@@ -72,7 +72,7 @@ struct LocationClientTests {
     @Test(
         arguments: [(Double.nan, nil), (-1e12, -1_000_000_000_000_000), (1e12, 1_000_000_000_000_000)]
             as [(Double, JSONValue)])
-    func anInstantThatCannotBeWrittenBecomesNoOther(seconds: Double, sent: JSONValue) async throws {
+    func aTimestampOutsideTheDateRangeIsReplacedWithAWarning(seconds: Double, sent: JSONValue) async throws {
         let client = try bench.make()
         try await client.record(
             Location(latitude: 1, longitude: 2, timestamp: Date(timeIntervalSince1970: seconds)))
@@ -185,7 +185,7 @@ struct LocationClientTests {
         #expect(bench.lines.withLock { $0.contains { $0.contains("locationTemplate error") } })
     }
 
-    @Test func insertFillsInAndRefuses() async throws {
+    @Test func insertAddsMissingMembersAndRejectsInvalidRecords() async throws {
         let client = try bench.make()
         let uuid = try await client.insert(["coords": ["latitude": 1, "longitude": 2.5], "uuid": "mine"])
         #expect(uuid == "mine")
@@ -238,7 +238,7 @@ struct LocationClientTests {
     }
 
     /// The login page of a hotel's network has every status that a server has.
-    @Test func aPageIsNotADelivery() async throws {
+    @Test func anHTMLPageIsNotADelivery() async throws {
         let page = "<!DOCTYPE html><html><body>Welcome</body></html>"
         for answer in [
             TransportResponse.json(200, page), .json(201, "  \n<html/>"),
@@ -282,7 +282,7 @@ struct LocationClientTests {
         #expect(bench.http.withLock { $0 }.map(\.isSuccess) == [true])
     }
 
-    @Test func aPageIsADeliveryIfConfigured() async throws {
+    @Test func anHTMLPageIsADeliveryIfConfigured() async throws {
         bench.response.withLock { $0 = { _ in .json(200, "<!DOCTYPE html><p>Thank you</p>") } }
         let client = try bench.make { $0.http.acceptsPages = true }
         try await client.record(here)
@@ -308,7 +308,7 @@ struct LocationClientTests {
         #expect(try await client.count() == 0)
     }
 
-    @Test func limitsKeepTheNewest() async throws {
+    @Test func recordLimitsKeepTheNewestRecords() async throws {
         let client = try bench.make {
             $0.persistence.maxRecordsToPersist = 3
             $0.persistence.maxDaysToPersist = 2
@@ -443,7 +443,7 @@ struct LocationClientTests {
     }
 
     @Test(arguments: ["blocks", "asks for a token", "syncs", "configures"])
-    func closureOfTheAppHoldsUpNothing(habit: String) async throws {
+    func aSlowOrReentrantCallbackDelaysNothing(habit: String) async throws {
         bench.response.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
         let end = Handshake()
         let client = Lock<LocationClient?>(nil)
@@ -513,7 +513,7 @@ struct LocationClientTests {
 
     // MARK: Tokens for the app
 
-    @Test func appAndSDKShareOneRefresh() async throws {
+    @Test func theAppAndTheSDKShareOneRefresh() async throws {
         bench.response.withLock { $0 = { $0.token == "Bearer A0" ? .json(401, "") : nil } }
         let client = try bench.make()
         #expect(try await client.accessToken() == "A0")
@@ -535,7 +535,7 @@ struct LocationClientTests {
 
     // MARK: Commands from the server
 
-    @Test func commandsOfTheAllowListWork() async throws {
+    @Test func allowedServerCommandsAreExecuted() async throws {
         bench.response.withLock {
             $0 = { _ in
                 .json(
@@ -625,7 +625,7 @@ struct LocationClientTests {
         #expect(client.configuration.authorization.accessToken == "second")
     }
 
-    @Test func theConfigurationHasTheNewestPairWhateverTheAppHandsOver() async throws {
+    @Test func theConfigurationKeepsTheNewestPairWhenTheAppSetsAnOldOne() async throws {
         let client = try bench.make()
         #expect(try await client.accessToken(replacing: "A0") == "A1")
         try await client.update {

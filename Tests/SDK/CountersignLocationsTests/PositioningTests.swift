@@ -76,7 +76,7 @@ struct PositioningTests {
         #expect(bench.lines.withLock { $0 }.contains { $0.hasPrefix("positioning") && $0.contains("denied") })
     }
 
-    @Test func aSourceDoesNotKeepTheClient() async throws {
+    @Test func aLocationSourceDoesNotRetainTheClient() async throws {
         let bench = LocationBench()
         let (ended, end) = AsyncStream.makeStream(of: Void.self)
         let (started, start) = AsyncStream.makeStream(of: Void.self)

@@ -41,7 +41,7 @@ struct RefreshLogTests {
         #expect(!bench.lines.withLock { $0.joined() }.contains("secret"))
     }
 
-    @Test func aTokenThatIsRefreshedAsItShouldIsNotAWarning() async {
+    @Test func aSuccessfulRefreshLogsNoWarning() async {
         let bench = AccessTokenBench()
         let tokens = bench.make()
         #expect(await tokens.authorize(rejected: 1).token == "A1")

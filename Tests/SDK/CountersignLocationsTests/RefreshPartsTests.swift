@@ -20,7 +20,7 @@ struct RefreshPartsTests {
         return token
     }
 
-    @Test func aTokenIsRefreshedBeforeItsEndAndHasLivedThen() {
+    @Test func aTokenIsDueForRefreshShortlyBeforeItsExpiry() {
         let token = token("a", lifetime: 1_000)
         #expect(token.refreshAt == 960)
         #expect(!token.hasLived(at: 959))
@@ -55,7 +55,7 @@ struct RefreshPartsTests {
         #expect(!token.isFresh(at: 1, window: 30))
     }
 
-    @Test func aDormantPairIsKnownAndNotUsed() {
+    @Test func aLoadedPairIsNotUsedBeforeItIsActivated() {
         var token = TokenInUse()
         token.loaded(TokenPair(accessToken: "a"))
         #expect(token.credential == nil)
@@ -64,7 +64,7 @@ struct RefreshPartsTests {
         #expect(token.known == nil)
     }
 
-    @Test func eachRejectedTokenCountsOnceAndASuccessEndsTheRow() {
+    @Test func eachRejectedTokenCountsOnceAndASuccessResetsTheCount() {
         var rate = RefreshRate()
         let before = [1, 1].map { rate.rejected($0, maximum: 2) }
         #expect(before == [false, false])
@@ -73,7 +73,7 @@ struct RefreshPartsTests {
         #expect(after == [false, true, false, false], "after one too many the count begins again")
     }
 
-    @Test func refreshesAreCountedWithinTheWindow() {
+    @Test func refreshesAreCountedWithinARateWindow() {
         var rate = RefreshRate()
         for uptime in [0.0, 1, 2] { rate.refreshed(at: uptime) }
         #expect(rate.count(at: 29, window: 30) == 3)
@@ -91,7 +91,7 @@ struct RefreshPartsTests {
         #expect(resending.take(at: 6, retry: retry) == 8)
     }
 
-    @Test func anObstacleLastsASecondAtLeastAndAnswersOfNoUseAddUp() {
+    @Test func refreshFailuresWaitAtLeastASecondAndAreCounted() {
         var obstacle = RefreshObstacle()
         obstacle.wait(problem, retry: retry, serverDelay: nil, uptime: 0, fraction: 0)
         #expect(obstacle.state == .waiting(until: 1, problem))
@@ -141,7 +141,7 @@ struct RefreshPartsTests {
         #expect(next?.accessToken == "x")
     }
 
-    @Test func otherTokensOfTheAppEndARefreshWhereverItIs() {
+    @Test func newTokensFromTheAppEndARefreshAtEveryStep() {
         for steps in 1...3 {
             var machine = machine(refreshToken: "r")
             let pair = machine.credential
@@ -161,7 +161,7 @@ struct RefreshPartsTests {
         }
     }
 
-    @Test func anotherTokenIsSentAgainAsIfNoneHadBeenRejected() {
+    @Test func theWaitAfterARejectionRestartsForANewToken() {
         var machine = machine(refreshToken: nil)
         func retryAt(_ uptime: TimeInterval) -> TimeInterval? {
             let demand = machine.demand(rejected: machine.generation, hasWaited: false, uptime: uptime)

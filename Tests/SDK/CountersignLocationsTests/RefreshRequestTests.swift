@@ -85,7 +85,7 @@ struct RefreshRequestTests {
             ])
     }
 
-    @Test func wordsAreReplacedInsideOfTextsAndObjects() throws {
+    @Test func placeholdersAreReplacedInTextsAndObjects() throws {
         var configuration = configuration
         configuration.refreshPayload = [
             "a": "Bearer {refreshToken}!", "b": ["c": "{accessToken}", "d": ["{refreshToken}", 7]], "e": true,
@@ -98,7 +98,7 @@ struct RefreshRequestTests {
                 + "&b%5Bd%5D%5B1%5D=7&e=true&f=&g=%7Bother%7D%7B")
     }
 
-    @Test func tokenThatLooksLikeAWordIsLeftAlone() throws {
+    @Test func aTokenThatLooksLikeAPlaceholderIsNotReplaced() throws {
         var configuration = configuration
         configuration.refreshPayload = ["a": "{accessToken} {refreshToken}"]
         let request = RefreshRequest(configuration: configuration).make(
@@ -128,7 +128,7 @@ struct RefreshRequestTests {
             ])
     }
 
-    @Test func givenHeadersComeLastAndTakeTheDefaultsPlace() throws {
+    @Test func refreshHeadersOverrideDefaultHeaders() throws {
         var configuration = configuration
         configuration.refreshHeaders = ["x-app": "2", "X-Old": "{accessToken}/{refreshToken}"]
         configuration.refreshToken = "r"
@@ -164,7 +164,7 @@ struct RefreshRequestTests {
         }
     }
 
-    @Test func headerCannotBeginAnother() throws {
+    @Test func headersWithInvalidNamesOrValuesAreDropped() throws {
         var configuration = configuration
         configuration.refreshHeaders = ["X-A": "1\r\nX-B: 2", "X C": "3", "X-D": "ü", "X-E": "fine"]
         #expect(fields(try request(configuration)).filter { $0.hasPrefix("X") } == ["X-E: fine"])

@@ -140,7 +140,7 @@ struct TokenFinderTests {
     ]
 
     @Test(arguments: arrays)
-    func arraysAreSearchedWhereThereIsNoTokenOutsideThem(_ vector: Vector) throws {
+    func arraysAreSearchedOnlyIfNoTokenIsOutsideThem(_ vector: Vector) throws {
         let grant = try grant(vector.json)
         #expect(grant?.accessToken == vector.access)
         #expect(grant?.refreshToken == vector.refresh)
@@ -164,7 +164,7 @@ struct TokenFinderTests {
     }
 
     @Test(arguments: vectors)
-    func everyOrderOfTheKeysGivesTheSame(_ vector: Vector) throws {
+    func theOrderOfMembersDoesNotChangeTheTokensFound(_ vector: Vector) throws {
         let value = try #require(JSONDocument.value(Array(vector.json.utf8)))
         for text in permutations(value) {
             let grant = try grant(text)
@@ -202,7 +202,7 @@ struct TokenFinderTests {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    @Test func mappingNamesThePlaces() throws {
+    @Test func responseMappingSelectsTheMembers() throws {
         var configuration = AuthorizationConfiguration()
         configuration.responseMapping = [
             "accessToken": "$.a.b", "refreshToken": "c", "expires": "$.a.in",
@@ -217,7 +217,7 @@ struct TokenFinderTests {
         #expect(try self.grant(#"{"access_token":"wrong"}"#, configuration: configuration) == nil)
     }
 
-    @Test func nestingHasAnEnd() throws {
+    @Test func tokensAreSearchedToALimitedDepth() throws {
         let deep =
             String(repeating: #"{"a":"#, count: 200) + #"{"access_token":"A"}"#
             + String(repeating: "}", count: 200)

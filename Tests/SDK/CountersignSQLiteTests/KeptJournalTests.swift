@@ -70,7 +70,7 @@
 
         private var journal: URL { directory.appendingPathComponent("file-journal") }
 
-        @Test func aJournalThatStaysHasItsDirectoryFlushedOnce() throws {
+        @Test func aPersistentJournalFlushesItsDirectoryOnce() throws {
             let all = try Directories.flushes(of: directory) {
                 try withDatabase { database in
                     let later = try flushes(5, of: database)

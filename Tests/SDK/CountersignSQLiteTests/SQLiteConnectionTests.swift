@@ -126,14 +126,14 @@ struct SQLiteConnectionTests {
         }
     }
 
-    @Test func aFailedMigrationLeavesNothing() throws {
+    @Test func aFailedMigrationIsRolledBack() throws {
         let database = try SQLiteConnection(path: ":memory:")
         #expect(throws: SQLiteError.self) { try database.migrate(["CREATE TABLE t (a); CREATE TABLE t (a)"]) }
         try database.migrate(["CREATE TABLE t (a)"])
     }
 
     /// Another process migrates between the version check and the lock of the transaction.
-    @Test func aMigrationThatAnotherProcessHasDoneIsLeftOut() throws {
+    @Test func aMigrationAppliedByAnotherProcessIsSkipped() throws {
         let database = try SQLiteConnection(path: ":memory:")
         let migrations = ["CREATE TABLE a (x)", "CREATE TABLE b (x)", "CREATE TABLE c (x)"]
         var applied: [Int] = []
@@ -151,7 +151,7 @@ struct SQLiteConnectionTests {
         #expect(try database.first("SELECT count(*) FROM t") { $0.int(0) } == 0)
     }
 
-    @Test func aValueForAPlaceThatTheStatementDoesNotHaveIsNotDropped() throws {
+    @Test func bindingToAMissingParameterThrows() throws {
         let database = try SQLiteConnection(path: ":memory:")
         let statement = try database.prepare("SELECT ?1")
         let bytes = Array("text".utf8)
@@ -166,7 +166,7 @@ struct SQLiteConnectionTests {
     }
 
     /// A failed copy must not leave an empty file, which would look like a copy.
-    @Test func aCopyThatFailsIsNotTakenForOne() throws {
+    @Test func aFailedCopyLeavesNoFile() throws {
         try withFile { path in
             let writer = try SQLiteConnection(path: path)
             try writer.execute("CREATE TABLE t (a); INSERT INTO t VALUES (1)")

@@ -5,7 +5,7 @@ import Testing
 
 struct SQLiteStatementTests {
     /// One text is bound once for all rows, the others for each row. One text exceeds the buffer for texts.
-    @Test func textsThatAreHeldArriveWhole() throws {
+    @Test func boundTextsAreStoredCompletelyForEveryRow() throws {
         let connection = try SQLiteConnection(path: ":memory:")
         try connection.execute("CREATE TABLE row (kept TEXT, text TEXT, other TEXT) STRICT")
         let statement = try connection.prepare("INSERT INTO row VALUES (?1, ?2, ?3)")

@@ -26,7 +26,7 @@ struct AuthenticationFailureTests {
         #expect(throttle.sessionStarted(at: 20_000).isEmpty)
     }
 
-    @Test func aLateSubscriberGetsTheLastOneUntilItIsSolved() async throws {
+    @Test func aNewSubscriberGetsTheLastFailureUnlessItIsResolved() async throws {
         let bench = try Bench()
         bench.gateway.respond { $0.token == "a.a.a" ? .tokenProblem(.expired) : nil }
         let client = try bench.makeClient()

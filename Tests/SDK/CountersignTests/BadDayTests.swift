@@ -142,7 +142,7 @@ struct BadDayTests {
         }
     }
 
-    @Test func everythingArrivesOnceAndEachWaitIsBounded() async throws {
+    @Test func everyEventArrivesOnceThroughEveryFaultWithBoundedWaits() async throws {
         let day = try Day()
         let client = try day.makeClient()
         var accepted: [String] = []

@@ -28,7 +28,7 @@ struct CountersignClientTests {
         }
     }
 
-    @Test func theSameUserWithNothingNewIsNotAnEvent() async throws {
+    @Test func identifyingTheCurrentUserWithoutChangesIsNotAnEvent() async throws {
         let (bench, client) = try Bench.open()
         func identify(_ traits: JSONObject = [:]) async -> Result<String?, CountersignError> {
             await withCheckedContinuation { continuation in

@@ -60,7 +60,7 @@ struct CredentialSourceTests {
         await storage.close()
     }
 
-    @Test func aRejectedKeyIsLookedForAgainWhereOtherProcessesKeepTheirs() async throws {
+    @Test func aRejectedKeyIsReplacedByOneThatAnotherProcessStored() async throws {
         let projects = ProjectKeySource(stored: stored, clock: bench.clock)
         _ = await projects.take(try key("one"), for: shop)
         await stored.save(try key("two"), of: "shop")

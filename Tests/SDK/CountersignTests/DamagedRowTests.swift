@@ -292,7 +292,7 @@ struct DamagedRowTests {
         }
     }
 
-    @Test func aMarkBeyondTheLogLosesNoEvent() throws {
+    @Test func aCheckpointBeyondTheLogLosesNoEvent() throws {
         let bench = try Bench()
         try FileManager.default.createDirectory(
             at: bench.configuration.instanceDirectory, withIntermediateDirectories: true)

@@ -63,7 +63,7 @@ struct FailureLogTests {
         #expect(!text.joined().contains("secret"))
     }
 
-    @Test func aTokenThatCannotBeOneIsAWarning() async throws {
+    @Test func aMalformedTokenLogsAWarningWithoutIt() async throws {
         let client = try open { _ in self.rejection(.missingToken) }
         client.identify(userID: "ada", token: "not a token\n")
         await client.flush()

@@ -178,7 +178,7 @@ import TestSupport
             #expect(try Data(contentsOf: file) == before)
         }
 
-        @Test func aDamagedFileIsNotGivenUpForWantOfSpace() async throws {
+        @Test func aDamagedQueueFileIsKeptUntilTheDiskHasSpaceToRebuildIt() async throws {
             let (bench, client, directory) = try await open()
             for number in 0..<5 { try await client.record("\(number)") }
             await client.close()

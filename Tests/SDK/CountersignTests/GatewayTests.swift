@@ -111,7 +111,7 @@ struct GatewayTests {
     }
 
     @Test(arguments: [("expired", 22), ("wrong key", 27), ("other user", 21), ("missing", 26)])
-    func faultsHaveTheirCodesAndLoseNothing(fault: String, code: Int) async throws {
+    func rejectedTokensReportTheirCodeAndLoseNoEvent(fault: String, code: Int) async throws {
         let fixture = try GatewayFixture(enforcement: .required)
         let client = try client(fixture)
         let failures = client.authenticationFailures

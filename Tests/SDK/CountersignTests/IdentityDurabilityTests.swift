@@ -314,7 +314,7 @@ struct IdentityDurabilityTests {
         try handle.close()
     }
 
-    @Test func theLastOfTwoWritersCountsAndNothingOfTheOthersStays() throws {
+    @Test func theLastOfTwoWritersWinsAndEarlierBytesAreErased() throws {
         let (folder, file) = makeFile()
         let other = SlotFile(path: file.path)
         #expect(file.content == .missing)

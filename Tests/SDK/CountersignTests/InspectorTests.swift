@@ -10,7 +10,7 @@ import Testing
 
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct InspectorTests {
-    @Test func itShowsWaitingEventsAndReasonsWithoutTheToken() async throws {
+    @Test func theInspectorShowsWaitingEventsAndReasonsWithoutTheToken() async throws {
         let bench = try Bench()
         bench.transport.setHandler { _ in
             TransportResponse(

@@ -97,7 +97,7 @@ struct LogOutTests {
 
     /// The app or the client may end before the log-out completes.
     @Test(arguments: [false, true])
-    func aLogOutThatIsNotThroughIsFinishedByTheNextRun(isBack: Bool) async throws {
+    func anUnfinishedLogOutIsFinishedByTheNextRun(isBack: Bool) async throws {
         let store = UnreliableStore()
         let (bench, client) = try Bench.open { $0.tokenStore = store }
         client.setUser("ada", token: "a.a.a")
@@ -144,7 +144,7 @@ struct LogOutTests {
         #expect(try self.token(bench) == token)
     }
 
-    @Test func aWipeLeavesNothingOfALogOut() async throws {
+    @Test func aWipeDuringALogOutDeletesItsEventsAndToken() async throws {
         let (bench, client) = try Bench.open()
         client.setUser("ada", token: "a.a.a")
         client.track("hers")
@@ -169,7 +169,7 @@ struct LogOutTests {
         #expect(StoredUser(directory: directory, writeKey: "wk_test").file.content == .missing)
     }
 
-    @Test func aFailureOfATokenThatIsForgottenIsReportedNoMore() async throws {
+    @Test func failuresOfARemovedTokenAreNotReported() async throws {
         let (bench, client) = try Bench.open()
         bench.gateway.respond { _ in .tokenProblem(.expired) }
         client.setUser("ada", token: "a.a.a")
@@ -226,7 +226,7 @@ struct LogOutTests {
 
     // MARK: A store that fails
 
-    @Test func nothingGoesWithoutATokenWhileTheStoreCannotBeRead() async throws {
+    @Test func noEventIsSentWhileTheTokenStoreIsUnreadable() async throws {
         let store = UnreliableStore()
         let (bench, client) = try Bench.open { $0.tokenStore = store }
         client.setUser("ada", token: "a.a.a")

@@ -68,7 +68,7 @@ struct PackageTests {
     ]
 
     /// App Store Connect rejects an app that uses a required-reason API without declaring it.
-    @Test func manifestsGiveAReasonForEachInterfaceThatNeedsOne() throws {
+    @Test func privacyManifestsDeclareEveryRequiredReasonAPIInUse() throws {
         // Each target with a manifest, together with its dependencies that have none.
         let manifests = [
             "SDK/CountersignDelivery": [
@@ -107,7 +107,7 @@ struct PackageTests {
     }
 
     /// A reference to `CLLocationManager` is enough for an app to be asked for a usage description.
-    @Test func onlyTheProductForLocationsRefersToCoreLocation() throws {
+    @Test func onlyCountersignLocationsImportsCoreLocation() throws {
         let sources = package.appendingPathComponent("Sources").path
         let modules = try FileManager.default.subpathsOfDirectory(atPath: sources)
             .filter { $0.hasSuffix(".swift") }
@@ -118,7 +118,7 @@ struct PackageTests {
     }
 
     /// With a Swift older than 6.3 the manifest fails, and not a source with `@c @implementation`.
-    @Test func everyPlaceNamesTheSwiftThatIsNeeded() throws {
+    @Test func scriptsAndDocumentsNameTheRequiredSwiftVersion() throws {
         let manifest = try text("Package.swift")
         #expect(manifest.hasPrefix("// swift-tools-version: 6.3\n"))
         for folder in ["Benchmarks", "Examples", "Fuzzing"] {

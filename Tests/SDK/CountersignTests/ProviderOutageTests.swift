@@ -35,7 +35,7 @@ struct ProviderOutageTests {
     // MARK: Outages
 
     @Test(arguments: [nil, "throw", "not a token"])
-    func withoutAProviderThatWorksTheServerDecides(answer: String?) async throws {
+    func ifTheProviderReturnsNoTokenEventsAreSentWithoutOne(answer: String?) async throws {
         var bench = try Bench()
         let calls = Lock(0)
         bench.configuration.tokenProvider = { _ in
@@ -53,7 +53,7 @@ struct ProviderOutageTests {
         #expect(calls.withLock { $0 } == 1, "it is left alone for a while")
     }
 
-    @Test func theLastKnownTokenGoesWithEventsOfAProviderThatFails() async throws {
+    @Test func ifTheProviderFailsTheLastKnownTokenIsSent() async throws {
         let (bench, client) = try Bench.open { $0.tokenProvider = { _ in nil } }
         let old = SignedToken.fake(subject: "ada", expiresAt: Self.now - 10)
         client.identify(userID: "ada", token: old)

@@ -20,7 +20,7 @@ struct QueueRecoveryTests {
     private static let eventCount = 500
 
     @Test(arguments: Damage.allCases, [1, 2, 3])
-    func damagedFileLosesLittleAndIsKept(damage: Damage, seed: Int) async throws {
+    func aDamagedQueueFileLosesFewEventsAndIsKept(damage: Damage, seed: Int) async throws {
         var bench = try Bench()
         bench.configuration.limits.maximumUnsavedEvents = 100_000
         let first = try bench.makeClient()
@@ -85,7 +85,7 @@ struct QueueRecoveryTests {
 
     /// SQLite reads such an index without an error, and finds nothing.
     @Test(arguments: [false, true])
-    func anIndexThatLostItsWayHidesNoEvent(isEmpty: Bool) async throws {
+    func aDamagedSQLiteIndexHidesNoEvent(isEmpty: Bool) async throws {
         let bench = try Bench()
         let first = try bench.makeClient()
         first.identify(userID: "ada", token: "a.a.a")

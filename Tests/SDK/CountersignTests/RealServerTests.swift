@@ -11,7 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct RealServerTests {
     /// In every mode, a delivered event is not sent again because the answer was too long.
-    @Test func eventsLeaveAlthoughTheAnswerIsLongerThanTheLimit() async throws {
+    @Test func eventsAreDeliveredThoughTheResponseExceedsTheLimit() async throws {
         let server = try RawServer { _ in
             let body =
                 #"{"success":true,"accepted":1,"duplicates":0,"rejected":[],"x":""#

@@ -72,7 +72,7 @@ struct RecorderTests {
 
     /// Every call gets a result while the store fails. Recording recovers within a second after the store.
     @Test(.timeLimit(.minutes(5)), arguments: Trouble.allCases)
-    func recordingResumesByItself(trouble: Trouble) async throws {
+    func recordingResumesWithinASecondAfterAStoreFailure(trouble: Trouble) async throws {
         let (bench, client) = try Bench.open { $0.limits.maximumUnsavedEvents = 50 }
         client.identify(userID: "ada", token: "a.a.a")
         try await client.record("before")
@@ -282,7 +282,7 @@ struct RecorderTests {
     }
 
     /// A power failure may undo the removal of the log more than once.
-    @Test func aLogThatComesBackIsNotTakenOverTwice() async throws {
+    @Test func aRestoredLogIsNotCheckpointedTwice() async throws {
         let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         _ = await client.snapshot()
@@ -309,7 +309,7 @@ struct RecorderTests {
         #expect(WriteAheadLog.all(in: directory).isEmpty)
     }
 
-    @Test func twoThatOpenTheQueueTakeALogOverOnce() async throws {
+    @Test func clientsThatOpenAQueueTogetherCheckpointALogOnce() async throws {
         let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         _ = await client.snapshot()
@@ -343,7 +343,7 @@ struct RecorderTests {
         log.remove()
     }
 
-    @Test func aLogThatWasCutShortOrRottedGivesAllThatIsWhole() async throws {
+    @Test func allIntactEventsOfADamagedLogAreRead() async throws {
         let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         _ = await client.snapshot()
@@ -405,7 +405,7 @@ struct RecorderTests {
         #expect(copy.gateway.events == ["after"])
     }
 
-    @Test func theLogStaysShortHoweverMuchIsRecorded() async throws {
+    @Test func theLogStaysShortWhileEventsAreRecorded() async throws {
         let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         for number in 0..<20_000 {
@@ -463,7 +463,7 @@ struct RecorderTests {
         #expect(await client.snapshot().dropped == 15)
     }
 
-    @Test func aCallerThatWaitedInVainLeavesNoSignalForALaterOne() async throws {
+    @Test func aTimedOutCallLeavesNoSignalForALaterCall() async throws {
         let (_, client) = try Bench.open()
         let recorder = client.pipeline.recorder
         let (isWriterHeld, writerGate) = (Handshake(), Handshake())
@@ -479,7 +479,7 @@ struct RecorderTests {
         #expect(recorder.hasWritten.wait(timeout: .now()) == .timedOut)
     }
 
-    @Test func aWaitingCallerHearsWhyItsEventWasNotStored() async throws {
+    @Test func recordThrowsTheReasonWhyAnEventWasNotStored() async throws {
         let (_, client) = try Bench.open { $0.limits.maximumEventBytes = 1_000 }
         do {
             try await client.record("big", properties: ["x": .string(String(repeating: "x", count: 2_000))])
@@ -506,7 +506,7 @@ struct RecorderTests {
         #expect(try queue.value(of: .rows) == 1_000)
     }
 
-    @Test func logFormatsNothingUnlessAsked() async throws {
+    @Test func disabledLogLevelsFormatNothing() async throws {
         var bench = try Bench()
         let lines = Lock([String]())
         let made = Lock(0)

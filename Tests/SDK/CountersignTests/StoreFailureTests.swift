@@ -123,7 +123,7 @@ struct StoreFailureTests {
         #expect(fixture.stored.withLock { $0 } == [1, 1, 1])
     }
 
-    @Test func aQueueFileThatCannotBeOpenedIsTriedAgainUnasked() async throws {
+    @Test func anUnopenableQueueFileIsRetriedWithoutACall() async throws {
         let fixture = try Fixture(change: { $0.maximumUnsavedEvents = 20 })
         let file = fixture.bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
         // A directory blocks the queue file's path.
@@ -163,7 +163,7 @@ struct StoreFailureTests {
         #expect(try await fixture.names() == ["first", "second"] + (0..<64).map { "\($0)" } + ["last"])
     }
 
-    @Test func logsOfOthersAreLookedForOnceAMinute() async throws {
+    @Test func logsOfEndedProcessesAreSearchedForOnceAMinute() async throws {
         let fixture = try Fixture()
         try await fixture.record("own")
         #expect(try await fixture.names() == ["own"])
@@ -260,7 +260,7 @@ struct StoreFailureTests {
         log.remove()
     }
 
-    @Test func aLogThatCouldNotStartOverConfirmsNothing() throws {
+    @Test func aLogThatFailedToRestartConfirmsNoEvent() throws {
         let bench = try Bench()
         let directory = bench.configuration.instanceDirectory
         let log = WriteAheadLog(directory: directory, holder: LeaseOwner())
@@ -272,7 +272,7 @@ struct StoreFailureTests {
         #expect(throws: CountersignError.self) { try log.synchronize() }
     }
 
-    @Test func workThatMakesRoomMayUseTheReserveAndBringsNothingNew() async throws {
+    @Test func onlyWorkThatFreesSpaceMayUseTheDiskReserve() async throws {
         let fixture = try Fixture()
         try await fixture.record("small")
         await fixture.recorder.drain()
@@ -451,7 +451,7 @@ struct StoreFailureTests {
         }
     }
 
-    @Test func removingTheRecordsThatWaitKeepsTheDevicesID() async throws {
+    @Test func removingQueuedRecordsKeepsTheAnonymousID() async throws {
         let (_, client) = try Bench.open()
         try await client.record("before")
         let id = try await client.pipeline.storage.perform { queue in try queue.anonymousID() }
@@ -488,7 +488,7 @@ struct StoreFailureTests {
 
     #if os(Linux)
         /// Closing a file releases all locks of the process on it (POSIX, `fcntl`).
-        @Test func aStoreThatIsMadeLeavesTheLocksOfItsProcess() async throws {
+        @Test func openingAStoreKeepsTheFileLocksOfItsProcess() async throws {
             let bench = try Bench()
             let first = try bench.makeClient()
             try await first.record("A")

@@ -40,7 +40,7 @@ struct TokenProviderTests {
         ("a.a.a", "token_unchanged"), ("not a token", "token_malformed"),
         (nil, "no_token"), ("throw", "provider_failed"),
     ])
-    func uselessAnswersAreReportedAndARejectedTokenIsNotSentAgainForThem(answer: String?, reason: String)
+    func aProviderWithoutANewTokenIsReportedAndTheOldOneNotResent(answer: String?, reason: String)
         async throws
     {
         var bench = try Bench()
@@ -62,7 +62,7 @@ struct TokenProviderTests {
         #expect(snapshot.queued == 1)
     }
 
-    @Test(.timeLimit(.minutes(5))) func hangingProviderIsLeftAndItsLateTokenIsUsed() async throws {
+    @Test(.timeLimit(.minutes(5))) func theWaitForAHangingProviderEndsAndItsLateTokenIsUsed() async throws {
         var bench = try Bench()
         let gate = Handshake()
         let isAsked = Handshake()
@@ -120,7 +120,7 @@ struct TokenProviderTests {
     }
 
     @Test(arguments: [false, true])
-    func aTokenThatWasAskedForBeforeTheLogOutOrTheWipeDoesNotComeBack(wipes: Bool) async throws {
+    func aTokenRequestedBeforeALogOutOrWipeIsNotStoredAfterIt(wipes: Bool) async throws {
         let (bench, client) = try Bench.open()
         client.identify(userID: "ada")
         if wipes { try await client.wipeData() } else { await client.logOut() }

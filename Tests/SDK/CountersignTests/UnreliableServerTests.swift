@@ -13,7 +13,7 @@ import Testing
 @Suite(.closing)
 struct UnreliableServerTests {
     /// Parts of batches are rejected, answers are cut or lost after the server has stored the events.
-    @Test func partialAndLostAnswersLoseNothingAndDoubleNothing() async throws {
+    @Test func partialAndLostResponsesLoseAndDuplicateNoEvent() async throws {
         var bench = try Bench()
         bench.configuration.batchEvents = 10
         bench.configuration.limits.maximumQuarantinedEvents = 10_000

@@ -28,7 +28,7 @@ struct TransportTests {
         }
     }
 
-    @Test func requestAndAnswerAreWhole() async throws {
+    @Test func aRequestAndItsResponseAreTransferredCompletely() async throws {
         let server = try RawServer { _ in
             "HTTP/1.1 201 Created\r\nDate: now\r\nX-Two:  a b \r\nContent-Length: 5\r\n\r\nhello"
         }
@@ -136,7 +136,7 @@ struct TransportTests {
         }
     }
 
-    @Test func aBodyOfJustTheLimitIsWhole() async throws {
+    @Test func aBodyOfExactlyTheLimitIsComplete() async throws {
         let server = try RawServer { _ in
             "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + String(repeating: "x", count: 1_000)
         }

@@ -70,7 +70,7 @@ struct ConfigurationTests {
     }
 
     /// Two threads may configure at the same time.
-    @Test func theFirstClientStays() async throws {
+    @Test func aSecondClientDoesNotReplaceTheFirst() async throws {
         let folders = [TemporaryFolder(), TemporaryFolder()]
         let (first, second) = (try client(in: folders[0]), try client(in: folders[1]))
         let exponea = Exponea()
@@ -82,7 +82,7 @@ struct ConfigurationTests {
     }
 
     /// Two threads may stop at the same time, while another configures again.
-    @Test func onlyTheClientThatWasStoppedIsTaken() async throws {
+    @Test func stoppingReturnsAClientOnlyOnce() async throws {
         let folders = [TemporaryFolder(), TemporaryFolder()]
         let (first, second) = (try client(in: folders[0]), try client(in: folders[1]))
         let exponea = Exponea()

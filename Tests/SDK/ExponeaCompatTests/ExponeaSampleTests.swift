@@ -168,7 +168,7 @@ struct ExponeaSampleTests {
         ),
     ]
 
-    @Test func samplesAreAsPrinted() async throws {
+    @Test func vendorSamplesEqualBloomreachsDocumentation() async throws {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
             "../ExponeaSamples")
         for (file, code) in Self.blocks {
@@ -180,7 +180,7 @@ struct ExponeaSampleTests {
 
     // MARK: Configuring
 
-    @Test func placeholdersAreRejectedInWords() async throws {
+    @Test func placeholdersAreRejectedWithAReason() async throws {
         for sample in [
             Configuring.withAPIKey, Configuring.withAccessToken, Configuring.withCustomerTokens,
             Configuring.withCustomerTokensAndAccessToken,
@@ -228,7 +228,7 @@ struct ExponeaSampleTests {
 
     // MARK: Token authorization
 
-    @Test func withTheAPIKeyEverythingIsTrackedAndAsked() async throws {
+    @Test func trackingAndFetchingWorkWithTheAPIKeyAlone() async throws {
         try fixture.apps.setCustomerTokens(.off, for: fixture.appID)
         try fixture.gateway.refreshApps()
         // Recorded before `configure`, and tracked once `configure` has succeeded.
@@ -248,7 +248,7 @@ struct ExponeaSampleTests {
         await finish()
     }
 
-    @Test func defaultPropertiesAndMappingGoAlong() async throws {
+    @Test func defaultPropertiesAndProjectMappingAreApplied() async throws {
         let second = try fixture.apps.createApp(id: "second")
         try fixture.gateway.refreshApps()
         Exponea.shared.configure(
@@ -389,7 +389,7 @@ struct ExponeaSampleTests {
         await finish()
     }
 
-    @Test func aMapOfTheIOSSideFailsInItsWords() async throws {
+    @Test func anInvalidIOSMapFailsWithTheTextOfTheIOSSDK() async throws {
         var map = map
         map["advancedAuthEnabled"] = true
         map["platform"] = "ios"
@@ -411,7 +411,7 @@ struct ExponeaSampleTests {
                 "Registered ExponeaCompatTests.NotAProvider class has to implement com.exponea.sdk.services.AuthorizationProvider"
             ),
         ] as [(String?, String)])
-    func flutterMapFailsInAndroidsWords(name: String?, line: String) async throws {
+    func anInvalidFlutterMapFailsWithTheTextOfTheAndroidSDK(name: String?, line: String) async throws {
         var map = map
         map["advancedAuthEnabled"] = true
         map["ExponeaAuthProvider"] = name

@@ -64,7 +64,7 @@ struct BackgroundTests {
         #expect(bench.transport.requests.count == 1, "they go together")
     }
 
-    @Test func withTheManualPolicyTheProcessIsHeldUntilTheDiskHasEverything() async throws {
+    @Test func withTheManualPolicyTheBackgroundTaskLastsUntilEventsAreStored() async throws {
         let (_, client) = try Bench.open()
         client.track("A")
         let system = System()
@@ -74,7 +74,7 @@ struct BackgroundTests {
         #expect((snapshot.queued, snapshot.unsaved, snapshot.sent) == (1, 0, 0))
     }
 
-    @Test func whenTimeIsUpTheRequestIsBrokenOffAndTheEventStays() async throws {
+    @Test func whenBackgroundTimeExpiresTheRequestIsCancelledAndItsEventKept() async throws {
         var bench = try Bench()
         bench.configuration.flushPolicy = FlushPolicy(eventCount: nil, interval: nil, onBackground: true)
         let isBrokenOff = Handshake()
@@ -100,7 +100,7 @@ struct BackgroundTests {
         #expect(snapshot.nextAttemptIn != nil, "it is tried again when the process runs")
     }
 
-    @Test func theProcessIsHeldWhileTheTokenProviderIsAsked() async throws {
+    @Test func theBackgroundTaskLastsWhileTheTokenProviderRuns() async throws {
         var bench = try Bench()
         bench.configuration.flushPolicy = FlushPolicy(eventCount: nil, interval: nil, onBackground: true)
         let isAsked = Handshake()
@@ -162,7 +162,7 @@ struct BackgroundTests {
         #expect(await client.flush().delivered == 1)
     }
 
-    @Test func aClosedClientHoldsNothing() async throws {
+    @Test func aClosedClientStartsNoBackgroundTask() async throws {
         let (_, client) = try Bench.open()
         await client.close()
         let system = System()
@@ -172,7 +172,7 @@ struct BackgroundTests {
     }
 
     @Test(arguments: ["UIApplication", "NSExtensionHost"])
-    func notificationsOfAppsAndOfExtensionsAreHeard(prefix: String) {
+    func lifecycleNotificationsOfAppsAndExtensionsAreObserved(prefix: String) {
         let center = NotificationCenter()
         let heard = Lock([String]())
         let observer = LifecycleObserver(
@@ -184,7 +184,7 @@ struct BackgroundTests {
         #expect(heard.withLock { $0 } == ["background", "foreground"])
     }
 
-    @Test func aNotificationIsNotHeardAfterTheEnd() {
+    @Test func notificationsAreNotObservedAfterTheEnd() {
         let center = NotificationCenter()
         let count = Lock(0)
         let name = Notification.Name("N")
@@ -203,14 +203,14 @@ struct BackgroundTests {
         tracker.enterForeground(uptime: uptime, now: Date(timeIntervalSince1970: uptime)).isNew
     }
 
-    @Test func aStartInTheBackgroundIsNotASessionOfTheForeground() {
+    @Test func aBackgroundLaunchIsNotTheForegroundSession() {
         var tracker = tracker()
         let id = tracker.id
         #expect(foreground(&tracker, 3_700))
         #expect(tracker.id != id)
     }
 
-    @Test func aStartByThePersonIsOneSession() {
+    @Test func aForegroundLaunchIsOneSession() {
         var tracker = tracker()
         let id = tracker.id
         #expect(!foreground(&tracker, 101))
@@ -218,7 +218,7 @@ struct BackgroundTests {
         #expect(tracker.id == id)
     }
 
-    @Test func aSessionThatTheAppHasEndedIsFollowedByAnotherHoweverSoon() {
+    @Test func afterAnEndedSessionTheForegroundAlwaysStartsANewOne() {
         var tracker = tracker()
         let id = tracker.id
         #expect(!foreground(&tracker, 101))

@@ -41,12 +41,12 @@ struct DataFolderTests {
         #expect(!names[0].contains("wk_1"))
     }
 
-    @Test func aNameIsGoodForAnyFileSystem() {
+    @Test func folderNamesAreValidOnEveryFileSystem() {
         #expect(folder("../a b/ö").name.hasPrefix(".._a_b___-"))
         #expect(folder(String(repeating: "x", count: 500)).name.utf8.count == 117)
     }
 
-    @Test func aQueueOfAnEarlierVersionComesAlongWithItsJournal() throws {
+    @Test func aQueueOfAnEarlierVersionIsMovedWithItsJournal() throws {
         for name in ["queue.sqlite", "queue.sqlite-journal", "tokens/tokens.json", "customer.json"] {
             try write(name, "default/\(name)")
         }
@@ -61,7 +61,7 @@ struct DataFolderTests {
         #expect(folder().directory(of: "default") == directory)
     }
 
-    @Test func theFirstOfTwoAppsTakesTheSharedQueueAndTheOtherBeginsAnew() throws {
+    @Test func theFirstOfTwoAppsTakesOverTheSharedQueue() throws {
         try write("shared", "default/queue.sqlite")
         let first = folder().directory(of: "default")
         let second = folder("com.example.tasks").directory(of: "default")
@@ -94,7 +94,7 @@ struct DataFolderTests {
         #expect(text(folder().directory(of: "other"), "opted-out") == nil)
     }
 
-    @Test func eventsOfAnEarlierVersionAreSentFromTheNewPlace() async throws {
+    @Test func eventsOfAnEarlierVersionAreSentFromTheNewFolder() async throws {
         var bench = try Bench()
         let before = try bench.makeClient()
         try await before.record("A")
@@ -106,7 +106,7 @@ struct DataFolderTests {
         #expect(await after.flush().batches.map(\.deliveredCount) == [1])
     }
 
-    @Test func withoutADirectoryOfItsOwnTheQueueIsBelowTheAppsName() throws {
+    @Test func theDefaultDirectoryContainsTheAppsID() throws {
         let url = try #require(URL(string: "https://gateway.example"))
         var configuration = CountersignConfiguration(endpoint: url, writeKey: "wk_folder_test")
         configuration.instanceName = "unused"

@@ -73,7 +73,7 @@ struct FirstUnlockTests {
         await pipeline.close()
     }
 
-    @Test func theNotificationEndsAPause() async {
+    @Test func theFirstUnlockNotificationEndsTheWait() async {
         let clock = ManualClock()
         let center = NotificationCenter()
         let isOpen = Lock(false)
@@ -94,7 +94,7 @@ struct FirstUnlockTests {
         await waiting.value
     }
 
-    @Test func aFileThatIsMissingOrOpenIsNotAReasonToWait() throws {
+    @Test func missingOrReadableFilesDoNotWaitForTheFirstUnlock() throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
             "countersign-unlock-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -104,7 +104,7 @@ struct FirstUnlockTests {
     }
 
     @Test(arguments: [(EPERM, true), (EACCES, false), (ENOENT, false), (EMFILE, false)])
-    func onlyAFileThatTheSystemDoesNotOpenYetIsWaitedFor(error: Int32, mustWait: Bool) {
+    func onlyAFileLockedUntilFirstUnlockIsWaitedFor(error: Int32, mustWait: Bool) {
         #expect(FirstUnlock.mustWait(after: error) == mustWait)
     }
 }

@@ -26,7 +26,7 @@ struct TransportLimitsTests {
         }
     }
 
-    @Test func aRequestMayTakeAllTheTimeThatItHas() async throws {
+    @Test func aRequestWithinItsTimeLimitSucceeds() async throws {
         let piece = Handshake()
         let result = Task { [clock] in
             try await withTimeLimit(300, clock: clock) {
@@ -40,7 +40,7 @@ struct TransportLimitsTests {
         #expect(try await result.value == 7)
     }
 
-    @Test func aRequestThatTakesLongerIsBrokenOff() async {
+    @Test func aRequestOverItsTimeLimitIsCancelled() async {
         async let result = code { () async throws(HTTPTransportError) in
             await Handshake().wait()
             throw HTTPTransportError(.cancelled, "")
@@ -50,7 +50,7 @@ struct TransportLimitsTests {
         #expect(await result == .timedOut)
     }
 
-    @Test func theFailureOfARequestIsItsOwn() async {
+    @Test func anErrorWithinTheTimeLimitIsThrownUnchanged() async {
         #expect(
             await code { () async throws(HTTPTransportError) in throw HTTPTransportError(.tls, "") } == .tls)
     }
@@ -81,7 +81,7 @@ struct TransportLimitsTests {
         return (server, transport, request, exchange)
     }
 
-    @Test func anInterruptedExchangeFailsAndNoneBeginsBeforeItIsResumed() async throws {
+    @Test func anInterruptedTransportCancelsAndRejectsRequestsUntilResumed() async throws {
         let (server, transport, request, exchange) = try await exchangeWithoutAnswer()
         transport.interrupt()
         #expect(await exchange.value == .cancelled)
