@@ -54,8 +54,8 @@ public func strerror(_ code: Int32) -> UnsafeMutablePointer<CChar>! { nil }
 @discardableResult public func fcntl(_ descriptor: Int32, _ command: Int32) -> Int32 { 0 }
 @discardableResult public func ftruncate(_ descriptor: Int32, _ length: off_t) -> Int32 { 0 }
 @discardableResult public func lseek(_ descriptor: Int32, _ offset: off_t, _ origin: Int32) -> off_t { 0 }
-// In C a function and a structure share the name; in Swift's own declarations they cannot, so here an initializer plays the
-// function, and its result can be compared with a number.
+// An initializer replaces the C function `stat`, because Swift cannot declare a function and a type of one name.
+// Its result can be compared with a number.
 public struct stat: Equatable, ExpressibleByIntegerLiteral {
     public var st_dev: Int32 = 0
     public var st_mode: mode_t = 0

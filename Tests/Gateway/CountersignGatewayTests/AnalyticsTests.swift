@@ -103,7 +103,7 @@ struct AnalyticsTests {
         let samples = try reader.samples(
             of: "shop", requestID: nil, code: .noMatchingPublicKeys, from: 0, to: .max, before: nil, limit: 50
         )
-        // Five a minute; the minute may have turned meanwhile.
+        // At most five samples a minute are kept. The test may run over the end of a minute.
         #expect((5...10).contains(samples.count))
         let sample = try #require(samples.first)
         #expect(sample.userID == "alice@shop.example")
@@ -118,7 +118,7 @@ struct AnalyticsTests {
         #expect(
             try send(fixture, token: sample.tokenWithoutSignature, user: "alice@shop.example").status == 401)
 
-        // The key that was missing is added: verified again, the token is good.
+        // After the missing key is added, a recheck accepts the sample's token.
         #expect(fixture.gateway.sampleVerifier.again(sample)?.code == .noMatchingPublicKeys)
         _ = try fixture.apps.addKey(other.publicKey.pem, to: "shop")
         try fixture.gateway.refreshApps()
@@ -168,7 +168,7 @@ struct AnalyticsTests {
                 report: { [reports] report in reports.withLock { $0.append(report) } })
         }
 
-        /// Another gateway, which takes its clock for right whatever the one before had.
+        /// The store of another gateway, which does not know the last time of the first one.
         func another() throws -> AnalyticsStore {
             try place.open().openAnalytics(
                 from: NoTraffic(),
@@ -243,7 +243,7 @@ struct AnalyticsTests {
                     bench.recorder, at: start + Int64(minute) * 60_000, code: .missingToken, failure: failure)
             }
         }
-        // Five a minute were taken; two hundred are kept.
+        // Five samples a minute were recorded. At most 200 are kept.
         bench.store.flush()
         bench.now.withLock { $0 += 3_600_000 }
         bench.store.flush()
@@ -280,7 +280,7 @@ struct AnalyticsTests {
         note(bench.recorder, at: hour + 10 * 60_000, user: "a")
         bench.store.flush()
         let reader = bench.reader
-        // More than an hour later: of this hour only users are known, not when each sent.
+        // After more than an hour only the users of that hour are stored, not the times of their requests.
         let preview = try reader.preview(of: "shop", at: hour + 75 * 60_000, hours: 1)
         #expect(preview.fromMilliseconds == hour)
         #expect(preview.users == 1 && preview.requests == 1)

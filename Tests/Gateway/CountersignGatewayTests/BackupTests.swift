@@ -40,7 +40,7 @@ struct BackupTests {
         let restored = try Gateway(configuration: configuration)
         try TestTransport.standard.start(restored)
         defer { restored.stop() }
-        // The write key holds, the twenty are known, and the five that came later are stored again.
+        // The write key is valid, the 20 events are duplicates, and the 5 later ones are stored again.
         let body = batch((0..<25).map { trackEvent("m-\($0)") }.joined(separator: ","))
         let answer = try TestTransport.standard.client(of: restored).post(
             body, headers: ["X-Write-Key": fixture.writeKey])
@@ -62,7 +62,7 @@ struct BackupTests {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         try send(3, to: fixture)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
-        // A manifest that leaves out files proves nothing.
+        // A manifest that omits files is invalid.
         let manifest = backup.path + "/manifest.json"
         let whole = try String(contentsOfFile: manifest, encoding: .utf8)
         for name in ["control.sqlite", "events.sqlite", "../events.sqlite"] {
@@ -79,7 +79,7 @@ struct BackupTests {
         }
         try whole.write(toFile: manifest, atomically: true, encoding: .utf8)
         #expect(try Backup.verify(backup.path) == backup)
-        // One byte in the text of an event, which SQLite's own check does not look at.
+        // One byte in the text of an event, which SQLite's integrity check does not cover.
         let path = backup.path + "/events.sqlite"
         var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
         let place = try #require(bytes.range(of: Data("m-1".utf8)))
@@ -94,7 +94,7 @@ struct BackupTests {
         #expect(Backup.all(in: folder).isEmpty)
     }
 
-    /// As a crash or a full disk leaves it.
+    /// The state after a crash or on a full disk.
     @Test(.onSQLite("backups are of its files")) func aRestoreThatWasCutShortIsNotADataDirectory() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
@@ -114,7 +114,7 @@ struct BackupTests {
         #expect(!FileManager.default.fileExists(atPath: target + "/unfinished-restore"))
         _ = try Gateway(configuration: GatewayConfiguration(dataDirectory: target))
 
-        // Where it cannot be written nothing is left, and the reason is the system's.
+        // The error for an unwritable target has the system's reason.
         let file = folder + "/file"
         try Data().write(to: URL(fileURLWithPath: file))
         let failure = #expect(throws: GatewayError.self) {

@@ -12,7 +12,7 @@ import Testing
 /// Messages between the gateways of a cluster.
 @Suite(.timeLimit(.minutes(1)))
 struct GatewayExchangeTests {
-    /// A channel that polls when the test says so.
+    /// A channel that polls only when the test calls it.
     private final class Channel: ClusterChannel {
         let wakes = Lock(0)
         private let ends = Lock<[@Sendable () -> [ClusterMessage]]>([])

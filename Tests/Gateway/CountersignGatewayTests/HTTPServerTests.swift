@@ -126,7 +126,7 @@ struct HTTPServerTests {
         connection.send(
             "POST /v1/batch HTTP/1.1\r\nHost: a\r\nX-Write-Key: \(fixture.writeKey)\r\nContent-Length: \(body.utf8.count)\r\n"
                 + "Expect: 100-continue\r\n\r\n")
-        // The interim answer says that the server has begun with this request.
+        // The interim response shows that the server has begun this request.
         #expect(connection.answer()?.status == 100)
         let stopped = DispatchSemaphore(value: 0)
         Thread.detachNewThread {
@@ -149,7 +149,7 @@ struct HTTPServerTests {
             fixture.gateway.stop()
             stopped.signal()
         }
-        // As soon as the other thread has begun.
+        // Until the other thread has begun to stop the gateway.
         var ready = 200
         while ready == 200, !connection.isOverdue { ready = try #require(connection.get("/readyz")).status }
         #expect(ready == 503)

@@ -74,7 +74,7 @@ struct LargeRequestsTests {
         let rejected = try #require(rejection())
         #expect(rejected.status == 503)
         #expect(rejected.headers.contains { $0 == ("Retry-After", "1") })
-        // The second is done only when the first has given its place back.
+        // The second request ends only after the first has released its slot.
         let isDone = DispatchSemaphore(value: 0)
         for start in starts { start { isDone.signal() } }
         try isDone.waitForSignal()
@@ -176,7 +176,7 @@ struct LargeRequestsTests {
         try hasStopped.waitForSignal()
     }
 
-    /// The server's memory is used again when the client leaves meanwhile.
+    /// The server reuses the memory of the header if the client disconnects.
     @Test func aDetachedRequestCopiesItsHeader() {
         var header = Array("x-amine".utf8)
         let detached = header.withUnsafeMutableBufferPointer { header in
@@ -240,7 +240,7 @@ struct LargeRequestsTests {
         let fixture = try GatewayFixture(enforcement: .disabled)
         let connection = try RawConnection(port: fixture.gateway.port)
         let isForm = path == "/oauth/token"
-        // U+0301, U+0323, U+0327: marks whose order has to be put right.
+        // U+0301, U+0323, U+0327: marks that need canonical ordering.
         let marks = String(repeating: "\u{301}\u{323}\u{327}", count: isForm ? 4_000 : 70_000)
         let answer = connection.post(
             body.replacingOccurrences(of: "¤", with: marks), path: path,
@@ -297,7 +297,7 @@ struct LargeRequestsTests {
             for number in 0..<4_000 { ids.insert(Counted(number: number, comparisons: comparisons)) }
         }
         #expect(ids.values.map(\.number) == Array(0..<4_000))
-        // Some for values whose places in the set collide; each against each would be 16 million.
+        // Hash collisions need some comparisons. Comparing all pairs would need 16 million.
         #expect(comparisons.count < 200_000)
     }
 

@@ -73,7 +73,7 @@ struct CustomerTokenVerifierTests {
     @Test func theKeyRingRejectsHS256() {
         let signed = token(#"{"sub":"jane","exp":1800000600}"#, header: #"{"alg":"HS256","kid":"ring"}"#)
         #expect(ring.verify(signed, userID: "jane", at: now).code == .incorrectAlgorithm)
-        // Nor is the public key's text a secret.
+        // The text of the public key is not an HMAC secret either.
         let pem = Array(signingKey.publicKey.pem.utf8)
         #expect(
             code(

@@ -111,7 +111,7 @@ struct SignatureTests {
         }
     }
 
-    /// Row J1 of the test plan: the same verdicts from sixteen threads at once.
+    /// Sixteen threads verify the same tokens at once.
     @Test func manyThreadsGetTheSameVerdicts() throws {
         let keys = [TestKeys.rsa, TestKeys.ec, TestKeys.ed]
         let verifier = TokenVerifier(

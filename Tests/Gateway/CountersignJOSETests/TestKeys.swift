@@ -6,7 +6,7 @@ import CountersignCore
 enum TestKeys {
     static let rsa = make(.rs256)
     static let otherRSA = make(.rs256)
-    /// The same key for another algorithm: a key pair takes long to make.
+    /// `otherRSA` for another algorithm, because generating a key pair is slow.
     static let pss = make(.ps256, of: otherRSA)
     static let ec = make(.es256)
     static let otherEC = make(.es256)
@@ -31,7 +31,7 @@ enum TestKeys {
     }
 }
 
-/// A token and a verifier to check it, good in every respect unless a test says otherwise.
+/// A token and its verifier. Both are valid unless a test changes a member.
 struct Case {
     static let now = 1_800_000_000.0
 

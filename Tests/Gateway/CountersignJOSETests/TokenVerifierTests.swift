@@ -102,7 +102,7 @@ struct TokenVerifierTests {
             try (5700..<5900).reversed().lazy.map(token).first { $0.utf8.count <= 8192 })
         #expect(longest.utf8.count > 8188)
         #expect(Case().report(of: longest).isAccepted)
-        // Decodes without a flaw; only the length differs.
+        // Valid base64url, but of another length.
         let parts = "AAAA.AAAA." + String(repeating: "A", count: 8182)
         #expect(Case().report(of: parts).faults.first?.detail.contains("8 KiB") == false)
         #expect(Case().report(of: parts + "A").faults.first?.detail.contains("8 KiB") == true)
@@ -148,7 +148,7 @@ struct TokenVerifierTests {
         let report = try other.report()
         #expect(report.faults.map(\.code) == [.noMatchingPublicKeys])
         #expect(report.faults.map(\.detail) == ["the app has no usable key for this algorithm"])
-        // Bound to PS256 by its owner: not for RS256, although the numbers would fit.
+        // A key that is bound to PS256 does not verify RS256, although its numbers would.
         other.keys = [
             KeyRing.Entry(id: "pss", text: TestKeys.rsa.publicKey.pem, algorithm: .ps256)
         ]
@@ -238,7 +238,7 @@ struct TokenVerifierTests {
         #expect(try limited.codes() == [32])
         limited.policy.maximumLifetime = 601
         #expect(try limited.codes() == [])
-        // Without iat only what is left can be checked.
+        // Without `iat` only the remaining lifetime is checked.
         limited.claims = #"{"sub":"user-1","exp":1800000632}"#
         limited.policy.maximumLifetime = 601
         #expect(try limited.codes() == [32])
@@ -328,7 +328,7 @@ struct TokenVerifierTests {
         #expect(late.report(of: try late.token, deviceTime: late.now).clockSkewSeconds == nil)
         #expect(late.report(of: try late.token, deviceTime: .nan).clockSkewSeconds == nil)
         #expect(Case().report(of: try Case().token, deviceTime: 5).clockSkewSeconds == nil)
-        // Nothing is wrong that the other clock could explain.
+        // This token has no fault that a wrong device clock could explain.
         #expect(Case().report(of: try Case().token, deviceTime: Case.now + 300).clockSkewSeconds == nil)
     }
 

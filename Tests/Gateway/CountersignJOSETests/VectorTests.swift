@@ -39,7 +39,7 @@ struct VectorTests {
 }
 
 enum Vectors {
-    /// Where codes.md decides for another defensible answer than the first.
+    /// Vectors with several defensible results, for which codes.md does not choose the first.
     static let ours = [
         "jwk_use_enc": "PUBLIC_KEY_ERROR", "nbf_plus_1h": "NOT_YET_VALID",
         "alg_none_two_parts": "DECODING_ERROR",

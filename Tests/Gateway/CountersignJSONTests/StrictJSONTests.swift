@@ -24,7 +24,7 @@ struct StrictJSONTests {
         #expect(throws: expected) { try parse(text) { _ in } }
     }
 
-    /// Repaired, they would become other strings, and one user another.
+    /// Repairing a lone surrogate would change the string, and so possibly the user.
     @Test(arguments: [#""\udc00""#, #""\ud800""#, #""\ud800x""#, #""\ud800\u0041""#, #"{"\udfff":1}"#])
     func halfASurrogatePairIsRejected(text: String) throws {
         #expect(throws: StrictJSONError.self) { try parse(text) { _ in } }

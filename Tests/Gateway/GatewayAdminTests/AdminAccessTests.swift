@@ -10,7 +10,7 @@ import Testing
 /// Permissions of the admin API by role, credential and origin.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AdminAccessTests {
-    /// A path of an operation that leads to the app and to nothing in it.
+    /// The path of an operation, with the id of the app and ids in it that do not exist.
     private func path(_ template: String) -> String {
         "/admin/api"
             + template.replacing("{app}", with: "shop").replacing("{kind}", with: "in-app-message")
@@ -93,7 +93,7 @@ struct AdminAccessTests {
     @Test func everyRouteHasTheExpectedRole() throws {
         let bench = try AdminBench()
         let found = Set(try bench.operations().map { "\($0.method) \($0.path) \($0.role ?? "nobody")" })
-        // The former noun of streams, for one release.
+        // The former path of streams, for one release.
         let former = Self.roles.map { ($0.0.replacing("/streams", with: "/sinks"), $0.1) }
         let wanted = Set((Self.roles + former).map { "\($0.0) \($0.1?.rawValue ?? "nobody")" })
         #expect(found.symmetricDifference(wanted).isEmpty)
@@ -115,7 +115,7 @@ struct AdminAccessTests {
         ]
         for (role, headers) in people {
             for (method, template, needed) in operations {
-                // Signing out ends the session that the rest is asked with.
+                // Signing out would end the session of the other requests.
                 if method == "DELETE", template == "/session" { continue }
                 let body = method == "GET" || method == "DELETE" ? nil : "{}"
                 let answer = try bench.ask(method, path(template), body, headers)
@@ -150,7 +150,7 @@ struct AdminAccessTests {
         #expect(try status(["Origin": "https://evil.example"]) == 403)
         #expect(try status(["Origin": "http://localhost.evil.example"]) == 403)
         #expect(try status(["Origin": "null"]) == 403)
-        // Not as a browser writes its origin (RFC 6454, section 6.2).
+        // Not serialized origins as browsers send them (RFC 6454, section 6.2).
         for origin in [
             "http://evil@localhost", "http://evil:pw@localhost", "http://@localhost", "http://localhost/",
             "http://localhost/a", "http://localhost?", "http://localhost#", "http://localhost:",
@@ -180,7 +180,7 @@ struct AdminAccessTests {
         #expect(try status(["Origin": nil]) == 403)
         #expect(try status(["Origin": nil, "Sec-Fetch-Site": "same-origin"]) == 201)
         #expect(try status(["Origin": nil, "Sec-Fetch-Site": "cross-site"]) == 403)
-        // Eve's token is not good beside Ada's cookie.
+        // Eve's token is not valid with Ada's cookie.
         let other = try bench.visitor(.owner, "eve")
         #expect(try status(["X-CSRF-Token": other.csrf]) == 403)
         // Reading needs neither, and a program's token needs neither for anything.

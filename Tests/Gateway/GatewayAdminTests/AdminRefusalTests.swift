@@ -264,7 +264,7 @@ struct AdminRefusalTests {
         #expect(lines.first == "HTTP/1.1 200 OK")
         #expect(lines.contains { $0.lowercased().hasPrefix("etag: ") })
         #expect(lines.last == "", "something follows the fields: \(lines)")
-        // A body would have no line end.
+        // A body without a line end would follow before the close.
         #expect(connection.isClosedByServer())
     }
 

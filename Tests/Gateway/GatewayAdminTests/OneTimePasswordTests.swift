@@ -4,7 +4,7 @@ import Testing
 @testable import GatewayAdmin
 @testable import GatewayModel
 
-/// One-time passwords as the RFCs have them, and the QR code that carries their secret.
+/// One-time passwords (RFC 4226, RFC 6238) and the QR code of their secret.
 struct OneTimePasswordTests {
     private let sample = OneTimePassword(secret: Array("12345678901234567890".utf8))
 
@@ -40,7 +40,7 @@ struct OneTimePasswordTests {
             #expect((sample.step(of: code, at: now, after: 0) == step + offset) == isGood, "\(offset)")
             #expect(sample.step(of: code, at: now, after: step + offset) == nil)
         }
-        // An older one than the last is not good either.
+        // A code older than the last used one is not valid either.
         #expect(sample.step(of: sample.code(step - 1), at: now, after: step) == nil)
         #expect(sample.step(of: "", at: now, after: 0) == nil)
         #expect(sample.step(of: "75522", at: 0, after: -2) == nil)

@@ -39,7 +39,7 @@ struct SignInTests {
         #expect(try bench.apps.admins.users().map(\.name) == ["ada"])
     }
 
-    /// Tests take a cheaper one than gateways do.
+    /// Tests use a lower scrypt cost than gateways.
     @Test func aPasswordIsKeptAtTheCostThatIsSet() throws {
         #expect(GatewayConfiguration(dataDirectory: "").passwordCost == Scrypt.Cost(n: 32_768, r: 8, p: 1))
         let cost = Scrypt.Cost(n: 32, r: 4, p: 2)
@@ -139,7 +139,7 @@ struct SignInTests {
         #expect(try attempt("ada", AdminBench.password, from: "192.0.2.2").status == 200)
         bench.clock.advance(by: 61)
         #expect(try attempt("ada", AdminBench.password, from: "192.0.2.1").status == 200)
-        // The next wrong ones count from nothing.
+        // Later wrong passwords are counted from zero.
         #expect(try attempt("ada", "wrong password", from: "192.0.2.1").status == 401)
         // Many names from one address.
         let names = try (1...25).map { try attempt("user-\($0)", "wrong password", from: "192.0.2.3").status }
@@ -172,7 +172,7 @@ struct SignInTests {
     }
 
     @Test func aCorrectPasswordEndsTheBlockThatItsAttemptStarted() {
-        // From the same place 40 other names have failed, in time for none to be blocked now.
+        // Before, attempts for 24 other names failed at this address, slowly enough not to block it.
         for isRight in [true, false] {
             let throttle = SignInThrottle()
             var now: Int64 = 0
@@ -216,7 +216,7 @@ struct SignInTests {
     @Test func concurrentSignInAttemptsAreAllCounted() async throws {
         let bench = try AdminBench()
         _ = try bench.visitor(.owner, "ada")
-        // An address has no more than four places for passwords.
+        // An address may have at most four password checks at once.
         let statuses = try await withThrowingTaskGroup(of: [Int].self) { group in
             for _ in 0..<3 {
                 group.addTask { try (0..<4).map { _ in try bench.signIn("ada", "wrong password").status } }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import GatewayHTTP
 
-/// Field values are looked at eight bytes at a time, so each byte is tried at each place of such a group.
+/// Field values are checked eight bytes at a time, so each byte is tested at every position of such a group.
 struct FieldBytesTests {
     @Test func controlCharactersAreFoundAtEveryPosition() {
         for byte in UInt8.min...UInt8.max {

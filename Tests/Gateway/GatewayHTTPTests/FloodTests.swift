@@ -308,7 +308,7 @@ struct FloodTests {
         withExtendedLifetime(all) {}
     }
 
-    /// A flood does not cost a search for each new connection.
+    /// A flood must not cause a search for each new connection.
     @Test func aFailedSearchForAConnectionToEvictIsNotRepeatedAtOnce() throws {
         var limits = GatewayLimits()
         limits.connections = 1

@@ -3,7 +3,7 @@ import Testing
 @testable import GatewayHTTP
 @testable import GatewayModel
 
-/// Where requests to others may go.
+/// Addresses to which the gateway may send requests.
 struct NetworkAddressTests {
     @Test(arguments: [
         ("8.8.8.8", true), ("172.15.255.255", true), ("172.32.0.0", true), ("223.255.255.255", true),

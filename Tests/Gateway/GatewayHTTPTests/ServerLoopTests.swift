@@ -151,7 +151,7 @@ struct ServerLoopTests {
         #expect(throws: GatewayError.self) { try other.server.start(host: "127.0.0.1", port: port) }
     }
 
-    /// A flood does not cost a search for each piece.
+    /// A flood must not cause a search for each piece of input.
     @Test func aFailedSearchForMemoryToFreeIsNotRepeatedAtOnce() throws {
         let table = ConnectionTable(limits: GatewayLimits())
         let holders = EvictionQueue(limit: 20_000, connections: table)

@@ -9,7 +9,7 @@ import Testing
 struct ConditionTests {
     private let condition = Condition()
 
-    /// With a clock that is set, uptimes would be times of 1970, and no wait would last.
+    /// By the wall clock these uptimes would be in 1970, and each wait would end at once.
     @Test func aWaitEndsByTheUptime() {
         let end = DispatchTime.now() + 0.05
         condition.withLock {
@@ -29,7 +29,7 @@ struct ConditionTests {
             }
         }
         condition.withLock {
-            // It gets the lock only once this one waits.
+            // The new thread gets the lock only once this thread waits.
             thread.start()
             while !hasChanged.withLock({ $0 }), condition.wait(until: end) {}
         }

@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct GatewayLogTests {
-    /// Takes what the log writes; may be held up like a slow terminal.
+    /// Collects the output of the log. Can block like a slow terminal.
     private final class Sink: Sendable {
         let text = Lock("")
         let isEntered = DispatchSemaphore(value: 0)

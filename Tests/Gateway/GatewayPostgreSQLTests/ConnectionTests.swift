@@ -48,7 +48,7 @@ extension PostgreSQLTests {
                 }
                 #expect(error?.sqlState == "23505")
                 #expect(error.map { "\($0)" }?.contains("secret-value") == false)
-                // The connection goes on.
+                // The connection stays usable.
                 #expect(try connection.first("SELECT 1") { $0.int(0) } == 1)
             }
         }

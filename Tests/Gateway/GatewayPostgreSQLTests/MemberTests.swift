@@ -105,7 +105,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// Cut off, it is not current any more within its time, also when it hangs rather than fails.
+        /// Without the database, a gateway is not current after its time limit, even if the connection hangs.
         @Test func aGatewayCutOffFromTheDatabaseIsNotCurrent() throws {
             try TestDatabase.use { database in
                 let bench = try Bench(database, "g")

@@ -13,7 +13,7 @@ struct ReaderLagTests {
     @Test func readerLagGrowsWithTheOldestOpenTransaction() {
         var lag = ReaderLag()
         #expect(lag.note(oldest: 10, next: 10, at: 0) == 0)
-        // 12 began after the look at 0 and is still open at each of these.
+        // Transaction 12 began after time 0 and is still open at each of these times.
         #expect(lag.note(oldest: 12, next: 14, at: 1_000) == 0)
         #expect(lag.note(oldest: 12, next: 20, at: 2_000) == 1_000)
         #expect(lag.note(oldest: 12, next: 30, at: 9_000) == 8_000)
@@ -25,7 +25,7 @@ struct ReaderLagTests {
         _ = lag.note(oldest: 10, next: 12, at: 0)
         _ = lag.note(oldest: 10, next: 20, at: 1_000)
         _ = lag.note(oldest: 10, next: 30, at: 2_000)
-        // 10 has ended, 15 is open: it was not there yet at 0.
+        // Transaction 10 has ended. Transaction 15 is open and began after time 0.
         #expect(lag.note(oldest: 15, next: 40, at: 3_000) == 2_000)
     }
 }

@@ -123,7 +123,7 @@ extension PostgreSQLTests {
                 let today = Int(Self.now / Self.day)
                 try connection.execute("DROP TABLE event_\(today); DROP TABLE message_id_\(today)")
                 var store = try database.openEvents()
-                // The first round has made them again; they go once more, with the store running.
+                // The first round has created the tables again. They are dropped again while the store runs.
                 try connection.execute("DROP TABLE event_\(today); DROP TABLE message_id_\(today)")
                 let id = UUIDv7.make()
                 #expect(try store.store(.of([id], received: Self.now)).get().accepted == 1)

@@ -68,7 +68,7 @@ extension PostgreSQLTests {
             try TestDatabase.use { database in
                 let folder = try TestFolder()
                 let storages = try (0..<3).map { _ in try folder.storage(database) }
-                // Each changes an app of its own, so that nothing but the chain keeps them apart.
+                // Each writer changes its own app, so that only the audit chain serializes them.
                 for number in 0..<6 {
                     _ = try storages[0].openControl(as: .account).createApp(id: "app-\(number)")
                 }

@@ -51,12 +51,12 @@ struct EventColumnsTests {
     }
 
     @Test func eventsAreReadAsStored() throws {
-        // Only the first is as it is written again.
+        // Only the first is a UUID in canonical form, which can be stored as bytes.
         let requests = [
             Self.uuid, Self.uuid.uppercased(), "r-1", "01989f6e+7d3a-7c11-8e5b-0123456789ab", "",
             "01989f6e-7d3a-7c11-8e5b-0123456789a\u{E9}",
         ]
-        // The last two are one to Swift's strings.
+        // The last two are equal as Swift strings.
         let keys = ["k-1", "k-2", "k-1", nil, "zo\u{E9}", "zoe\u{301}"]
         let log = try EventLogWriter(path: path)
         let stored = zip(requests, keys).map { proof($0, key: $1) }

@@ -87,7 +87,7 @@ struct EventIndexTests {
                 try Set(messages(user: "user-\(digit)")) == kept.filter { $0.utf8.last == digit },
                 "\(mishap), round \(round)")
             if mishap == .olderEvents {
-                // A copy of the events, put back after more was stored, while the index stays.
+                // Copies the events, to restore them after more are stored. The index is not restored.
                 if round == 5 { try SQLiteConnection(path: path).copy(to: copy) }
                 if round == 8 {
                     for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) }

@@ -290,7 +290,7 @@ struct SessionTableTests {
         #expect(try store.perform { try $0.session(id: id) }?.revocation == .reuse)
     }
 
-    // Rows of old generations are deleted; the token itself says that it was ours.
+    // Rows of old generations are deleted. The token's MAC still proves that it is genuine.
     @Test func aTokenWhoseRowIsLongGoneEndsTheSessionToo() throws {
         let store = try store()
         let first = try open(store, lifetime: 10_000)

@@ -19,7 +19,7 @@ import Testing
         try place.open().openSecrets()
     }
 
-    /// A key that signs from 0 on, which need not be made first.
+    /// Adds an existing key that signs from time 0, because generating a key is slow.
     private func addKey(_ key: () throws -> SigningKey, to secrets: TokenSecrets) throws -> IssuingKey {
         try secrets.rotate { IssuingKey(try key(), signsFromMilliseconds: 0) }
     }

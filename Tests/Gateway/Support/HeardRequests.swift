@@ -2,7 +2,7 @@ import CountersignCore
 import Foundation
 package import GatewayModel
 
-/// An observer that keeps what it hears, for a test to wait for.
+/// An observer that stores the records of requests, so that a test can wait for them.
 package final class HeardRequests: GatewayObserver {
     private let records = Lock<[RequestRecord]>([])
     private let arrived = DispatchSemaphore(value: 0)

@@ -3,7 +3,7 @@ import Foundation
 package import GatewayIngest
 
 extension SessionDirectory {
-    /// The token families of a place, as an operator in another process has them.
+    /// Opens the token families of a storage, as a command in another process does.
     package convenience init(_ place: TestStorage) throws {
         try self.init(
             storage: place.open(), apps: place.openControl(),

@@ -43,7 +43,7 @@ final class SampleDelegate: BrazeSDKAuthDelegate {
         self.getNewSignatureSomehow = getNewSignatureSomehow
     }
 
-    /// Returns when the delegate has heard of a failure and has answered it.
+    /// Returns when the delegate has handled a failure.
     func waitForError() async {
         guard errors.isEmpty else { return }
         for await _ in failed { break }

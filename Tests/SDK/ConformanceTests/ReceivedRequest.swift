@@ -3,7 +3,7 @@ import CountersignCore
 import CountersignTransport
 import Foundation
 
-/// A request of any mode, as far as scenarios look at it.
+/// The parts of a request that scenarios check, in any mode.
 struct ReceivedRequest: Sendable {
     struct Event: Sendable {
         let id: String
@@ -11,11 +11,11 @@ struct ReceivedRequest: Sendable {
     }
 
     let isForTokens: Bool
-    /// Whether a good answer says what became of each event.
+    /// Whether a success response reports the result of each event.
     let saysCounts: Bool
     let events: [Event]
     let refreshToken: String?
-    /// What `requests` of an expectation is compared with.
+    /// The JSON that `requests` of an expectation is compared with.
     let observed: JSONValue
 
     init(_ request: TransportRequest, at elapsed: TimeInterval) {
@@ -58,7 +58,7 @@ struct ReceivedRequest: Sendable {
         observed = .object(members)
     }
 
-    /// Whether a rule's `when` is about this request. Rules are about events unless they say otherwise.
+    /// Whether a rule's `when` matches this request. Without `to` it matches requests with events only.
     func matches(_ condition: JSONValue, at elapsed: TimeInterval) -> Bool {
         let members = condition.object ?? [:]
         guard observed["to"] == (members["to"] ?? "events") else { return false }

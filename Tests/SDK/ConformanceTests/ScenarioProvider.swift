@@ -28,7 +28,7 @@ final class ScenarioProvider: Sendable {
 
     func answer(from answers: [JSONValue]) { state.withLock { $0.answers = answers } }
 
-    /// The calls since this was asked last.
+    /// Returns the calls since the last use of this function.
     func takeCalls() -> JSONValue {
         .array(
             state.withLock { state in
@@ -41,12 +41,12 @@ final class ScenarioProvider: Sendable {
         let (answer, serial) = state.withLock { state -> (JSONValue, Int) in
             state.calls.append(.object(call))
             state.serial += 1
-            // The last one stays.
+            // The last answer is repeated.
             return (state.answers.count > 1 ? state.answers.removeFirst() : state.answers[0], state.serial)
         }
         let begin = clock.uptime
         if answer["hangs"] != nil {
-            // Not before the SDK has begun to count.
+            // Waits until the time limit of the SDK has begun.
             await clock.waitForSleeper(until: begin + Self.patience)
             await obstacles.wait(.provider, until: begin + Self.patience)
             await obstacles.wait(.abandoned, until: .infinity)

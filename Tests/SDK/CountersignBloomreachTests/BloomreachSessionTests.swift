@@ -124,7 +124,7 @@ struct BloomreachSessionTests {
             ])
     }
 
-    /// Nothing says so where processes simply end.
+    /// On some systems a process ends without a notification.
     @Test func aSessionEndsWhenItsClientWasClosed() async throws {
         var device = try BloomreachDevice { $0.automaticSessionTracking = false }
         device.client.startSession()
@@ -197,7 +197,7 @@ struct BloomreachSessionTests {
         device.client.trackPushToken("aa")
         device.client.trackPushToken("bb")
         #expect(await events(device).count == count)
-        // The permission was taken back, which is told once.
+        // The user has revoked the permission. This is sent once.
         device.client.trackPushToken(nil)
         device.client.trackPushToken(nil)
         #expect(await events(device).count == count + 1)

@@ -45,7 +45,7 @@ struct CustomerTokenCoordinatorTests {
             provider: .suspending(EndlessProvider(isCancelled: isCancelled)), timeout: 30, clock: clock,
             run: run)
         let outcomes = Lock([CustomerTokenCoordinator.Outcome]())
-        // On a thread of its own, which it holds.
+        // The call blocks a thread of its own.
         let first = ProviderThread.run {
             let outcome = await coordinator.token()
             outcomes.withLock { $0.append(outcome) }

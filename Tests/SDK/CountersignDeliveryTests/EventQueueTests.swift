@@ -263,7 +263,7 @@ struct EventQueueTests {
         let other = LeaseOwner()
         for timeout: TimeInterval in [1, 30, 60, 600] {
             #expect(try first.acquireLease(for: holder, uptime: 1_000, request: timeout) == nil)
-            // A token took its time; then the request does.
+            // Getting the token took 29 s. The lease is renewed for the request.
             #expect(try first.acquireLease(for: holder, uptime: 1_029, request: timeout) == nil)
             #expect(
                 try second.acquireLease(for: other, uptime: 1_029 + timeout + 1, request: timeout) != nil)

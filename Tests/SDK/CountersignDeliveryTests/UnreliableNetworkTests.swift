@@ -13,7 +13,7 @@ struct UnreliableNetworkTests {
         var random = SeededGenerator(seed: 11)
         var waits: [TimeInterval] = []
         for round in 0..<101 {
-            // Each round its own moment of recovery.
+            // Each round recovers at another second.
             let end = outage + Double(round)
             var simulation = Simulation(settings: Sender.Settings(batchEvents: 10)) {
                 $0.time < end ? .error(.cannotConnect) : .accepted

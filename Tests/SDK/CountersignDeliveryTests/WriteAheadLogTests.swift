@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignDelivery
 
-/// The log of events by itself, on disks and in directories that are not as they should be.
+/// The write-ahead log alone, with full disks, damaged files and unusual directories.
 struct WriteAheadLogTests {
     private let folder = TemporaryFolder()
     private let holder = LeaseOwner()
@@ -66,7 +66,7 @@ struct WriteAheadLogTests {
         #expect(WriteAheadLog.all(in: folder.url).isEmpty)
     }
 
-    /// Each length in turn says more than there is, under a checksum that is right.
+    /// Each length field in turn exceeds the event. The checksum is correct.
     @Test(arguments: [0, 1, 2]) func aLengthBeyondItsEventIsDamage(field: Int) throws {
         let log = WriteAheadLog(directory: folder.url, holder: holder)
         try log.append([event("m1")])
@@ -105,7 +105,7 @@ struct WriteAheadLogTests {
         #expect(found.unreadable == 0)
     }
 
-    /// Each bit of a log, the last event's length and checksum too.
+    /// Flips each bit of a log, including the last event's length and checksum.
     @Test(arguments: [1, 3]) func anyDamageCostsOneEventThatIsCounted(events: Int) throws {
         let log = WriteAheadLog(directory: folder.url, holder: holder)
         try log.append((1...events).map { event("\($0)") })

@@ -16,7 +16,7 @@ final class AccessTokenBench: Sendable {
     let transport: ScriptedTransport
     let events = Lock([AuthorizationEvent]())
     let hasReported = Handshake()
-    /// The generation after each change, as it comes.
+    /// The generation after each change.
     let changes: AsyncStream<Int>
     private let changed: AsyncStream<Int>.Continuation
     let lines = Lock([String]())
@@ -55,7 +55,7 @@ final class AccessTokenBench: Sendable {
         return configuration
     }
 
-    /// Has the server answer only once the result is signalled.
+    /// Makes the server hold its responses until the result is signalled.
     func holdAnswers() -> Handshake {
         let gate = Handshake()
         transport.setHandler { [server] request in

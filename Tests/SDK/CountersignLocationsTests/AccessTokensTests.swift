@@ -229,7 +229,7 @@ struct AccessTokensTests {
         let store = HeldStore(store: bench.store)
         let tokens = bench.make(store: store)
         #expect(await tokens.authorize(rejected: nil).token == "A0")
-        // The last one before the new pair is stored.
+        // The next read of the store is the last before the new pair is stored.
         bench.transport.setHandler { [server = bench.server] request in
             store.isHolding.withLock { $0 = true }
             return server.answer(request)
@@ -237,7 +237,7 @@ struct AccessTokensTests {
         async let refused = tokens.authorize(rejected: 1)
         await store.isReading.wait()
         let forgetting = await tokens.beginForgetting()
-        // It queues up after it, and gets no further.
+        // The actor has run the task of `forgetting` until it waits.
         _ = await tokens.state
         store.mayGoOn.signal()
         await forgetting.value
@@ -416,7 +416,7 @@ struct AccessTokensTests {
         let start = Task { await tokens.prepare() }
         await store.isSaving.wait()
         let verdict = await tokens.beginAuthorizing()
-        // It queues up after it, and gets no further.
+        // The actor has run the task of `verdict` until it waits.
         _ = await tokens.state
         store.mayGoOn.signal()
         #expect(await verdict.value.token == "A0")

@@ -216,7 +216,7 @@ struct LocationClientTests {
         #expect(try await client.count() == 0)
     }
 
-    /// As a flush ends beside which a location was recorded.
+    /// The result of a flush during which a location was recorded.
     @Test func recordingDuringASyncDoesNotFailIt() {
         func batch(_ outcome: FlushResult.Outcome, _ code: String = "") -> FlushResult.Batch {
             FlushResult.Batch(userID: nil, eventCount: 1, deliveredCount: 0, outcome: outcome, code: code)
@@ -237,7 +237,7 @@ struct LocationClientTests {
         #expect(code([delivered, batch(.retryLater, "timed_out")], .interrupted, 1) == .networkConnection)
     }
 
-    /// The login page of a hotel's network has every status that a server has.
+    /// Captive portals return their login page with any status.
     @Test func anHTMLPageIsNotADelivery() async throws {
         let page = "<!DOCTYPE html><html><body>Welcome</body></html>"
         for answer in [
@@ -337,11 +337,11 @@ struct LocationClientTests {
             $0.http.autoSyncThreshold = 3
             $0.http.batchSync = true
         }
-        // A start sends what it finds, below the threshold too: it must have looked before there is something.
+        // A start sends all records that it finds, even below the threshold. It must end before the first one.
         try await client.sync()
         for _ in 0..<3 { try await client.record(here) }
         await bench.transport.waitForRequests(1)
-        // Until the server's answer is on disk.
+        // Waits until the response is stored on disk.
         try await client.sync()
         #expect(try await client.count() == 0)
         #expect(bench.uploads.withLock { $0.map(\.uuids.count) } == [3])
@@ -615,7 +615,7 @@ struct LocationClientTests {
         await held[0].begins.wait()
         try client.change { $0.authorization.accessToken = "second" }
         held[0].ends.signal()
-        // The first one is in use now.
+        // The first token is in use now.
         await held[1].begins.wait()
         #expect(client.configuration.authorization.accessToken == "second")
         // A change of another setting hands over the newest token too.

@@ -19,7 +19,7 @@ struct AuthenticationFailureTests {
         #expect(throttle.flushEnded(parked: [UserKey("ada")], at: 299).isEmpty)
         #expect(throttle.flushEnded(parked: [UserKey("bob")], at: 300).isEmpty)
         #expect(throttle.flushEnded(parked: [UserKey("ada")], at: 300).map(\.occurrences) == [1])
-        // However often it happens: one call in five minutes.
+        // At most one callback in five minutes, for any number of failures.
         let told = (1...10_000).compactMap { throttle.record(failure, at: 300 + Double($0)) }
         #expect(told.count == 33)
         throttle.succeeded(UserKey("ada"))

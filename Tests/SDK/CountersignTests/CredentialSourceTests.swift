@@ -141,7 +141,7 @@ struct CredentialSourceTests {
         _ = await first()
         let none = Credential(.bearer, token: nil, generation: 0)
         guard case .doubtful(none, _) = await ask() else { return #expect(Bool(false), "asked again") }
-        // The app was told of the provider's failure, so a missing token is not reported again.
+        // The provider's failure was already reported, so a missing token is not reported again.
         for (code, isNews) in [(AuthErrorCode.missingToken, false), (.expired, true)] {
             #expect(await users.rejected(none, of: ada, .init(code: code, reason: code.reason)) == isNews)
         }

@@ -143,7 +143,7 @@ struct DeliveryEngineTests {
         let executor = HeldExecutor()
         let flush = Task(executorPreference: executor) { await client.flush() }
         executor.runWhatIsHeld()
-        // If the engine was told already, it has found nothing.
+        // If the engine was notified already, it has found no event.
         await client.pipeline.engine.idle()
         executor.open()
         gate.signal()

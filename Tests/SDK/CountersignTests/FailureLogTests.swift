@@ -84,7 +84,7 @@ struct FailureLogTests {
             })
     }
 
-    /// Which a server that dumps requests into its answers does.
+    /// Some servers copy the request into their error responses.
     @Test func aTokenThatTheServerRepeatsIsNotLogged() async throws {
         let answers = Lock([
             rejection(.expired, "secret.secret.secret"),

@@ -131,7 +131,7 @@ import TestSupport
             }
             #expect(await client.flush().isComplete)
             #expect(bench.gateway.events == (0..<300).map { "\($0)" })
-            // The renamed log has no mark, so that the identification is taken again.
+            // The renamed log has no checkpoint, so its identify event is sent again.
             #expect(bench.gateway.duplicates == (isRestarted ? 1 : 0))
             let snapshot = await client.snapshot()
             #expect((snapshot.queued, snapshot.unsaved) == (0, 0))

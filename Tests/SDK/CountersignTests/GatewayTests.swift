@@ -29,7 +29,7 @@ struct GatewayTests {
         try fixture.rows("coalesce(name, type)").compactMap(\.[0])
     }
 
-    /// The platform's transport, and the statuses that it has brought.
+    /// The platform's transport. Records the statuses of its responses.
     private struct WatchedTransport: HTTPTransport {
         private let base = makeDefaultTransport()
         let statuses = Lock<[Int]>([])

@@ -12,7 +12,7 @@ import Testing
 /// The user, the customer and their tokens are as durable as the events that presume them.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct IdentityDurabilityTests {
-    /// The queue file is another process's meanwhile, and the thread that uses it waits.
+    /// Runs `body` while another process has locked the queue file and the storage thread waits for it.
     private func whileTheQueueFileIsBusy<Result>(
         _ pipeline: DeliveryPipeline, _ body: () async throws -> Result
     ) async throws -> Result {
@@ -357,7 +357,7 @@ struct IdentityDurabilityTests {
         let (folder, file) = makeFile()
         try file.write(Array("ada".utf8))
         #expect(throws: CountersignError.self) { try file.synchronize { _ in false } }
-        // As the system forgets what it could not write.
+        // Simulates a system that drops pages it could not write.
         try change(file) { $0 = [UInt8](repeating: 0, count: $0.count) }
         var flushes = 0
         try file.synchronize { _ in
@@ -370,7 +370,7 @@ struct IdentityDurabilityTests {
     }
 }
 
-/// A store that says when a token was removed.
+/// A store that signals when a token was removed.
 private struct ObservedStore: TokenStore {
     let store: FileTokenStore
     let hasRemoved = Handshake()

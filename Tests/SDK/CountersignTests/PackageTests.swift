@@ -106,7 +106,7 @@ struct PackageTests {
         }
     }
 
-    /// A reference to `CLLocationManager` is enough for an app to be asked for a usage description.
+    /// App Store Connect requires a usage description of each app that refers to `CLLocationManager`.
     @Test func onlyCountersignLocationsImportsCoreLocation() throws {
         let sources = package.appendingPathComponent("Sources").path
         let modules = try FileManager.default.subpathsOfDirectory(atPath: sources)
@@ -117,7 +117,7 @@ struct PackageTests {
         #expect(!modules.isEmpty)
     }
 
-    /// With a Swift older than 6.3 the manifest fails, and not a source with `@c @implementation`.
+    /// A Swift older than 6.3 fails with a clear error in the manifest, not at `@c @implementation` in a source.
     @Test func scriptsAndDocumentsNameTheRequiredSwiftVersion() throws {
         let manifest = try text("Package.swift")
         #expect(manifest.hasPrefix("// swift-tools-version: 6.3\n"))

@@ -8,7 +8,7 @@ import Testing
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// D7: damaged queue files. Never a crash, the readable events saved, the old file kept.
+/// Damaged queue files: no crash, the readable events are recovered, and the old file is kept.
 @Suite(.closing)
 struct QueueRecoveryTests {
     enum Damage: Sendable, CaseIterable {

@@ -202,7 +202,7 @@ struct TransportTests {
     }
 
     #if !canImport(Darwin)
-        // There the system has a limit of its own.
+        // Apple's systems have their own limit.
         @Test func headerFieldsBeyondALimitAreIgnored() async throws {
             let fields = String(repeating: "X: \(String(repeating: "x", count: 1_000))\r\n", count: 70)
             let server = try RawServer { _ in

@@ -136,7 +136,7 @@ struct QuickStartTests {
         exponea.trackAppInboxClick(
             action: MessageItemAction(action: "browser", title: "Buy", url: "https://shop.example"),
             message: message)
-        // Without a consent nothing is told, unless the app insists.
+        // Without consent no event is tracked, unless the app calls the method that ignores consent.
         let silent = try #require(messages.first { $0.id == "m2" })
         exponea.trackAppInboxOpened(message: silent)
         exponea.trackAppInboxClick(

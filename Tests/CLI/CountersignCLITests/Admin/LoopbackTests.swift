@@ -2,7 +2,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// Which hosts a token may go to over plain http.
+/// Hosts to which a token may be sent over plain HTTP.
 struct LoopbackTests {
     @Test(arguments: ["localhost", "127.0.0.1", "127.1.2.3", "::1", "[::1]"])
     func loopbackHostsMayUsePlainHTTP(host: String) throws {

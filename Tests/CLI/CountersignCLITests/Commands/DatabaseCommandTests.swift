@@ -23,7 +23,7 @@ struct DatabaseCommandTests {
         return (await io.run(arguments: arguments), io)
     }
 
-    /// One on the same server that no gateway has used.
+    /// The URL of a database on the same server without a schema of the gateway.
     private var empty: String? {
         var url = place.environment["COUNTERSIGN_DATABASE"].flatMap { URLComponents(string: $0) }
         url?.path = "/postgres"

@@ -9,7 +9,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// `event export` from a position on, beside a gateway that runs.
+/// `event export` from a position, while a gateway runs.
 @Suite(.timeLimit(.minutes(5)))
 struct EventExportTests {
     private let folder = TemporaryFolder()
@@ -26,7 +26,7 @@ struct EventExportTests {
         Shell(folder: folder.path, environment: environment)
     }
 
-    /// Starts the gateway, with an app whose events are read from it or from its data directory.
+    /// Starts a gateway with an app. Commands read it over HTTP if `isRemote`, or else from its data directory.
     private func shellOfAnApp(
         _ isRemote: Bool, set: (AppDirectory) throws -> Void = { _ in }
     ) async throws -> Shell {
@@ -142,7 +142,7 @@ struct EventExportTests {
         #expect(gap.talk.contains("1 event; --after \(next) continues"))
         let whole = try await shell.run("countersign event export shop --after \(next)")
         #expect(whole.status == 0 && whole.output.isEmpty && !whole.talk.contains("Retention"))
-        // Nothing is left that could say it.
+        // No event is left that could report the gap.
         try forget(through: sequences[2])
         let empty = try await shell.run("countersign event export shop --after \(position)")
         #expect(empty.status == 1 && empty.output.isEmpty && empty.talk.contains("Retention deleted"))

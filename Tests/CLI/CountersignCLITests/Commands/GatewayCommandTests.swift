@@ -300,7 +300,7 @@ struct GatewayCommandTests {
         let keys = await run("key jwks shop").1.output
         let set = try folder.write(keys, to: "jwks.json")
         #expect(await run("key add other \(set)").1.output == ids && ids.count > 80)
-        // As it was called before; there is nothing left to add.
+        // The former name of the command. The app has all keys already.
         let again = await run("key import other \(set)")
         #expect(again.0 == .done && again.1.output.isEmpty)
     }

@@ -160,7 +160,7 @@ struct SettingReaderTests {
             case .text("URL"): try setting.apply(&after, "https://192.0.2.1")
             default: try setting.apply(&after, "192.0.2.1")
             }
-            // The address of a database is shown without its files.
+            // The description of a database address omits its files.
             #expect(
                 "\(before)" != "\(after)" || before.database != after.database, "\(setting.name)")
         }

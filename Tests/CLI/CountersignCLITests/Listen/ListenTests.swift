@@ -67,7 +67,7 @@ struct ListenTests {
         #expect(io.output.contains(#/  200  \d+ ms  track A m-1\n/#), "\(io.output)")
         let summary = await listen.summary
         #expect(summary.hasPrefix("Delivered events: 1, requests: 1, failed requests: 0. --position "))
-        // The consumer that resolved the newest event is gone.
+        // The temporary consumer that found the newest position is deleted.
         let consumers = try await reader.send(
             AdminRequest(method: "GET", path: ["apps", "shop", "consumers"], root: "/v1"))
         #expect(consumers.body["items"].elements.isEmpty)

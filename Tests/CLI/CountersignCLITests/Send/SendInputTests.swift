@@ -46,7 +46,7 @@ struct SendInputTests {
         #expect(try member(#require(input(text).events.first), "messageId") == .string(made))
     }
 
-    /// Two levels deeper it stands in a batch, of which the gateway takes 64.
+    /// A batch adds two levels. The gateway accepts 64.
     @Test func aLineThatIsTooDeepForABatchIsSkipped() {
         func line(_ levels: Int) -> String {
             let arrays =

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// Answers that were decided before; records what was sent.
+/// Returns scripted responses and records the requests.
 private final class Script: HTTPTransport {
     private let answers: Lock<[TransportResponse?]>
     private let error: HTTPTransportError
@@ -159,7 +159,7 @@ struct SendRunTests {
         #expect(done.withLock { $0.last } == 0)
     }
 
-    /// Otherwise the next run would call events stored that were rejected.
+    /// Otherwise the next run would report rejected events as stored.
     @Test func anInterruptedRunResumesAtTheFirstRejectedEvent() async throws {
         let done = Lock<[Int]>([])
         let url = try #require(URL(string: "http://gateway.example:8787"))

@@ -2,7 +2,7 @@ import CountersignGatewayTesting
 import GatewayModel
 
 extension TestStorage {
-    /// Has commands work here, without a server.
+    /// The variables that make commands use this data directory or database.
     var environment: [String: String] {
         var environment = ["COUNTERSIGN_DATA": folder]
         environment["COUNTERSIGN_DATABASE"] = address?.text

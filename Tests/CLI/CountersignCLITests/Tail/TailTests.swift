@@ -112,7 +112,7 @@ struct TailTests {
         try await io.talkText.wait { $0.components(separatedBy: "Connected to").count == 3 }
         let shown = io.output
         #expect(try await shell.run("countersign trigger 22").status == 0)
-        // Reported because it resumes after the last event it received.
+        // `tail` resumes after its last verdict, so it reports the missed ones.
         try await io.talkText.wait { $0.contains("Missed verdicts") }
         try await io.outputText.wait { $0 != shown }
         running.cancel()

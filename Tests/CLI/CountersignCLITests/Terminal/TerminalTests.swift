@@ -55,7 +55,7 @@ struct TerminalTests {
         #expect(!lines.isEmpty && lines.allSatisfy { $0.utf8.count < 8 }, "\(lines)")
     }
 
-    @Test func aNewPasswordIsAskedTwiceWithoutEcho() async throws {
+    @Test func aNewPasswordIsPromptedForTwiceWithoutEcho() async throws {
         let admins = try AppDirectory(dataDirectory: folder.path + "/data").admins
         for (second, status) in [("correct hors", 2), ("correct horse battery", 0)] {
             let program = try start("countersign admin user create kim --role owner")
@@ -68,7 +68,7 @@ struct TerminalTests {
         }
     }
 
-    @Test func timesAreRelativeAtATerminal() async throws {
+    @Test func timesOnATerminalAreRelative() async throws {
         _ = try AppDirectory(dataDirectory: folder.path + "/data").createApp(id: "shop")
         let program = try start("countersign write-key list shop")
         try await program.screen.wait { $0.contains("unknown here") }
@@ -91,7 +91,7 @@ struct TerminalTests {
     }
 
     #if os(Linux)
-        @Test func theDashboardIsOpenedAtATerminalWithADisplay() async throws {
+        @Test func theDashboardIsOpenedOnATerminalWithADisplay() async throws {
             let gateway = try start("countersign serve --port 0")
             try await gateway.screen.wait { $0.contains("Stop: ") }
             let opener = try folder.write("#!/bin/sh\necho \"opened $1.\" >&0\n", to: ".bin/xdg-open")

@@ -108,7 +108,7 @@ struct AppDeletionTests {
         }
         let kiosk = try rows(of: "kiosk")
         #expect(try delete("shop", of: bench).status == 202)
-        // At once: everything that requests are checked against.
+        // Rows that requests are checked against are deleted at once.
         let control = try Self.controlTables()
         #expect(control.count > 10)
         let kept = try rows(of: "shop").filter { $0.value > 0 && control.contains($0.key) }.keys

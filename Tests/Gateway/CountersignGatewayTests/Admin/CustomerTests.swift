@@ -62,7 +62,7 @@ struct CustomerTests {
             """#)
         let later = try bench.ask("GET", "apps/shop/customers/ada", nil, owner)
         #expect(properties(later).keys.sorted() == ["group", "plan"] && properties(later)["plan"] == "gold")
-        // By the device's id too. A customer without a profile is found by the events alone.
+        // The device's id finds the customer too. A customer without a profile is found by the events.
         let device = try bench.ask(
             "GET", "apps/shop/customers/device-2?id_name=cookie", nil, owner)
         #expect(ids(device).contains(["registered", "bob"]))
@@ -173,7 +173,7 @@ struct CustomerTests {
         #expect(properties(again) == ["plan": "new"] && again.json["events"] as? Int == 1)
     }
 
-    /// In any table with user ids. Events sent by other users are unchanged.
+    /// Covers every table with user ids. Events sent by other users are unchanged.
     @Test func deletingAUserErasesTheirIDFromEveryTable() throws {
         try bench.apps.setEnforcement(.optional, for: "shop")
         let (ada, bob) = ("ada-0b7e", "bob-0b7e")

@@ -89,7 +89,7 @@ struct UserMaskTests {
         try bench.ask("GET", path, nil, headers).body
     }
 
-    /// Everything that can be read, with a path for each part in braces.
+    /// The paths of all GET routes, with existing ids as parameters.
     private func readable(_ bench: AdminBench) throws -> [String] {
         let owner = try bench.token("admin")
         let sample =

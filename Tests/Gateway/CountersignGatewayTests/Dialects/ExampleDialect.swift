@@ -5,7 +5,7 @@ internal import GatewayModel
 
 @testable package import GatewayIngest
 
-/// One event as the whole body, the app named by the path.
+/// A dialect whose body is one event and whose path has the app's id.
 package struct ExampleDialect: Dialect {
     let path: RequestPath
 

@@ -12,7 +12,7 @@ import Testing
 /// The kinds of ways that pass the conformance suite.
 enum WayCase: String, CaseIterable {
     case webhook, stream, file
-    /// ``AppendingFiles``, which has its kind of rows from the hourly files.
+    /// ``AppendingFiles``. Its consumers have the kind of the hourly files.
     case sample
     /// A client that reads over HTTP. It decides itself when to read, so no back-off, pause or duty applies.
     case pull
@@ -222,7 +222,7 @@ final class DeliveryBench {
         }
     }
 
-    /// Changes what a change of settings may change: the batches of a way that has some.
+    /// Changes the settings: the batch size, if the way has one.
     func changeSettings() throws {
         switch way {
         case .webhook:

@@ -51,7 +51,7 @@ struct ConsumerLibraryTests {
                 == trackEvent("m-3", extra: #","properties":{"z":1.10,"a":"é"}"#))
         #expect(try await second.acknowledge())
         #expect(try consumers.find(id).lag == 0)
-        // Whether it is stored before or after the question: it is the answer.
+        // The poll returns the event, whether it is stored before or after the request.
         let storing = Task.detached { try store("m-4") }
         let third = try #require(try await worker.next())
         try await storing.value

@@ -59,7 +59,7 @@ struct EventFilesTests {
 
         var place: String { folder + "/files/shop" }
 
-        /// A runner of the files that works when the test says so.
+        /// A runner of the files that the test drives.
         struct Files {
             let runner: DeliveryRunner
             let pool: ManualPool

@@ -64,7 +64,7 @@ struct StreamRunnerTests {
         #expect(try alerts().isEmpty)
         bench.stream.isAway = false
         #expect(try alerts().isEmpty)
-        // It has caught up, so the next time is another one.
+        // The stream has caught up, so a new lag is reported again.
         bench.stream.isAway = true
         try bench.store(1)
         #expect(try alerts().isEmpty)

@@ -21,7 +21,7 @@ struct WebhookRoutesTests {
         answer.json["items"] as? [[String: Any]] ?? []
     }
 
-    /// Stores events of a user and answers the list of attempts once the server has had another request.
+    /// Stores events of a user. Returns the list of attempts after the server has received another request.
     private func store(_ bench: AdminBench, _ ids: String...) throws {
         let events = ids.map { trackEvent($0, user: "jane") }.joined(separator: ",")
         let answer = try bench.client().post(
@@ -53,7 +53,7 @@ struct WebhookRoutesTests {
         let text = String(decoding: request.body, as: UTF8.self)
         #expect(text.hasPrefix(#"{"type":"events","app":"shop","events":["#) && text.contains("jane"))
 
-        // The attempt, its answer to those only who may see users.
+        // The attempt. Only roles that see users see its response.
         var listed: [[String: Any]] = []
         let path = "apps/shop/webhooks/\(id)"
         bench.gateway.waitForWebhooks()
@@ -193,7 +193,7 @@ struct WebhookRoutesTests {
         let again = try Gateway(configuration: configuration)
         defer {
             again.stop()
-            // Its folder goes with it.
+            // Deallocation would delete the fixture's folder.
             withExtendedLifetime(fixture) {}
         }
         try again.startInProcess()

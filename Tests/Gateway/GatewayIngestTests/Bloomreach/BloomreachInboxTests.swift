@@ -148,8 +148,8 @@ struct BloomreachInboxTests {
         _ = first
     }
 
-    /// The key is public in effect. It neither marks a customer's messages, nor through a cookie that later
-    /// joins the customer.
+    /// Apps contain the API key, so it is public. It must not mark a customer's messages, even through a
+    /// cookie that later joins the customer.
     @Test func theAPIKeyAloneCannotMarkAnIdentifiedCustomersMessagesAsRead() throws {
         track(jane)
         try put("all")

@@ -36,7 +36,7 @@ struct BloomreachSelfCheckTests {
         #expect(answer.status == 200)
         #expect(answer.body == #"{"success":true}"# + "\n")
         let request = try #require(receiver.request())
-        // A gateway that records nothing hands the trace on as it is.
+        // A gateway that records no traces forwards `traceparent` unchanged.
         #expect(request.headers["traceparent"] == Traced.caller)
         #expect(request.head == "POST /push?tenant=1 HTTP/1.1")
         #expect(request.headers["content-type"] == "application/json")
@@ -48,7 +48,7 @@ struct BloomreachSelfCheckTests {
         #expect(data["platform"] as? String == "ios")
         #expect(data["push_notification_id"] as? String == "abc123")
         #expect(data["customer_ids"] as? [String: String] == ["cookie": "c", "registered": "jane"])
-        // The receiver's own check, as the Standard Webhooks specification has it.
+        // Verifies the signature as the Standard Webhooks specification describes.
         let id = try #require(request.headers["webhook-id"])
         let timestamp = try #require(request.headers["webhook-timestamp"].flatMap(Int64.init))
         #expect(abs(Double(timestamp) - Date().timeIntervalSince1970) < 60)

@@ -116,7 +116,7 @@ struct DamagedEventsTests {
                 let count = try stored().count
                 #expect(try codes(post(shape, path, [time: number])) == ["time_replaced"], "\(path)")
                 #expect(try stored().count == count + 1)
-                // Elsewhere, the number costs the event.
+                // In another member, such a number rejects the event.
                 let answer = try post(shape, path, ["properties": #"{"\#(time)":\#(number)}"#])
                 #expect(answer.status >= 400 || rejected(answer).count == 1, "\(path)")
                 #expect(try stored().count == count + 1)

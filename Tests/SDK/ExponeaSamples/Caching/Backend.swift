@@ -32,7 +32,7 @@ public final class TokenBackend: @unchecked Sendable {
 
 public let yourBackend = TokenBackend()
 
-/// `lifetime` is the end of the token's life in seconds since 1970.
+/// `lifetime` is the token's expiry in seconds since 1970.
 func hasExpired(_ lifetime: Double?) -> Bool {
     (lifetime ?? 0) <= Date().timeIntervalSince1970
 }
