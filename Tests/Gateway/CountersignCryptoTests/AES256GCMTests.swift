@@ -26,7 +26,7 @@ struct AES256GCMTests {
     }
 
     @Test(arguments: [0, 1, 16, 5_000])
-    func opensOnlyItsOwnSealedText(_ count: Int) {
+    func decryptionRejectsAnyChangeOfTheInput(_ count: Int) {
         let key = [UInt8](repeating: 7, count: AES256GCM.keyBytes)
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
         let sealed = AES256GCM.seal(bytes, key: key, context: [1, 2])
@@ -40,7 +40,7 @@ struct AES256GCMTests {
             #expect(AES256GCM.open(changed, key: key, context: [1, 2]) == nil)
         }
         #expect(AES256GCM.open(Array(sealed.prefix(20)), key: key, context: [1, 2]) == nil)
-        // OpenSSL reads 32 bytes of a key, whatever its length.
+        // OpenSSL reads 32 bytes, also of a shorter or longer key.
         for other in [[], Array(key.dropLast()), key + [0]] {
             #expect(AES256GCM.open(sealed, key: other, context: [1, 2]) == nil)
         }

@@ -274,7 +274,7 @@ struct AnalyticsTests {
         #expect(try reader.preview(of: "shop", at: start + 1, hours: 1).users == 2)
     }
 
-    @Test func aPreviewCountsRequestsAndTheirUsersFromTheSameHourOn() throws {
+    @Test func aPreviewCountsRequestsAndUsersOverTheSameHours() throws {
         let bench = try Bench()
         let hour = (bench.now.withLock { $0 } / 3_600_000 + 1) * 3_600_000
         note(bench.recorder, at: hour + 10 * 60_000, user: "a")

@@ -169,7 +169,7 @@ struct EnforcementTests {
         #expect(bench.sent.withLock { $0.map(\.attempt) } == [1, 1, 1, 2, 1])
     }
 
-    @Test func onlyTokensThatWereGoodCountAndEachUserOnce() {
+    @Test func lostTokensAreCountedOncePerUserAndOnlyIfEverValid() {
         var known = KnownTokens()
         func sum() -> [Int] { [known.sum(since: 1_000).users, known.sum(since: 1_000).lost] }
         known.note(1, of: "jane", .accepted, nil, atMilliseconds: 500)

@@ -109,7 +109,7 @@ struct CustomerTokenVerifierTests {
         #expect(result.identifiers.isEmpty)
     }
 
-    @Test func aTokenIsComparedWithTheRequestOnlyIfNothingElseIsWrong() {
+    @Test func onlyATokenWithoutOtherFaultsIsComparedWithTheRequestsIDs() {
         func codes(_ expiry: Int, _ customerIDs: BytewiseDictionary<String>) -> [Int] {
             let signed = token(#"{"sub":{"registered":"jane"},"exp":\#(expiry)}"#)
             return verifier.verify(signed, naming: customerIDs, at: now).faults.map(\.code.rawValue)

@@ -133,7 +133,7 @@ struct PublicKeyTests {
         #expect(#expect(throws: JOSEError.self) { try PublicKey(text: text) }?.reason == reason)
     }
 
-    @Test func aJWKMayHaveMembersOfItsOwn() {
+    @Test func unknownMembersOfAJWKAreIgnored() {
         #expect(code(String(TestKeys.ec.publicKey.jwk.dropLast()) + #","keys":[]}"#) == nil)
     }
 

@@ -99,7 +99,7 @@ struct AdminAccessTests {
         #expect(found.symmetricDifference(wanted).isEmpty)
     }
 
-    @Test func everyRouteAsksForItsRole() throws {
+    @Test func everyRouteRejectsLowerRoles() throws {
         let bench = try AdminBench()
         let operations = try bench.operations()
         #expect(operations.count > 70)
@@ -237,7 +237,7 @@ struct AdminAccessTests {
         #expect(try bench.ask("POST", "session", body, ["Origin": "http://localhost"]).status == 200)
     }
 
-    @Test func theAdminListenerServesNothingElseAndTheOtherNoneOfIt() throws {
+    @Test func adminAndEventRoutesAreOnSeparateListeners() throws {
         let bench = try AdminBench(.live) {
             $0.adminHost = "127.0.0.1"
             $0.adminPort = 0

@@ -65,7 +65,7 @@ struct AdminChangeTests {
         #expect(entry.after != nil && entry.before != entry.after)
     }
 
-    @Test func aDeletionAcceptsATagAndNeedsNone() throws {
+    @Test func aDeletionHonoursIfMatchButDoesNotRequireIt() throws {
         let owner = try bench.token("admin")
         _ = try bench.apps.projects.putInboxMessage(
             json: #"{"id":"i","type":"html","content":{}}"#, in: "shop")

@@ -488,7 +488,7 @@ struct AdminReadTests {
     }
 
     @Test(.onSQLite("copies of a folder; those of a database are made by its own tools"))
-    func settingsAreForOwnersAndBackupsAreVerifiedByName() throws {
+    func onlyOwnersReadSettingsAndBackupsAreVerifiedByName() throws {
         let bench = try AdminBench {
             $0.settings = [GatewaySetting(name: "port", value: "8787", origin: "default", help: "a port")]
         }
@@ -508,7 +508,7 @@ struct AdminReadTests {
         }
     }
 
-    @Test func whenAWriteKeyWasUsedIsKnownAfterARestart() throws {
+    @Test func theLastUseOfAWriteKeySurvivesARestart() throws {
         let owner = try bench.token("admin")
         func used(_ client: any TestClient) throws -> Int64? {
             let items = try bench.ask("GET", "apps/shop/write-keys", nil, owner, by: client).json["items"]

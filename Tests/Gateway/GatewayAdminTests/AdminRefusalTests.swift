@@ -303,7 +303,7 @@ struct AdminRefusalTests {
     }
 
     /// A stolen cookie alone must not allow password guesses without an audit entry.
-    @Test func guessingTheOldPasswordIsStoppedAndWrittenDown() throws {
+    @Test func guessingTheOldPasswordIsThrottledAndAudited() throws {
         let visitor = try bench.visitor(.viewer, "vi")
         let statuses = try (0..<6).map { number in
             try bench.ask(

@@ -61,7 +61,7 @@ struct IdempotencyKeysTests {
         #expect(list.status == 200)
     }
 
-    @Test func aRefusalIsNotRemembered() throws {
+    @Test func aRejectionIsNotStoredForItsIdempotencyKey() throws {
         let bench = try AdminBench()
         let sender = try bench.token("write")
         #expect(try post(bench, sender, key: "a", body: #"{"id":"Bad Id"}"#, path: "apps").status == 422)

@@ -141,7 +141,7 @@ struct SecondFactorTests {
         #expect(try confirm(bench, visitor, code(app, bench)).status == 200)
     }
 
-    @Test func aRecoveryCodeIsGoodOnceAndItsUseIsWrittenDown() throws {
+    @Test func aRecoveryCodeIsValidOnceAndItsUseIsAudited() throws {
         let ada = try enrol(bench, try bench.visitor(.viewer, "ada"))
         #expect(try signIn(bench, "ada", code: ada.codes[3].uppercased()).status == 200)
         #expect(try signIn(bench, "ada", code: ada.codes[3]).status == 401)

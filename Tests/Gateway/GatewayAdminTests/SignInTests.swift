@@ -104,7 +104,7 @@ struct SignInTests {
     }
 
     /// Attempts of a deleted user do not count for a new user of the same name.
-    @Test func aNewUserOfTheSameNameBeginsWithoutFailedAttempts() throws {
+    @Test func aReusedUserNameStartsWithoutFailedAttempts() throws {
         let bench = try AdminBench { $0.trustedProxies = AddressRange.loopback }
         func attempt(_ password: String) throws -> Int {
             try bench.ask(
@@ -191,7 +191,7 @@ struct SignInTests {
         }
     }
 
-    @Test func aClockThatIsSetBackProlongsNoBlock() {
+    @Test func settingTheClockBackDoesNotProlongASignInBlock() {
         let throttle = SignInThrottle()
         let day: Int64 = 86_400_000
         for _ in 1...5 { _ = throttle.begin(name: "ada", address: "192.0.2.1", at: day) }

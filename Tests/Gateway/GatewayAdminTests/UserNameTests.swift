@@ -10,7 +10,7 @@ struct UserNameTests {
     private let composed = "ana\u{EF}s"
     private let decomposed = "anai\u{308}s"
 
-    @Test func usersWithTwoUnicodeFormsOfANameShareNothing() throws {
+    @Test func userNamesInTwoUnicodeFormsAreTwoUsers() throws {
         let bench = try AdminBench()
         let viewer = try bench.visitor(.viewer, composed)
         let owner = try bench.visitor(.owner, decomposed)

@@ -144,7 +144,7 @@ struct HeadParserTests {
         #expect(parser.keepsAlive == keeps)
     }
 
-    @Test func limitsHoldForWholeAndForEndlessHeads() {
+    @Test func headLimitsApplyToCompleteAndEndlessHeads() {
         var limits = GatewayLimits()
         limits.headerBytes = 100
         limits.headerFields = 3

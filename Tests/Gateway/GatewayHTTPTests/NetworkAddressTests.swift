@@ -40,7 +40,7 @@ struct NetworkAddressTests {
     @Test(arguments: [
         ("8.8.8.8", 25, false), ("8.8.8.8", 443, true), ("8.8.8.8", 80, true), ("8.8.8.8", 8443, true),
     ])
-    func portsAreThoseOfWebServersUnlessAnOwnerAllowsMore(address: String, port: Int, isOpen: Bool) throws {
+    func onlyWebPortsAreAllowedUnlessAnOwnerAllowsMore(address: String, port: Int, isOpen: Bool) throws {
         let target = try #require(NetworkAddress(address))
         let port = UInt16(port)
         func rejection(allowsPrivate: Bool) -> String? {

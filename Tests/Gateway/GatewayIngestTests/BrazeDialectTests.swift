@@ -91,7 +91,7 @@ struct BrazeDialectTests {
         #expect(try rows().isEmpty && found == nil)
     }
 
-    @Test func anUnknownKeyAndABadBodyAreReportedPlainly() throws {
+    @Test func anUnknownKeyAndAnInvalidBodyAreRejectedWithACode() throws {
         let unknown = connection.post("{}", path: "/api/v3/data", headers: ["X-Braze-Api-Key": "nobody"])
         #expect(unknown?.json["code"] as? String == "invalid_api_key")
         // The body of a request with an unknown API key is not read.

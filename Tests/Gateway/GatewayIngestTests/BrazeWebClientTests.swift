@@ -47,7 +47,7 @@ struct BrazeWebClientTests {
         try fixture.rows("user_id", "anonymous_id", "name", where: "type = 'track'")
     }
 
-    @Test func aVisitorsSessionIsStoredAndThePageMayReadTheAnswer() throws {
+    @Test func aVisitorsSessionIsStoredAndTheResponseHasCORSHeaders() throws {
         let preflight = [
             "Origin": Self.origin, "Access-Control-Request-Method": "POST",
             "Access-Control-Request-Headers":
@@ -63,7 +63,7 @@ struct BrazeWebClientTests {
         #expect(try stored() == [[nil, "5f1c44be-30f0-4d50-9a3e-0d6f5f0c1a11", "ss"]])
     }
 
-    @Test func aUsersEventNeedsTheirSignatureAndThePageMayReadWhy() throws {
+    @Test func aUsersEventNeedsASignatureAndItsRejectionHasCORSHeaders() throws {
         let event =
             #"{"name":"ce","time":1795249800.1,"data":{"n":"Order Placed","p":{"total":12.5}},"user_id":"user-1","#
             + #""session_id":"0c3e1d9e-5d3f-4a57-8f57-3c7d4b5a9f10"}"#

@@ -78,7 +78,7 @@ struct FollowedKeysTests {
     }
 
     /// Otherwise gateways could disagree about a token for up to ten minutes.
-    @Test func gatewaysShareTheLastGoodSet() throws {
+    @Test func gatewaysShareTheLastValidKeySet() throws {
         let copy = Lock<SharedKeySet.Copy?>(nil)
         let shared = SharedKeySet(
             read: { copy.withLock { $0 } }, write: { new in copy.withLock { $0 = new } })
@@ -167,7 +167,7 @@ struct FollowedKeysTests {
         #expect((7...8).contains(publisher.asked))
     }
 
-    @Test func theLastGoodSetHoldsOverARestart() throws {
+    @Test func theLastValidKeySetSurvivesARestart() throws {
         let place = try TestStorage()
         let directory = try place.openControl()
         let writeKey = try directory.createApp(id: "shop").writeKey
@@ -199,7 +199,7 @@ struct FollowedKeysTests {
         #expect(try directory.publishedKeySet(of: source, for: "shop") == nil)
     }
 
-    @Test func theLastGoodSetIsKept() throws {
+    @Test func aFailedFetchKeepsTheLastValidKeySet() throws {
         publisher.document = try newSet()
         refresh(at: 1_000)
         let good = keys.keys.map(\.thumbprint)

@@ -45,7 +45,7 @@ struct ForgedIdentityTests {
         )
     }
 
-    @Test func aUserOutsideThePercentageDoesNotExemptOthers() throws {
+    @Test func aUserOutsideTheRampDoesNotExemptOthersOfTheBatch() throws {
         try ramp(50)
         let outside = users(inside: false, of: 50, count: 2)
         let inside = users(inside: true, of: 50, count: 1)
@@ -67,7 +67,7 @@ struct ForgedIdentityTests {
         #expect(try stored() == 1)
     }
 
-    @Test func aUserOutsideThePercentageDoesNotExemptOthersInBrazesShape() throws {
+    @Test func aUserOutsideTheRampDoesNotExemptOthersInABrazeRequest() throws {
         try ramp(50)
         let outside = users(inside: false, of: 50, count: 1)[0]
         let victim = users(inside: true, of: 50, count: 1)[0]
@@ -163,7 +163,7 @@ struct ForgedIdentityTests {
     private let genuine =
         #"{"type":"track","event":"paid","userId":"victim","anonymousId":"d","messageId":"m-1"}"#
 
-    @Test func messageIDsOfOtherUsersCanBeUsed() throws {
+    @Test func usersMayHaveTheSameMessageID() throws {
         let forged = [
             (#"{"type":"track","event":"x","anonymousId":"x","messageId":"m-1"}"#, nil),
             // Kinds of IDs are separate namespaces, even if the values look alike.
@@ -185,7 +185,7 @@ struct ForgedIdentityTests {
         #expect(try stored() == forged.count + 1)
     }
 
-    @Test func messageIDsOfOtherUsersCanBeUsedInBrazesShape() throws {
+    @Test func usersMayHaveTheSameMessageIDInBrazeRequests() throws {
         func send(_ event: String, as user: String? = nil) throws {
             var headers = ["X-Braze-Api-Key": fixture.writeKey]
             if let user { headers["X-Braze-Auth-Signature"] = try fixture.token(for: user) }

@@ -70,7 +70,7 @@ struct KeyRingTests {
             try slots() == [more[1].thumbprint, fixture.signingKey.publicKey.thumbprint, more[0].thumbprint])
     }
 
-    @Test func aPrivateKeyIsRejectedLoudly() throws {
+    @Test func aPrivateKeyIsRejectedAsASecret() throws {
         let error = #expect(throws: GatewayError.self) {
             try fixture.apps.addKey(fixture.signingKey.privatePEM, to: "shop")
         }

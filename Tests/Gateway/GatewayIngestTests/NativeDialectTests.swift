@@ -29,7 +29,7 @@ struct NativeDialectTests {
         try fixture.rows("message_id").compactMap(\.[0])
     }
 
-    @Test func aSignedEventIsOnDiskWhenTheAnswerComes() throws {
+    @Test func aSignedEventIsOnDiskBeforeTheResponse() throws {
         let event = trackEvent(
             "m-1", extra: #","timestamp":"2026-11-21T08:30:00.250Z","properties":{"total":12.50}"#)
         let answer = try #require(connection.post(batch(event), headers: signed()))

@@ -73,7 +73,7 @@ struct GatewayLogTests {
         #expect(text == expected)
     }
 
-    @Test func aLineHasTheTimeOfTheClockThatTheLogWasGiven() {
+    @Test func logLinesHaveTheTimeOfTheGivenClock() {
         let sink = Sink()
         let log = GatewayLog(
             level: .info, gatherSeconds: 0, write: { sink.write($0) },

@@ -104,7 +104,7 @@ extension PostgreSQLTests {
         }
 
         /// Eight gateways create, merge and delete customers with the same IDs, in different orders.
-        @Test func gatewaysNeitherWaitForEachOtherNorMakeTwoCustomersOfOneID() async throws {
+        @Test func concurrentGatewaysCreateOneCustomerPerIDWithoutDeadlock() async throws {
             try await TestDatabase.use { database in
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for gateway in 0..<8 {

@@ -68,7 +68,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aLeaseOfOneGatewayHoldsAtTheOther() throws {
+        @Test func aLeaseOfOneGatewayIsValidAtTheOther() throws {
             try use { bench, _, _ in
                 let (id, one, other) = (bench.id, bench.one, bench.other)
                 _ = try one.create(id, EventConsumerSettings(), from: .start)

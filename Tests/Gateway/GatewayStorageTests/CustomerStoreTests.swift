@@ -72,7 +72,7 @@ final class CustomerStoreTests {
         #expect(try property("seen", ["registered": "jane"]) == "1")
     }
 
-    @Test func anAnonymousProfileIsMergedIntoTheKnownOneOfASecondDevice() throws {
+    @Test func aSecondDevicesAnonymousProfileIsMergedIntoTheCustomers() throws {
         try apply(["cookie": "A", "registered": "jane"], ["city": "\"Brno\"", "age": "30"], at: 1_000)
         try apply(["cookie": "B"], ["city": "\"Wien\"", "size": "\"M\""], at: 1_500, read: ["m-1"])
         let second = try #require(try customer(["cookie": "B"]))
@@ -113,7 +113,7 @@ final class CustomerStoreTests {
         #expect(try customers.inboxReads(of: jane).isEmpty)
     }
 
-    @Test func anOlderUpdateThatComesLaterDoesNotWin() throws {
+    @Test func anOlderUpdateThatArrivesLaterDoesNotReplaceANewerOne() throws {
         try apply(["registered": "jane"], ["city": "\"Wien\""], at: 1_500)
         try apply(["registered": "jane"], ["city": "\"Brno\""], at: 1_000)
         #expect(try property("city", ["registered": "jane"]) == "\"Wien\"")
@@ -139,7 +139,7 @@ final class CustomerStoreTests {
         Dictionary(uniqueKeysWithValues: numbers.map { ("\(prefix)\($0)", value) })
     }
 
-    @Test func aCustomerHasSoManyPropertiesAtMost() throws {
+    @Test func theNumberOfPropertiesOfACustomerIsLimited() throws {
         for part in 0..<4 {
             try apply(["cookie": "A"], properties("p", part * 300..<(part + 1) * 300), at: Int64(part) + 1)
         }
@@ -154,7 +154,7 @@ final class CustomerStoreTests {
         #expect(try size(["cookie": "A"]).properties == 1_000)
     }
 
-    @Test func aCustomerHasSoManyBytesAtMost() throws {
+    @Test func theBytesOfACustomerAreLimited() throws {
         let long = "\"\(String(repeating: "x", count: 100_000))\""
         try apply(["cookie": "A"], properties("p", 0..<20, long))
         let full = try size(["cookie": "A"])

@@ -457,7 +457,7 @@ struct EventIndexTests {
             return try #require(text.firstMatch(of: #/rchar: (\d+)/#).flatMap { Int($0.output.1) })
         }
 
-        @Test func openingReadsAlmostNothingOfTheRuns() throws {
+        @Test func openingAnIndexReadsFewBytesOfItsRuns() throws {
             let body = Array("\"\(String(repeating: "x", count: 9_998))\"".utf8)
             let first = try open()
             for number in 0..<400 {

@@ -47,7 +47,7 @@ struct SchemaTests {
         #expect(backups.count == 1)
     }
 
-    @Test func whenNoCopyCanBeMadeNothingIsChanged() throws {
+    @Test func withoutABackupCopyNoMigrationRuns() throws {
         let connection = try SQLiteConnection(path: path)
         try Schema.migrate(connection, ["CREATE TABLE a (x INTEGER)"])
         // A file blocks the path of the backup folder.

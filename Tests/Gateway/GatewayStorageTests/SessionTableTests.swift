@@ -264,7 +264,7 @@ struct SessionTableTests {
         #expect(session?.revocation == .reuse)
     }
 
-    @Test func aClockThatIsSetBackLeavesNoReuseWindowOpen() throws {
+    @Test func settingTheClockBackDoesNotExtendTheReuseWindow() throws {
         let store = try store()
         let first = try open(store)
         _ = try granted(exchange(first, store, at: 3_700))
@@ -291,7 +291,7 @@ struct SessionTableTests {
     }
 
     // Rows of old generations are deleted. The token's MAC still proves that it is genuine.
-    @Test func aTokenWhoseRowIsLongGoneEndsTheSessionToo() throws {
+    @Test func aReusedTokenWhoseRowIsDeletedEndsTheSession() throws {
         let store = try store()
         let first = try open(store, lifetime: 10_000)
         var token = first

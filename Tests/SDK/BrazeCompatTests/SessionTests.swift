@@ -155,7 +155,7 @@ struct SessionTests {
         await braze.close()
     }
 
-    @Test func whileDisabledNothingIsRecordedAndWipingLeavesNothing() async throws {
+    @Test func whileDisabledNoEventIsRecordedAndWipingDeletesAll() async throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
         let configuration = configuration(fixture)
         configuration.api.requestPolicy = .manual

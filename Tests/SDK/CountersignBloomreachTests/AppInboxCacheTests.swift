@@ -36,7 +36,7 @@ struct AppInboxCacheTests {
         #expect(cache.messages(of: ada).map(\.id) == ["a"])
     }
 
-    @Test func answerToAnEarlierFetchChangesNothing() throws {
+    @Test func aLateResponseToAnEarlierFetchIsIgnored() throws {
         let cache = AppInboxCache(directory: directory, log: nil)
         let first = cache.begin(for: ada).fetch
         let second = cache.begin(for: ada).fetch

@@ -79,7 +79,7 @@ struct BloomreachArgumentTests {
     // MARK: Sessions
 
     /// The app and the system may both report entering the background.
-    @Test func aSessionEndsWhenTheAppFirstWentToTheBackground() throws {
+    @Test func aSessionEndsAtTheFirstBackgroundNotification() throws {
         var state = BloomreachDeviceState()
         _ = state.enterForeground(now: 100, timeout: 20)
         state.enterBackground(now: 110)

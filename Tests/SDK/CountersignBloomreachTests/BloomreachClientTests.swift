@@ -50,7 +50,7 @@ struct BloomreachClientTests {
         try FileManager.default.removeItem(at: directory)
     }
 
-    @Test func defaultPropertiesGiveWayToGivenOnes() async throws {
+    @Test func givenPropertiesOverrideDefaultProperties() async throws {
         let device = try BloomreachDevice {
             $0.defaultProperties = ["a": 1, "b": 1]
             $0.allowDefaultCustomerProperties = false
@@ -127,7 +127,7 @@ struct BloomreachClientTests {
     }
 
     @Test(arguments: [401, 403])
-    func projectWithABadKeyHoldsUpNoOther(status: Int) async throws {
+    func aProjectWithARejectedKeyDoesNotDelayOthers(status: Int) async throws {
         let server = ScriptedTransport { request in
             request.header("Authorization") == "Token bad" ? .json(status, "{}") : BloomreachDevice.success
         }

@@ -83,7 +83,7 @@ struct BloomreachGatewayTests {
     }
 
     /// Uses the platform's transport. A server that never answers a query still receives the events.
-    @Test func slowQueryHoldsUpNoEvent() async throws {
+    @Test func aSlowQueryDelaysNoEvent() async throws {
         let asked = Handshake()
         let server = try RawServer { head in
             if head.hasPrefix("POST /track/") {
@@ -128,7 +128,7 @@ struct BloomreachGatewayTests {
         #expect(message.id == "hello" && message.triggerEventType == "session_start")
     }
 
-    @Test func appInboxIsFetchedMarkedAndStartedAnew() async throws {
+    @Test func theAppInboxIsFetchedMarkedAndFetchedFromTheStartAfterA410() async throws {
         try edit { apps in
             for (id, user) in [("a", "ada"), ("g", "grace")] {
                 try apps.projects.putInboxMessage(

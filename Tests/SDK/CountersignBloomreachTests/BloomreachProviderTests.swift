@@ -141,7 +141,7 @@ struct BloomreachProviderTests {
 
     // MARK: Threads and time
 
-    @Test func providerMayBlockForTenSecondsAndNothingElseWaits() async throws {
+    @Test func aBlockingProviderDelaysNoOtherWork() async throws {
         let (entered, left) = (Handshake(), Handshake())
         let provider = SampleProvider {
             #expect(!Thread.isMainThread)
@@ -162,7 +162,7 @@ struct BloomreachProviderTests {
         #expect(device.requests.count == 3)
     }
 
-    @Test func providerThatTakesTooLongIsGivenUpAndItsLateTokenIsDropped() async throws {
+    @Test func aProviderTimeoutFailsTheCallAndItsLateTokenIsDropped() async throws {
         let entered = Handshake()
         let (left, done) = (Handshake(), Handshake())
         let calls = Lock(0)

@@ -189,7 +189,7 @@ struct BloomreachRequestTests {
             BloomreachEndpoint.allCases.filter(\.takesCustomerToken) == [.fetchAppInbox, .markAppInboxAsRead])
     }
 
-    @Test func applicationIDGoesAlongWhenThereIsOne() async throws {
+    @Test func theApplicationIDIsSentIfConfigured() async throws {
         let device = try BloomreachDevice { $0.applicationID = "com.example.shop" }
         _ = try await device.client.fetchAppInbox()
         #expect(device.requests.last?.json["application_id"] as? String == "com.example.shop")

@@ -22,7 +22,7 @@ struct BloomreachSessionTests {
         }
     }
 
-    @Test func sessionsOfTheAppsOwnAreRecordedWithTheInstallation() async throws {
+    @Test func sessionsStartedByTheAppAreRecordedWithAnInstallationEvent() async throws {
         let device = try BloomreachDevice()
         device.client.startSession()
         device.clock.advance(by: 5)
@@ -110,7 +110,7 @@ struct BloomreachSessionTests {
             await events(device) == ["installation at 0", "session_start at 0", "session_end at 200 (200)"])
     }
 
-    @Test func aSessionOfTheAppsOwnThatTimedOutEndedWhenTheAppLeft() async throws {
+    @Test func aTimedOutAppSessionEndsAtItsBackgroundTime() async throws {
         let device = try BloomreachDevice { $0.automaticSessionTracking = false }
         device.client.startSession()
         device.clock.advance(by: 50)
@@ -268,7 +268,7 @@ struct BloomreachSessionTests {
     }
 
     @Test(arguments: [("ios", AuthorizationProviderDiscovery.Wording.ios), ("android", .android)])
-    func aProvidersFailureIsReportedInThePlatformsOwnWords(
+    func aProviderFailureIsLoggedWithThePlatformsText(
         platform: String, wording: AuthorizationProviderDiscovery.Wording
     ) throws {
         let configuration = try BloomreachConfiguration(

@@ -73,7 +73,7 @@ struct CachingProviderTests {
             source, store: FileTokenStore(directory: folder.url), now: { [clock] in clock.now })
     }
 
-    @Test func theAppsProviderIsAskedOnlyNearTheEndOfTheToken() async throws {
+    @Test func theAppsProviderIsCalledOnlyNearTheTokensExpiry() async throws {
         let source = Source(clock: clock)
         let provider = provider(source)
         let first = try await provider.authorizationToken()

@@ -109,7 +109,7 @@ struct EventQueueTests {
         #expect(try queue.value(of: .bytes) == event.body.count + EventQueue.rowOverheadBytes)
     }
 
-    @Test func tooLongEventGoesToQuarantineAndNeverIntoTheQueue() throws {
+    @Test func anEventThatIsTooLongIsQuarantinedAndNeverQueued() throws {
         let queue = try open(QueueLimits(maximumEventBytes: 500))
         try queue.append(rows([1], bytes: 600) + rows([2]), clock: clock)
         #expect(try ids(queue) == ["m2"])
@@ -151,7 +151,7 @@ struct EventQueueTests {
         #expect(try open(limits).value(of: .evictedByAge) == 0)
     }
 
-    @Test func timeBetweenRunsCountsWhateverTheDeviceClockSays() throws {
+    @Test func eventsAgeBetweenRunsWhateverTheDeviceClockShows() throws {
         let limits = QueueLimits(maximumAge: 30 * 86_400)
         try open(limits).append(rows([1]), clock: clock)
         clock.advance(by: 31 * 86_400)
@@ -199,14 +199,14 @@ struct EventQueueTests {
         #expect(try claim([nil], excluded: [1]) == ["m3"])
     }
 
-    @Test func claimKeepsToBytesButTakesOneThatAloneIsTooLong() throws {
+    @Test func aClaimIsLimitedByBytesButHasAtLeastOneEvent() throws {
         let queue = try open()
         try queue.append(rows(1...5, bytes: 100), clock: clock)
         #expect(try queue.claim(ClaimRequest(maximumEvents: 10, maximumBytes: 250)).count == 2)
         #expect(try queue.claim(ClaimRequest(maximumEvents: 10, maximumBytes: 10)).count == 1)
     }
 
-    @Test func anOutcomeOfDeletedEventsCountsNothing() throws {
+    @Test func anOutcomeOfDeletedEventsChangesNoCounters() throws {
         let queue = try open()
         try queue.append(rows(1...3), clock: clock)
         let events = try queue.claim(ClaimRequest(maximumEvents: 3, maximumBytes: .max))
@@ -256,7 +256,7 @@ struct EventQueueTests {
         #expect(try acquire(first, holder, 3) != nil)
     }
 
-    @Test func leaseOutlastsTheRequestThatItIsTakenFor() throws {
+    @Test func aLeaseLastsLongerThanItsRequestMayTake() throws {
         let first = try open()
         let second = try open()
         let holder = LeaseOwner()

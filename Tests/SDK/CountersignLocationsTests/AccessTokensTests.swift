@@ -48,7 +48,7 @@ struct AccessTokensTests {
         await tokens.close()
     }
 
-    @Test func refusalOfAnOlderTokenRefreshesNothing() async {
+    @Test func aRejectionOfAnOlderTokenCausesNoRefresh() async {
         let tokens = bench.make()
         #expect(await tokens.authorize(rejected: 1).token == "A1")
         #expect(await tokens.authorize(rejected: 1).token == "A1")
@@ -488,7 +488,7 @@ struct AccessTokensTests {
         ("a b", false), ("a,b", false), ("a\"b", false), ("a=b", false), ("=", false),
         ("1|aB3", true), ("aZ09-._~+/==", true),
     ])
-    func onlyAB64tokenGoesAfterBearer(token: String, isValid: Bool) {
+    func onlyAB64tokenIsSentAsABearerToken(token: String, isValid: Bool) {
         #expect((SignedToken.accessToken(token, strategy: .jwt) != nil) == isValid)
         #expect(SignedToken.accessToken("SharedAccessSignature sr=\(token)", strategy: .sas) != nil)
     }
@@ -572,7 +572,7 @@ struct AccessTokensTests {
     }
 
     /// The missing part may hold the refresh token.
-    @Test func aTruncatedAnswerGrantsNothingAndIsAskedForAgain() async throws {
+    @Test func aTruncatedTokenResponseIsIgnoredAndRequestedAgain() async throws {
         bench.server.override { _ in
             TransportResponse(
                 status: 200, body: Array(#"{"access_token":"A1","expires_in":60,"x":"#.utf8),
@@ -747,7 +747,7 @@ struct AccessTokensTests {
 
     // MARK: Secrets
 
-    @Test func nothingThatIsLoggedHoldsAToken() async throws {
+    @Test func noLogLineContainsAToken() async throws {
         let secrets = ["secret-access", "secret-refresh", "fresh-access", "fresh-refresh"]
         var configuration = bench.configuration
         configuration.accessToken = secrets[0]

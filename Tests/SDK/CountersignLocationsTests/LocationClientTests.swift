@@ -46,7 +46,7 @@ struct LocationClientTests {
             ("2026-11-21T25:30:00Z", "2026-11-21T25:30:00Z", true), ("", "", true), (1e300, 1e300, true),
             (true, true, true), (.number(.nan), nil, true), (.number(-.infinity), nil, true),
         ] as [(JSONValue, JSONValue, Bool)])
-    func aTimestampIsSentAsTheInstantItIsOrAsItWasGiven(given: JSONValue, sent: JSONValue, warns: Bool)
+    func aTimestampIsConvertedIfItIsADateAndElseSentUnchanged(given: JSONValue, sent: JSONValue, warns: Bool)
         async throws
     {
         let warnings = Lock<[String]>([])
@@ -386,7 +386,7 @@ struct LocationClientTests {
         #expect(bench.refreshes == 1)
     }
 
-    @Test func recordLeavesOnlyAfterAnAnswerOf2xx() async throws {
+    @Test func aRecordIsDeletedOnlyAfterA2xxResponse() async throws {
         for status in [301, 302, 400, 403, 404, 410, 429, 500, 503] {
             bench.response.withLock { $0 = { _ in .json(status, "") } }
             let client = try bench.make { $0.instanceName = "s\(status)" }

@@ -16,7 +16,7 @@ struct TokenPairStoreTests {
         TokenPairStore(store: FileTokenStore(directory: folder.url), lockFile: lockFile)
     }
 
-    @Test func aProcessThatHoldsTheLockForTooLongIsNotWaitedFor() async throws {
+    @Test func theWaitForALockHeldByAnotherProcessIsLimited() async throws {
         let (holder, other) = (store(), store())
         try await holder.lock(clock: clock)
         let locking = Task { [clock] in try await other.lock(clock: clock) }

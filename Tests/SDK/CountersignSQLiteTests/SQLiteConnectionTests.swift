@@ -84,7 +84,7 @@ struct SQLiteConnectionTests {
         #expect("\(try #require(error))".contains("secret") == false)
     }
 
-    @Test func anotherConnectionsLockIsBusyAndAFileOfWordsIsCorrupt() throws {
+    @Test func aLockedFileIsBusyAndATextFileIsCorrupt() throws {
         try withFile { path in
             let first = try SQLiteConnection(path: path)
             try first.execute("CREATE TABLE t (a); BEGIN EXCLUSIVE")

@@ -118,7 +118,7 @@ struct CredentialSourceTests {
         await storage.close()
     }
 
-    @Test func theServersClockIsLearnt() async throws {
+    @Test func theClockOffsetFollowsTheServersTime() async throws {
         let (users, projects) = (userTokens(), ProjectKeySource(stored: stored, clock: bench.clock))
         let date = bench.clock.now + 100
         await users.noteServerTime(date)

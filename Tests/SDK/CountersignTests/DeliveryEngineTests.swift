@@ -42,7 +42,7 @@ struct DeliveryEngineTests {
         }
     }
 
-    @Test func nothingIsSentAfterTheLeaseHasGoneToAnother() async throws {
+    @Test func noEventIsSentAfterTheLeaseIsLost() async throws {
         var bench = try Bench()
         let rival = Rival(bench)
         let lapse = Lock<TimeInterval?>(0)

@@ -85,7 +85,7 @@ struct GatewayTests {
         #expect(body.contains(expected), "\(body)")
     }
 
-    @Test func eventsThatAreAllRejectedAreKnownAfterOneRequestAndSetAsideOnceOthersAreTaken() async throws {
+    @Test func fullyRejectedBatchesAreQuarantinedOnceAnotherEventIsAccepted() async throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
         var configuration = try fixture.configuration()
         configuration.flushPolicy = .manual

@@ -118,7 +118,7 @@ struct IdentityDurabilityTests {
             return URL(fileURLWithPath: path, isDirectory: true)
         }
 
-        @Test func aLogOutOnAFullDiskIsRememberedAndTheTokenGone() async throws {
+        @Test func aLogOutOnAFullDiskIsStoredAndItsTokenDeleted() async throws {
             let (bench, first) = try Bench.open()
             first.identify(userID: "ada", token: "a.a.a")
             #expect(await first.flush().isComplete)
@@ -149,7 +149,7 @@ struct IdentityDurabilityTests {
             #expect(try store.token(for: "ada") == nil)
         }
 
-        @Test func anotherUserOnAFullDiskIsRemembered() async throws {
+        @Test func aChangeOfUserOnAFullDiskIsStored() async throws {
             let (bench, first) = try Bench.open()
             first.identify(userID: "ada", token: "a.a.a")
             await first.close()
@@ -221,7 +221,7 @@ struct IdentityDurabilityTests {
 
     // MARK: A process that is stopped
 
-    @Test func aStoppedProcessThatHoldsTheLocksHoldsUpNothing() async throws {
+    @Test func aSuspendedProcessWithLocksDelaysNoOther() async throws {
         let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         #expect(await client.flush().isComplete)
@@ -243,7 +243,7 @@ struct IdentityDurabilityTests {
         #expect(try tokens.token(for: "bob") == nil)
     }
 
-    @Test func aProcessThatWasStoppedUndoesNothingWhenItContinues() throws {
+    @Test func aResumedProcessDoesNotOverwriteNewerChanges() throws {
         let folder = TemporaryFolder()
         let file = folder.url.appendingPathComponent("file").path
         let lock = folder.url.appendingPathComponent("lock").path

@@ -63,7 +63,7 @@ struct ProviderOutageTests {
 
     // MARK: Threads
 
-    @Test func blockedProvidersHoldUpNeitherTheOtherUsersNorTheProcess() async throws {
+    @Test func blockedProvidersDelayNeitherOtherUsersNorTheProcess() async throws {
         var bench = try Bench()
         let release = Handshake()
         let asked = Lock([String]())

@@ -383,7 +383,7 @@ struct RecorderTests {
         }
     }
 
-    @Test func wipedEventsDoNotComeBackFromTheLog() async throws {
+    @Test func wipedEventsAreNotReadBackFromTheLog() async throws {
         let (bench, client) = try Bench.open()
         // Creates the device id.
         _ = try await client.record("first")

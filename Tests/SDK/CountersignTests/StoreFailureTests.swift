@@ -207,7 +207,7 @@ struct StoreFailureTests {
         #expect(try await fixture.names() == ["before", "during", "after"])
     }
 
-    @Test func eventsThatCannotBeMadeDurableAreRejectedAndOthersStay() async throws {
+    @Test func onlyEventsThatCannotBeFlushedAreRejected() async throws {
         let fixture = try Fixture()
         let file = fixture.bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
         try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
@@ -241,7 +241,7 @@ struct StoreFailureTests {
     }
 
     /// The log moves to a new file during a flush, so that file must be flushed too.
-    @Test func eventsThatMoveToANewLogMeanwhileAreMadeDurableThere() throws {
+    @Test func eventsMovedToANewLogDuringAFlushAreFlushedThere() throws {
         let bench = try Bench()
         let flushed = Lock([Int32]())
         let meanwhile = Lock<[@Sendable () -> Void]>([])

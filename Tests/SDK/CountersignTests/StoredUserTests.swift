@@ -42,7 +42,7 @@ struct StoredUserTests {
         #expect(last.userID == "bob")
     }
 
-    @Test func processesThatStoreLogOutsAtTheSameTimeLoseNone() async throws {
+    @Test func concurrentLogOutsOfTwoProcessesAreBothStored() async throws {
         let folder = TemporaryFolder()
         let directory = folder.url
         let writing = ProviderThread.run {

@@ -206,7 +206,7 @@ struct ExponeaSampleTests {
             "Class ExponeaAuthProvider does not conform to AuthorizationProviderType"
         ),
     ])
-    func withoutAGoodProviderConfigurationFails(name: String, line: String) async throws {
+    func withoutAValidProviderConfigurationFails(name: String, line: String) async throws {
         Exponea.shared.authorizationProvider = .className(name)
         configure()
         #expect(!Exponea.shared.isConfigured)

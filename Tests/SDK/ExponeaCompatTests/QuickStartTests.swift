@@ -167,7 +167,7 @@ struct QuickStartTests {
         await finish(exponea)
     }
 
-    @Test func afterStoppingTheIntegrationNothingIsLeftAndConfiguringStartsAnew() async throws {
+    @Test func stopIntegrationDeletesAllDataAndConfigureStartsAgain() async throws {
         let exponea = configured()
         let cookie = try #require(exponea.customerCookie)
         exponea.trackEvent(eventType: "gone")

@@ -23,7 +23,7 @@ struct RemoteAdminTests {
         return (await io.run(arguments: line.split(separator: " ").map(String.init)), io)
     }
 
-    @Test func aRefusalHasItsExitCodeAndNoToken() async throws {
+    @Test func aRejectionHasItsExitCodeAndPrintsNoToken() async throws {
         let fixture = try GatewayFixture()
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
         let reader = try fixture.apps.apiTokens.create(name: "reader", scopes: ["read"]).text

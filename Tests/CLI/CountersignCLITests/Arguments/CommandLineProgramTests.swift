@@ -53,7 +53,7 @@ struct CommandLineProgramTests {
         ([:], false, false),
         (["NO_COLOR": ""], true, true),
     ])
-    func coloursAppearOnlyOnATerminalThatWantsThem(
+    func coloursArePrintedOnlyOnATerminalThatSupportsThem(
         environment: [String: String], isInteractive: Bool, isColoured: Bool
     ) async {
         let recorded = RecordedIO(environment: environment, isInteractive: isInteractive)

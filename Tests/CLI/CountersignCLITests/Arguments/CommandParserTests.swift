@@ -39,7 +39,7 @@ struct CommandParserTests {
     }
 
     @Test(arguments: [42, 11])
-    func anIDMayBeginWithADash(length: Int) throws {
+    func aLongIDMayBeginWithADash(length: Int) throws {
         let id = "-" + String(repeating: "a", count: length)
         #expect(try invocation("app create \(id)")[Self.app] == id)
         #expect(throws: CommandError.self) { try invocation("app create -short") }
@@ -57,7 +57,7 @@ struct CommandParserTests {
         #expect(!invocation.isSet(Self.json))
     }
 
-    @Test func findsTheLongestPathAndFlagsOnBothSidesOfWords() throws {
+    @Test func theLongestCommandPathMatchesAndFlagsSurroundWords() throws {
         let invocation = try invocation("app create --json shop --port 1")
         #expect(invocation.commandName == "app create")
         #expect(invocation[Self.app] == "shop")

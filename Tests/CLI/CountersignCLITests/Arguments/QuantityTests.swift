@@ -62,7 +62,7 @@ struct QuantityTests {
         #expect(Quantity.size(text) == nil)
     }
 
-    @Test func aSettingIsGivenWithItsUnit() async {
+    @Test func settingsAcceptValuesWithUnits() async {
         let recorded = RecordedIO(environment: ["COUNTERSIGN_BODY_BYTES": "1MiB", "HOME": "/nowhere"])
         #expect(await recorded.run("config", "print", "--idle-seconds", "2m", "--json") == .done)
         #expect(recorded.output.contains(#"{"name":"body-bytes","value":"1048576"}"#))

@@ -12,7 +12,7 @@ struct SuggestionTests {
         #expect(Suggestion.distance(from: source, to: target) == distance)
     }
 
-    @Test func suggestsTheNearestAndNothingWhenAllAreFar() {
+    @Test func theNearestWordIsSuggestedUnlessAllAreTooDifferent() {
         #expect(Suggestion.nearest(to: "tokne", among: ["tail", "token", "key"]) == "token")
         #expect(Suggestion.nearest(to: "xyz", among: ["tail", "token", "key"]) == nil)
     }

@@ -128,7 +128,7 @@ struct CommandTableTests {
         #expect(recorded.talk.contains("did you mean `countersign serve`?"))
     }
 
-    @Test func aGroupAloneNamesEachWordOnce() async {
+    @Test func aGroupWithoutACommandListsItsCommandsOnce() async {
         let recorded = RecordedIO()
         #expect(await recorded.run("admin") == .usage)
         #expect(recorded.talk.contains("`admin` needs one more word: reset, second-factor, token, user\n"))

@@ -25,7 +25,7 @@ struct GatewayCommandTests {
         return (await program.run(line.split(separator: " ").map(String.init)), recorded)
     }
 
-    @Test func createPrintsTheWriteKeyAndNothingElseAsData() async throws {
+    @Test func appCreatePrintsOnlyTheWriteKeyToStandardOutput() async throws {
         let (code, recorded) = await run("app create shop --name Shop")
         #expect(code == .done)
         #expect(recorded.output.hasPrefix("wk_"))
@@ -335,7 +335,7 @@ struct GatewayCommandTests {
         #expect(await run("audit list").1.output.contains("app.delete"))
     }
 
-    @Test func anEmptyListSaysTheNextStepAndPrintsNoData() async throws {
+    @Test func anEmptyListPrintsTheNextStepAndNoData() async throws {
         _ = try AppDirectory(dataDirectory: folder.path + "/data")
         let (code, recorded) = await run("app list")
         #expect(code == .done)

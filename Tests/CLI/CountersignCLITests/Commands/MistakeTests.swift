@@ -236,7 +236,7 @@ struct MistakeTests {
         #expect(await run("app", "list", "--output", "table").io.output.hasPrefix("APP"))
     }
 
-    @Test func anAPITokenExpiresAfter90DaysUnlessToldOtherwise() async {
+    @Test func anAPITokenExpiresAfter90DaysByDefault() async {
         #expect(await run("admin", "token", "create").io.talk.contains("; it expires at 20"))
         #expect(await run("admin", "token", "create", "--days", "0").io.talk.contains("; it never expires"))
         let tokens = JSONValue(parsing: Array(await run("admin", "token", "list", "--json").io.output.utf8))

@@ -137,7 +137,7 @@ struct TokenCommandTests {
         #expect(recorded.output.contains("rejected: 25 PUBLIC_KEY_ERROR"))
     }
 
-    @Test func aBatchNeverStopsAtABadLine() async throws {
+    @Test func verifyingManyTokensContinuesAfterABadLine() async throws {
         let pem = try PublicKey(pem: String(contentsOfFile: publicKey, encoding: .utf8)).jwk
         let good = await token().trimmingCharacters(in: .newlines)
         func line(_ name: String, _ more: String) -> String {

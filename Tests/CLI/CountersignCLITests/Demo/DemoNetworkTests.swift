@@ -31,7 +31,7 @@ struct DemoNetworkTests {
             url: url, headers: bearer.map { [("Authorization", "Bearer \($0)")] } ?? [], body: [])
     }
 
-    @Test func aCutNetworkLetsNothingThroughUntilItIsMended() async throws {
+    @Test func requestsFailWhileTheDemoNetworkIsCut() async throws {
         let (network, server) = network()
         network.setCut(true)
         let error = await #expect(throws: HTTPTransportError.self) { try await network.send(request()) }
@@ -65,7 +65,7 @@ struct DemoNetworkTests {
         )
     }
 
-    @Test func oneRequestIsHeldUntilItsTokenHasExpired() async throws {
+    @Test func theDemoHoldsOneRequestUntilItsTokenExpires() async throws {
         let (network, server) = network()
         let token = try tokens.token(for: "a", reason: .missing)
         network.holdNext()

@@ -72,7 +72,7 @@ struct GatewayProcessTests {
         #expect(status == 0)
     }
 
-    @Test func aGatewayThatCannotStartSaysHowToFindOutWhy() async throws {
+    @Test func aGatewayThatCannotStartNamesTheCommandThatShowsTheReason() async throws {
         let file = try folder.write("", to: "file")
         let gateway = GatewayProcess(executable: Program.path, dataDirectory: file) { _ in }
         let error = await #expect(throws: CommandError.self) { try await gateway.start() }

@@ -214,7 +214,7 @@ struct DocumentTests {
         #expect(count > 25)
     }
 
-    @Test func theTableOfExitCodesIsTheProgramsOwn() throws {
+    @Test func theDocumentedExitCodesEqualThoseOfTheProgram() throws {
         let text = try document("docs/reference/cli.md")
         for (code, meaning) in ExitCode.table {
             #expect(text.contains("| \(code.rawValue) | \(meaning) |"))

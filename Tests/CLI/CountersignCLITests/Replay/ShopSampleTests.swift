@@ -12,7 +12,7 @@ struct ShopSampleTests {
         #expect(random.next() == 9_817_491_932_198_370_423)
     }
 
-    @Test func theSameSeedGivesTheSameEventsEverywhere() {
+    @Test func equalSeedsGenerateEqualEventsOnEveryPlatform() {
         let replay = ShopSample.replay(users: 2, eventsPerUser: 3)
         #expect(
             replay.events.map(\.properties["product_id"]) == [

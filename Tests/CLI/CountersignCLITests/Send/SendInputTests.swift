@@ -18,7 +18,7 @@ struct SendInputTests {
         if case .object(let members) = event.message { members[name] } else { nil }
     }
 
-    @Test func aLineWithoutAnIDGetsTheSameOneEveryTime() throws {
+    @Test func aLineWithoutAnIDGetsAStableMessageID() throws {
         let text = """
             {"event":"Order Completed","userId":"user-1"}
 

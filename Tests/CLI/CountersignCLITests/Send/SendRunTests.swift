@@ -232,7 +232,7 @@ struct SendRunTests {
         #expect(sent.allSatisfy { $0.header("Authorization")?.hasPrefix("Bearer ") == true })
     }
 
-    @Test func aFileContinuesWhereItStoppedAndOnlyTheSameFile() throws {
+    @Test func sendingResumesOnlyForTheSameFileGatewayAndKey() throws {
         let folder = TemporaryFolder()
         let url = try #require(URL(string: "http://gateway.example:8787"))
         func place(_ text: String, _ name: String = "events.ndjson", key: String = "wk_1") -> SendCheckpoint {

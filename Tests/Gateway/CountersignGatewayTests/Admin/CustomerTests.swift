@@ -134,7 +134,7 @@ struct CustomerTests {
         #expect(shown.json["events"] as? Int == 1)
     }
 
-    @Test func deletingACustomerLeavesNothingOfThatPersonAndAllOfOthers() throws {
+    @Test func deletingACustomerDeletesOnlyThatCustomersData() throws {
         try send(bench, Self.ada)
         let writer = try bench.token("write")
         _ = try bench.ask("POST", "apps/shop/sessions", #"{"user":"ada"}"#, writer)

@@ -225,7 +225,7 @@ struct UserMaskTests {
         #expect(left.map { $0["state"] as? String } == ["active"])
     }
 
-    @Test func aPseudonymIsStableAndTellsNothingAcrossAppsOrGateways() throws {
+    @Test func pseudonymsAreStableAndDifferBetweenAppsAndGateways() throws {
         let key = [UInt8](repeating: 7, count: 32)
         let shop = Pseudonyms(key: key, appID: "shop")
         #expect(shop.user("user-1") == Pseudonyms(key: key, appID: "shop").user("user-1"))
@@ -276,7 +276,7 @@ struct UserMaskTests {
         #expect(throws: AdminProblem.self) { try find("u-aaaaaaaa") }
     }
 
-    @Test func theLiveTailNamesUsersByPseudonymAndFindsThemByEither() throws {
+    @Test func theLiveTailShowsPseudonymsAndFiltersByIDOrPseudonym() throws {
         let bench = try AdminBench()
         let mask = UserMask(key: try bench.apps.pseudonymKey())
         let entry = LiveFeed.Entry(

@@ -235,7 +235,7 @@ struct DeliveryConformanceTests {
 
     /// Files and the sample have no replay. Pull consumers and streams are moved instead.
     @Test(arguments: [WayCase.webhook, .stream, .pull])
-    func aReplayDeliversAgainAndLosesNothing(_ way: WayCase) throws {
+    func aReplayDeliversEventsAgainAndLosesNone(_ way: WayCase) throws {
         let bench = try DeliveryBench(way)
         try bench.create()
         bench.log.add(5)

@@ -146,7 +146,7 @@ struct FollowerTests {
         #expect(machine.willSend(through: 5, digest: "one") { "b" } == "a")
     }
 
-    @Test func aClockThatIsSetBackDoesNotStopIt() throws {
+    @Test func settingTheClockBackDoesNotStopDelivery() throws {
         var machine = machine()
         _ = try work(machine.next(atMilliseconds: start + 365 * day))
         _ = machine.ended(
@@ -230,7 +230,7 @@ struct FollowerTests {
     }
 
     /// The events of a failed attempt may be deleted, or excluded by another filter.
-    @Test func eventsAfterAFailedBatchThatIsGoneAreDelivered() throws {
+    @Test func eventsAfterAFailedAndDeletedBatchAreDelivered() throws {
         var machine = machine()
         _ = try work(machine.next(atMilliseconds: start))
         _ = machine.willSend(through: 4, digest: "one") { "msg_a" }

@@ -207,7 +207,7 @@ struct FollowingTests {
         #expect(ids(try bench.ask("POST", "consumers/c/poll")) == ["free"])
     }
 
-    @Test func aTokenOfAReaderOpensOneAppAndNothingElse() throws {
+    @Test func aReaderTokenGivesAccessToOneAppOnly() throws {
         _ = try bench.fixture.apps.createApp(id: "kiosk")
         let other = try bench.fixture.apps.apiTokens.create(name: "o", scopes: ["reader"], appID: "kiosk")
             .text

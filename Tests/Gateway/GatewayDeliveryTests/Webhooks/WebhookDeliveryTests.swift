@@ -78,7 +78,7 @@ struct WebhookDeliveryTests {
     }
 
     /// All deliveries share one thread.
-    @Test func receiversThatWasteTimeDelayNoOther() throws {
+    @Test func slowReceiversDelayNoOtherDelivery() throws {
         let servers = try (0..<60).map { number in
             try WebhookServer { _ in number % 2 == 0 ? .hang : .interim }
         }

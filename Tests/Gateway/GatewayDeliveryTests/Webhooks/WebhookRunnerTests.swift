@@ -72,7 +72,7 @@ struct WebhookRunnerTests {
 
     /// A receiver that drops repeated ids still receives every event.
     @Test(arguments: Change.allCases, [false, true])
-    func aRetryHasTheIdOfTheAttemptBeforeOnlyIfItSendsTheSameEvents(
+    func aRetryKeepsItsIDOnlyWithTheSameEvents(
         change: Change, isTakenOver: Bool
     ) throws {
         let endpoint = try bench.endpoint(["batch_size": 4])
@@ -96,7 +96,7 @@ struct WebhookRunnerTests {
     }
 
     @Test(arguments: [false, true])
-    func aRetriedReplayHasItsIdOnlyIfItSendsTheSameEvents(isTakenOver: Bool) throws {
+    func aRetriedReplayKeepsItsIDOnlyWithTheSameEvents(isTakenOver: Bool) throws {
         let endpoint = try bench.endpoint(["batch_size": 4])
         bench.events.add(4)
         bench.look()

@@ -42,7 +42,7 @@ struct BloomreachContentTests {
         #expect(results[4]["value"] is NSNull)
     }
 
-    @Test func anAnswerGrowsNoLargerThanItMay() throws {
+    @Test func attributeResponsesHaveASizeLimit() throws {
         let text = String(repeating: "x", count: 300_000)
         _ = client.post(
             "/track/v2/projects/{p}/customers",

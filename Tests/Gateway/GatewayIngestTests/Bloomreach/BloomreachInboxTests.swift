@@ -365,7 +365,7 @@ struct BloomreachInboxTests {
         #expect(try fetch(authorization: bearer).status == 401)
     }
 
-    @Test func whereUserTokensAreRequiredTheKeyAloneOpensNoIdentifiedInbox() throws {
+    @Test func withRequiredTokensTheAPIKeyAloneOpensNoIdentifiedInbox() throws {
         track(jane)
         try put("janes", to: registered("jane"))
         try client.edit { try $0.setEnforcement(.required, for: "shop") }

@@ -45,7 +45,7 @@ struct BloomreachTrackingTests {
     }
 
     /// A profile with very many properties would slow down all requests, and an update needs no token.
-    @Test func aCustomerUpdateSetsSoManyPropertiesAtMost() throws {
+    @Test func theProfilePropertiesSetByUpdatesAreLimited() throws {
         for request in 0..<3 {
             let members = (0..<2_500).map { #""p\#(request)-\#($0)":1"# }.joined(separator: ",")
             let answer = client.post(

@@ -200,7 +200,7 @@ struct DamagedEventsTests {
         #"{"location":{"coords":{}},"location":{}}"#,
         #"[{"location":{"coords":{}},"a":1,"a":1}]"#, #"{"lat":1,"lat":2}"#,
     ])
-    func aDamagedLocationIsRejectedForGood(body: String) throws {
+    func aDamagedLocationIsRejectedWithAStatusThatEndsRetries(body: String) throws {
         let answer = try post(Array(body.utf8), .locations)
         #expect(answer.status == 200)
         #expect(answer.json["code"] as? String == "all_events_rejected")
@@ -355,7 +355,7 @@ struct UnusualEventsTests {
         }
     }
 
-    @Test func brazesUsersAndCustomersMayBeNumbers() throws {
+    @Test func numericUserIDsAreAcceptedInBrazeAndBloomreachRequests() throws {
         try enforce(.optional)
         let braze = #"{"device_id":1,"events":[{"name":"e","user_id":42,"message_id":5}]}"#
         let headers = [

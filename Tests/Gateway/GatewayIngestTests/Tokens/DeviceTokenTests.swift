@@ -147,7 +147,7 @@ struct DeviceTokenTests {
         #expect(try fixture.rows("user_id") == [["device:u-1"], ["device:u-1"]])
     }
 
-    @Test func aDevicesTokenSpeaksForTheDeviceOnly() throws {
+    @Test func aDeviceTokenIsValidForItsDeviceOnly() throws {
         let access = try register().access
         func send(_ user: String) -> Int? {
             connection.post(

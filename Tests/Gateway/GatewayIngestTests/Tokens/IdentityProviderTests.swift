@@ -209,7 +209,7 @@ struct IdentityProviderTests {
         metadata("https://id.example", "https://id.example:22/keys"), #"{"issuer":"https://id.example"}"#,
         "<html>",
     ])
-    func metadataThatIsNotTheIssuersOwnIsNotFollowed(document: String) throws {
+    func metadataOfAnotherIssuerIsNotFollowed(document: String) throws {
         let url = "https://id.example/.well-known/openid-configuration"
         let asked = Lock<[String]>([])
         let (_, registry) = try app(

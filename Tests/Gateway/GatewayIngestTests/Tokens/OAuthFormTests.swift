@@ -11,7 +11,7 @@ struct OAuthFormTests {
         #expect(!TokenScope.contains(TokenScope.all, words(1_000)))
     }
 
-    @Test func namesBeyondASCIIAreNotComparedWithEachOther() throws {
+    @Test func formNamesBeyondASCIIAreIgnored() throws {
         let form = try OAuthForm(body: Array("%CC%81=1&%CC%81=2&grant_type=refresh_token".utf8))
         #expect(form["grant_type"] == "refresh_token")
     }

@@ -83,7 +83,7 @@ struct OAuthTests {
 
     // MARK: client_credentials
 
-    @Test func aClientGetsATokenThatSpeaksForTheWholeApp() throws {
+    @Test func aClientCredentialsTokenMaySendEventsOfAllUsers() throws {
         let inBody = "&client_id=\(client.id)&client_secret=\(secret)"
         for answer in [
             try post("grant_type=client_credentials", basic: (client.id, secret)),

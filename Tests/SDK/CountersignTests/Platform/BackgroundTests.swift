@@ -233,7 +233,7 @@ struct BackgroundTests {
         #expect(change.isNew && change.ended?.duration == 20)
     }
 
-    @Test func theTimeInTheBackgroundCountsFromItsBeginning() {
+    @Test func backgroundTimeIsCountedFromTheFirstNotification() {
         var tracker = tracker()
         // The foreground was never reported before this call.
         tracker.enterBackground(uptime: 500)

@@ -136,7 +136,7 @@ struct TransportLimitsTests {
         #expect(lines.withLock { $0 } == ["nothing is sent until settings change: not_permitted"])
     }
 
-    @Test func aRefreshThatTheSystemForbidsIsGivenUpForAnHour() {
+    @Test func aRefreshForbiddenByTheSystemIsRetriedAfterAnHour() {
         let answer = RefreshAnswer(failure: HTTPTransportError(urlErrorCode: -1022))
         #expect(answer.meaning == .unusable(.init("not_permitted", "URLError -1022")))
         #expect(!answer.mayBeExchanged)
