@@ -14,14 +14,15 @@ trap 'rm -rf "$folder"' EXIT
 "$COUNTERSIGN" demo "$@" >"$folder/table" 2>"$folder/talk" &
 demo=$!
 
-kills=0
+kills=0 last=""
 while [ "$kills" -lt 3 ]; do
-    sleep 2
+    sleep 0.2
     kill -0 "$demo" 2>/dev/null || break
-    # The demo prints the process id of each new gateway.
+    # The demo prints the process id of each new gateway. Each is killed a second later, so the demo cannot end before.
     gateway="$(sed -n 's/.*(process \([0-9]*\)).*/\1/p' "$folder/talk" | tail -n 1)"
-    [ -n "$gateway" ] || continue
-    kill -9 "$gateway" && kills=$((kills + 1))
+    [ "$gateway" != "$last" ] || continue
+    sleep 1
+    kill -9 "$gateway" && kills=$((kills + 1)) last="$gateway"
 done
 
 status=0
