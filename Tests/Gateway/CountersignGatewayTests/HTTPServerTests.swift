@@ -15,7 +15,7 @@ struct HTTPServerTests {
         try body(fixture)
     }
 
-    @Test func healthIsAnswered() throws {
+    @Test func livenessAndReadinessAreAnswered() throws {
         try withGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             #expect(connection.get("/livez")?.body == "ok\n")

@@ -152,7 +152,7 @@ struct LargeRequestsTests {
         #expect(statuses == Array(repeating: 200, count: 21) + [413])
     }
 
-    @Test func aLargeRequestThatIsBeingHandledAtTheStopIsAnswered() throws {
+    @Test func aLargeRequestInProgressIsAnsweredDuringAStop() throws {
         let began = DispatchSemaphore(value: 0)
         let goesOn = DispatchSemaphore(value: 0)
         let server = try HTTPServer(limits: GatewayLimits(), observer: HeardRequests()) { request in

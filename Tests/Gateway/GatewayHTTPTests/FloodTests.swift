@@ -61,7 +61,7 @@ struct FloodTests {
         }
     }
 
-    @Test func aBodyThatIsLargeOnlyUnpackedCountsToo() throws {
+    @Test func unpackedBodiesCountTowardsTheMemoryLimit() throws {
         try withGateway({ $0.limits.bodyMemoryBytes = 1 << 20 }) { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             let noise = (0..<12_000).map { _ in UInt8.random(in: .min ... .max) }

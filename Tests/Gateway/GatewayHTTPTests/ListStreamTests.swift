@@ -86,7 +86,7 @@ struct ListStreamTests {
         #expect(lines(try ask("/other", port)).contains("one"))
         goesOn.signal()
         #expect(lines(waiting).last == "")
-        #expect(hasWaited.withLock { $0 } == .success, "the other came to its end while this one waited")
+        #expect(hasWaited.withLock { $0 } == .success, "the other list ended while this one waited")
     }
 
     @Test func aCompleteListEndsWithTheFinalChunk() throws {

@@ -47,7 +47,7 @@ extension PostgreSQLTests {
                 let (one, other) = (End("one", database), End("other", database))
                 defer { for end in [one, other] { end.channel.stop() } }
                 one.send(ClusterMessage(kind, ["a": 1]))
-                #expect(other.heard.wait(timeout: .now() + 10) == .success, "nobody was notified")
+                #expect(other.heard.wait(timeout: .now() + 10) == .success, "no notification arrived")
                 #expect(other.messages.withLock { $0 } == [ClusterMessage(kind, ["a": 1])])
             }
         }

@@ -121,7 +121,7 @@ extension PostgreSQLTests {
                 for id in [bench.id, named] { _ = try bench.one.lease(id, limit: 2, seconds: 600) }
                 bench.clock.advance(seconds: -31_536_000)
                 guard case .leased(let lease) = try bench.other.lease(named, limit: 2, seconds: 60) else {
-                    Issue.record("nobody gets them for a year")
+                    Issue.record("the events are leased for a year")
                     return
                 }
                 #expect(lease.events.map(\.messageID) == ["m-0", "m-1"])

@@ -230,7 +230,7 @@ final class CustomerStoreTests {
         #expect(try customer(["registered": "re\u{301}mi"]) == nil)
     }
 
-    @Test(.onSQLite("PostgreSQL's readers wait for nobody")) func readersDoNotWaitForAWriterThatHoldsTheFile()
+    @Test(.onSQLite("PostgreSQL's readers never wait")) func readersDoNotWaitForAWriterThatHoldsTheFile()
         throws
     {
         try apply(["registered": "jane"])

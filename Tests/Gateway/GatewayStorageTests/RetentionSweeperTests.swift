@@ -186,7 +186,7 @@ struct RetentionSweeperTests {
         }
         #expect(steps <= 5_000 / RetentionSweeper.rowsPerStep)
         gone.ofApp = { _, _, _ in
-            Issue.record("it looks again")
+            Issue.record("a later sweep reads the index again")
             return []
         }
         sweeper.begin(["a": rules], nowMilliseconds: 21 * Self.day)
@@ -236,7 +236,7 @@ struct RetentionSweeperTests {
         }
     }
 
-    @Test func customersCountAsBytesOfTheirAppAndTheOldestGoFirst() throws {
+    @Test func customersCountTowardsTheByteLimitAndTheOldestAreDeleted() throws {
         try connection.execute(
             RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
                 + EventConsumerSchema.script)

@@ -287,7 +287,7 @@ struct BloomreachClientTests {
         #expect(await code { _ = try await device.client.fetchAppInbox() } == .gone)
         #expect(device.requests.count == 5)
         #expect(await code { _ = try await device.client.fetchAppInbox() } == .gone)
-        #expect(device.requests.count == 6, "there was no token to be gone")
+        #expect(device.requests.count == 6, "without a sync token a 410 is not retried")
     }
 
     @Test func messageIsMarkedForTheCustomerItWasFetchedFor() async throws {

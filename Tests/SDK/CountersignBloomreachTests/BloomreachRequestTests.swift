@@ -83,7 +83,7 @@ struct BloomreachRequestTests {
         device.client.trackCampaignClick(link)
         device.client.trackCampaignClick(try #require(URL(string: "https://shop.example.com/?xnpe_cmp=")))
         await device.client.flush()
-        #expect(device.requests.count == 2, "a link of no campaign is not recorded")
+        #expect(device.requests.count == 2, "a link without a campaign is not recorded")
         let request = try #require(device.requests.last)
         #expect(request.head == ["POST /track/v2/projects/0aef3a96-3804/campaigns/clicks"] + Self.withKey)
         #expect(

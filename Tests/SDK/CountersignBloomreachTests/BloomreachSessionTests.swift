@@ -259,7 +259,7 @@ struct BloomreachSessionTests {
         ("pushTokenTrackingFrequency", "WEEKLY", "ON_TOKEN_CHANGE, EVERY_LAUNCH or DAILY"),
         ("logLevel", "loud", "logLevel must be debug, info, warning or none"),
     ])
-    func aSettingThatCannotWorkIsNamed(key: String, value: JSONValue, detail: String) {
+    func anInvalidSettingIsNamedInTheError(key: String, value: JSONValue, detail: String) {
         let error = #expect(throws: CountersignError.self) {
             try BloomreachConfiguration(
                 map: ["projectToken": "p", "authorizationToken": "key", key: value])

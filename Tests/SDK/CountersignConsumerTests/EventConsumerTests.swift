@@ -204,7 +204,7 @@ struct EventConsumerTests {
         #expect(try await worker.value)
     }
 
-    @Test func anAcknowledgementIsTriedUntilItIsAnswered() async throws {
+    @Test func anAcknowledgementIsRetriedUntilItIsAnswered() async throws {
         let clock = clock
         let answers = Answers([GatewayScript.rejection(503, "storage_unavailable"), GatewayScript.done])
         let transport = ScriptedTransport { request in

@@ -169,7 +169,7 @@ struct PlatformTokenStoreTests {
             try installation.begin(removeRemains: {}, adopt: open)
         }
         isOpen.withLock { $0 = true }
-        try installation.begin(removeRemains: { Issue.record("it is no first run") }, adopt: open)
+        try installation.begin(removeRemains: { Issue.record("not the first run") }, adopt: open)
         isOpen.withLock { $0 = false }
         try installation.begin(removeRemains: {}, adopt: open)
     }

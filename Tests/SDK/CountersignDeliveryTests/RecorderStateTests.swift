@@ -17,7 +17,7 @@ struct RecorderStateTests {
         return index
     }
 
-    @Test func partOfACheckpointStaysInTheLogInOrder() {
+    @Test func eventsLeftByAPartialCheckpointStayInTheLogInOrder() {
         var index = index(3)
         #expect(index.beginCheckpoint().map(\.sequence) == [1, 2, 3])
         index.append(event(4), bytes: 10, maximumInMemory: .max)

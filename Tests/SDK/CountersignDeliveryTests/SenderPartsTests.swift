@@ -64,7 +64,7 @@ struct SenderPartsTests {
         #expect(pause.configurationProblem == problem)
         pause.resume()
         #expect(pause.configurationProblem == nil)
-        #expect(pause.failures == 3, "a resumption is no success")
+        #expect(pause.failures == 3, "resuming does not reset the failure count")
     }
 
     @Test func aBacklogIsDueAtItsEventCountOrInterval() {

@@ -91,7 +91,7 @@ struct SenderTests {
         #expect(isClaim(sender.next(now: 0)))
         sender.claimed([event], now: 0)
         guard case .authorize = sender.next(now: 0) else {
-            Issue.record("no token was looked for")
+            Issue.record("no token was requested")
             return
         }
         sender.authorizationPending()
@@ -100,7 +100,7 @@ struct SenderTests {
         sender.claimed([], now: 0)
         sender.tokenResolved(for: UserKey("ada"))
         guard case .finish = sender.next(now: 0) else {
-            Issue.record("the round goes on")
+            Issue.record("the round has not ended")
             return
         }
         #expect(isClaim(sender.next(now: 0)))

@@ -70,7 +70,7 @@ struct RefreshPartsTests {
         #expect(before == [false, false])
         rate.accepted()
         let after = [2, 3, 3, 4].map { rate.rejected($0, maximum: 2) }
-        #expect(after == [false, true, false, false], "after one too many the count begins again")
+        #expect(after == [false, true, false, false], "the count restarts after it exceeds the maximum")
     }
 
     @Test func refreshesAreCountedWithinARateWindow() {
@@ -112,7 +112,7 @@ struct RefreshPartsTests {
         token.isAccepted()
         _ = token.take(
             TokenPair(accessToken: "b"), lifetime: 1_000, leeway: 60, share: 0.04, uptime: 0, fraction: 0)
-        #expect(token.isFresh(at: 1, window: 30), "nobody has taken this one yet")
+        #expect(token.isFresh(at: 1, window: 30), "no server has accepted this token yet")
         #expect(!token.isOnDisk)
     }
 

@@ -20,13 +20,13 @@ struct RefusedTokenTests {
     }
 
     /// The response to a request with an earlier token may arrive late.
-    @Test func acceptanceOfAnEarlierTokenDoesNotCountForALaterOne() {
+    @Test func acceptanceOfAnEarlierTokenDoesNotResetALaterOnesBackoff() {
         var machine = machine(TokenPair(accessToken: "a"))
         machine.adopted(TokenPair(accessToken: "b"), isOnDisk: true, now: now, uptime: 0, fraction: 1)
         #expect(retryAt(&machine, 0) == 2)
         #expect(retryAt(&machine, 2) == nil)
         machine.accepted(machine.generation - 1)
-        #expect(retryAt(&machine, 2) == 6, "the row of rejections goes on")
+        #expect(retryAt(&machine, 2) == 6, "the back-off continues to grow")
         machine.accepted(machine.generation)
         #expect(retryAt(&machine, 6) == nil)
         #expect(retryAt(&machine, 6) == 8)

@@ -84,7 +84,7 @@
             }
         }
 
-        @Test func aJournalThatIsMadeAnewHasItsDirectoryFlushedAnew() throws {
+        @Test func aRecreatedJournalFlushesItsDirectoryAgain() throws {
             try withDatabase { database in
                 try FileManager.default.removeItem(at: journal)
                 #expect(try flushes(of: database) == 2)
@@ -102,7 +102,7 @@
 
         /// SQLite flushes nothing of a transaction that is rolled back, and the next transaction opens an
         /// existing journal.
-        @Test func aJournalThatIsMadeByATransactionThatIsRolledBackHasItsDirectoryFlushed() throws {
+        @Test func aJournalCreatedByARolledBackTransactionFlushesItsDirectory() throws {
             try withDatabase { database in
                 try FileManager.default.removeItem(at: journal)
                 let count = try Directories.flushes(of: directory) {
@@ -114,7 +114,7 @@
         }
 
         /// The process that made the journal may have ended before the flush.
-        @Test func theFirstTransactionOfAConnectionFlushesTheDirectoryOfAJournalThatWasThere() throws {
+        @Test func aConnectionsFirstTransactionFlushesTheDirectoryOfAnExistingJournal() throws {
             try withDatabase { database in
                 let other = try connect()
                 #expect(try flushes(of: other) == 2)
@@ -122,7 +122,7 @@
             }
         }
 
-        @Test func aJournalThatWasRolledBackHasItsDirectoryFlushedAnew() throws {
+        @Test func aJournalAfterARollbackFlushesItsDirectoryAgain() throws {
             try withDatabase { database in
                 let copies = ["file", "file-journal"].map { (name: $0, copy: $0 + "-copy") }
                 // As after a kill before the commit: the cache is too small for the rows that are written.

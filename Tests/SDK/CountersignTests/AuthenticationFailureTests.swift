@@ -10,7 +10,7 @@ import Testing
 
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct AuthenticationFailureTests {
-    @Test func aParkedFlushRepeatsFailuresOlderThanFiveMinutes() {
+    @Test func aFlushOfParkedEventsRepeatsFailuresAfterFiveMinutes() {
         var throttle = FailureThrottle()
         let failure = AuthenticationFailure(
             code: .expired, reason: "EXPIRED", userID: "ada", token: nil, isOptional: false,

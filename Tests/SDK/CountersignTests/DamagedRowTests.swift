@@ -93,7 +93,7 @@ struct DamagedRowTests {
         let client = try bench.makeClient()
         #expect(try await client.requeueQuarantinedEvents() == 6)
         #expect(await client.flush().ending == .drained)
-        #expect(await client.snapshot().queued == 0, "they are set aside again")
+        #expect(await client.snapshot().queued == 0, "the rows are quarantined again")
     }
 
     /// Tries other types in every column, and flipped bits of numbers or changed bytes of text.

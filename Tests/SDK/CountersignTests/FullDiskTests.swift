@@ -152,7 +152,7 @@ import TestSupport
             #expect(await client.flush().batches.isEmpty)
             #expect(bench.gateway.events.count == 50)
             var snapshot = await client.snapshot()
-            #expect((snapshot.queued, snapshot.sent) == (0, 51), "the identification is one of them")
+            #expect((snapshot.queued, snapshot.sent) == (0, 51), "one of them is the identify event")
             func rows() async throws -> Int {
                 try await client.pipeline.storage.perform { try $0.value(of: .rows) }
             }

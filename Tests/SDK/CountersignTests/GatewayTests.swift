@@ -98,7 +98,7 @@ struct GatewayTests {
         // An event must have a name.
         for _ in 0..<3 { client.track("") }
         await client.flush()
-        #expect(transport.statuses.withLock { $0 } == [400], "nobody looks for the bad one among them")
+        #expect(transport.statuses.withLock { $0 } == [400], "a fully rejected batch is not bisected")
         #expect(await client.snapshot().lastError?.contains("invalid_event") == true)
         // The bad events are isolated only after the server has accepted another event.
         client.track("good")

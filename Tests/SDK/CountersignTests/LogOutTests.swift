@@ -62,7 +62,7 @@ struct LogOutTests {
         await client.logOut()
         client.setUser("ada", token: nil)
         client.track("later")
-        #expect(await client.flush().isComplete, "nothing was left this time")
+        #expect(await client.flush().isComplete, "the second log-out left no events")
     }
 
     @Test func signingOutTwiceWithoutATokenStaysSignedOut() async throws {
@@ -202,7 +202,7 @@ struct LogOutTests {
         one.setUser("ada", token: "c.c.c")
         await one.pipeline.engine.perform { [] }
         #expect(await two.flush().isComplete)
-        #expect(tokens(bench).last == "c.c.c", "the token that the other process has")
+        #expect(tokens(bench).last == "c.c.c", "the token of the other process")
     }
 
     @Test func signingInAgainInAnotherProcessKeepsItsToken() async throws {

@@ -50,7 +50,7 @@ struct ProviderOutageTests {
         #expect(await client.flush().isComplete)
         #expect(bench.gateway.events.count == 6)
         #expect(bench.gateway.batches.count == 4)
-        #expect(calls.withLock { $0 } == 1, "it is left alone for a while")
+        #expect(calls.withLock { $0 } == 1, "the provider is not called again soon")
     }
 
     @Test func ifTheProviderFailsTheLastKnownTokenIsSent() async throws {
@@ -125,7 +125,7 @@ struct ProviderOutageTests {
         #expect(await flush.isComplete)
         #expect(running.withLock { $0.most } == 4)
         #expect(bench.gateway.batches.count == 10)
-        #expect(bench.gateway.batches.allSatisfy { $0.token == "t.t.t" }, "the others wait for their turn")
+        #expect(bench.gateway.batches.allSatisfy { $0.token == "t.t.t" }, "others wait for a free call")
     }
 
     enum InsideCall: CaseIterable { case logOut, wipeData, detachedFlush }

@@ -77,7 +77,7 @@ struct QueueRecoveryTests {
         #expect(await second.flush().ending == .drained)
         let snapshot = await second.snapshot()
         #expect(snapshot.damagedFiles == 1)
-        #expect(snapshot.salvaged == 50 && snapshot.quarantined == 0, "all but one, and the identification")
+        #expect(snapshot.salvaged == 50 && snapshot.quarantined == 0, "49 events and one identify event")
         #expect(
             Set(bench.gateway.events)
                 == Set((0..<50).filter { $0 != 25 }.map { "event <\($0)>" }))

@@ -138,7 +138,7 @@ struct StoreFailureTests {
         #expect(try await fixture.names().count == 13)
         for number in 0..<12 { try await fixture.record("later \(number)") }
         try await fixture.storage.run { _ in }
-        #expect(fixture.recorder.losses.logged < 12, "what has become much is taken over again")
+        #expect(fixture.recorder.losses.logged < 12, "a checkpoint runs again once the log has grown")
     }
 
     /// Emptying a file can be slow on a busy disk.
@@ -215,7 +215,7 @@ struct StoreFailureTests {
         fixture.track("tracked")
         let error = await #expect(throws: CountersignError.self) { try await fixture.record("refused") }
         #expect(error?.code == .notStored)
-        #expect(fixture.logs.flatMap { $0.events(after: 0).events }.count == 1, "it is in a new log")
+        #expect(fixture.logs.flatMap { $0.events(after: 0).events }.count == 1, "in a new log")
         try FileManager.default.removeItem(at: file)
         fixture.isDurable.withLock { $0 = true }
         try await fixture.record("after")
@@ -223,7 +223,7 @@ struct StoreFailureTests {
     }
 
     /// After a failed fsync the system drops the dirty pages, and the next fsync succeeds.
-    @Test func aLogThatCouldNotBeMadeDurableIsNotTrustedAgain() throws {
+    @Test func aLogWhoseFlushFailedIsNotUsedAgain() throws {
         let bench = try Bench()
         let answers = Lock([false, true, true])
         let log = WriteAheadLog(
@@ -293,7 +293,7 @@ struct StoreFailureTests {
             return calls
         }
         #expect(calls == [Storage.reserveBytes, 0])
-        #expect(try fixture.reserveBytes == Storage.reserveBytes, "it is kept for the next time")
+        #expect(try fixture.reserveBytes == Storage.reserveBytes, "the reserve is restored")
         #expect(try await fixture.names() == ["small", "big"])
     }
 
@@ -481,7 +481,7 @@ struct StoreFailureTests {
             fixture.bench.clock.advance(to: instant)
         }
         try await first.value
-        #expect(!isEarly.withLock { $0 }, "the thread that writes waits too")
+        #expect(!isEarly.withLock { $0 }, "the writer thread waits too")
         await fixture.recorder.drain()
         #expect(try await fixture.names().count == 101)
     }

@@ -219,7 +219,7 @@ struct ExponeaSampleTests {
     }
 
     #if !canImport(ObjectiveC)
-        @Test func withoutObjectiveCTheClassHasToBeNamed() async throws {
+        @Test func withoutObjectiveCAProviderClassMustBeNamed() async throws {
             configure()
             #expect(logger.lines.first == "Advanced authorization flag has been enabled without provider")
             await finish()

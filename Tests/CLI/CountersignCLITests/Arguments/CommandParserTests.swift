@@ -135,7 +135,7 @@ struct CommandParserTests {
         ("app create a b", "`app create` takes no argument 'b'", nil),
         ("switch set onn", "STATE is one of on, off, not 'onn'", "did you mean on?"),
     ])
-    func errorsNameTheFaultAndASuggestion(line: String, reason: String, hint: String?) throws {
+    func parseErrorsNameTheFaultAndASuggestion(line: String, reason: String, hint: String?) throws {
         let error = #expect(throws: CommandError.self) { try parse(line) }
         #expect(error?.code == .usage)
         #expect(error?.reason == reason)

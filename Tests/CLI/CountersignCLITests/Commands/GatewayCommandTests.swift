@@ -268,7 +268,7 @@ struct GatewayCommandTests {
         }
     }
 
-    @Test func thePolicyIsSetPieceByPiece() async {
+    @Test func policySettingsCanBeChangedOneByOne() async {
         _ = await run("app create shop")
         #expect(
             await run("policy set shop --algorithms RS256,ES256 --leeway 5 --max-lifetime 3600").0 == .done)

@@ -124,7 +124,7 @@ struct SendInputTests {
         ),
         (#"{"a":""# + String(repeating: "x", count: 1 << 20) + "\"}", "it is longer than 1 MiB"),
     ])
-    func anUnreadableLineHasAReason(text: String, reason: String) {
+    func anUnreadableLineIsReportedWithAReason(text: String, reason: String) {
         #expect(input(text).problems == [.init(line: 1, reason: reason)])
     }
 

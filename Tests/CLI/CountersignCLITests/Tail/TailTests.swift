@@ -89,7 +89,7 @@ struct TailTests {
         return (metrics, chart)
     }
 
-    @Test func aBrokenConnectionIsMadeAgainAndContinues() async throws {
+    @Test func tailReconnectsAndContinuesAfterABrokenConnection() async throws {
         let url = try await gateway.start()
         let token = try AppDirectory(dataDirectory: data).apiTokens.create(name: "t", scopes: ["read"]).text
         let admin = try RemoteAdmin(.init(url: url.absoluteString), token: token)

@@ -77,7 +77,7 @@ struct GatewayClockTests {
         #expect(String(decoding: answer.body, as: UTF8.self).contains(#""to_ms":7200000"#))
     }
 
-    @Test(.onSQLite("what its files note of themselves"))
+    @Test(.onSQLite("the times that its files record"))
     func storageFilesRecordTimesOfTheStoragesClock() throws {
         let folder = TemporaryFolder()
         let time = Date(timeIntervalSince1970: 1_000_000)

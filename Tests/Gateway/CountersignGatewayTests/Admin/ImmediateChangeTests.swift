@@ -110,7 +110,7 @@ struct ImmediateChangeTests {
         #expect(late.withLock { $0 } == 0)
     }
 
-    @Test(.onSQLite("the file by which its commands and its gateway agree"))
+    @Test(.onSQLite("the signal file between its commands and its gateway"))
     func aCommandWaitsForNoGatewayThatDoesNotRunOrLoad() throws {
         let place = try TestStorage(.app)
         // No gateway has run here.

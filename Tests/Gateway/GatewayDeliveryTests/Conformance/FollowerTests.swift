@@ -196,7 +196,7 @@ struct FollowerTests {
     }
 
     /// The answer to events of the old position does not move the new one.
-    @Test func aPositionMovedDuringADeliveryStays() throws {
+    @Test func aPositionMovedDuringADeliveryIsNotOverwritten() throws {
         var machine = machine()
         _ = try work(machine.next(atMilliseconds: start))
         var route = DeliveryRoute(id)

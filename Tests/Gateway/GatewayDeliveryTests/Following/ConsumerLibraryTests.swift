@@ -57,7 +57,7 @@ struct ConsumerLibraryTests {
         try await storing.value
         #expect(third.events.map(\.messageID) == ["m-4"])
         _ = try consumers.seek(id, to: .start)
-        #expect(try await !third.acknowledge(), "somebody has moved the consumer")
+        #expect(try await !third.acknowledge(), "the consumer's position has moved")
         #expect(try consumers.find(id).lag == 4)
     }
 
@@ -80,7 +80,7 @@ struct ConsumerLibraryTests {
             .makeAsyncIterator()
         do throws(ConsumerError) {
             _ = try await rejected.next()
-            Issue.record("a token of another app opens this one")
+            Issue.record("a token of another app is accepted")
         } catch {
             #expect(error.code == .forbidden)
         }

@@ -105,7 +105,7 @@ struct FollowingTests {
         let first = try bench.ask("GET", "events?limit=2")
         #expect(first.status == 200)
         #expect(ids(first) == ["m-1", "m-2"])
-        #expect(first.body.contains(#""body":"# + odd), "members and numbers stay as they came")
+        #expect(first.body.contains(#""body":"# + odd), "the text of members and numbers is unchanged")
         #expect(first.json["has_more"] as? Bool == true)
         let next = try #require(first.json["next"] as? String)
         let second = try bench.ask("GET", "events?limit=2&after=\(next)")
@@ -113,7 +113,7 @@ struct FollowingTests {
         let end = try #require(second.json["next"] as? String)
         let empty = try bench.ask("GET", "events?after=\(end)")
         #expect(ids(empty) == [])
-        #expect(empty.json["next"] as? String != nil, "an empty answer says where to go on")
+        #expect(empty.json["next"] as? String != nil, "an empty response has the next position")
         let event = try #require((first.json["events"] as? [[String: Any]])?.first)
         #expect(event["verdict"] as? String == "not_judged")
         let stored = try bench.fixture.place.open().log.follow(EventQuery(appID: "shop"), after: 0, limit: 1)
@@ -156,7 +156,7 @@ struct FollowingTests {
         #expect(lines.body.split(separator: "\n").count == 2)
         #expect(lines.headers["x-countersign-next"] != nil)
         let packed = try bench.ask("GET", "events?limit=1", headers: ["Accept-Encoding": "br, gzip;q=0.5"])
-        #expect(packed.headers["content-encoding"] == nil, "so short an answer gains nothing")
+        #expect(packed.headers["content-encoding"] == nil, "a short response is not compressed")
         try bench.store(
             trackEvent("m-3", extra: #","properties":{"a":"\#(String(repeating: "x", count: 4_000))"}"#))
         let long = try bench.ask("GET", "events", headers: ["Accept-Encoding": "gzip"])
@@ -177,7 +177,7 @@ struct FollowingTests {
         let answer = try bench.ask("GET", "events?" + query)
         #expect(ids(answer) == found)
         let next = try #require(answer.json["next"] as? String)
-        #expect(ids(try bench.ask("GET", "events?after=" + next)) == [], "what was looked at is passed")
+        #expect(ids(try bench.ask("GET", "events?after=" + next)) == [], "all events are passed")
     }
 
     @Test func aFilterSelectsEventsByAStoredClaim() throws {
@@ -237,7 +237,7 @@ struct FollowingTests {
         #expect(throws: GatewayError.self) { try tokens.create(name: "x", scopes: ["reader"], appID: "none") }
         let id = try #require(tokens.all().first { $0.name == "backend" }?.id)
         try tokens.delete(id: id)
-        #expect(try bench.code("GET", "events") == "401 unauthenticated", "a deleted token opens nothing")
+        #expect(try bench.code("GET", "events") == "401 unauthenticated", "a deleted token is rejected")
     }
 
     @Test func aConsumerLeasesConfirmsAndContinues() throws {
@@ -249,7 +249,7 @@ struct FollowingTests {
         #expect(ids(first) == ["m-1", "m-2"])
         let taken = try bench.ask("POST", "consumers/billing/poll")
         #expect(taken.status == 200)
-        #expect(lease(taken) == nil, "somebody else has it")
+        #expect(lease(taken) == nil, "another worker has the lease")
         let one = try #require(lease(first))
         #expect(try bench.ask("POST", "consumers/billing/ack", #"{"lease":"\#(one)"}"#).status == 200)
         #expect(

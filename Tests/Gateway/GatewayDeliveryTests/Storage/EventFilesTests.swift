@@ -398,7 +398,7 @@ struct EventFilesTests {
         try other.write()
         #expect(try other.ids() == ["m1", "m2", "m3"])
         guard case .failed(let detail) = other.said.withLock({ $0.last }) else {
-            Issue.record("nothing was said")
+            Issue.record("no failure was reported")
             return
         }
         #expect(detail.contains("another event log"))

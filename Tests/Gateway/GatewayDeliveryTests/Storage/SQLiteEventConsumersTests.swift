@@ -55,7 +55,7 @@ final class SQLiteEventConsumersTests {
         consumers.engine.leases.withLock { $0[id]?.acknowledge(held) }
         do throws(ConsumerFailure) {
             _ = try consumers.acknowledge(lease.id, of: id, through: nil)
-            Issue.record("it is committed twice")
+            Issue.record("the acknowledgement is committed twice")
         } catch {
             #expect(error.code == .storage)
         }

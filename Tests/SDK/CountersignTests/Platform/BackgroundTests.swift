@@ -61,7 +61,7 @@ struct BackgroundTests {
         answer.signal()
         await system.released()
         #expect(await client.snapshot().sent == 2)
-        #expect(bench.transport.requests.count == 1, "they go together")
+        #expect(bench.transport.requests.count == 1, "both events are in one request")
     }
 
     @Test func withTheManualPolicyTheBackgroundTaskLastsUntilEventsAreStored() async throws {
@@ -97,7 +97,7 @@ struct BackgroundTests {
         let snapshot = await client.snapshot()
         #expect(snapshot.queued == 1)
         #expect(snapshot.lastError?.hasPrefix("cancelled") == true)
-        #expect(snapshot.nextAttemptIn != nil, "it is tried again when the process runs")
+        #expect(snapshot.nextAttemptIn != nil, "the request is retried when the process runs")
     }
 
     @Test func theBackgroundTaskLastsWhileTheTokenProviderRuns() async throws {

@@ -35,7 +35,7 @@ struct DataFolderTests {
             folder().name, folder("com.example.tasks").name, folder("com.example.notes", "wk_2").name,
         ]
         #expect(Set(names).count == 3)
-        #expect(names[0] == folder().name, "the same in each run")
+        #expect(names[0] == folder().name, "the name is the same in each run")
         #expect(
             names.allSatisfy { $0.range(of: "^[a-z.]+-[0-9a-f]{16}$", options: .regularExpression) != nil })
         #expect(!names[0].contains("wk_1"))
@@ -154,6 +154,6 @@ struct DataFolderTests {
         for name in ["queue.sqlite", "opted-in", "tokens/tokens.json"] {
             #expect(try mode(name) == 0o600, "\(name)")
         }
-        #expect(try mode("user.json") == 0o644, "it says itself when it can be read")
+        #expect(try mode("user.json") == 0o644, "user.json sets its own attributes")
     }
 }
