@@ -113,7 +113,7 @@ if [ -n "$missing_apt" ]; then
         command -v brew >/dev/null 2>&1 ||
             fail "Homebrew is missing; install it, or these libraries by hand:$missing_brew"
         # shellcheck disable=SC2086 # a list of packages
-        brew install $missing_brew
+        [ -z "$missing_brew" ] || brew install $missing_brew
         ;;
     *)
         command -v apt-get >/dev/null 2>&1 ||

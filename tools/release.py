@@ -307,7 +307,8 @@ def sbom(package, *binaries, bundled=False):
         parts.append(part(name, version, externalRefs=[{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
                                                         "referenceLocator": f"pkg:deb/debian/{name}@{version}"}]))
     links = [{"spdxElementId": parts[0]["SPDXID"], "relatedSpdxElement": other["SPDXID"],
-              "relationshipType": "STATIC_LINK" if other["name"] == "swift" else "CONTAINS" if bundled else "DYNAMIC_LINK"}
+              "relationshipType": "STATIC_LINK" if other["name"] == "swift"
+              else "CONTAINS" if bundled or other["name"].startswith("libsimdjson") else "DYNAMIC_LINK"}
              for other in parts[1:]]
     document = {
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": package.name,
