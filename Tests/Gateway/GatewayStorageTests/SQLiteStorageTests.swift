@@ -1,10 +1,11 @@
-import CountersignGatewayTesting
+import CountersignSQLite
 import CountersignTesting
 import Foundation
 import GatewayModel
 import GatewayTestSupport
 import Testing
 
+@testable import CountersignGatewayTesting
 @testable import GatewayStorage
 
 extension StorageConformance: CustomTestStringConvertible {
@@ -22,6 +23,24 @@ struct SQLiteStorageTests {
             _ = try Backup.restore(backup.path, to: folder.path + "/restored")
             return try SQLiteStorage(dataDirectory: folder.path + "/restored")
         }
+    }
+
+    /// Until the end, a repeated deletion finds all ids of the person.
+    @Test func anInterruptedDeletionOfACustomerKeepsItsIDs() throws {
+        let storage = try SQLiteStorage(dataDirectory: folder.path + "/data")
+        let cookie = CustomerIdentifier(name: "cookie", value: "c-1")
+        let change = CustomerChange(
+            identifiers: [cookie, CustomerIdentifier(name: "registered", value: "ada")], atMilliseconds: 1)
+        let events = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
+        defer { events.close() }
+        _ = try StorageConformance.append([], customers: [change], to: events)
+        _ = try storage.openAnalytics(from: NoTraffic(), now: { Date() }, report: { _ in })
+        let analytics = try SQLiteConnection(path: folder.path + "/data/analytics.sqlite")
+        try analytics.execute("ALTER TABLE sample RENAME TO moved")
+        #expect(throws: GatewayError.self) { try storage.people.delete(cookie, in: "shop") }
+        #expect(try storage.people.find(cookie, in: "shop")?.identifiers.count == 2)
+        try analytics.execute("ALTER TABLE moved RENAME TO sample")
+        #expect(try storage.people.delete(cookie, in: "shop").hasProfile)
     }
 
     #if os(Linux)

@@ -66,15 +66,15 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
                         reached = piece.reached
                     }
                 }
-                // The profile is deleted last: a repeated deletion needs its list of the person's devices.
-                if let profile {
-                    while try !connection.committing({ try Self.forgetPiece(profile, connection) }) {}
-                    deletion.hasProfile = true
-                }
                 for identifier in identifiers where identifier.isHard {
                     deletion.samples += try connection.committing {
                         try Self.deleteSamples(of: identifier.value, in: appID, connection)
                     }
+                }
+                // The profile is deleted last: a repeated deletion needs its list of the person's ids.
+                if let profile {
+                    while try !connection.committing({ try Self.forgetPiece(profile, connection) }) {}
+                    deletion.hasProfile = true
                 }
                 return deletion
             }

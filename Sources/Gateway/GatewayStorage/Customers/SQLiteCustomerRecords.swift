@@ -56,6 +56,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
     {
         var deletion = CustomerDeletion()
         guard let events = try writer(of: events) else { return deletion }
+        let analytics = try writer(of: analytics)
         var identifiers = [identifier]
         try GatewayError.storing {
             try events.execute("PRAGMA secure_delete = ON; PRAGMA synchronous = FULL")
@@ -72,16 +73,9 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
                     reached = piece.reached
                 }
             }
-            // The profile is deleted last: a repeated deletion needs its list of the person's devices.
-            if let profile {
-                while try !Self.leavingTime({ try Self.forgetPiece(profile, events) }) {}
-                deletion.hasProfile = true
-            }
-        }
-        guard let analytics = try writer(of: analytics) else { return deletion }
-        try GatewayError.storing {
-            try analytics.execute("PRAGMA secure_delete = ON")
+            try analytics?.execute("PRAGMA secure_delete = ON")
             for identifier in identifiers where identifier.isHard {
+                guard let analytics else { break }
                 // The token of a request may belong to another user than the request.
                 try analytics.run(
                     """
@@ -92,6 +86,11 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
                 try analytics.run(
                     "DELETE FROM failed_user_hour WHERE app_id = ?1 AND user = ?2", .text(appID),
                     .integer(Int64(bitPattern: DistinctCounter.hash(identifier.value))))
+            }
+            // The profile is deleted last: a repeated deletion needs its list of the person's ids.
+            if let profile {
+                while try !Self.leavingTime({ try Self.forgetPiece(profile, events) }) {}
+                deletion.hasProfile = true
             }
         }
         return deletion
