@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A number of milliseconds, since 1970 or of a duration. Clamps values to the range of dates, so that a number from
+/// A number of milliseconds, since 1970 or of a duration. Clamps values to the range of `Int64`, so that a number from
 /// a server or a file cannot trap.
 package struct Milliseconds: Hashable, Comparable, Sendable {
     package let count: Int64

@@ -186,7 +186,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// A group is also limited by bytes, because 500 events of the maximum size are 2 GB.
+        /// A group is also limited by bytes, because 500 events of the maximum size are 250 MiB.
         @Test func aCopiedGroupOfEventsIsLimitedByBytes() throws {
             try TestDatabase.use { database in
                 let (folder, keys) = (try TestFolder(), try TestFolder())

@@ -36,7 +36,7 @@ struct Delivery: Sendable {
                     [("app", endpoint.appID), ("webhook", endpoint.id), ("detail", "\(error)")])
             },
             send: Self.send(queue, membership.sharedTime))
-        // One line for each kind of way.
+        // All kinds of way; nil for one that is not in use.
         let kinds: [(any WayKind)?] = [
             webhooks, EventFiles(configuration, directory, membership: membership, log: log),
             Streams(

@@ -76,7 +76,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
     /// The number of events in the queue afterwards.
     public let queued: Int
 
-    /// True when the queue is empty.
+    /// True if the flush ended as `drained` with an empty queue.
     public var isComplete: Bool { queued == 0 && ending == .drained }
 
     /// The number of events that a server has accepted.

@@ -82,7 +82,7 @@ struct UserRestrictionTests {
         #expect(try shape.send(body, to: fixture, connection, user: "user-1").status / 100 == 2)
     }
 
-    /// An invalid token does not show whether its user is blocked.
+    /// With a token of another user, the answer does not show whether the event's user is blocked.
     @Test func invalidTokenOfABlockedUserIsRejectedForTheToken() throws {
         try put(.block, "ada")
         #expect(try send(token("bob"), of: "ada").status == 401)

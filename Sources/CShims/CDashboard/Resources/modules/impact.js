@@ -47,7 +47,7 @@ export function impact(preview) {
   const requests = preview.requests - preview.not_judged;
   const share = requests ? bad.requests / requests : 0;
   const since = `Since ${dateTime(preview.from_ms)}`;
-  // The total number of users is an estimate; failing users are counted exactly.
+  // The total number of users may be an estimate; failing users are counted exactly.
   const everybody = `${preview.users_estimated && users > 0 ? "about " : ""}${plural(users, "user")}`;
   const usersColumn = { title: "Users", class: "num", cell: (row) => number(row.users) };
   const bar = (count) => h("meter", { min: 0, max: Math.max(1, bad.requests), value: count, "aria-hidden": "true" });

@@ -202,7 +202,7 @@ struct BloomreachCall {
         case .rejected(let error):
             throw BloomreachRejection(BloomreachAnswer.rejection(error, request))
         case .accepted(_, let warning):
-            // Accepted requests are not always authenticated: an invalid token is accepted outside the ramp
+            // Accepted requests are not always authenticated: an invalid token is accepted for users of whom tokens are not required yet
             // and while tokens are optional, and no token is verified while enforcement is disabled.
             let isProven =
                 switch request.context.verdict {
