@@ -29,7 +29,7 @@ public struct ConsumerError: Error, Sendable, CustomStringConvertible {
         public static let appNotFound = Code(rawValue: "app_not_found")
         /// The consumer does not exist. Create it: `countersign consumer create APP NAME`.
         public static let consumerNotFound = Code(rawValue: "consumer_not_found")
-        /// The position belongs to another log or is ahead of it: a backup was restored. Use an earlier position.
+        /// The position belongs to another log, such as the log before a backup was restored. Use an earlier position.
         public static let positionOfAnotherLog = Code(rawValue: "position_of_another_log")
         /// The position is ahead of the log: a backup was restored. Use an earlier position.
         public static let positionAhead = Code(rawValue: "position_ahead")

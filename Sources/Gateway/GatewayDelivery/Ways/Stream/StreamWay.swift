@@ -122,7 +122,7 @@ final class StreamWay: Way, @unchecked Sendable {
         return .delivered(through: through, receiver: last ?? 0)
     }
 
-    /// Waits for acknowledgements. Returns false if the stream's state differs from the expected one.
+    /// Waits for acknowledgements. Returns false after an unexpected one or a time-out.
     private func hear(
         _ open: any StreamConnection, until deadline: Int64
     ) throws(StreamError) -> Bool {
