@@ -103,6 +103,22 @@ extension PostgreSQLTests {
             }
         }
 
+        /// Until the end, a repeated deletion finds all ids of the person.
+        @Test func anInterruptedDeletionOfACustomerKeepsItsIDs() throws {
+            try TestDatabase.use { database in
+                let connection = try database.connect()
+                let ids = ["cookie", "registered"].map { CustomerIdentifier(name: $0, value: "ada") }
+                let batch = Self.batch([CustomerChange(identifiers: ids, atMilliseconds: 1)], at: 1)
+                try connection.transaction { try CustomerWriter.store([batch], connection) }
+                let records = PostgreSQLCustomerRecords(pool: database.pool())
+                try connection.execute("ALTER TABLE sample RENAME TO moved")
+                #expect(throws: GatewayError.self) { try records.delete(ids[0], in: "shop") }
+                #expect(try records.find(ids[0], in: "shop")?.identifiers.count == 2)
+                try connection.execute("ALTER TABLE moved RENAME TO sample")
+                #expect(try records.delete(ids[0], in: "shop").hasProfile)
+            }
+        }
+
         /// Eight gateways create, merge and delete customers with the same IDs, in different orders.
         @Test func concurrentGatewaysCreateOneCustomerPerIDWithoutDeadlock() async throws {
             try await TestDatabase.use { database in
