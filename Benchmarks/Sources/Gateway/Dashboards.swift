@@ -1,10 +1,10 @@
 import Foundation
 
-/// Measures the latency of event requests while four dashboards are open, each with overview, failures and live tail, and
-/// while all events are exported repeatedly.
+/// Measures the latency of event requests while four dashboards are open, each with overview, failures and live tail,
+/// and while all events are exported repeatedly.
 ///
-/// Rounds with and without dashboards alternate. Few connections send events, so that they do not delay each other. `curl`
-/// shares the processors with the gateway.
+/// Rounds with and without dashboards alternate. Few connections send events, so that they do not delay each other.
+/// `curl` shares the processors with the gateway.
 struct Dashboards {
     private static let dashboards = 4
     private static let connections = 8

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Sends the slowest known request of each endpoint at full speed over eight connections. Prints the latency of `/livez`
-/// meanwhile and the gateway's memory.
+/// Sends the slowest known request of each endpoint at full speed over eight connections. Prints the latency of
+/// `/livez` meanwhile and the gateway's memory.
 struct Floods {
     /// The highest p99 of `/livez` and the highest memory that the aims allow.
     private static let aim = (milliseconds: 20.0, megabytes: 300.0)

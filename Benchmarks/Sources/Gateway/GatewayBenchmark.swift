@@ -1,10 +1,11 @@
 import Foundation
 
-/// Measures the gateway and HAProxy under `wrk` in the same run: the server's CPU time for each request, and the latency.
+/// Measures the gateway and HAProxy under `wrk` in the same run: the server's CPU time for each request, and the
+/// latency.
 ///
-/// `make bench` builds and runs this program. HAProxy verifies the same tokens (`jwt_verify`, `sub` and `exp`), answers with
-/// a fixed text and stores nothing. Figures of different runs differ by 20 % and more on a shared machine, so the last column
-/// is the ratio to HAProxy in an adjacent run.
+/// `make bench` builds and runs this program. HAProxy verifies the same tokens (`jwt_verify`, `sub` and `exp`), answers
+/// with a fixed text and stores nothing. Figures of different runs differ by 20 % and more on a shared machine, so the
+/// last column is the ratio to HAProxy in an adjacent run.
 @main struct GatewayBenchmark {
     /// Requests of one kind.
     struct Scenario {

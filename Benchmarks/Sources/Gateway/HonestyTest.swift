@@ -1,7 +1,7 @@
 import Foundation
 
-/// Checks that a peer rejects invalid tokens, stores an event once, and has each acknowledged event after SIGKILL. Peers
-/// that do less work are not compared.
+/// Checks that a peer rejects invalid tokens, stores an event once, and has each acknowledged event after SIGKILL.
+/// Peers that do less work are not compared.
 struct HonestyTest {
     private static let clients = 4
     private static let secondsUntilKill: UInt32 = 2

@@ -2,8 +2,8 @@ import Foundation
 
 /// Measures the traffic of many users with a token each, with random ids and a growing log, as from real clients.
 ///
-/// Each row is measured in turns with HAProxy, which verifies the same tokens. Before the rows of the next size, the log is
-/// filled to that size with batches.
+/// Each row is measured in turns with HAProxy, which verifies the same tokens. Before the rows of the next size, the
+/// log is filled to that size with batches.
 struct Traffic {
     struct Kind {
         let name: String

@@ -3,8 +3,8 @@ import Foundation
 
 /// Measures the latency of the admin API for each view of the dashboard, with verdicts of ninety days.
 ///
-/// `wrk` sends requests to a gateway whose wall clock runs fast (`faketime`), so that ninety days pass meanwhile. Then the
-/// gateway runs with the real time, and gets the requests of the dashboard.
+/// `wrk` sends requests to a gateway whose wall clock runs fast (`faketime`), so that ninety days pass meanwhile. Then
+/// the gateway runs with the real time, and gets the requests of the dashboard.
 struct Views {
     private static let days = 90
     private static let segments = 30
@@ -32,8 +32,8 @@ struct Views {
         _ = try command("enforcement", "set", "views", "optional")
         let script = try traffic(writeKey, own, other)
 
-        // The gateway is restarted after each three days of its clock. Otherwise it would write its counts when its clock is
-        // months ahead.
+        // The gateway is restarted after each three days of its clock. Otherwise it would write its counts when its
+        // clock is months ahead.
         var sent = 0
         var seconds = 5
         for segment in 0..<Self.segments {
@@ -121,7 +121,8 @@ struct Views {
         return count
     }
 
-    /// A script of `wrk`: half of the requests have a valid token, the others each kind of fault, from ten versions of the app.
+    /// A script of `wrk`: half of the requests have a valid token, the others each kind of fault, from ten versions of
+    /// the app.
     private func traffic(_ writeKey: String, _ own: SigningKey, _ other: SigningKey) throws -> String {
         let now = Int64(Date().timeIntervalSince1970)
         func token(_ key: SigningKey, _ user: Int, _ claims: [String: Int64] = ["exp": 86_400 * 365]) throws

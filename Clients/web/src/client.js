@@ -219,7 +219,7 @@ export class Countersign {
    * @param {string} userId The id in the app's own systems: not empty, and the same as `sub` of the token, byte for byte.
    * @param {string | null} [token] The token from the app's backend; null if there is a token provider.
    * @param {Record<string, unknown>} [traits] The user's attributes.
-   * @returns {Promise<Receipt | null>} Where the event is stored; null if none was recorded. Rejects as
+   * @returns {Promise<Receipt | null>} Where the event is stored; null without an event. Rejects as
    *   `track` does; then the user does not change.
    */
   async identify(userId, token, traits) {

@@ -125,7 +125,7 @@ export class Queue {
   }
 
   /**
-   * Applies an outcome, whose events are all on disk or all in memory. Retries an outcome that cannot be written.
+   * Applies an outcome. Its events are all on disk or all in memory. If it cannot be written, it is written later.
    * @param {DeliveryOutcome} outcome
    */
   async settle(outcome) {

@@ -158,8 +158,8 @@ extension PostgreSQLTests {
             }
         }
 
-        /// Acknowledgements and seeks lock the consumer, then a position. A poll that passes a gap locks only a position,
-        /// so that no deadlock is possible.
+        /// Acknowledgements and seeks lock the consumer, then a position. A poll that passes a gap locks only a
+        /// position, so that no deadlock is possible.
         @Test func aPollDoesNotWaitForTheConsumersRow() throws {
             try use { bench, database, _ in
                 let named = EventConsumerID(appID: "shop", name: "named")

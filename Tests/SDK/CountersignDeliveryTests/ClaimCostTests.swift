@@ -32,7 +32,8 @@ struct ClaimCostTests {
         return queue
     }
 
-    /// The highest number of operations of 300 claims while most users are blocked. Meanwhile users get tokens, which are rejected again.
+    /// The highest number of operations of 300 claims while most users are blocked. Meanwhile users get tokens, which
+    /// are rejected again.
     private func mostSteps(users: Int, newestFirst: Bool) throws -> Int {
         let queue = try queue(users: users)
         var backoffs = UserBackoffs()

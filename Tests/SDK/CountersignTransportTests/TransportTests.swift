@@ -154,7 +154,8 @@ struct TransportTests {
         #expect(response.body.count == 1_000)
     }
 
-    /// Content encodings that were not asked for: `gzip` of `{"success":true}`, a text that is not gzip, and an unknown encoding.
+    /// Content encodings that were not asked for: `gzip` of `{"success":true}`, a text that is not gzip, and an unknown
+    /// encoding.
     @Test(arguments: [
         ("gzip", "H4sIAAAAAAACA6tWKi5NTk4tLlayKikqTa0FAN/39mYQAAAA", #"{"success":true}"#, false),
         ("gzip", "b2s=", "", true), ("wrong", "b2s=", "", true),

@@ -36,7 +36,7 @@ struct Delivery: Sendable {
                     [("app", endpoint.appID), ("webhook", endpoint.id), ("detail", "\(error)")])
             },
             send: Self.send(queue, membership.sharedTime))
-        // All kinds of way; nil for one that is not in use.
+        // The kinds of delivery. A kind that this gateway does not use is nil.
         let kinds: [(any WayKind)?] = [
             webhooks, EventFiles(configuration, directory, membership: membership, log: log),
             Streams(

@@ -7,9 +7,9 @@ internal import GatewayStorage
 /// Stores responses by their `Idempotency-Key`, so that a client that lost a response can repeat the request
 /// (draft-ietf-httpapi-idempotency-key-header-07).
 ///
-/// Responses may contain secrets. A single gateway keeps them in memory, and a restart deletes them. Gateways with a shared
-/// database store them encrypted, and store an entry before they run a request, so that an interrupted request is not run
-/// again under its key. Rejections are not stored: the client may correct the request and reuse the key.
+/// Responses may contain secrets. A single gateway keeps them in memory, and a restart deletes them. Gateways with a
+/// shared database store them encrypted, and store an entry before they run a request, so that an interrupted request
+/// is not run again under its key. Rejections are not stored: the client may correct the request and reuse the key.
 final class IdempotencyKeys: Sendable {
     private static let capacity = 1_000
     private static let lifetimeMilliseconds: Int64 = 86_400_000

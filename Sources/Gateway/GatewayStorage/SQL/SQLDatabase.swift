@@ -24,8 +24,8 @@ package protocol SQLDatabase: SQLReader {
 extension SQLDatabase {
     package var isThere: Bool { true }
 
-    /// Runs `body` in a transaction. After a conflict, runs `body` again from its start, at most 5 runs in all, so its side
-    /// effects must be idempotent.
+    /// Runs `body` in a transaction. After a conflict, runs `body` again from its start, 5 runs in all at most, so its
+    /// side effects must be idempotent.
     package func commit<Result>(
         alone: Bool, _ body: (any SQLConnection) throws -> Result
     ) throws -> Result {

@@ -202,8 +202,8 @@ struct BloomreachCall {
         case .rejected(let error):
             throw BloomreachRejection(BloomreachAnswer.rejection(error, request))
         case .accepted(_, let warning):
-            // Accepted requests are not always authenticated: an invalid token is accepted for users of whom tokens are not required yet
-            // and while tokens are optional, and no token is verified while enforcement is disabled.
+            // Not every accepted request is authenticated. Invalid tokens are accepted while tokens are optional, and for
+            // users outside the percentage that must have one. While enforcement is disabled, no token is verified.
             let isProven =
                 switch request.context.verdict {
                 case .accepted: true
