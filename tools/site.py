@@ -21,20 +21,19 @@ from .common import ROOT, Skipped
 USERS = [
     ("Start", ["README", "start", "Countersign/QuickStart", "Countersign/InXcode", "Countersign/TestingYourIntegration"]),
     ("Apps", [f"guides/{page}" for page in (
-        "record-events", "web", "python-and-c", "android", "troubleshooting", "move-from/braze", "move-from/bloomreach",
+        "record-events", "web", "python-and-c", "troubleshooting", "move-from/braze", "move-from/bloomreach",
         "move-from/transistorsoft")]),
     ("Backends", [f"guides/{page}" for page in (
         "sign-tokens", "identity-providers", "rotate-keys", "read-events", "webhooks", "export-files", "nats-jetstream")]),
     ("Operators", ["operating/README", "guides/roll-out-enforcement", "guides/dashboard"] + [f"operating/{page}" for page in (
-        "install", "configure", "first-sign-in", "backup", "upgrade", "monitor", "capacity", "several-gateways", "kubernetes", "clock",
-        "security")]),
+        "install", "configure", "backup", "upgrade", "monitor", "several-gateways", "kubernetes", "security")]),
     ("Reference", [f"reference/{page}" for page in (
         "http-api", "event-format", "error-codes", "admin-api", "cli", "settings", "metrics", "limits")]
      + ["proof", "CHANGELOG", "SECURITY"]),
 ]
 CONTRIBUTORS = [
     ("Contribute", ["CONTRIBUTING"] + [f"internals/{page}" for page in (
-        "architecture", "delivery-pipeline", "event-store", "delivery", "http", "testing", "concurrency", "glossary", "releasing")]),
+        "architecture", "delivery-pipeline", "gateway", "testing", "concurrency", "glossary", "releasing")]),
 ]
 NAMES = {"README": "Overview"}
 

@@ -212,9 +212,6 @@ static const unsigned char file_docs_guides_webhooks_md[] = {
 static const unsigned char file_docs_operating_backup_md[] = {
 #embed "../../../docs/operating/backup.md"
 };
-static const unsigned char file_docs_operating_first_sign_in_md[] = {
-#embed "../../../docs/operating/first-sign-in.md"
-};
 static const unsigned char file_docs_operating_security_md[] = {
 #embed "../../../docs/operating/security.md"
 };
@@ -298,7 +295,6 @@ static const countersign_dashboard_file files[] = {
     {"docs/guides/web.md", file_docs_guides_web_md, sizeof file_docs_guides_web_md},
     {"docs/guides/webhooks.md", file_docs_guides_webhooks_md, sizeof file_docs_guides_webhooks_md},
     {"docs/operating/backup.md", file_docs_operating_backup_md, sizeof file_docs_operating_backup_md},
-    {"docs/operating/first-sign-in.md", file_docs_operating_first_sign_in_md, sizeof file_docs_operating_first_sign_in_md},
     {"docs/operating/security.md", file_docs_operating_security_md, sizeof file_docs_operating_security_md},
     {"docs/operating/several-gateways.md", file_docs_operating_several_gateways_md, sizeof file_docs_operating_several_gateways_md},
     {"docs/reference/error-codes.md", file_docs_reference_error_codes_md, sizeof file_docs_reference_error_codes_md},

@@ -10,13 +10,13 @@ export const pageOf = {
   home: "guides/dashboard", start: "guides/record-events", failures: "reference/error-codes", live: "guides/troubleshooting", keys: "guides/rotate-keys",
   enforcement: "guides/roll-out-enforcement", policy: "guides/identity-providers", events: "guides/read-events", webhooks: "guides/webhooks",
   customers: "guides/dashboard", sessions: "guides/sign-tokens", project: "guides/move-from/bloomreach", settings: "guides/web",
-  audit: "operating/security", members: "operating/first-sign-in", gateways: "operating/several-gateways", system: "operating/backup",
+  audit: "operating/security", members: "guides/dashboard", gateways: "operating/several-gateways", system: "operating/backup",
 };
 /** The pages that the gateway has, with their titles. */
 export const pages = {
   "guides/dashboard": "The dashboard", start: "Start in five minutes", "guides/record-events": "Record events", "guides/web": "The browser client", "guides/sign-tokens": "Sign tokens",
   "guides/identity-providers": "Identity providers", "guides/roll-out-enforcement": "Roll out enforcement", "guides/rotate-keys": "Rotate keys", "guides/read-events": "Read events", "guides/webhooks": "Webhooks",
-  "guides/troubleshooting": "Troubleshooting", "guides/move-from/bloomreach": "Move from Bloomreach", "reference/error-codes": "Error codes", "operating/first-sign-in": "First sign-in",
+  "guides/troubleshooting": "Troubleshooting", "guides/move-from/bloomreach": "Move from Bloomreach", "reference/error-codes": "Error codes",
   "operating/backup": "Backup", "operating/several-gateways": "Several gateways", "operating/security": "Security",
 };
 
