@@ -126,12 +126,14 @@ fuzz: setup ## Fuzz the parsers of tokens, keys, JSON and request bodies (DURATI
 		-timeout=60 -rss_limit_mb=1024 -detect_leaks=0 .build/corpus Seeds
 
 # Builds the gateway like a release, with the Swift runtime linked statically.
-bench: ## Measure verification and the gateway, also beside servers in Go, Rust, Node and Python (release build)
+bench: ## Measure verification and the gateway beside servers in Go, Rust, Node and Python, and draw a chart (release build)
 	@scripts/setup.sh bench
 	swift build -c release --static-swift-stdlib --scratch-path .build-static --product countersign-cli
 	swift run -c release --package-path Benchmarks Verifying
-	for part in "" views floods dashboards peers readers; do \
+	for part in compare views floods dashboards readers; do \
 		swift run -c release --package-path Benchmarks Gateway "$(CURDIR)/.build-static/release/countersign-cli" $$part || exit 1; done
+	gnuplot -e "data='Benchmarks/.build/chart.tsv'" Benchmarks/chart.gnuplot >Benchmarks/.build/chart.svg
+	python3 -B Benchmarks/idle.py .build-static/release/countersign-cli
 	swift run -c release --package-path Benchmarks Queue
 
 # MARK: Release

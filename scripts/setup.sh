@@ -71,6 +71,7 @@ need "command -v pgrep" procps -
 case "${1:-}" in
 bench)
     need "command -v wrk" wrk wrk
+    need "command -v gnuplot" gnuplot-nox gnuplot
     need "command -v faketime" faketime libfaketime
     need "PATH=\$PATH:/usr/sbin command -v haproxy" haproxy haproxy
     ;;

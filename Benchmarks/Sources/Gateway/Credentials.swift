@@ -13,8 +13,8 @@ struct Credentials {
     /// More tokens than fit into the gateway's cache of verified tokens (96 MiB, at least 0.7 KB a token).
     static let freshTokens = 150_000
 
-    /// Creates the app, `fresh` tokens of one user, and the tokens for each kind of traffic.
-    init(countersign: String, folder: URL, fresh: Int = 1, kinds: [Traffic.Kind] = []) throws {
+    /// Creates the app and the files of tokens.
+    init(countersign: String, folder: URL, tokens kinds: [GatewayBenchmark.Tokens]) throws {
         let data = folder.appendingPathComponent("data").path
         func run(_ arguments: String...) throws -> String {
             try Command.output(countersign, arguments, folder: folder)
@@ -28,43 +28,30 @@ struct Credentials {
         _ = try run("key", "add", "bench", publicKeyPath, "--data", data)
         _ = try run("enforcement", "set", "bench", "required", "--yes", "--data", data)
         let now = Int64(Date().timeIntervalSince1970)
-        func file(_ name: String, _ key: SigningKey, count: Int, expires: Int64) throws -> String {
-            let path = folder.appendingPathComponent("\(name).txt").path
-            let tokens = try Self.sign(count) { number in
+        func sign(_ count: Int, _ users: Int, key: SigningKey = own, expires: Int64 = now + 86_400) throws
+            -> [String]
+        {
+            try Self.sign(count) { number in
                 try key.sign(claims: [
-                    "sub": "user-1", "iat": .integer(expires - 3_600), "exp": .integer(expires),
-                    "jti": .string(String(number)),
+                    "sub": .string("user-\(number % users + 1)"), "iat": .integer(expires - 86_400),
+                    "exp": .integer(expires), "jti": .string(String(number)),
                 ])
             }
-            try tokens.joined(separator: "\n").write(toFile: path, atomically: true, encoding: .utf8)
-            return path
-        }
-        // Signs once for the largest kind. Smaller kinds use the first of these users.
-        let tokens = try Self.sign(kinds.filter { !$0.isFresh }.map(\.users).max() ?? 0) { number in
-            try own.sign(claims: [
-                "sub": .string("user-\(number + 1)"), "iat": .integer(now), "exp": .integer(now + 86_400),
-            ])
         }
         var files: [String: String] = [:]
-        for kind in kinds where files[kind.tokens.file] == nil {
-            let path = folder.appendingPathComponent("\(kind.tokens.file).txt").path
-            let lines =
-                kind.isFresh
-                ? try Self.sign(Self.freshTokens) { number in
-                    try own.sign(claims: [
-                        "sub": .string("user-\(number % kind.users + 1)"), "iat": .integer(now),
-                        "exp": .integer(now + 86_400), "jti": .string(String(number)),
-                    ])
-                } : Array(tokens.prefix(kind.users))
-            try lines.joined(separator: "\n").write(toFile: path, atomically: true, encoding: .utf8)
-            files[kind.tokens.file] = path
+        for kind in kinds where files[kind.file] == nil {
+            let tokens =
+                switch kind {
+                case .users(let users): try sign(users, users)
+                case .freshOfUsers(let users): try sign(Self.freshTokens, users)
+                case .expired: try sign(1, 1, expires: now - 3_600)
+                case .forged: try sign(1, 1, key: other)
+                }
+            let path = folder.appendingPathComponent("\(kind.file).txt").path
+            try tokens.joined(separator: "\n").write(toFile: path, atomically: true, encoding: .utf8)
+            files[kind.file] = path
         }
-        tokenFiles = [
-            "one": try file("one", own, count: 1, expires: now + 3_600),
-            "fresh": try file("fresh", own, count: fresh, expires: now + 3_600),
-            "expired": try file("expired", own, count: 1, expires: now - 3_600),
-            "forged": try file("forged", other, count: 1, expires: now + 3_600),
-        ].merging(files) { $1 }
+        tokenFiles = files
     }
 
     /// Signs `count` tokens on all processors.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Requests of one scenario, sent by `wrk`.
+/// Requests of one kind, sent by `wrk`.
 final class Load {
     /// Figures of `wrk`, and of the system for the server process.
     struct Result {
@@ -13,30 +13,27 @@ final class Load {
         let p999: Int
     }
 
-    private let scenario: GatewayBenchmark.Scenario
+    private let traffic: Comparison.Traffic
     private let script: String
     private var runs = 0
     /// The next token, by server. A token sent in an earlier run would be cached by the server.
     private var turns: [String: Int] = [:]
 
-    init(_ scenario: GatewayBenchmark.Scenario, _ credentials: Credentials, folder: URL) throws {
-        self.scenario = scenario
-        let name = "\(scenario.name)-\(UUID().uuidString)"
-        script = folder.appendingPathComponent("\(name).lua").path
-        // Unique message ids: ascending for one user, random for many users. One event has about 1 KB.
-        let picks = if case .users = scenario.tokens { true } else { false }
+    init(_ traffic: Comparison.Traffic, _ credentials: Credentials, folder: URL) throws {
+        self.traffic = traffic
+        script = folder.appendingPathComponent("\(UUID().uuidString).lua").path
+        // Message ids are random. One event has about 1 KB.
+        let picks = if case .users = traffic.tokens { true } else { false }
         try """
         local run = 0
-        local count = 0
         local tokens = {}
-        for token in io.lines("\(credentials.tokenFiles[scenario.tokens.file] ?? "")") do
+        for token in io.lines("\(credentials.tokenFiles[traffic.tokens.file] ?? "")") do
           tokens[#tokens + 1] = {
             ["X-Write-Key"] = "\(credentials.writeKey)", ["Authorization"] = "Bearer " .. token,
             ["Content-Type"] = "application/json"
           }
         end
         local description = string.rep("A pot of green tea for two, with a cup and a saucer. ", 11)
-        local many = \(scenario.tokens.users != nil)
         local turn = 0
         function init(arguments)
           run = arguments[1]
@@ -44,7 +41,6 @@ final class Load {
           math.randomseed(os.time() * 1000 + run)
         end
         local function id()
-          if not many then return string.format("\(name)-%s-%010d", run, count) end
           return string.format("%08x-%04x-4%03x-a%03x-%06x%06x", math.random(0, 0x7fffffff), math.random(0, 0xffff),
             math.random(0, 0xfff), math.random(0, 0xfff), math.random(0, 0xffffff), math.random(0, 0xffffff))
         end
@@ -52,9 +48,8 @@ final class Load {
           local events = {}
           turn = turn + 1
           local token = \(picks) and math.random(#tokens) or turn % #tokens + 1
-          local user = (token - 1) % \(scenario.tokens.users ?? 1) + 1
-          for i = 1, \(scenario.events) do
-            count = count + 1
+          local user = (token - 1) % \(traffic.tokens.users) + 1
+          for i = 1, \(traffic.events) do
             events[i] = string.format('{"type":"track","messageId":"%s","userId":"user-%d",' ..
               '"event":"Order Completed","timestamp":"2026-11-21T08:30:00.000Z","properties":' ..
               '{"order_id":"50314b8e","total":42.5,"currency":"EUR","products":["tea-01","cup-02","pot-01"],' ..
@@ -77,7 +72,7 @@ final class Load {
         }
     }
 
-    /// Runs the load. With `checks`, throws unless the responses are as the scenario expects.
+    /// Runs the load. With `checks`, throws unless the responses are as the traffic expects.
     func run(
         on server: Server, seconds: Int, checks: Bool, connections: Int = 64, core: Int? = nil
     ) throws -> Result {
@@ -96,9 +91,9 @@ final class Load {
             numbers[0] > 0
         else { throw Command.Failure(description: "wrk printed no result: \(text)") }
         turns[server.url, default: 0] += numbers[0]
-        guard !checks || numbers[2] == (scenario.isAccepted ? 0 : numbers[0]) else {
+        guard !checks || numbers[2] == (traffic.isAccepted ? 0 : numbers[0]) else {
             throw Command.Failure(
-                description: "\(scenario.name): \(numbers[2]) of \(numbers[0]) were refused")
+                description: "\(traffic.name): \(numbers[2]) of \(numbers[0]) were rejected")
         }
         return Result(
             requests: numbers[0], requestsPerSecond: Double(numbers[0]) / Double(numbers[1]) * 1_000_000,

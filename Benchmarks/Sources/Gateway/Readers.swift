@@ -20,8 +20,7 @@ struct Readers {
 
     func run() throws {
         let credentials = try Credentials(
-            countersign: countersign, folder: folder, kinds: [.init(name: "writers", users: 2_000, events: 1)]
-        )
+            countersign: countersign, folder: folder, tokens: [.users(2_000)])
         let token = try Command.output(
             countersign,
             [
@@ -32,9 +31,7 @@ struct Readers {
         let gateway = try Server.gateway(countersign: countersign, dataDirectory: credentials.dataDirectory)
         defer { gateway.stop() }
         func load(_ name: String, _ events: Int) throws -> Load {
-            try Load(
-                .init(name: name, events: events, tokens: .users(2_000), isAccepted: true), credentials,
-                folder: folder)
+            try Load(.init(name: name, tokens: .users(2_000), events: events), credentials, folder: folder)
         }
         let start = Date()
         try load("fill", 100).fill(gateway, to: events, within: secondsToFill)

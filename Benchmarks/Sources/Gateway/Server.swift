@@ -61,14 +61,14 @@ final class Server {
         return Server(url: line, process: process, database: dataDirectory + "/events.sqlite")
     }
 
-    /// HAProxy with one thread, which reads the body, checks `alg`, `sub`, `exp` and the signature, and answers with a
+    /// HAProxy, which reads the body, checks `alg`, `sub`, `exp` and the signature, and answers with a
     /// fixed text. Nil if HAProxy is not installed.
-    static func haproxy(_ credentials: Credentials, folder: URL, core: Int? = nil) throws -> Server? {
+    static func haproxy(_ credentials: Credentials, folder: URL, threads: Int, core: Int?) throws -> Server? {
         guard (try? Command.output("haproxy", ["-v"])) != nil else { return nil }
         let port = try freePort()
         let configuration = """
             global
-              nbthread 1
+              nbthread \(threads)
             defaults
               mode http
               timeout client 30s
