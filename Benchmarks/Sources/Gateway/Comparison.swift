@@ -2,8 +2,8 @@ import Foundation
 
 /// Compares the gateway, HAProxy and the servers of `Benchmarks/Peers`, in turns, with the same tokens and bodies.
 ///
-/// The requests are those of many users with random event ids. They are measured with an empty log, and again when the
-/// log has grown to each of `sizes`. On one core, the server has one core and `wrk` the other; on two, both have both.
+/// Many users send events with random ids, first to an empty log, and again when the log has grown to each of `sizes`.
+/// On one core, the server has one core and `wrk` the other; on two, both have both.
 /// The peers run on one core and with an empty log only. Each peer first passes ``HonestyTest``.
 struct Comparison {
     struct Traffic {
