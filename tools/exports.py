@@ -65,7 +65,8 @@ def audit(folder, gateway, stored, more=0):
 
 def kills(gateway, folder, stored, rounds):
     # With slow flushes a kill can hit each step of writing a file.
-    slow, half, named = preloaded("slow-fsync", gateway.folder) | {"SLOW_FSYNC_MS": "20"}, 0, 0
+    slow = {} if gateway.disk else preloaded("slow-fsync", gateway.folder) | {"SLOW_FSYNC_MS": "20"}
+    half = named = 0
     gateway.environment |= slow
     for _ in range(rounds):
         gateway.start()
@@ -78,7 +79,7 @@ def kills(gateway, folder, stored, rounds):
     gateway.start()
     entries = audit(folder, gateway, stored)
     gateway.stop()
-    print(f"{len(entries)} files after {rounds} kills: {half} in the middle of a file, "
+    print(f"{len(entries)} files after {rounds} {'power failures' if gateway.disk else 'kills'}: {half} in the middle of a file, "
           f"{named} between the rename of a file and its line in the manifest", flush=True)
     return entries
 
@@ -90,7 +91,8 @@ def full_disk(options, gateway, stored):
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", small], capture_output=True).returncode:
         return print("a full disk: skipped, mounting a small disk needs root")
     # Without disk-floor-bytes, which would stop the writing before the disk is full.
-    writer = Gateway(options.countersign, gateway.folder, "full", flags=("--event-files", small, "--disk-floor-bytes", "0"))
+    writer = Gateway(options.countersign, gateway.folder, "full", flags=("--event-files", small, "--disk-floor-bytes", "0"),
+                     environment={"COUNTERSIGN_DATA": str(gateway.data)})
     writer.key = gateway.key
     try:
         writer.start()
@@ -121,7 +123,7 @@ def load_duckdb(folder, entries, gateway, stored):
 
 
 def load_postgresql(folder, entries, gateway, stored):
-    server = PostgreSQL(folder.parent.parent)
+    server = PostgreSQL(gateway.folder)
     try:
         make, take = blocks("PostgreSQL")[:2]
         server.sql(make, "postgres")
@@ -136,14 +138,16 @@ def load_postgresql(folder, entries, gateway, stored):
 
 
 def main(arguments):
-    options = parse(arguments, "exports", __doc__, rounds=20)
+    options = parse(arguments, "exports", __doc__, rounds=20, power=0)
     place = workshop()
-    files = place / "files"
-    gateway = Gateway(options.countersign, place, flags=("--event-files", files))
+    files = place / "disk/files"
+    gateway = Gateway(options.countersign, place, flags=("--event-files", files), environment={"COUNTERSIGN_DATA": str(place / "disk/data")})
     try:
         fill(gateway)
         folder, stored = files / "shop", gateway.history()
         shutil.rmtree(files, ignore_errors=True)
+        if options.power:
+            gateway.model_power(place / "disk")
         entries = kills(gateway, folder, stored, options.rounds)
         load_duckdb(folder, entries, gateway, stored)
         try:

@@ -13,7 +13,7 @@ import time
 import uuid
 from pathlib import Path
 
-from .common import DICE, free_port, workshop
+from .common import DICE, free_port, preloaded, workshop
 
 KEYS = ("good", "other", "next")
 # The columns of a stored event that audit.py compares.
@@ -74,7 +74,7 @@ class Gateway:
         self.flags, self.prefix, self.files = ("--log-level", level, *map(str, flags)), tuple(prefix), files
         self.environment = {**storage(self.folder, database), **(environment or {})}
         self.data = Path(self.environment["COUNTERSIGN_DATA"])
-        self.process, self.key, self.count = None, None, 0
+        self.process, self.key, self.count, self.disk = None, None, 0, None
         # The events of `track`, with the names that audit.py reads from a load.
         self.users, self.sent = None, set()
         self.acknowledged = self.sent
@@ -112,8 +112,20 @@ class Gateway:
         self.process = None
         return code
 
+    def model_power(self, disk=None):
+        """From now on, `kill` is a power failure: the folder `disk` (by default the data directory) loses writes that were not flushed."""
+        self.disk, self.image = disk or self.data, self.folder / "image"
+        shutil.copytree(self.disk, self.image)
+        self.environment |= preloaded("powerfail", self.folder) | {"PF_DIR": str(self.disk), "PF_IMG": str(self.image)}
+
     def kill(self):
-        return self.end(signal.SIGKILL)
+        code = self.end(signal.SIGKILL)
+        if self.disk and code is not None:
+            shutil.rmtree(self.disk)
+            # A copy that the shim had not finished ends with the number of its process.
+            shutil.copytree(self.image, self.disk, ignore=shutil.ignore_patterns("*.pf[0-9]*"))
+            self.disk.chmod(0o700)
+        return code
 
     def stop(self):
         return self.end(signal.SIGTERM)

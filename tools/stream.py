@@ -32,6 +32,8 @@ def feed(gateway, server, *more):
 def begin(options, folder):
     gateway = Gateway(options.countersign, folder)
     gateway.app()
+    if options.power:
+        gateway.model_power()
     return gateway.start()
 
 
@@ -292,6 +294,7 @@ def main(arguments):
     parser = argparse.ArgumentParser(prog="python3 -m tools stream", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--power", action="store_true", help="the gateway loses its power when it is killed")
     parser.add_argument("--minutes", type=float, default=1, help="for `away`: how long the NATS server does not run")
     parser.add_argument("--countersign", default=str(PROGRAM), type=os.path.abspath)
     options = parser.parse_args(arguments)

@@ -94,9 +94,11 @@ def signatures(gateway):
     gateway.run("webhook", "delete", "shop", webhook)
 
 
-def kills(gateway, rounds):
+def kills(gateway, rounds, fails_power):
     receiver = Deliveries()
     receiver.trouble = 20
+    if fails_power:
+        gateway.model_power()
     receiver.secrets = [create(gateway, receiver.url, "--batch-size", "7", "--from", "start")[1]]
     for _ in range(rounds):
         gateway.start()
@@ -112,7 +114,7 @@ def kills(gateway, rounds):
     receiver.wait("every event", lambda: receiver.taken() >= set(stored), 120)
     gateway.stop()
     again = in_order(receiver, stored)
-    check(f"{rounds} kills: {len(stored)} events at least once and in order, {again} of them twice", not receiver.wrong, receiver.wrong)
+    check(f"{rounds} {'power failures' if fails_power else 'kills'}: {len(stored)} events at least once and in order, {again} of them twice", not receiver.wrong, receiver.wrong)
 
 
 def in_order(receiver, stored):
@@ -175,9 +177,10 @@ def crowd(program, count):
 
 
 def main(arguments):
-    options = parse(arguments, "webhooks", __doc__, rounds=10, webhooks=20)
+    options = parse(arguments, "webhooks", __doc__, rounds=10, webhooks=20, power=0)
     with Gateway(options.countersign) as gateway:
         gateway.app()
         signatures(gateway)
-        kills(gateway, options.rounds)
-    crowd(options.countersign, options.webhooks)
+        kills(gateway, options.rounds, options.power)
+    if options.webhooks:
+        crowd(options.countersign, options.webhooks)

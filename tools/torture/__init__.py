@@ -25,7 +25,7 @@ def devices(options, rounds):
 # The groups of scenarios, each scenario with its number of rounds.
 GROUPS = {
     "devices": {devices: 0},
-    "gateway": {single.kill: 200, single.power: 100, single.fsync: 40, single.full: 20, single.delete: 20, single.consumers: 3,
+    "gateway": {single.kill: 200, single.power: 100, single.fsync: 40, single.full: 20, single.delete: 20, single.consumers: 3, single.outages: 3,
                 single.refresh: 1000, single.storm: 1000},
     "cluster": {
         cluster.gateways: 100, cluster.database: 30, cluster.wire: 5, cluster.network: 5, cluster.unknown: 20, cluster.pooler: 10,

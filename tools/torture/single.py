@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ..audit import Consumer, Load, account, generations
-from ..common import Skipped, on_linux, preloaded, until
+from ..common import Skipped, on_linux, until
 from ..gateway import Gateway
 from .trial import UNLIMITED, Trial, exchange, integrity
 
@@ -82,11 +82,10 @@ class Outage:
         self.gateway = Gateway(made.program, folder)
         key = self.gateway.app()
         made.tokens.require(self.gateway.run)
-        self.data, image = self.gateway.data, folder / "image"
-        shutil.copytree(self.data, image)
+        self.data = self.gateway.data
         self.gateway.program = str(program or made.program)
-        self.gateway.environment |= preloaded("powerfail", made.folder) | {
-            "PF_DIR": str(self.data), "PF_IMG": str(image), **(environment or {})}
+        self.gateway.model_power()
+        self.gateway.environment |= environment or {}
         self.gateway.launch()
         has_started = self.gateway.started()
         self.load = Load([self.gateway], key, users=made.tokens.headers) if has_started else None
@@ -98,9 +97,6 @@ class Outage:
         self.gateway.kill()
         if has_started:
             self.load.stop(abandon=True)
-        shutil.rmtree(self.data)
-        image.rename(self.data)
-        self.data.chmod(0o700)
 
     def stored(self):
         # The power may fail before the first table is on disk.
@@ -269,12 +265,22 @@ def consumers(options, rounds):
     return all([consume(options) for _ in range(rounds)])
 
 
-def consume(options, seconds=15):
+def outages(options, rounds):
+    """The same with power failures instead of kill -9."""
+    on_linux("the model of a power failure")
+    return all([consume(options, fails_power=True) for _ in range(rounds)])
+
+
+def consume(options, seconds=15, fails_power=False):
     made, kills = Trial(options, "consumers"), 0
     made.app()
     gateway = made.gateway()
     for name, partitions in (("one", 1), ("two", 4), ("back", 1)):
         made.command("consumer", "create", "shop", name, "--partitions", partitions)
+    if fails_power:
+        gateway.stop()
+        gateway.model_power()
+        gateway.start()
     made.load = Load(made.gateways, made.key, threads=3, users=made.tokens.headers)
     made.readers = [Consumer(name, made.gateways, made.reader, workers, partitions, hostile=True)
                     for name, workers, partitions in (("one", 1, 1), ("two", 2, 4), ("back", 1, 1))]
@@ -286,7 +292,7 @@ def consume(options, seconds=15):
         kills += 1
         if not back.sought and time.monotonic() > end - seconds / 2:
             back.seek()
-    return made.end(f"gateway killed {kills} times, {'moved back' if back.sought else 'not moved back'}")
+    return made.end(f"{kills} {'power failures' if fails_power else 'kills'} of the gateway, {'moved back' if back.sought else 'not moved back'}")
 
 
 def refresh(options, rounds):
