@@ -144,6 +144,7 @@ struct Comparison {
                 candidate.server.residentMegabytes.map { String(format: "%.0f", $0) } ?? "-",
             ]
             print("| " + columns.joined(separator: " | ") + " |")
+            fflush(nil)
             try lines.write(
                 contentsOf: Data(
                     "\(traffic.name)\t\(stored)\t\(cores)\t\(candidate.name)\t\(median(costs))\n".utf8))
