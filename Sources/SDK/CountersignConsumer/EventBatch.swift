@@ -57,57 +57,50 @@ public struct EventBatch: Sendable {
 }
 
 final class EventLease: Sendable {
-    private enum State {
-        case untouched
-        case begun
-        case finished
+    private struct State {
+        var isAcknowledged = false
+        /// Whether the gateway has no event leased under this id any more, so that nothing is to be released.
+        var isOver = false
     }
 
-    private let request: @Sendable (_ position: String?) -> GatewayRequest
-    private let giveBack: GatewayRequest
+    private let id: String
+    private let consumer: String
     private let connection: GatewayConnection
     private let returns: LeaseReturns
-    private let state = Lock(State.untouched)
+    private let state = Lock(State())
 
     init(_ id: String, of consumer: String, _ connection: GatewayConnection, _ returns: LeaseReturns) {
-        request = { .acknowledge(consumer, lease: id, through: $0) }
-        giveBack = .release(consumer, lease: id)
+        self.id = id
+        self.consumer = consumer
         self.connection = connection
         self.returns = returns
     }
 
     deinit {
-        let (last, connection, giveBack) = (state.withLock { $0 }, connection, giveBack)
-        if case .finished = last { return }
-        var isUntouched = false
-        if case .untouched = last { isUntouched = true }
-        returns.add(isUntouched: isUntouched, Task { _ = await connection.outcome(of: giveBack) })
+        let (state, connection, request) = (state.withLock { $0 }, connection, releaseRequest)
+        if state.isOver { return }
+        returns.add(isUntouched: !state.isAcknowledged, Task { _ = await connection.outcome(of: request) })
     }
 
+    private var releaseRequest: GatewayRequest { .release(consumer, lease: id) }
+
     func acknowledge(through position: String?) async throws(ConsumerError) -> Bool {
-        let request = request(position)
-        var failures = 0
-        while true {
+        do throws(ConsumerError) {
             // The work is done, so acknowledge it even if the task is cancelled.
-            let outcome = await Task { [connection] in await connection.outcome(of: request) }.value
-            switch outcome {
-            case .answer:
-                state.withLock { $0 = position == nil ? .finished : .begun }
-                return true
-            case .failure(let error) where error.code.rawValue == "lease_expired":
-                state.withLock { $0 = .finished }
-                return false
-            case .failure(let error): throw error
-            case .passing(let seconds):
-                failures += 1
-                try await connection.pause(afterFailure: failures, atLeast: seconds)
-            }
+            _ = try await connection.answer(
+                to: .acknowledge(consumer, lease: id, through: position), ignoresCancellation: true)
+        } catch {
+            guard error.code.rawValue == "lease_expired" else { throw error }
+            state.withLock { $0.isOver = true }
+            return false
         }
+        state.withLock { $0 = State(isAcknowledged: true, isOver: position == nil) }
+        return true
     }
 
     func release() async {
-        state.withLock { $0 = .finished }
-        _ = await Task { [connection, giveBack] in await connection.outcome(of: giveBack) }.value
+        state.withLock { $0.isOver = true }
+        _ = await connection.outcome(of: releaseRequest, ignoresCancellation: true)
     }
 }
 

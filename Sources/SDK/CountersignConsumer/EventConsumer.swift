@@ -83,9 +83,6 @@ public struct EventConsumer: AsyncSequence, Sendable {
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
         public typealias Failure = ConsumerError
 
-        /// Seconds between two empty polls: a gateway that is shutting down replies to polls at once.
-        private static let leastWait: TimeInterval = 1
-
         private let request: GatewayRequest
         private let name: String
         /// Separate connections, so that an acknowledgement never waits for a poll.
@@ -107,8 +104,7 @@ public struct EventConsumer: AsyncSequence, Sendable {
             do throws(ConsumerError) {
                 return try await lease()
             } catch {
-                if error.code == .cancelled { return nil }
-                throw error
+                return try error.endOfSequence()
             }
         }
 
@@ -118,15 +114,10 @@ public struct EventConsumer: AsyncSequence, Sendable {
             unworked = await returns.finish() > 0 ? unworked + 1 : 0
             if unworked > 0 { try await polls.pause(afterFailure: unworked) }
             while !Task.isCancelled {
-                let began = polls.clock.uptime
-                guard let document = EventDocument(try await polls.answer(to: request)) else {
-                    throw GatewayConnection.unreadable
-                }
+                let document = try await polls.events(request)
                 if let lease = document.members.lease {
                     return EventBatch(document, lease, EventLease(lease.id, of: name, leases, returns))
                 }
-                let missing = Self.leastWait - (polls.clock.uptime - began)
-                if document.members.has_more != true, missing > 0 { try await polls.sleep(missing) }
             }
             return nil
         }

@@ -68,9 +68,6 @@ public struct EventReader: AsyncSequence, Sendable {
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
         public typealias Failure = ConsumerError
 
-        /// Seconds between two empty pages: a gateway that is shutting down replies at once.
-        private static let leastWait: TimeInterval = 1
-
         let connection: GatewayConnection
         let filter: EventFilter
         let limit: Int
@@ -80,29 +77,19 @@ public struct EventReader: AsyncSequence, Sendable {
         public mutating func next() async throws(ConsumerError) -> EventPage? {
             do throws(ConsumerError) {
                 while !Task.isCancelled {
-                    if let page = try await page() { return page }
+                    let document = try await connection.events(.events(after: position, filter, limit: limit))
+                    guard let next = document.members.next else { throw GatewayConnection.unreadable }
+                    position = next
+                    if document.isNews {
+                        return EventPage(
+                            events: document.events, next: next,
+                            eventsMissed: document.members.events_missed ?? false)
+                    }
                 }
                 return nil
             } catch {
-                if error.code == .cancelled { return nil }
-                throw error
+                return try error.endOfSequence()
             }
-        }
-
-        private mutating func page() async throws(ConsumerError) -> EventPage? {
-            let began = connection.clock.uptime
-            let answer = try await connection.answer(to: .events(after: position, filter, limit: limit))
-            guard let document = EventDocument(answer), let next = document.members.next else {
-                throw GatewayConnection.unreadable
-            }
-            position = next
-            let isMissed = document.members.events_missed ?? false
-            if !document.events.isEmpty || isMissed {
-                return EventPage(events: document.events, next: next, eventsMissed: isMissed)
-            }
-            let missing = Self.leastWait - (connection.clock.uptime - began)
-            if document.members.has_more != true, missing > 0 { try await connection.sleep(missing) }
-            return nil
         }
     }
 }

@@ -74,7 +74,7 @@ struct EventConsumerTests {
             return try await batches.next()?.events.count
         }
         #expect(
-            await clock.waitForSleeper() == clock.uptime + 0.5, "the same batch does not come in a circle")
+            await clock.waitForSleeper() == clock.uptime + 0.5, "the same batch is not polled in a busy loop")
         #expect(GatewayScript.names(transport) == ["poll", "release"])
         clock.advance(by: 0.5)
         #expect(try await worker.value == 1)
@@ -98,7 +98,7 @@ struct EventConsumerTests {
         clock.advance(by: 1)
         #expect(try await worker.value == true)
         #expect(GatewayScript.names(transport) == ["poll", "release", "poll", "ack"])
-        #expect(transport.overlaps == 0, "while it is given back the gateway would find nothing that is free")
+        #expect(transport.overlaps == 0, "during the release, the gateway would find no free event")
     }
 
     @Test func aCancelledWorkerReleasesItsBatchAndEnds() async throws {
@@ -159,7 +159,9 @@ struct EventConsumerTests {
         var worker = try GatewayScript.consumer(transport, clock).makeAsyncIterator()
         #expect(try await worker.next()?.acknowledge() == false)
         #expect(try await worker.next() != nil)
-        #expect(GatewayScript.names(transport).prefix(3) == ["poll", "ack", "poll"], "nothing to give back")
+        #expect(
+            GatewayScript.names(transport).prefix(3) == ["poll", "ack", "poll"],
+            "an expired lease is not released")
     }
 
     @Test func aPartialAcknowledgementReleasesTheRest() async throws {
@@ -222,7 +224,7 @@ struct EventConsumerTests {
         #expect(GatewayScript.names(transport) == ["poll", "ack", "ack"])
     }
 
-    @Test func emptyAnswersThatComeAtOnceDoNotMakeItBusy() async throws {
+    @Test func anEmptyAnswerIsFollowedByAPause() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.nothing, GatewayScript.batch(GatewayScript.event(1)), clock: clock)
         let consumer = try GatewayScript.consumer(transport, clock)

@@ -30,7 +30,7 @@ struct EventReaderTests {
         #expect(
             transport.requests.map { $0.url.query ?? "" } == [
                 "limit=7&wait=30", "after=p1&limit=7&wait=30", "after=p5&limit=7&wait=30",
-            ], "an answer without events is gone on from too")
+            ], "the position of an answer without events counts too")
         #expect(transport.requests.allSatisfy { $0.method == "GET" && $0.body.isEmpty })
     }
 

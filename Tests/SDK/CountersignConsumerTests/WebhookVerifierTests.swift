@@ -80,7 +80,7 @@ struct WebhookVerifierTests {
             try code(old, secrets: [Self.secret, "whsec_" + Data(Self.other).base64EncodedString()]) == nil)
         #expect(
             try code(String(repeating: "v1,AAAA ", count: 8) + signature()) == .signatureInvalid,
-            "nobody has so many looked at")
+            "only the first eight signatures are checked")
     }
 
     @Test(arguments: [(-300, true), (300, true), (-301, false), (301, false)])

@@ -55,6 +55,12 @@ public struct ConsumerError: Error, Sendable, CustomStringConvertible {
         self.status = status
     }
 
+    /// Ends a sequence with nil when its task is cancelled. Throws all other errors.
+    func endOfSequence<Element>() throws(ConsumerError) -> Element? {
+        if code == .cancelled { return nil }
+        throw self
+    }
+
     /// Code, status and detail.
     public var description: String {
         "\(code.rawValue)\(status.map { " (status \($0))" } ?? ""): \(detail)"

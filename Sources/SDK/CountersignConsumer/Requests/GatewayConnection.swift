@@ -16,11 +16,16 @@ struct GatewayConnection: Sendable {
     private static let longestAnswer = 32 * 1_048_576
     /// From half a second to half a minute: readers need events soon, and a gateway has few readers.
     private static let retries = RetryPolicy(baseDelay: 0.5, maximumDelay: 30)
+    /// Seconds between two empty responses: a gateway that is shutting down replies at once.
+    private static let leastWait: TimeInterval = 1
+    /// Characters that need no escaping in paths and queries.
+    private static let plain = CharacterSet(
+        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
     private let base: URL
     private let authorization: String
     private let transport: any HTTPTransport
-    let clock: any ClientClock
+    private let clock: any ClientClock
     private let fraction: @Sendable () -> Double
 
     init(
@@ -44,7 +49,7 @@ struct GatewayConnection: Sendable {
 
     /// Valid in a path without escaping.
     static func isName(_ text: String) -> Bool {
-        1...64 ~= text.utf8.count && text != "." && text != ".."
+        1...64 ~= text.utf8.count
             && text.utf8.allSatisfy { $0.isASCIIAlphanumeric(or: "._-") } && text != "." && text != ".."
     }
 
@@ -56,13 +61,24 @@ struct GatewayConnection: Sendable {
         .unexpectedAnswer, "the response cannot be read; check that the URL and the version are a gateway's"
     )
 
+    /// Asks for events. An empty response is returned after at least a second.
+    func events(_ request: GatewayRequest) async throws(ConsumerError) -> EventDocument {
+        let began = clock.uptime
+        guard let document = EventDocument(try await answer(to: request)) else { throw Self.unreadable }
+        let missing = Self.leastWait - (clock.uptime - began)
+        if !document.isNews, document.members.has_more != true, missing > 0 { try await sleep(missing) }
+        return document
+    }
+
     /// Retries temporary failures with increasing delays.
     ///
     /// - Throws: A permanent error, or `cancelled`.
-    func answer(to request: GatewayRequest) async throws(ConsumerError) -> [UInt8] {
+    func answer(
+        to request: GatewayRequest, ignoresCancellation: Bool = false
+    ) async throws(ConsumerError) -> [UInt8] {
         var failures = 0
         while true {
-            switch await outcome(of: request) {
+            switch await outcome(of: request, ignoresCancellation: ignoresCancellation) {
             case .answer(let bytes): return bytes
             case .failure(let error): throw error
             case .passing(let seconds):
@@ -77,7 +93,7 @@ struct GatewayConnection: Sendable {
             Self.retries.delay(afterFailure: failures, serverDelay: seconds, fraction: fraction()))
     }
 
-    func sleep(_ seconds: TimeInterval) async throws(ConsumerError) {
+    private func sleep(_ seconds: TimeInterval) async throws(ConsumerError) {
         do {
             try await clock.sleep(until: clock.uptime + seconds)
         } catch {
@@ -85,7 +101,8 @@ struct GatewayConnection: Sendable {
         }
     }
 
-    func outcome(of request: GatewayRequest) async -> Outcome {
+    func outcome(of request: GatewayRequest, ignoresCancellation: Bool = false) async -> Outcome {
+        if ignoresCancellation { return await Task { await outcome(of: request) }.value }
         let response: TransportResponse
         do throws(HTTPTransportError) {
             response = try await transport.send(wire(request))
@@ -95,13 +112,24 @@ struct GatewayConnection: Sendable {
         if response.status == 200 {
             return response.isTruncated ? .failure(Self.unreadable) : .answer(response.body)
         }
-        let rejection = ErrorResponse(response)
-        if rejection.isPassing {
+        if response.status == 408 || response.status == 429 || response.status >= 500 {
             return .passing(
                 retryAfter: ServerAnswer.retryAfter(
                     in: response, serverTime: ServerAnswer.serverTime(in: response)))
         }
-        return .failure(rejection.error)
+        return .failure(Self.rejection(response))
+    }
+
+    private static func rejection(_ response: TransportResponse) -> ConsumerError {
+        let members = JSONDocument.object(response.body) ?? [:]
+        guard case .string(let code) = members["code"] else {
+            return ConsumerError(
+                .unexpectedAnswer, "the response is not a gateway's; check the URL and proxies",
+                status: response.status)
+        }
+        var reason = "the gateway has rejected the request"
+        if case .string(let text) = members["reason"] { reason = text }
+        return ConsumerError(.init(rawValue: code), String(reason.prefix(300)), status: response.status)
     }
 
     private static func outcome(of error: HTTPTransportError) -> Outcome {
@@ -116,8 +144,9 @@ struct GatewayConnection: Sendable {
     private func wire(_ request: GatewayRequest) -> TransportRequest {
         var url = base.appendingPathComponent(request.path)
         if !request.query.isEmpty, var parts = URLComponents(url: url, resolvingAgainstBaseURL: false) {
-            parts.percentEncodedQuery = request.query.map { "\($0)=\(Self.escaped($1))" }.joined(
-                separator: "&")
+            parts.percentEncodedQuery = request.query.map { name, value in
+                name + "=" + (value.addingPercentEncoding(withAllowedCharacters: Self.plain) ?? "")
+            }.joined(separator: "&")
             url = parts.url ?? url
         }
         var headers = [("Authorization", authorization), ("Accept", "application/json")]
@@ -129,38 +158,5 @@ struct GatewayConnection: Sendable {
         return TransportRequest(
             method: request.method, url: url, headers: headers, body: body, timeout: request.timeout,
             maximumResponseBytes: Self.longestAnswer)
-    }
-
-    private static func escaped(_ text: String) -> String {
-        var output = ""
-        for byte in text.utf8 {
-            if isName(String(UnicodeScalar(byte))) || byte == UInt8(ascii: ".") {
-                output.unicodeScalars.append(UnicodeScalar(byte))
-            } else {
-                output += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-            }
-        }
-        return output
-    }
-}
-
-/// A response with a status other than 200.
-private struct ErrorResponse {
-    let isPassing: Bool
-    let error: ConsumerError
-
-    init(_ response: TransportResponse) {
-        let status = response.status
-        isPassing = status == 408 || status == 429 || status >= 500
-        let members = JSONDocument.object(response.body) ?? [:]
-        guard case .string(let code) = members["code"] else {
-            error = ConsumerError(
-                .unexpectedAnswer, "the response is not a gateway's; check the URL and proxies",
-                status: status)
-            return
-        }
-        var reason = "the gateway has rejected the request"
-        if case .string(let text) = members["reason"] { reason = text }
-        error = ConsumerError(.init(rawValue: code), String(reason.prefix(300)), status: status)
     }
 }
