@@ -24,6 +24,9 @@ extension StorageConformance {
         StorageConformance(
             description: "retention keeps unread events for a limited time", body: retentionWaits),
         StorageConformance(
+            description: "a consumer that skips a gap is reported again when it misses later events",
+            body: laterGapsAreReported),
+        StorageConformance(
             description: "each partition reports a gap until it is acknowledged there",
             body: partitionsReportGaps),
     ]
@@ -388,7 +391,7 @@ extension StorageConformance {
                 try left() == ["four", "three", "new"], "unread events are kept, but only for the hold days")
             try expect(try consumers.find(id).gap.isOpen, "the slow consumer has a gap")
             try expect(missed.consumers == ["slow"], "the missed events are reported once")
-            try gapIsTold(to: rare, consumers, store)
+            try leasesReportSkippedGap(of: rare, consumers, store)
             let lease = try unwrap(try leased(consumers, id, limit: 1), "the oldest event is leased")
             try expect(lease.gap.isOpen && lease.events.map(\.messageID) == ["four"], "the lease has a gap")
             try consumers.acknowledge(lease.id, of: id, through: nil)
@@ -407,8 +410,8 @@ extension StorageConformance {
     }
 
     /// Checks a consumer whose filter skips the events after the gap.
-    private static func gapIsTold(
-        to id: EventConsumerID, _ consumers: any EventConsumers, _ store: any EventStore
+    private static func leasesReportSkippedGap(
+        of id: EventConsumerID, _ consumers: any EventConsumers, _ store: any EventStore
     ) throws {
         for _ in 0..<2 {
             try expect(try leased(consumers, id) == nil, "no remaining event matches the filter")
@@ -428,6 +431,38 @@ extension StorageConformance {
         let lease = try unwrap(try leased(consumers, id), "the matching event is leased")
         _ = try consumers.acknowledge(lease.id, of: id, through: nil)
         try expect(try !consumers.find(id).gap.isOpen, "the acknowledgement ends the gap")
+    }
+
+    private static func laterGapsAreReported(_ storage: any Storage) throws {
+        let id = EventConsumerID(appID: "shop", name: "held")
+        let filter = EventFilter(type: "identify")
+        let missed = Missed()
+        var rules = AppRules()
+        rules.retentionDays = 1
+        let first = try open(storage)
+        _ = try storage.openConsumers(with: first, now: Clock().now).create(
+            id, EventConsumerSettings(filter: filter, holdDays: 1), from: .start)
+        first.close()
+        for round in 1...2 {
+            let unswept = try open(storage)
+            let consumers = storage.openConsumers(with: unswept, now: Clock().now)
+            let received = Milliseconds(Date()).count - 9 * 86_400_000
+            _ = try append(
+                [event("read-\(round)", user: "ada")], receivedMilliseconds: received, to: unswept)
+            try expect(try leased(consumers, id) == nil, "the event does not match the filter")
+            _ = try append(
+                [event("unread-\(round)", user: "ada")], receivedMilliseconds: received, to: unswept)
+            unswept.close()
+            let store = try storage.openEvents(
+                EventStoreOptions(
+                    pendingBytes: 1 << 20, observer: missed, retention: { [rules] in ["shop": rules] }))
+            defer { store.close() }
+            _ = try append([event("x-\(round)", user: "eve")], of: "kiosk", to: store)
+            try expect(missed.consumers.count == round, "the consumer has missed an event")
+            try expect(
+                try storage.openConsumers(with: store, now: Clock().now).find(id).gap.isOpen,
+                "no lease has reported the gap")
+        }
     }
 
     private static func partitionsReportGaps(_ storage: any Storage) throws {

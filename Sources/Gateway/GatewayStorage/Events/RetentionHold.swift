@@ -10,7 +10,8 @@ package struct RetentionHold {
         let position: Int64
         /// Events received before this time, in milliseconds since 1970, are not held.
         let cutoff: Int64
-        let isTold: Bool
+        /// Whether the consumer was reported, and has not read beyond the deleted events since.
+        let isReported: Bool
     }
 
     private static let dayMilliseconds: Int64 = 86_400_000
@@ -30,7 +31,8 @@ package struct RetentionHold {
             SELECT kind, name, hold_days, missed_ms IS NOT NULL,
                 (SELECT min(seq) FROM event_consumer_position AS position
                 WHERE position.app_id = event_consumer.app_id AND position.kind = event_consumer.kind
-                AND position.name = event_consumer.name)
+                AND position.name = event_consumer.name),
+                coalesce((SELECT seq FROM event_floor WHERE event_floor.app_id = ?1), 0)
             FROM event_consumer WHERE app_id = ?1 AND hold_days IS NOT NULL ORDER BY kind, name
             """, .text(appID)
         ) { row in
@@ -38,7 +40,7 @@ package struct RetentionHold {
                 Holder(
                     id: EventConsumerID(appID: appID, kind: kind, name: row.text(1)), position: row.int64(4),
                     cutoff: nowMilliseconds - (Int64(days) + row.int64(2)) * Self.dayMilliseconds,
-                    isTold: row.int(3) != 0)
+                    isReported: row.int(3) != 0 && row.int64(4) < row.int64(5))
             }
         }.compactMap(\.self)
     }
@@ -52,7 +54,7 @@ package struct RetentionHold {
 
     /// Consumers that have lost an event, and were not reported yet.
     package var newlyPassed: [EventConsumerID] {
-        holders.filter { !$0.isTold && $0.position < deleted }.map(\.id)
+        holders.filter { !$0.isReported && $0.position < deleted }.map(\.id)
     }
 
     /// Stores the last deleted event and the consumers that lost events, in the transaction of the deletion.
