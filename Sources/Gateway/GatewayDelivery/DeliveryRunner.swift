@@ -7,38 +7,6 @@ package import GatewayStorage
 /// Runs the followers of all ways on a thread pool of fixed size. A way that waits for its receiver uses no
 /// thread of the pool, so it does not delay other ways.
 package final class DeliveryRunner: Sendable {
-    /// Runs work on a thread of the pool, as soon as one is free.
-    package typealias Pool = @Sendable (@escaping @Sendable () -> Void) -> Void
-
-    /// The storage, clock, thread pool and log of a runner.
-    package struct Environment: Sendable {
-        package var directory: AppDirectory
-        package var events: any EventLog
-        package var consumers: any EventConsumers
-        package var arrivals: EventArrivals
-        package var log: GatewayLog
-        package var pool: Pool
-        package var now: @Sendable () -> Date
-        /// A random number from 0 to 1.
-        package var fraction: @Sendable () -> Double
-
-        package init(
-            directory: AppDirectory, events: any EventLog, consumers: any EventConsumers,
-            arrivals: EventArrivals, log: GatewayLog, pool: @escaping Pool,
-            now: @escaping @Sendable () -> Date,
-            fraction: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
-        ) {
-            self.directory = directory
-            self.events = events
-            self.consumers = consumers
-            self.arrivals = arrivals
-            self.log = log
-            self.pool = pool
-            self.now = now
-            self.fraction = fraction
-        }
-    }
-
     /// The state of a way, for metrics.
     package struct Count: Sendable {
         package let id: EventConsumerID
@@ -54,24 +22,41 @@ package final class DeliveryRunner: Sendable {
         var isDraining = false
         var nextSweep: Int64 = 0
         var nextLagCheck: Int64 = 0
-        /// Ways whose present lag has caused an alert.
-        var late: Set<EventConsumerID> = []
     }
 
     private static let hour: Int64 = 3_600_000
     private static let lagPause: Int64 = 10_000
 
     private let kinds: [any WayKind]
-    private let environment: Environment
+    private let directory: AppDirectory
+    private let events: any EventLog
+    private let consumers: any EventConsumers
+    private let arrivals: EventArrivals
+    private let log: GatewayLog
+    private let pool: WayRun
+    private let now: @Sendable () -> Date
+    private let fraction: @Sendable () -> Double
     private let state = Lock(State())
     /// Serializes access to the control database.
     private let queue = DispatchQueue(label: "delivery")
     private let ticker: Ticker
     private let busy = DispatchGroup()
 
-    package init(_ kinds: [any WayKind], _ environment: Environment) {
+    /// `pool` runs work on a thread of the pool, and `fraction` returns a random number from 0 to 1.
+    package init(
+        _ kinds: [any WayKind], directory: AppDirectory, events: any EventLog, consumers: any EventConsumers,
+        arrivals: EventArrivals, log: GatewayLog, pool: @escaping WayRun, now: @escaping @Sendable () -> Date,
+        fraction: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
+    ) {
         self.kinds = kinds
-        self.environment = environment
+        self.directory = directory
+        self.events = events
+        self.consumers = consumers
+        self.arrivals = arrivals
+        self.log = log
+        self.pool = pool
+        self.now = now
+        self.fraction = fraction
         ticker = Ticker(queue: queue, everySeconds: 1)
     }
 
@@ -126,17 +111,10 @@ package final class DeliveryRunner: Sendable {
         .sorted { $0.id < $1.id }
     }
 
-    private var milliseconds: Int64 { Milliseconds(environment.now()).count }
-
-    private func kind(_ id: EventConsumerID) -> any WayKind {
-        guard let kind = kinds.first(where: { $0.kind == id.kind }) else {
-            preconditionFailure("a way has no kind")
-        }
-        return kind
-    }
+    private var milliseconds: Int64 { Milliseconds(now()).count }
 
     private func note(_ message: StaticString, _ id: EventConsumerID, _ error: any Error) {
-        environment.log.note(.error, message, Self.labels(id) + [("detail", "\(error)")])
+        log.note(.error, message, Self.labels(id) + [("detail", "\(error)")])
     }
 
     private static func labels(_ id: EventConsumerID) -> [(StaticString, String)] {
@@ -147,14 +125,14 @@ package final class DeliveryRunner: Sendable {
 
     private func lookNow() {
         for kind in kinds {
-            guard kind.hasDuty else {
-                rest(kind.kind)
+            guard kind.hasDuty() else {
+                close(kind.kind)
                 continue
             }
             do {
                 try reload(kind)
             } catch {
-                environment.log.note(
+                log.note(
                     .error, "ways not read", [("way", kind.kind.rawValue), ("detail", "\(error)")])
             }
         }
@@ -163,60 +141,49 @@ package final class DeliveryRunner: Sendable {
             try sweep()
             try checkLag()
         } catch {
-            environment.log.note(.error, "ways not checked", [("detail", "\(error)")])
+            log.note(.error, "ways not checked", [("detail", "\(error)")])
         }
         for id in ids { advance(id) }
     }
 
     /// Closes all webhooks, streams or files while another gateway delivers. `reload` opens them again.
-    private func rest(_ kind: EventConsumerID.Kind) {
+    private func close(_ kind: EventConsumerID.Kind) {
+        state.withLock { $0.versions[kind] = nil }
+        close { $0.kind == kind }
+    }
+
+    private func close(where isClosed: (EventConsumerID) -> Bool) {
         let ways = state.withLock { state in
-            let dropped = state.destinations.filter { $0.key.kind == kind }
-            for id in dropped.keys { state.destinations[id] = nil }
-            state.versions[kind] = nil
-            return dropped.values.map(\.way)
+            let closed = state.destinations.filter { isClosed($0.key) }
+            for id in closed.keys { state.destinations[id] = nil }
+            return closed.values.map(\.way)
         }
         for way in ways { way.close() }
     }
 
     /// Loads changes by operators.
     private func reload(_ kind: any WayKind) throws {
-        let version = try environment.directory.version()
+        let version = try directory.version()
         let known = state.withLock { $0.versions[kind.kind] }
         guard version != known else { return }
         let routes = try kind.routes()
         let kept = try progress(of: routes, kind, isFirst: known == nil)
-        let removed = state.withLock { state in
-            let removed = state.destinations.filter { id, _ in
-                id.kind == kind.kind && !routes.contains { $0.id == id }
+        close { id in id.kind == kind.kind && !routes.contains { $0.id == id } }
+        state.withLock { state in
+            for route in routes {
+                state.destinations[route.id]?.apply(route)
+                guard state.destinations[route.id] == nil else { continue }
+                let progress = kept[route.id] ?? DeliveryProgress(committed: route.start)
+                state.destinations[route.id] = Destination(route, of: kind, progress)
             }
-            for id in removed.keys { state.destinations[id] = nil }
-            return removed.values.map(\.way)
+            state.versions[kind.kind] = version
         }
-        for way in removed { way.close() }
-        for route in routes {
-            let open = state.withLock { state -> (any Way)? in
-                state.destinations[route.id]?.take(over: route)
-                return state.destinations[route.id]?.way
-            }
-            if let open {
-                kind.change(open, to: route)
-                continue
-            }
-            let way = try kind.open(route)
-            let follower = Follower(
-                route, kept[route.id] ?? DeliveryProgress(committed: route.start), retry: kind.retry,
-                probeMilliseconds: kind.probeMilliseconds)
-            state.withLock { $0.destinations[route.id] = Destination(route, way, follower) }
-        }
-        state.withLock { $0.versions[kind.kind] = version }
     }
 
     /// The stored progress of all routes. Creates missing rows, and deletes the rows of deleted routes.
     private func progress(
         of routes: [DeliveryRoute], _ kind: any WayKind, isFirst: Bool
     ) throws -> [EventConsumerID: DeliveryProgress] {
-        let consumers = environment.consumers
         var kept = try consumers.progress(kind.kind)
         for id in kept.keys where !routes.contains(where: { $0.id == id }) {
             try consumers.delete(id)
@@ -261,9 +228,9 @@ package final class DeliveryRunner: Sendable {
         guard !moved.isEmpty else { return }
         defer { state.withLock { for id in moved.keys { $0.destinations[id]?.isBusy = false } } }
         do {
-            try environment.consumers.keep(moved)
+            try consumers.keep(moved)
         } catch {
-            environment.log.note(.error, "positions not stored", [("detail", "\(error)")])
+            log.note(.error, "positions not stored", [("detail", "\(error)")])
             state.withLock { state in
                 for id in moved.keys { state.destinations[id]?.isUnstored = true }
             }
@@ -283,32 +250,29 @@ package final class DeliveryRunner: Sendable {
 
     /// Sends one alert when a way's lag exceeds its limit.
     private func checkLag() throws {
-        let milliseconds = milliseconds
-        let limits = state.withLock { state -> [EventConsumerID: Int64] in
-            guard DueTime.hasCome(state.nextLagCheck, at: milliseconds, within: Self.lagPause) else {
-                return [:]
-            }
-            state.nextLagCheck = milliseconds + Self.lagPause
-            return state.destinations.compactMapValues { destination in
-                destination.route.alertSeconds.map { Milliseconds(seconds: $0).count }
-            }
+        let now = milliseconds
+        let watched = state.withLock { state -> [EventConsumerID: Destination] in
+            guard DueTime.hasCome(state.nextLagCheck, at: now, within: Self.lagPause) else { return [:] }
+            state.nextLagCheck = now + Self.lagPause
+            return state.destinations.filter { $0.value.route.alertSeconds != nil }
         }
-        for kind in Set(limits.keys.map(\.kind)) {
-            for consumer in try environment.consumers.all(kind, of: nil) {
-                guard let limit = limits[consumer.id] else { continue }
-                let isLate = consumer.oldestUnreadMilliseconds.map { milliseconds - $0 > limit } ?? false
-                guard isLate else {
-                    state.withLock { _ = $0.late.remove(consumer.id) }
+        for kind in Set(watched.keys.map(\.kind)) {
+            for consumer in try consumers.all(kind, of: nil) {
+                guard let destination = watched[consumer.id], let limit = destination.route.alertSeconds,
+                    let oldest = consumer.oldestUnreadMilliseconds,
+                    now - oldest > Milliseconds(seconds: limit).count
+                else {
+                    state.withLock { $0.destinations[consumer.id]?.isLate = false }
                     continue
                 }
-                guard !state.withLock({ $0.late.contains(consumer.id) }) else { continue }
-                environment.log.note(
+                if destination.isLate { continue }
+                log.note(
                     .error, "delivery is late",
                     Self.labels(consumer.id) + [("lag_events", String(consumer.lag))])
-                let progress = state.withLock { $0.destinations[consumer.id]?.events.progress }
-                try self.kind(consumer.id).tellLate(consumer, progress, atMilliseconds: milliseconds)
+                try destination.kind.sendLagAlert(
+                    consumer, destination.events.progress, atMilliseconds: now)
                 // Only after the alert is stored, so that a failure is retried.
-                state.withLock { _ = $0.late.insert(consumer.id) }
+                state.withLock { $0.destinations[consumer.id]?.isLate = true }
             }
         }
     }
@@ -319,19 +283,19 @@ package final class DeliveryRunner: Sendable {
     private func advance(_ id: EventConsumerID) {
         let now = milliseconds
         // Taken before the log is read, so that events stored in between wake the way.
-        let ticket = environment.arrivals.ticket
-        let (job, route, way) = state.withLock {
-            state -> (Destination.Job?, DeliveryRoute?, (any Way)?) in
-            guard !state.isDraining else { return (nil, nil, nil) }
-            let job = state.destinations[id]?.begin(atMilliseconds: now)
-            return (job, state.destinations[id]?.route, state.destinations[id]?.way)
+        let ticket = arrivals.ticket
+        let begun = state.withLock { state -> (Destination.Job, Destination)? in
+            guard !state.isDraining, let job = state.destinations[id]?.begin(atMilliseconds: now),
+                let destination = state.destinations[id]
+            else { return nil }
+            return (job, destination)
         }
-        guard let job, let route, let way else { return }
+        guard let (job, destination) = begun else { return }
         busy.enter()
-        environment.pool { [self] in
+        pool { [self] in
             switch job {
-            case .events(let work): deliver(work, route, way, ticket)
-            case .request(let request): deliver(request, route, way)
+            case .events(let work): deliver(work, destination, ticket)
+            case .request(let request): deliver(request, destination)
             }
         }
     }
@@ -339,10 +303,10 @@ package final class DeliveryRunner: Sendable {
     private func read(
         _ route: DeliveryRoute, after sequence: Int64, through: Int64?, limit: Int
     ) throws -> (page: EventRange, positions: EventPositions) {
-        var page = try environment.events.follow(
+        var page = try events.follow(
             EventQuery(appID: route.id.appID, filter: route.filter), after: sequence, limit: limit)
         // Read again, because the log may have grown.
-        let positions = try environment.events.positions()
+        let positions = try events.positions()
         if let through {
             page.events.removeAll { $0.sequence > through }
             page.hasMore = page.hasMore && page.reached < through
@@ -355,25 +319,24 @@ package final class DeliveryRunner: Sendable {
     }
 
     private func deliver(
-        _ work: Follower.Work, _ route: DeliveryRoute, _ way: any Way, _ ticket: EventArrivals.Ticket
+        _ work: Follower.Work, _ destination: Destination, _ ticket: EventArrivals.Ticket
     ) {
-        let id = route.id
+        let (route, way, id) = (destination.route, destination.way, destination.route.id)
         let progress = state.withLock { $0.destinations[id]?.events.progress }
         // An operator may have moved the position since the work began.
         guard let progress, progress.committed == work.after else {
             return end(id, way, .answer(.notTried, events: 0))
         }
-        var batch = DeliveryBatch(appID: id.appID, progress: progress) { [self] digest, through in
+        var batch = DeliveryBatch(route, progress) { [self] digest, through in
             try identify(id, way, digest, through)
         }
         batch.attempt = work.attempt
-        batch.limit = work.limit
         // The position after which the first gap begins.
         let gapStart = Lock<Int64?>(nil)
         do {
             if work.isProbe {
                 batch.kind = .probe
-                batch.positions = try environment.events.positions()
+                batch.positions = try events.positions()
             } else {
                 let (page, positions) = try read(
                     route, after: work.after, through: work.through, limit: work.limit)
@@ -389,11 +352,10 @@ package final class DeliveryRunner: Sendable {
                 batch.gap = page.gap.joined(with: progress.gap)
                 if batch.gap.isOpen { gapStart.withLock { $0 = work.after } }
                 guard !page.events.isEmpty else {
-                    if !page.hasMore { sleep(id, ticket) }
+                    if !page.hasMore { wait(destination, ticket) }
                     return end(
                         id, way,
-                        .nothing(
-                            through: page.reached, hasMore: page.hasMore, gap: batch.gap))
+                        .nothing(through: page.reached, hasMore: page.hasMore, gap: batch.gap))
                 }
             }
         } catch {
@@ -405,18 +367,19 @@ package final class DeliveryRunner: Sendable {
             if case .delivered(let through, _) = answer, let start = gapStart.withLock({ $0 }),
                 through > start
             {
-                environment.log.note(.error, "delivery missed events", Self.labels(id))
+                log.note(.error, "delivery missed events", Self.labels(id))
             }
-            environment.pool { self.end(id, way, .answer(answer, events: count)) }
+            pool { self.end(id, way, .answer(answer, events: count)) }
         }
     }
 
     /// Waits for events of the app stored since the ticket.
-    private func sleep(_ id: EventConsumerID, _ ticket: EventArrivals.Ticket) {
+    private func wait(_ destination: Destination, _ ticket: EventArrivals.Ticket) {
+        let id = destination.route.id
         let old = state.withLock { $0.destinations[id]?.waiter }
-        if let old { environment.arrivals.cancel(old) }
-        let delay = kind(id).gatherSeconds
-        let waiter = environment.arrivals.wait(for: id.appID, since: ticket) { [weak self] in
+        if let old { arrivals.cancel(old) }
+        let delay = destination.kind.gatherSeconds
+        let waiter = arrivals.wait(for: id.appID, since: ticket) { [weak self] in
             self?.queue.asyncAfter(deadline: .now() + delay) { [weak self] in
                 guard let self else { return }
                 state.withLock { $0.destinations[id]?.events.wake() }
@@ -439,7 +402,7 @@ package final class DeliveryRunner: Sendable {
             return (message, follower.progress)
         }
         guard let (message, progress) = sent else { throw Gone() }
-        try environment.consumers.keep([id: progress])
+        try consumers.keep([id: progress])
         return message
     }
 
@@ -448,15 +411,12 @@ package final class DeliveryRunner: Sendable {
 
     private func end(_ id: EventConsumerID, _ way: any Way, _ outcome: Follower.Outcome) {
         let now = milliseconds
-        let (progress, reason, isStored) = state.withLock {
-            state -> (DeliveryProgress?, WayPause.Reason?, Bool) in
+        let ended = state.withLock { state -> (Destination, WayPause.Reason?, isSkip: Bool)? in
             // The way may have been closed and opened again meanwhile.
-            guard var destination = state.destinations[id], destination.way === way else {
-                return (nil, nil, false)
-            }
+            guard var destination = state.destinations[id], destination.way === way else { return nil }
             let before = destination.events.progress
             let reason = destination.events.ended(
-                outcome, atMilliseconds: now, fraction: environment.fraction())
+                outcome, atMilliseconds: now, fraction: fraction())
             let progress = destination.events.progress
             if case .answer(.delivered, let events) = outcome { destination.accepted += events }
             // If the position has only skipped events, `flush` stores it within a second.
@@ -466,23 +426,17 @@ package final class DeliveryRunner: Sendable {
             if isSkip, before != progress { destination.isUnstored = true }
             if !isSkip { destination.isUnstored = false }
             state.destinations[id] = destination
-            return (progress, reason, isSkip)
+            return (destination, reason, isSkip)
         }
-        if let progress, !isStored {
+        if let (destination, reason, isSkip) = ended {
             do {
-                try environment.consumers.keep([id: progress])
+                if !isSkip { try consumers.keep([id: destination.events.progress]) }
             } catch {
                 note("position not stored", id, error)
                 // Stored again within a second.
                 state.withLock { $0.destinations[id]?.isUnstored = true }
             }
-        }
-        if let progress, let reason {
-            do {
-                try pause(id, reason, progress, at: now)
-            } catch {
-                note("pause not stored", id, error)
-            }
+            if let reason { pause(destination, reason, at: now) }
         }
         // Reset only after storing, because the next delivery must store its progress later.
         state.withLock { if $0.destinations[id]?.way === way { $0.destinations[id]?.isBusy = false } }
@@ -490,86 +444,85 @@ package final class DeliveryRunner: Sendable {
         busy.leave()
     }
 
-    private func pause(
-        _ id: EventConsumerID, _ reason: WayPause.Reason, _ progress: DeliveryProgress,
-        at now: Int64
-    ) throws {
-        environment.log.note(
-            .warning, "delivery paused", Self.labels(id) + [("reason", reason.rawValue)])
-        try queue.sync { try kind(id).pause(id, reason, progress, atMilliseconds: now) }
+    private func pause(_ destination: Destination, _ reason: WayPause.Reason, at now: Int64) {
+        let id = destination.route.id
+        log.note(.warning, "delivery paused", Self.labels(id) + [("reason", reason.rawValue)])
+        do {
+            try queue.sync {
+                try destination.kind.pause(id, reason, destination.events.progress, atMilliseconds: now)
+            }
+        } catch {
+            note("pause not stored", id, error)
+        }
     }
 
     // MARK: Tests and replays
 
-    private func deliver(_ begun: DeliveryRequest, _ route: DeliveryRoute, _ way: any Way) {
-        let id = route.id
+    private func deliver(_ begun: DeliveryRequest, _ destination: Destination) {
+        let (route, kind) = (destination.route, destination.kind)
         let current = Lock(begun)
-        var batch = DeliveryBatch(
-            appID: id.appID, progress: DeliveryProgress(committed: begun.after)
-        ) { [self] digest, _ in
+        var batch = DeliveryBatch(route, DeliveryProgress(committed: begun.after)) { [queue] digest, _ in
             let request = current.withLock { request in
                 request.willSend(digest: digest, newID: DeliveryRequest.newMessageID)
                 return request
             }
-            if request != begun { try queue.sync { try kind(id).keep(request, isOver: false) } }
+            if request != begun { try queue.sync { try kind.keep(request, isOver: false) } }
             return request.messageID
         }
         batch.kind = begun.kind == .replay ? .replay : .test
         batch.attempt = begun.failures + 1
-        batch.limit = state.withLock { $0.destinations[id]?.events.limit } ?? 1
         batch.reached = begun.through
-        var hasMore = false
         do {
             if begun.kind == .replay {
                 let (page, positions) = try read(
-                    route, after: begun.after, through: begun.through, limit: batch.limit)
+                    route, after: begun.after, through: begun.through,
+                    limit: destination.events.limit)
                 batch.events = page.events
                 batch.reached = page.reached
                 batch.positions = positions
-                hasMore = page.hasMore
+                batch.hasMore = page.hasMore
                 guard !page.events.isEmpty else {
                     var next = begun
                     next.after = page.reached
-                    return end(id, way, begun, hasMore ? next : nil)
+                    return end(destination, begun, page.hasMore ? next : nil)
                 }
             }
         } catch {
-            note("events not delivered", id, error)
+            note("events not delivered", route.id, error)
             var next = begun
             next.nextMilliseconds = milliseconds + Retry.least
-            return end(id, way, begun, next)
+            return end(destination, begun, next)
         }
-        let (reached, count, hasMoreEvents) = (batch.reached, batch.events.count, hasMore)
-        way.accept(batch) { [self] answer in
-            environment.pool { [self] in
+        let (reached, count, hasMore) = (batch.reached, batch.events.count, batch.hasMore)
+        destination.way.accept(batch) { [self] answer in
+            pool { [self] in
                 let sent = current.withLock { $0 }
                 if case .split = answer, count > 1 {
-                    state.withLock { $0.destinations[id]?.limit(to: max(1, count / 2)) }
+                    state.withLock { $0.destinations[route.id]?.events.limit(to: max(1, count / 2)) }
                 }
                 let next = sent.after(
-                    answer, events: count, through: reached, hasMore: hasMoreEvents, retry: kind(id).retry,
+                    answer, events: count, through: reached, hasMore: hasMore, retry: kind.retry,
                     atMilliseconds: milliseconds, newID: DeliveryRequest.newMessageID,
-                    fraction: environment.fraction())
-                end(id, way, sent, next)
+                    fraction: fraction())
+                end(destination, sent, next)
             }
         }
     }
 
     /// Stores the next state of a request; nil if it is complete.
-    private func end(
-        _ id: EventConsumerID, _ way: any Way, _ request: DeliveryRequest, _ next: DeliveryRequest?
-    ) {
+    private func end(_ destination: Destination, _ request: DeliveryRequest, _ next: DeliveryRequest?) {
+        let id = destination.route.id
         if next != request {
             queue.sync {
                 do {
-                    try kind(id).keep(next ?? request, isOver: next == nil)
+                    try destination.kind.keep(next ?? request, isOver: next == nil)
                 } catch {
                     note("request not stored", id, error)
                 }
             }
         }
         state.withLock { state in
-            guard state.destinations[id]?.way === way else { return }
+            guard state.destinations[id]?.way === destination.way else { return }
             state.destinations[id]?.record(next ?? request, isOver: next == nil)
         }
         advance(id)

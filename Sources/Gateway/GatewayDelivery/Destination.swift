@@ -9,6 +9,7 @@ struct Destination: Sendable {
     }
 
     private(set) var route: DeliveryRoute
+    let kind: any WayKind
     let way: any Way
     var events: Follower
     /// Whether a job is running. A way has at most one.
@@ -17,22 +18,25 @@ struct Destination: Sendable {
     var isUnstored = false
     /// Events accepted since the gateway started.
     var accepted = 0
+    /// Whether the present lag has caused an alert.
+    var isLate = false
     var waiter: EventArrivals.Waiter?
     private var requests: [DeliveryRequest]
     /// Whether a due request precedes events. Requests and events alternate.
     private var isRequestsTurn = true
 
-    init(_ route: DeliveryRoute, _ way: any Way, _ events: Follower) {
+    init(_ route: DeliveryRoute, of kind: any WayKind, _ progress: DeliveryProgress) {
         self.route = route
-        self.way = way
-        self.events = events
+        self.kind = kind
+        way = kind.open(route.id)
+        events = Follower(route, progress, retry: kind.retry, probeMilliseconds: kind.probeMilliseconds)
         requests = route.requests
     }
 
     /// Applies reloaded settings. A running delivery is not affected.
-    mutating func take(over route: DeliveryRoute) {
+    mutating func apply(_ route: DeliveryRoute) {
         self.route = route
-        events.take(over: route)
+        events.apply(route)
         requests = route.requests
     }
 
@@ -56,9 +60,6 @@ struct Destination: Sendable {
         isRequestsTurn = false
         return .request(request)
     }
-
-    /// Reduces the batch size.
-    mutating func limit(to count: Int) { events.limit(to: count) }
 
     /// Records the state of a request after an attempt, or removes it if it is complete.
     mutating func record(_ request: DeliveryRequest, isOver: Bool) {
@@ -93,7 +94,7 @@ extension DeliveryRequest {
             next.nextMilliseconds = now + Retry.least
             return next
         case .split(let after) where events > 1:
-            next.nextMilliseconds = now + Retry.wanted(after)
+            next.nextMilliseconds = now + Retry.retryAfter(after)
             return next
         case .delivered(let accepted, _):
             guard kind == .replay, hasMore || accepted < through else { return nil }

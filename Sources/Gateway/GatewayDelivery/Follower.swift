@@ -28,7 +28,6 @@ package struct Follower: Sendable {
 
     package private(set) var progress: DeliveryProgress
     package private(set) var isPaused: Bool
-    package private(set) var isDelivering = false
     /// The batch size, reduced after ``DeliveryAnswer/split(afterSeconds:)``.
     package private(set) var limit: Int
     private var batchSize: Int
@@ -51,7 +50,7 @@ package struct Follower: Sendable {
         isPaused = route.isPaused
         batchSize = route.batchSize
         limit = route.batchSize
-        take(over: route)
+        apply(route)
     }
 
     /// Records that new events may be available.
@@ -59,26 +58,24 @@ package struct Follower: Sendable {
 
     /// Starts a step that is due; nil if there is nothing to do.
     package mutating func next(atMilliseconds now: Int64) -> Work? {
-        if isDelivering || isPaused { return nil }
+        if isPaused { return nil }
         let isProbe = probeMilliseconds.map { pause in
             DueTime.hasCome(nextProbe, at: now, within: pause) && (nextProbe == 0 || !mayHaveMore)
         }
         guard mayHaveMore || isProbe == true,
             DueTime.hasCome(progress.nextMilliseconds, at: now, within: Retry.longest)
         else { return nil }
-        isDelivering = true
         startedEpoch = progress.epoch
-        let asks = isProbe == true
-        isProbing = asks
-        if asks {
+        isProbing = isProbe == true
+        if isProbing {
             nextProbe = now + (probeMilliseconds ?? 0)
         } else {
             // Events stored after this line set the flag again.
             mayHaveMore = false
         }
         return Work(
-            after: progress.committed, through: asks ? progress.committed : progress.through,
-            attempt: progress.failures + 1, limit: limit, isProbe: asks)
+            after: progress.committed, through: isProbing ? progress.committed : progress.through,
+            attempt: progress.failures + 1, limit: limit, isProbe: isProbing)
     }
 
     /// Records that a message with this digest is about to be sent, with events up to `through`. Returns its
@@ -96,7 +93,6 @@ package struct Follower: Sendable {
     package mutating func ended(
         _ outcome: Outcome, atMilliseconds now: Int64, fraction: Double
     ) -> WayPause.Reason? {
-        isDelivering = false
         // An operator moved the position meanwhile. The answer belongs to the old position.
         guard progress.epoch == startedEpoch else { return nil }
         let answer: DeliveryAnswer
@@ -141,7 +137,7 @@ package struct Follower: Sendable {
             mayHaveMore = true
             limit = max(1, events / 2)
             progress.failingSinceMilliseconds = min(progress.failingSinceMilliseconds ?? now, now)
-            progress.nextMilliseconds = now + Retry.wanted(seconds)
+            progress.nextMilliseconds = now + Retry.retryAfter(seconds)
         case .split(let seconds):
             return failed(DeliveryFailure("too_large", "one event is too large"), seconds, nil, now, fraction)
         case .retry(let failure, let seconds): return failed(failure, seconds, nil, now, fraction)
@@ -181,7 +177,7 @@ package struct Follower: Sendable {
     }
 
     /// Applies the route's settings. A change or a resume by an operator makes the next attempt due at once.
-    package mutating func take(over route: DeliveryRoute) {
+    package mutating func apply(_ route: DeliveryRoute) {
         if limit >= batchSize || limit > route.batchSize { limit = route.batchSize }
         batchSize = route.batchSize
         if route.epoch != progress.epoch {

@@ -24,7 +24,7 @@ package struct Retry: Sendable {
     }
 
     /// The `Retry-After` in milliseconds, without a back-off; 0 without the header.
-    static func wanted(_ seconds: Int?) -> Int64 {
+    static func retryAfter(_ seconds: Int?) -> Int64 {
         min(Milliseconds(seconds: max(seconds ?? 0, 0)).count, longest)
     }
 }

@@ -1,3 +1,4 @@
+package import Dispatch
 package import GatewayModel
 package import GatewayStorage
 
@@ -13,8 +14,14 @@ package protocol Way: AnyObject, Sendable {
     func close()
 }
 
-/// Runs blocking work of a way outside the thread pool, one piece at a time.
+/// Runs work on another thread.
 package typealias WayRun = @Sendable (@escaping @Sendable () -> Void) -> Void
+
+/// Runs blocking work of a way outside the thread pool, one piece at a time.
+package func serialRun(_ label: String, _ qos: DispatchQoS = .unspecified) -> WayRun {
+    let queue = DispatchQueue(label: label, qos: qos)
+    return { queue.async(execute: $0) }
+}
 
 /// The events to deliver at once.
 package struct DeliveryBatch: Sendable {
@@ -29,7 +36,8 @@ package struct DeliveryBatch: Sendable {
     }
 
     package var kind = Kind.events
-    package var appID: String
+    /// The way's settings when the delivery began.
+    package let route: DeliveryRoute
     /// In the order of storing.
     package var events: [StoredEvent] = []
     /// All events up to this sequence number are in the batch or do not match the filter.
@@ -45,18 +53,16 @@ package struct DeliveryBatch: Sendable {
     package var hasMore = false
     /// Reads the next events after a sequence number, for a way that delivers more than one batch at once.
     package var follow: @Sendable (_ after: Int64) throws -> EventRange = { EventRange(reached: $0) }
-    /// The maximum number of events; lower after ``DeliveryAnswer/split(afterSeconds:)``.
-    package var limit = 1
     /// Stores that a message with this digest is about to be sent, with events up to a sequence number.
     /// Returns its id: that of the previous attempt if the digest is the same, else a new one. For receivers
     /// that recognize a repetition by its id.
     package var identify: @Sendable (_ digest: String, _ through: Int64) throws -> String
 
     package init(
-        appID: String, progress: DeliveryProgress,
+        _ route: DeliveryRoute, _ progress: DeliveryProgress,
         identify: @escaping @Sendable (_ digest: String, _ through: Int64) throws -> String
     ) {
-        self.appID = appID
+        self.route = route
         self.progress = progress
         self.identify = identify
     }
@@ -112,12 +118,10 @@ package protocol WayKind: Sendable {
     /// Milliseconds after which an idle receiver is probed; nil does not probe.
     var probeMilliseconds: Int64? { get }
     /// Whether this gateway delivers. In a cluster, only one gateway does.
-    var hasDuty: Bool { get }
+    var hasDuty: @Sendable () -> Bool { get }
     /// The routes as configured now.
     func routes() throws -> [DeliveryRoute]
-    func open(_ route: DeliveryRoute) throws -> any Way
-    /// Passes changed settings to an open way.
-    func change(_ way: any Way, to route: DeliveryRoute)
+    func open(_ id: EventConsumerID) -> any Way
     /// Progress stored by an earlier version, by the id of the way.
     func earlierProgress() throws -> [EventConsumerID: DeliveryProgress]
     /// Stores an automatic pause, and sends an alert.
@@ -125,7 +129,8 @@ package protocol WayKind: Sendable {
         _ id: EventConsumerID, _ reason: WayPause.Reason, _ progress: DeliveryProgress,
         atMilliseconds now: Int64) throws
     /// Sends an alert about a way that is late.
-    func tellLate(_ consumer: EventConsumer, _ progress: DeliveryProgress?, atMilliseconds now: Int64) throws
+    func sendLagAlert(
+        _ consumer: EventConsumer, _ progress: DeliveryProgress, atMilliseconds now: Int64) throws
     /// Stores the state of a request, or removes it if it is complete.
     func keep(_ request: DeliveryRequest, isOver: Bool) throws
     /// Deletes the data of ways that are not in `names`.
@@ -135,15 +140,14 @@ package protocol WayKind: Sendable {
 extension WayKind {
     package var gatherSeconds: Double { 0.1 }
     package var probeMilliseconds: Int64? { nil }
-    package var hasDuty: Bool { true }
-    package func change(_ way: any Way, to route: DeliveryRoute) {}
+    package var hasDuty: @Sendable () -> Bool { { true } }
     package func earlierProgress() throws -> [EventConsumerID: DeliveryProgress] { [:] }
     package func pause(
         _ id: EventConsumerID, _ reason: WayPause.Reason, _ progress: DeliveryProgress,
         atMilliseconds now: Int64
     ) throws {}
-    package func tellLate(
-        _ consumer: EventConsumer, _ progress: DeliveryProgress?, atMilliseconds now: Int64
+    package func sendLagAlert(
+        _ consumer: EventConsumer, _ progress: DeliveryProgress, atMilliseconds now: Int64
     ) throws {}
     package func keep(_ request: DeliveryRequest, isOver: Bool) throws {}
     package func sweep(keeping names: [String], atMilliseconds now: Int64) throws {}

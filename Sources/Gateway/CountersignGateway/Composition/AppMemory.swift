@@ -24,7 +24,7 @@ final class AppMemory: AppData {
     func forget(_ appIDs: BytewiseSet) {
         recorder.forget(appIDs)
         metrics.forget(appIDs)
-        webhookCounts.withLock { $0 }?.forget(appIDs)
+        webhookCounts.withLock { $0 }?.remove(appIDs)
         arrivals.withLock { $0 }?.note(appIDs)
     }
 

@@ -46,15 +46,14 @@ struct Delivery: Sendable {
         webhookCounts = webhooks.counts
         runner = DeliveryRunner(
             kinds.compactMap(\.self),
-            DeliveryRunner.Environment(
-                directory: directory, events: storage.log, consumers: stores.consumers,
-                arrivals: stores.events.arrivals, log: log,
-                pool: { work in queue.addOperation(work) }, now: membership.sharedTime))
+            directory: directory, events: storage.log, consumers: stores.consumers,
+            arrivals: stores.events.arrivals, log: log,
+            pool: { work in queue.addOperation(work) }, now: membership.sharedTime)
     }
 
     private static func send(
         _ queue: OperationQueue, _ now: @escaping @Sendable () -> Date
-    ) -> WebhookOutput.Send {
+    ) -> Webhooks.Send {
         let outbound = OutboundPool()
         return { body, messageID, endpoint, isCancelled, done in
             let time = now()

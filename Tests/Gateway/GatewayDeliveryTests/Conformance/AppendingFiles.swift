@@ -11,13 +11,11 @@ struct AppendingFiles: WayKind {
     let retry = Retry(first: 1, most: 60)
     let file: String
     let settings: Lock<DeliveryRoute?>
-    var duty: @Sendable () -> Bool = { true }
-
-    var hasDuty: Bool { duty() }
+    let hasDuty: @Sendable () -> Bool
 
     func routes() -> [DeliveryRoute] { settings.withLock { $0.map { [$0] } ?? [] } }
 
-    func open(_ route: DeliveryRoute) -> any Way { AppendingFile(path: file) }
+    func open(_ id: EventConsumerID) -> any Way { AppendingFile(path: file) }
 
     private final class AppendingFile: Way {
         let path: String

@@ -34,15 +34,38 @@ enum WayCase: String, CaseIterable {
 final class BenchReceiver: Sendable {
     let stream = MemoryStream()
     let isAway = Lock(false)
+    /// The requests to webhooks, accepted or not.
+    let requests = Lock<[WebhookRequest]>([])
     /// The ids of the events of each accepted webhook.
     let webhooks = Lock<[String]>([])
-    /// The id and the body of each webhook, accepted or not.
+    /// Answers each webhook; nil leaves it to ``DeliveryBench/release()``.
+    let answer = Lock(Answer { _ in WebhookAttempt(status: 200) })
+    let held = Lock<[Held]>([])
+    /// The number and the body of each event that a client has leased.
     let messages = Lock<[(id: String, body: String)]>([])
     let logged = Lock("")
     /// The ids of the events that a client has processed, and whether its last lease reports a gap.
     let pulled = Lock<(ids: [String], reportsGap: Bool)>(([], false))
     /// The file of the sample, or the folder of the hourly files.
     let path = Lock("")
+
+    struct Answer {
+        var make: @Sendable (WebhookRequest) -> WebhookAttempt?
+    }
+
+    struct Held: Sendable {
+        let done: @Sendable (WebhookAttempt) -> Void
+    }
+
+    func receive(_ request: WebhookRequest, _ done: @escaping @Sendable (WebhookAttempt) -> Void) {
+        requests.withLock { $0.append(request) }
+        guard !isAway.withLock({ $0 }) else { return done(WebhookAttempt(status: 503)) }
+        guard let attempt = answer.withLock({ $0 }).make(request) else {
+            return held.withLock { $0.append(Held(done: done)) }
+        }
+        if attempt.error == nil { webhooks.withLock { $0 += request.events.map(String.init) } }
+        done(attempt)
+    }
 }
 
 /// A runner with one way of any kind, a manual clock and a log in memory.
@@ -120,15 +143,8 @@ final class DeliveryBench {
             case .pull: nil
             case .webhook:
                 Webhooks(directory, try storage.openDeliveries(), now: date, hasDuty: hasDuty) {
-                    body, id, _, _, done in
-                    receiver.messages.withLock { $0.append((id, String(decoding: body, as: UTF8.self))) }
-                    guard !receiver.isAway.withLock({ $0 }) else { return done(WebhookAttempt(status: 503)) }
-                    let json = try? JSONSerialization.jsonObject(with: Data(body)) as? [String: Any]
-                    let ids = (json?["events"] as? [[String: Any]] ?? []).compactMap {
-                        $0["message_id"] as? String
-                    }
-                    receiver.webhooks.withLock { $0 += ids }
-                    done(WebhookAttempt(status: 200))
+                    body, id, endpoint, _, done in
+                    receiver.receive(WebhookRequest(body, id, to: endpoint), done)
                 }
             case .stream:
                 Streams(
@@ -138,14 +154,12 @@ final class DeliveryBench {
             case .file:
                 EventFiles(
                     directory, folder: path, hasDuty: hasDuty, now: date, run: { $0() }, report: { _ in })
-            case .sample: AppendingFiles(file: path, settings: route, duty: hasDuty)
+            case .sample: AppendingFiles(file: path, settings: route, hasDuty: hasDuty)
             }
         return DeliveryRunner(
-            kind.map { [$0] } ?? [],
-            DeliveryRunner.Environment(
-                directory: try storage.openControl(as: .schedule), events: log, consumers: consumers,
-                arrivals: arrivals, log: gatewayLog,
-                pool: { work in pool.add(work) }, now: date, fraction: { 1 }))
+            kind.map { [$0] } ?? [], directory: try storage.openControl(as: .schedule), events: log,
+            consumers: consumers, arrivals: arrivals, log: gatewayLog, pool: { work in pool.add(work) },
+            now: date, fraction: { 1 })
     }
 
     deinit {
@@ -251,7 +265,8 @@ final class DeliveryBench {
     /// The id and the content of each message that was sent. Lines of files have no id of an attempt.
     var sent: [(id: String, content: String)] {
         switch way {
-        case .webhook, .pull: receiver.messages.withLock { $0.map { ($0.id, $0.body) } }
+        case .webhook: receiver.requests.withLock { $0.map { ($0.messageID, $0.body) } }
+        case .pull: receiver.messages.withLock { $0.map { ($0.id, $0.body) } }
         case .stream:
             receiver.stream.messages.map { ($0.headers["Countersign-Position"] ?? "", $0.body) }
         case .file, .sample: []
@@ -261,7 +276,7 @@ final class DeliveryBench {
     /// Whether the last delivery reports a gap; nil for a way that can't.
     var reportsGap: Bool? {
         switch way {
-        case .webhook: receiver.messages.withLock { $0.last?.body.contains(#""events_missed":true"#) }
+        case .webhook: receiver.requests.withLock { $0.last?.isAfterGap }
         case .file:
             (try? String(
                 contentsOfFile: receiver.path.withLock { $0 } + "/shop/manifest.ndjson", encoding: .utf8))?

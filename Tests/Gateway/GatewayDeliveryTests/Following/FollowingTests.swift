@@ -380,12 +380,12 @@ struct FollowingTests {
     }
 
     @Test func aPollOfAnAppDeletedMeanwhileGetsAppNotFound() {
-        func code(exists: Bool, wasOpen: Bool) -> String? {
-            FollowingDialect.rejection(of: .unknown, to: "shop", exists: exists, wasOpen: wasOpen)?.code
+        func code(exists: Bool, wasAllowed: Bool) -> String? {
+            FollowingDialect.rejection(of: .unknown, to: "shop", exists: exists, wasAllowed: wasAllowed)?.code
         }
-        #expect(code(exists: false, wasOpen: true) == "app_not_found")
-        #expect(code(exists: true, wasOpen: true) == "unauthenticated")
-        #expect(code(exists: false, wasOpen: false) == "unauthenticated")
+        #expect(code(exists: false, wasAllowed: true) == "app_not_found")
+        #expect(code(exists: true, wasAllowed: true) == "unauthenticated")
+        #expect(code(exists: false, wasAllowed: false) == "unauthenticated")
     }
 
     /// A request whose client has hung up does not lease the next events.

@@ -28,7 +28,7 @@ struct EventFilesTests {
         let directory: AppDirectory
         private(set) var store: any EventStore
         let clock = ManualClock(now: Date(timeIntervalSince1970: Double(EventFilesTests.start) / 1_000))
-        let said = Lock<[EventFileReport]>([])
+        let reports = Lock<[EventFileReport]>([])
 
         init() throws {
             home = try TestStorage()
@@ -80,14 +80,13 @@ struct EventFilesTests {
             let now: @Sendable () -> Date = { [clock] in clock.now }
             let kind = EventFiles(
                 directory, folder: folder + "/files", longestFile: longestFile, freeBytes: freeBytes,
-                now: now, run: { $0() }, report: { [said] report in said.withLock { $0.append(report) } })
+                now: now, run: { $0() },
+                report: { [reports] report in reports.withLock { $0.append(report) } })
             let consumers = storage.openConsumers(with: store, now: { Milliseconds(now()).count })
             let runner = DeliveryRunner(
-                [kind],
-                DeliveryRunner.Environment(
-                    directory: try storage.openControl(as: .schedule), events: storage.log,
-                    consumers: consumers, arrivals: store.arrivals, log: GatewayLog(level: .off),
-                    pool: { work in pool.add(work) }, now: now, fraction: { 1 }))
+                [kind], directory: try storage.openControl(as: .schedule), events: storage.log,
+                consumers: consumers, arrivals: store.arrivals, log: GatewayLog(level: .off),
+                pool: { work in pool.add(work) }, now: now, fraction: { 1 })
             return Files(runner: runner, pool: pool)
         }
 
@@ -166,7 +165,7 @@ struct EventFilesTests {
             try bench.entries().map { $0["file"] as? String } == [
                 "2026-11-22T19-000001.ndjson.zst", "2026-11-22T20-000001.ndjson.zst",
             ])
-        #expect(bench.said.withLock { $0 }.isEmpty)
+        #expect(bench.reports.withLock { $0 }.isEmpty)
     }
 
     @Test func keptClaimsAreInTheFileWithTheirTypes() throws {
@@ -266,9 +265,9 @@ struct EventFilesTests {
         let files = try bench.files()
         files.finish()
         files.finish()
-        let said = bench.said.withLock { $0 }
-        guard case .failed = said.first, said.count == 1 else {
-            Issue.record("\(said)")
+        let reports = bench.reports.withLock { $0 }
+        guard case .failed = reports.first, reports.count == 1 else {
+            Issue.record("\(reports)")
             return
         }
         try FileManager.default.removeItem(atPath: folder)
@@ -276,7 +275,7 @@ struct EventFilesTests {
         bench.clock.advance(by: 10)
         files.finish()
         #expect(try bench.ids() == ["m1", "m2", "m3"])
-        #expect(bench.said.withLock { $0.last } == .recovered)
+        #expect(bench.reports.withLock { $0.last } == .recovered)
     }
 
     @Test(arguments: [false, true])
@@ -298,8 +297,8 @@ struct EventFilesTests {
         bench.clock.advance(by: 10)
         files.finish()
         #expect(try bench.ids() == ["m1", "m2", "m3"])
-        let said = bench.said.withLock { $0 }
-        #expect(said.count == 2 && said.last == .recovered, "\(said)")
+        let reports = bench.reports.withLock { $0 }
+        #expect(reports.count == 2 && reports.last == .recovered, "\(reports)")
     }
 
     @Test func closingWhileEventsAreReadLeavesNoFile() throws {
@@ -311,7 +310,8 @@ struct EventFilesTests {
             FileOutput(
                 folder: bench.folder + "/files", longestFile: EventFiles.longestFile, freeBytes: 0,
                 now: { [clock = bench.clock] in clock.now }, run: { $0() }, report: { _ in }))
-        var batch = DeliveryBatch(appID: "shop", progress: DeliveryProgress(committed: 0)) { _, _ in "" }
+        let route = DeliveryRoute(FileSettings.consumer(of: "shop"))
+        var batch = DeliveryBatch(route, DeliveryProgress(committed: 0)) { _, _ in "" }
         var export = EventQuery(appID: "shop")
         export.isExport = true
         batch.events = try bench.storage.log.follow(export, after: 0, limit: 1).events
@@ -372,7 +372,7 @@ struct EventFilesTests {
         try bench.write()
         #expect(try bench.ids() == ["m1", "m2", "m5", "m6"])
         #expect(try bench.entries().map { $0["events_missed"] as? Bool } == [false, true])
-        #expect(bench.said.withLock { $0 }.isEmpty)
+        #expect(bench.reports.withLock { $0 }.isEmpty)
     }
 
     @Test func noFileIsWrittenBelowTheFreeDiskLimit() throws {
@@ -397,7 +397,7 @@ struct EventFilesTests {
         try FileManager.default.copyItem(atPath: bench.folder + "/files", toPath: other.folder + "/files")
         try other.write()
         #expect(try other.ids() == ["m1", "m2", "m3"])
-        guard case .failed(let detail) = other.said.withLock({ $0.last }) else {
+        guard case .failed(let detail) = other.reports.withLock({ $0.last }) else {
             Issue.record("no failure was reported")
             return
         }

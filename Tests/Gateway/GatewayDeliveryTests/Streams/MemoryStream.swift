@@ -30,11 +30,13 @@ final class MemoryStream: @unchecked Sendable {
     var lost = 0
     /// Acknowledgements are withheld while this is true.
     var isSilent = false
+    /// Called after each wait without an acknowledgement.
+    var onWait: () -> Void = {}
     var rejection: String?
     /// The id of the only event that `rejection` rejects; nil rejects all events.
     var rejected: String?
     /// Acknowledges each message as a duplicate without storing it.
-    var saysDuplicate = false
+    var repliesDuplicate = false
     var connections = 0
     var mostUnderWay = 0
     /// The number of messages that requested an acknowledgement.
@@ -107,7 +109,7 @@ final class MemoryStream: @unchecked Sendable {
                 [nil, headers["Countersign-Message-Id"]].contains(stream.rejected)
             {
                 answer = Self.error(10_077, rejection)
-            } else if stream.saysDuplicate {
+            } else if stream.repliesDuplicate {
                 answer = ["stream": "E", "seq": .integer(stream.last), "duplicate": true]
             } else if headers["Nats-Expected-Last-Sequence"] != String(stream.last) {
                 answer = Self.error(10_071, "wrong last sequence: \(stream.last)")
@@ -132,6 +134,7 @@ final class MemoryStream: @unchecked Sendable {
             if stream.isAway { throw StreamError(.connection, "away") }
             if stream.isSilent || answers.isEmpty {
                 stream.clock.withLock { $0 += Int64(milliseconds) }
+                stream.onWait()
                 return nil
             }
             let (answer, messages) = answers.removeFirst()
@@ -236,7 +239,7 @@ final class StreamBench {
         var retry: Retry { streams.retry }
         var probeMilliseconds: Int64? { streams.probeMilliseconds }
         func routes() -> [DeliveryRoute] { [Streams.route(to: settings)] }
-        func open(_ route: DeliveryRoute) throws -> any Way { try streams.open(route) }
+        func open(_ id: EventConsumerID) -> any Way { streams.open(id) }
     }
 
     func publisher(_ settings: StreamSettings, _ progress: DeliveryProgress? = nil) throws -> Publisher {
@@ -270,12 +273,10 @@ final class StreamBench {
     private func makeRunner(_ kind: any WayKind, _ pool: ManualPool) throws -> DeliveryRunner {
         let now = now
         return DeliveryRunner(
-            [kind],
-            DeliveryRunner.Environment(
-                directory: try storage.openControl(as: .schedule), events: storage.log,
-                consumers: consumers, arrivals: events.arrivals, log: GatewayLog(level: .off),
-                pool: { work in pool.add(work) },
-                now: { Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1_000) }, fraction: { 1 }))
+            [kind], directory: try storage.openControl(as: .schedule), events: storage.log,
+            consumers: consumers, arrivals: events.arrivals, log: GatewayLog(level: .off),
+            pool: { work in pool.add(work) },
+            now: { Date(timeIntervalSince1970: Double(now.withLock { $0 }) / 1_000) }, fraction: { 1 })
     }
 
     var consumers: any EventConsumers {

@@ -58,9 +58,9 @@ struct StreamRunnerTests {
         }
         turn(runner)
         #expect(try alerts().isEmpty)
-        let told = try alerts()
-        #expect(told.count == 1 && told[0].contains(#""type":"sink.lagging""#))
-        #expect(told[0].contains(#""lag_events":3"#) && told[0].contains(#""error":"cannot_connect""#))
+        let lagging = try alerts()
+        #expect(lagging.count == 1 && lagging[0].contains(#""type":"sink.lagging""#))
+        #expect(lagging[0].contains(#""lag_events":3"#) && lagging[0].contains(#""error":"cannot_connect""#))
         #expect(try alerts().isEmpty)
         bench.stream.isAway = false
         #expect(try alerts().isEmpty)
@@ -69,6 +69,10 @@ struct StreamRunnerTests {
         try bench.store(1)
         #expect(try alerts().isEmpty)
         #expect(try alerts().count == 1)
+        try bench.directory.streams.delete("out", of: "shop")
+        turn(runner)
+        _ = try bench.create(["alert_seconds": 60])
+        #expect(try alerts().count == 1, "the stream is another one of the same name")
     }
 
     @Test func invalidSettingsAreRejectedWithoutSecrets() throws {

@@ -106,6 +106,28 @@ struct StreamWayTests {
         #expect(bench.stream.positions == bench.stored)
     }
 
+    @Test func aClosedWayDoesNotWaitForAcknowledgements() throws {
+        try bench.store(1)
+        let (stream, pool, answer) = (bench.stream, ManualPool(), Lock<DeliveryAnswer?>(nil))
+        let way = StreamWay(
+            connect: { _ throws(StreamError) in try stream.connect() },
+            clock: { stream.clock.withLock { $0 } }, run: { pool.add($0) })
+        let route = Streams.route(to: try bench.create())
+        var batch = DeliveryBatch(route, DeliveryProgress(committed: 0)) { _, _ in "" }
+        batch.events = try bench.storage.log.follow(EventQuery(appID: "shop"), after: 0, limit: 1).events
+        batch.positions = try bench.storage.log.positions()
+        stream.isSilent = true
+        stream.onWait = { way.close() }
+        let began = stream.clock.withLock { $0 }
+        way.accept(batch) { given in answer.withLock { $0 = given } }
+        pool.drain()
+        guard case .notTried = answer.withLock({ $0 }) else {
+            Issue.record("\(String(describing: answer.withLock { $0 }))")
+            return
+        }
+        #expect(stream.clock.withLock { $0 } - began < 1_000 && stream.messages.count == 1)
+    }
+
     @Test func eventsThatTheStreamLostArePublishedAgain() throws {
         try bench.store(700)
         let publisher = try bench.publisher(try bench.create())
@@ -209,9 +231,9 @@ struct StreamWayTests {
     @Test func falseDuplicateRepliesEndWithAnError() throws {
         try bench.store(1)
         let settings = try bench.create()
-        bench.stream.saysDuplicate = true
+        bench.stream.repliesDuplicate = true
         #expect(code { try bench.run(try bench.publisher(settings)) } == .streamRejects)
-        bench.stream.saysDuplicate = false
+        bench.stream.repliesDuplicate = false
         try bench.run(try bench.publisher(settings))
         #expect(bench.stream.positions == bench.stored)
     }
@@ -234,13 +256,16 @@ struct StreamWayTests {
 
     @Test func anUnexpectedAcknowledgementIsIgnored() throws {
         var window = PublishWindow()
-        #expect(window.hear(StreamAnswer(number: .max, body: nil)) == .stale)
-        let numbers = (1...3).compactMap { window.add(event: $0, after: $0, bytes: 1, asks: true, at: 0) }
+        #expect(window.receive(StreamAnswer(number: .max, body: nil)) == .stale)
+        let numbers = (1...3).compactMap {
+            window.add(event: $0, after: $0, bytes: 1, needsAcknowledgement: true, at: 0)
+        }
         let stored = Array(#"{"stream":"E","seq":2}"#.utf8)
         for number in [0, numbers[2] + 1, UInt64(Int64.max), UInt64(Int64.max) + 2, .max] {
-            #expect(window.hear(StreamAnswer(number: number, body: stored)) == .stale)
+            #expect(window.receive(StreamAnswer(number: number, body: stored)) == .stale)
         }
-        #expect(window.hear(StreamAnswer(number: numbers[0], body: stored)) == .stored(event: 1, message: 2))
+        #expect(
+            window.receive(StreamAnswer(number: numbers[0], body: stored)) == .stored(event: 1, message: 2))
     }
 
     @Test func valuesOfAnEventAreOneTokenOfTheSubject() {

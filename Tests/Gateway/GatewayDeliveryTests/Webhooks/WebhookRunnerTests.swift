@@ -11,25 +11,24 @@ import Testing
 /// Deliveries to several endpoints, with an in-memory webhook and a simulated clock.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct WebhookRunnerTests {
-    private let bench: WebhookBench
+    private let bench: DeliveryBench
 
-    init() throws { bench = try WebhookBench() }
+    init() throws { bench = try DeliveryBench(.webhook) }
 
     @Test func aFailedDeliveryIsRepeatedUnchangedAlsoAfterARestart() throws {
         let endpoint = try bench.endpoint()
-        bench.events.add(3)
-        bench.fail(500)
+        bench.log.add(3)
+        bench.answer { _ in 500 }
         bench.look()
-        bench.events.add(2)
+        bench.log.add(2)
         bench.look(after: 4_999)
-        #expect(bench.sent.withLock { $0.count } == 1)
+        #expect(bench.requests.count == 1)
         bench.look(after: 1)
-        bench.stop()
 
-        let again = try WebhookBench(
-            bench.place, events: bench.events, at: bench.now.withLock { $0 } + 10_000)
-        again.look()
-        let sent = bench.sent.withLock { $0 } + again.sent.withLock { $0 }
+        let again = try DeliveryBench(after: bench)
+        again.answer { _ in 200 }
+        again.look(after: 10_000)
+        let sent = again.requests
         #expect(sent.map(\.events) == [[1, 2, 3], [1, 2, 3], [1, 2, 3], [4, 5]])
         #expect(Set(sent.prefix(3).map(\.messageID)).count == 1)
         #expect(sent[3].messageID != sent[0].messageID)
@@ -54,14 +53,14 @@ struct WebhookRunnerTests {
             }
         }
 
-        func make(_ bench: WebhookBench, _ endpoint: WebhookEndpoint) throws {
+        func make(_ bench: DeliveryBench, _ endpoint: WebhookEndpoint) throws {
             let webhooks = bench.directory.webhooks
             switch self {
             case .filter: try webhooks.change(endpoint.id, of: "shop", ["name": "even"], at: 0)
             case .smallerBatches: try webhooks.change(endpoint.id, of: "shop", ["batch_size": 2], at: 0)
             case .largerBatches: try webhooks.change(endpoint.id, of: "shop", ["batch_size": 50], at: 0)
-            case .deletion: bench.events.state.withLock { $0.leftOut = [2] }
-            case .retention: bench.events.state.withLock { $0.floor = 2 }
+            case .deletion: bench.log.state.withLock { $0.leftOut = [2] }
+            case .retention: bench.log.state.withLock { $0.floor = 2 }
             case .secret:
                 _ = try webhooks.rotateSecret(
                     of: endpoint.id, of: "shop", to: nil, keepingOldFor: 1, at: 0)
@@ -76,19 +75,17 @@ struct WebhookRunnerTests {
         change: Change, isTakenOver: Bool
     ) throws {
         let endpoint = try bench.endpoint(["batch_size": 4])
-        bench.events.add(6)
-        bench.fail(500)
+        bench.log.add(6)
+        bench.answer { _ in 500 }
         bench.look()
         try change.make(bench, endpoint)
-        var next = bench
-        if isTakenOver {
-            bench.stop()
-            next = try WebhookBench(bench.place, events: bench.events, at: bench.now.withLock { $0 })
-        }
-        next.succeed()
+        // Reads the changed settings.
+        bench.runner.look()
+        let next = try isTakenOver ? DeliveryBench(after: bench) : bench
+        next.answer { _ in 204 }
         next.look(after: 5_000)
-        let first = try #require(bench.sent.withLock { $0.first })
-        let later = isTakenOver ? next.sent.withLock { $0 } : Array(bench.sent.withLock { $0 }.dropFirst())
+        let first = try #require(next.requests.first)
+        let later = next.requests.dropFirst()
         #expect(first.events == [1, 2, 3, 4])
         #expect(later.map(\.events) == change.events)
         #expect((later.first?.messageID == first.messageID) == (later.first?.events == first.events))
@@ -98,23 +95,19 @@ struct WebhookRunnerTests {
     @Test(arguments: [false, true])
     func aRetriedReplayKeepsItsIDOnlyWithTheSameEvents(isTakenOver: Bool) throws {
         let endpoint = try bench.endpoint(["batch_size": 4])
-        bench.events.add(4)
+        bench.log.add(4)
         bench.look()
-        bench.sent.withLock { $0 = [] }
+        bench.clearRequests()
         let webhooks = bench.directory.webhooks
         let id = try webhooks.request(.replay, of: endpoint.id, of: "shop", after: 0, through: 4, at: 0)
-        bench.fail(500)
+        bench.answer { _ in 500 }
         bench.look()
         bench.look(after: 5_000)
         try webhooks.change(endpoint.id, of: "shop", ["name": "odd"], at: 0)
-        var next = bench
-        if isTakenOver {
-            bench.stop()
-            next = try WebhookBench(bench.place, events: bench.events, at: bench.now.withLock { $0 })
-        }
-        next.succeed()
+        let next = try isTakenOver ? DeliveryBench(after: bench) : bench
+        next.answer { _ in 204 }
         next.look(after: 10_000)
-        let sent = bench.sent.withLock { $0 } + (isTakenOver ? next.sent.withLock { $0 } : [])
+        let sent = next.requests
         #expect(sent.map(\.events) == [[1, 2, 3, 4], [1, 2, 3, 4], [1, 3]])
         #expect(sent[0].messageID == id && sent[1].messageID == id && sent[2].messageID != id)
         #expect(try webhooks.requests().isEmpty)
@@ -122,12 +115,10 @@ struct WebhookRunnerTests {
 
     @Test func aBatchThatIsTooLargeIsHalvedAtOnceAndGrowsAgain() throws {
         _ = try bench.endpoint(["batch_size": 8])
-        bench.events.add(20)
-        bench.answer.withLock { answer in
-            answer.make = { WebhookAttempt(status: $0.events.count > 3 ? 413 : 200) }
-        }
+        bench.log.add(20)
+        bench.answer { $0.events.count > 3 ? 413 : 200 }
         bench.look()
-        let sent = bench.sent.withLock { $0 }
+        let sent = bench.requests
         #expect(sent.prefix(4).map(\.events) == [Array(1...8), Array(1...4), [1, 2], [3, 4, 5]])
         #expect(Set(sent.prefix(4).map(\.messageID)).count == 4)
         #expect(sent.filter { $0.events.count <= 3 }.flatMap(\.events) == Array(1...20))
@@ -135,78 +126,53 @@ struct WebhookRunnerTests {
 
     @Test func aReplayThatIsTooLargeIsHalvedToo() throws {
         let endpoint = try bench.endpoint(["batch_size": 8])
-        bench.events.add(8)
+        bench.log.add(8)
         bench.look()
-        bench.sent.withLock { $0 = [] }
-        bench.answer.withLock { answer in
-            answer.make = { WebhookAttempt(status: $0.events.count > 2 ? 413 : 200) }
-        }
+        bench.clearRequests()
+        bench.answer { $0.events.count > 2 ? 413 : 200 }
         _ = try bench.directory.webhooks.request(
             .replay, of: endpoint.id, of: "shop", after: 0, through: 8, at: 0)
         bench.look()
-        let taken = bench.sent.withLock { $0.filter { $0.events.count <= 2 } }
+        let taken = bench.requests.filter { $0.events.count <= 2 }
         #expect(taken.flatMap(\.events) == Array(1...8))
-        #expect(Set(bench.sent.withLock { $0.map(\.messageID) }).count == bench.sent.withLock { $0.count })
+        #expect(Set(bench.requests.map(\.messageID)).count == bench.requests.count)
     }
 
     @Test func aSingleEventThatIsTooLargeIsRetriedLikeAnyFailure() throws {
         let endpoint = try bench.endpoint()
-        bench.events.add(1)
-        bench.fail(413)
+        bench.log.add(1)
+        bench.answer { _ in 413 }
         bench.look()
         bench.look(after: 4_999)
-        #expect(bench.sent.withLock { $0.count } == 1)
+        #expect(bench.requests.count == 1)
         #expect(try bench.progress(endpoint)?.failures == 1)
         bench.look(after: 1)
-        #expect(bench.sent.withLock { $0.count } == 2)
+        #expect(bench.requests.count == 2)
     }
 
     @Test func aSlowReceiverDelaysNoOtherAndHasOneRequestAtATime() throws {
         let slow = try bench.endpoint()
         let others = try (0..<100).map { _ in try bench.endpoint() }
-        bench.answer.withLock { answer in
-            answer.make = { $0.endpoint == slow.id ? nil : WebhookAttempt(status: 200) }
-        }
+        bench.answer { $0.endpoint == slow.id ? nil : 200 }
         for _ in 1...3 {
-            bench.events.add(5)
-            bench.wake()
+            bench.log.add(5)
+            bench.look()
         }
-        let sent = bench.sent.withLock { $0 }
+        let sent = bench.requests
         #expect(sent.count { $0.endpoint == slow.id } == 1)
         #expect(sent.count { $0.endpoint != slow.id } == 3 * others.count)
-        bench.answer.withLock { $0.make = { _ in WebhookAttempt(status: 200) } }
+        bench.answer { _ in 200 }
         bench.release()
-        let late = bench.sent.withLock { $0.filter { $0.endpoint == slow.id } }
+        let late = bench.requests.filter { $0.endpoint == slow.id }
         #expect(late.map(\.events) == [[1, 2, 3, 4, 5], Array(6...15)])
-    }
-
-    @Test func deletedEventsAreReportedWithTheNextDelivery() throws {
-        let endpoint = try bench.endpoint()
-        bench.events.add(1)
-        bench.look()
-        bench.events.add(2)
-        bench.events.state.withLock { ($0.floor, $0.leftOut) = (2, [3]) }
-        bench.wake()
-        // The deleted events are committed without a delivery.
-        #expect(try bench.committed(endpoint) == 3)
-        bench.events.add(1)
-        bench.fail(500)
-        bench.wake()
-        bench.succeed()
-        bench.look(after: 5_000)
-        bench.events.add(1)
-        bench.wake()
-        let sent = bench.sent.withLock { $0 }
-        #expect(sent.map(\.events) == [[1], [4], [4], [5]])
-        #expect(sent.map(\.isAfterGap) == [false, true, true, false])
     }
 
     @Test func a410OrFiveDaysOfFailuresPauseAndSendAnAlert() throws {
         _ = try bench.directory.setAlertWebhook(
             url: "https://alerts.example/in", secret: nil, for: "shop")
         let endpoint = try bench.endpoint()
-        bench.events.add(1)
-        bench.fail(410)
+        bench.log.add(1)
+        bench.answer { _ in 410 }
         bench.look()
         func paused() throws -> WayPause? {
             try bench.directory.webhooks.endpoint(endpoint.id, of: "shop").pause
@@ -214,17 +180,17 @@ struct WebhookRunnerTests {
         #expect(try paused()?.reason == .gone)
         #expect(try paused()?.by == "gateway")
         bench.look(after: 86_400_000)
-        #expect(bench.sent.withLock { $0.count } == 1)
+        #expect(bench.requests.count == 1)
 
         try bench.directory.webhooks.setPause(nil, of: endpoint.id, of: "shop", at: 0)
-        bench.fail(503)
+        bench.answer { _ in 503 }
         for _ in 0..<4 { bench.look(after: 86_400_000) }
         #expect(try paused() == nil)
         for _ in 0..<2 { bench.look(after: 86_400_000) }
         #expect(try paused()?.reason == .failing)
-        let count = bench.sent.withLock { $0.count }
+        let count = bench.requests.count
         bench.look(after: 86_400_000)
-        #expect(bench.sent.withLock { $0.count } == count)
+        #expect(bench.requests.count == count)
         let alerts = try bench.directory.alerts.takeDue(at: bench.now.withLock { $0 })
         let texts = alerts.map { String(decoding: $0.body, as: UTF8.self) }
         #expect(texts.count == 2 && texts.allSatisfy { $0.contains(#""type":"webhook.paused""#) })
@@ -233,49 +199,51 @@ struct WebhookRunnerTests {
         #expect(actions.prefix(3) == ["webhook.pause", "webhook.resume", "webhook.pause"])
 
         try bench.directory.webhooks.setPause(nil, of: endpoint.id, of: "shop", at: 0)
-        bench.succeed()
+        bench.answer { _ in 204 }
         bench.look()
-        #expect(bench.sent.withLock { $0.last?.events } == [1])
-        #expect(try bench.committed(endpoint) == 1)
+        #expect(bench.requests.last?.events == [1])
+        #expect(try bench.progress(endpoint)?.committed == 1)
     }
 
     @Test func replaysAndTestsDoNotMoveThePosition() throws {
         let endpoint = try bench.endpoint(["batch_size": 2])
-        bench.events.add(6)
+        bench.log.add(6)
         bench.look()
-        bench.sent.withLock { $0 = [] }
+        bench.clearRequests()
         let webhooks = bench.directory.webhooks
         try webhooks.setPause(.init(.requested, by: "lee"), of: endpoint.id, of: "shop", at: 0)
         let test = try webhooks.request(.test, of: endpoint.id, of: "shop", at: 0)
         let replay = try webhooks.request(
             .replay, of: endpoint.id, of: "shop", after: 1, through: 4, at: 0)
-        bench.events.add(2)
+        // Reads the pause and the requests.
+        bench.runner.look()
+        bench.log.add(2)
         bench.look()
-        let sent = bench.sent.withLock { $0 }
+        let sent = bench.requests
         #expect(sent.map(\.isTest) == [true, false, false])
         #expect(sent.map(\.isReplay) == [false, true, true])
         #expect(sent.map(\.events) == [[], [2, 3], [4]])
         #expect(sent.prefix(2).map(\.messageID) == [test, replay])
         #expect(Set(sent.map(\.messageID)).count == 3)
-        #expect(try bench.committed(endpoint) == 6)
+        #expect(try bench.progress(endpoint)?.committed == 6)
         #expect(try webhooks.requests().isEmpty)
         #expect(try bench.deliveries(of: endpoint).prefix(3).map(\.kind) == [.replay, .replay, .test])
     }
 
     @Test func pendingTestsAndWebhooksAreLimited() throws {
         let endpoint = try bench.endpoint()
-        func ask() throws {
+        func requestTest() throws {
             _ = try bench.directory.webhooks.request(.test, of: endpoint.id, of: "shop", at: 0)
         }
-        for _ in 0..<WebhookStore.mostRequests { try ask() }
-        #expect { try ask() } throws: { ($0 as? GatewayError)?.code == .conflict }
+        for _ in 0..<WebhookStore.mostRequests { try requestTest() }
+        #expect { try requestTest() } throws: { ($0 as? GatewayError)?.code == .conflict }
         for _ in 1..<WebhookStore.mostOfApp { _ = try bench.endpoint() }
         #expect { _ = try bench.endpoint() } throws: { ($0 as? GatewayError)?.code == .conflict }
     }
 
     @Test func theListOfDeliveriesIsBounded() throws {
         let endpoint = try bench.endpoint(["batch_size": 1])
-        bench.events.add(DeliveryStore.mostOfEndpoint + 20)
+        bench.log.add(DeliveryStore.mostOfEndpoint + 20)
         bench.look()
         let kept = try bench.deliveries(of: endpoint)
         #expect(kept.count == DeliveryStore.mostOfEndpoint)
@@ -289,8 +257,8 @@ struct WebhookRunnerTests {
         bench.look(after: 365 * 86_400_000)
         bench.now.withLock { $0 = right }
         let endpoint = try bench.endpoint()
-        bench.events.add(1)
-        bench.wake()
+        bench.log.add(1)
+        bench.look()
         #expect(try !bench.deliveries(of: endpoint).isEmpty)
         try bench.directory.webhooks.delete(endpoint.id, of: "shop")
         bench.runner.wake()
@@ -300,11 +268,11 @@ struct WebhookRunnerTests {
 
     @Test func oneDeliveryHasHalfAMebibyteOrOneEvent() throws {
         _ = try bench.endpoint(["batch_size": 500])
-        bench.events.add(5, bytes: 200_000)
-        bench.events.add(1, bytes: 600_000)
-        bench.events.add(1)
+        bench.log.add(5, bytes: 200_000)
+        bench.log.add(1, bytes: 600_000)
+        bench.log.add(1)
         bench.look()
-        #expect(bench.sent.withLock { $0.map(\.events) } == [[1, 2], [3, 4], [5], [6], [7]])
+        #expect(bench.requests.map(\.events) == [[1, 2], [3, 4], [5], [6], [7]])
     }
 
     @Test func aStoredResponseBodyIsShortenedAndHasNoControlCharacters() {

@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import Dispatch
 package import Foundation
 package import GatewayModel
 package import GatewayStorage
@@ -16,33 +15,26 @@ package struct EventFiles: WayKind {
     package let retry = Retry(first: 10, most: 10)
     /// Detects that an operator has moved the folder away.
     package let probeMilliseconds: Int64? = 3_600_000
+    package let hasDuty: @Sendable () -> Bool
     private let directory: AppDirectory
     private let output: FileOutput
-    private let duty: @Sendable () -> Bool
 
     /// Nothing is written while fewer than `freeBytes` are free on the folder's disk, or while `hasDuty`
-    /// returns false because another gateway writes. `report` is called once for the first of consecutive
+    /// returns false because another gateway writes. `run` serves all apps, because compressing a long hour takes
+    /// seconds. `report` is called once for the first of consecutive
     /// failures of all apps and once for the recovery.
     package init(
         _ directory: AppDirectory, folder: String, longestFile: Int = EventFiles.longestFile,
         freeBytes: Int = 0, hasDuty: @escaping @Sendable () -> Bool = { true },
-        now: @escaping @Sendable () -> Date, run: @escaping WayRun = EventFiles.queue(),
+        now: @escaping @Sendable () -> Date, run: @escaping WayRun = serialRun("event files", .utility),
         report: @escaping @Sendable (EventFileReport) -> Void
     ) {
         self.directory = directory
         output = FileOutput(
             folder: folder, longestFile: longestFile, freeBytes: freeBytes, now: now, run: run, report: report
         )
-        duty = hasDuty
+        self.hasDuty = hasDuty
     }
-
-    /// One queue for all apps, because compressing a long hour takes seconds.
-    package static func queue() -> WayRun {
-        let queue = DispatchQueue(label: "event files", qos: .utility)
-        return { queue.async(execute: $0) }
-    }
-
-    package var hasDuty: Bool { duty() }
 
     package func routes() throws -> [DeliveryRoute] {
         let settings = try directory.settings(FileSettings.self)
@@ -55,5 +47,5 @@ package struct EventFiles: WayKind {
         }
     }
 
-    package func open(_ route: DeliveryRoute) -> any Way { EventFileWay(of: route.id.appID, output) }
+    package func open(_ id: EventConsumerID) -> any Way { EventFileWay(of: id.appID, output) }
 }

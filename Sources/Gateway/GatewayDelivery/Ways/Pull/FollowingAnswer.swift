@@ -49,12 +49,12 @@ enum FollowingAnswer {
             body += "null}".utf8
             return finished(.json(200, body), call)
         }
-        let told: JSONValue = [
+        let details: JSONValue = [
             "id": .string(lease.id), "partition": .integer(Int64(lease.partition)),
             "expires_ms": .integer(lease.deadlineMilliseconds),
             "position": .string(positions.text(after: lease.reached, in: call.appID)),
         ]
-        told.write(to: &body)
+        details.write(to: &body)
         body.append(UInt8(ascii: "}"))
         return finished(.json(200, body), call)
     }

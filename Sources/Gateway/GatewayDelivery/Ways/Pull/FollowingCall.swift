@@ -13,7 +13,7 @@ struct FollowingCall: Sendable {
     /// The maximum size of a position or a lease id, in bytes.
     static let longestPosition = 64
     /// The latest start time of a consumer, in milliseconds since 1970.
-    static let latest: Int64 = 1 << 53
+    static let latest = 1 << 53
 
     let appID: String
     /// The consumer's name in the path; empty without one.
@@ -70,7 +70,7 @@ struct FollowingCall: Sendable {
 
     /// Rejects unknown and repeated parameters: ignoring a misspelt one would change the meaning of the
     /// request.
-    func takes(_ names: [String]) throws(FollowingError) {
+    func checkParameters(_ names: [String]) throws(FollowingError) {
         var found: BytewiseSet = []
         for pair in (query ?? "").split(separator: "&") {
             let name = String(pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)[0])
@@ -105,37 +105,35 @@ struct FollowingCall: Sendable {
     }
 
     func filterOfQuery() throws(FollowingError) -> EventFilter {
-        EventFilter(
-            verdict: try Self.verdict(try text("verdict", longest: 20)),
-            type: try Self.kind(try text("type", longest: 64)),
-            name: try text("name", longest: Self.longestText),
-            userID: try text("user", longest: Self.longestText),
-            claim: try Self.claim(try text("claim", longest: Self.longestText)))
+        try Self.filter(text)
     }
 
-    private static func claim(_ text: String?) throws(FollowingError) -> ClaimFilter? {
-        guard let text else { return nil }
-        guard let filter = ClaimFilter(text) else { throw .invalid("claim", ClaimFilter.problem) }
-        return filter
-    }
-
-    private static func verdict(_ word: String?) throws(FollowingError) -> VerdictFilter? {
-        guard let word else { return nil }
-        guard let filter = VerdictFilter(word) else {
-            throw .invalid("verdict", "must be one of " + VerdictFilter.words.joined(separator: ", "))
+    /// `text` returns the value with a name; nil without one. Throws if it is longer than the given bytes.
+    private static func filter(
+        _ text: (_ name: String, _ longest: Int) throws(FollowingError) -> String?
+    ) throws(FollowingError) -> EventFilter {
+        var filter = EventFilter()
+        if let word = try text("verdict", 20) {
+            filter.verdict = VerdictFilter(word)
+            if filter.verdict == nil { throw .invalid("verdict", oneOf: VerdictFilter.words) }
+        }
+        filter.type = try text("type", 64)
+        if let type = filter.type, !EventKind.storedWords.contains(type) {
+            throw .invalid("type", oneOf: EventKind.storedWords)
+        }
+        filter.name = try text("name", longestText)
+        filter.userID = try text("user", longestText)
+        if let claim = try text("claim", longestText) {
+            filter.claim = ClaimFilter(claim)
+            if filter.claim == nil { throw .invalid("claim", ClaimFilter.problem) }
         }
         return filter
-    }
-
-    private static func kind(_ word: String?) throws(FollowingError) -> String? {
-        guard let word, !EventKind.storedWords.contains(word) else { return word }
-        throw .invalid("type", "must be one of " + EventKind.storedWords.joined(separator: ", "))
     }
 
     // MARK: Body
 
     /// Rejects unknown members: ignoring a misspelt one would change the meaning of the request.
-    func knows(_ names: String...) throws(FollowingError) {
+    func checkMembers(_ names: String...) throws(FollowingError) {
         for name in body.keys.sorted() where !names.contains(name) {
             throw .invalid("the body", "takes only the members " + names.joined(separator: ", "))
         }
@@ -157,10 +155,10 @@ struct FollowingCall: Sendable {
         }
     }
 
-    func integer(_ name: String, _ range: ClosedRange<Int64>) throws(FollowingError) -> Int64? {
+    func integer(_ name: String, _ range: ClosedRange<Int>) throws(FollowingError) -> Int? {
         switch body[name] {
         case nil, .null: return nil
-        case .integer(let number) where range.contains(number): return number
+        case .integer(let number) where range.contains(Int(number)): return Int(number)
         default: throw .invalid(name, "must be a number from \(range.lowerBound) to \(range.upperBound)")
         }
     }
@@ -178,12 +176,9 @@ struct FollowingCall: Sendable {
         guard case .object(let members) = given,
             members.keys.allSatisfy(["verdict", "type", "name", "user", "claim"].contains)
         else { throw .invalid("filter", "must be an object with verdict, type, name, user or claim") }
-        return EventFilter(
-            verdict: try Self.verdict(try Self.text("verdict", in: members, longest: 20)),
-            type: try Self.kind(try Self.text("type", in: members, longest: 64)),
-            name: try Self.text("name", in: members, longest: Self.longestText),
-            userID: try Self.text("user", in: members, longest: Self.longestText),
-            claim: try Self.claim(try Self.text("claim", in: members, longest: Self.longestText)))
+        return try Self.filter { name, longest throws(FollowingError) in
+            try Self.text(name, in: members, longest: longest)
+        }
     }
 
     /// The start position given by `from`, `time_ms` or `position`. Throws for more than one.
@@ -191,7 +186,7 @@ struct FollowingCall: Sendable {
         guard ["from", "time_ms", "position"].filter(has).count <= 1 else {
             throw .invalid("the body", "takes one of from, time_ms and position")
         }
-        if let milliseconds = try integer("time_ms", 0...Self.latest) { return .time(milliseconds) }
+        if let milliseconds = try integer("time_ms", 0...Self.latest) { return .time(Int64(milliseconds)) }
         if let text = try member("position", longest: Self.longestPosition) {
             do throws(EventPositions.Fault) {
                 return .after(try positions.sequence(of: text, in: appID))

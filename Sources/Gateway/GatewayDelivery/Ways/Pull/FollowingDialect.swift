@@ -88,7 +88,7 @@ package struct FollowingDialect: Dialect {
             }
             let reading = Result {
                 let call = try FollowingCall(request, parameters, parsers)
-                try call.takes(operation.parameters)
+                try call.checkParameters(operation.parameters)
                 return try task(call)
             }
             return begin(reading, String(parameters[0]), token, request)
@@ -103,20 +103,25 @@ package struct FollowingDialect: Dialect {
         _ reading: Result<Reading, any Error>, _ appID: String, _ token: String, _ request: HTTPRequest
     ) -> HTTPOutcome {
         let requestID = request.id
-        let isCounted = Lock(false)
+        /// Whether an earlier check has allowed the request and counted it.
+        let isAllowed = Lock(false)
         let look: @Sendable () -> LongPolls.Look = {
             do {
                 // Checked each time, because the token may be deleted while the request waits.
-                try check(token, opens: appID, wasOpen: isCounted.withLock { $0 })
-                if !isCounted.withLock({ $0 }) { try count(appID) }
-                isCounted.withLock { $0 = true }
+                let wasAllowed = isAllowed.withLock { $0 }
+                let rejection = Self.rejection(
+                    of: try access(token), to: appID, exists: apps.app(id: appID) != nil,
+                    wasAllowed: wasAllowed)
+                if let rejection { throw rejection }
+                if !wasAllowed { try count(appID) }
+                isAllowed.withLock { $0 = true }
                 return try reading.get().look()
             } catch {
                 return .answer(Self.response(error, requestID))
             }
         }
-        let wait = (try? reading.get().waitSeconds) ?? 0
-        let leases = (try? reading.get().leases) ?? false
+        let valid = try? reading.get()
+        let (wait, leases) = (valid?.waitSeconds ?? 0, valid?.leases ?? false)
         request.endsWithPeer = leases || wait > 0
         let isGone: @Sendable () -> Bool = { [peer = request.peer] in leases && peer?.hasHungUp == true }
         guard let outcome = polls.outcome(of: appID, waitSeconds: wait, isGone: isGone, look: look) else {
@@ -135,19 +140,14 @@ package struct FollowingDialect: Dialect {
             })
     }
 
-    private func check(_ token: String, opens appID: String, wasOpen: Bool) throws {
-        let rejection = Self.rejection(
-            of: try access(token), to: appID, exists: apps.app(id: appID) != nil, wasOpen: wasOpen)
-        if let rejection { throw rejection }
-    }
-
-    /// `wasOpen` is true if an earlier check has allowed the request. Its token is deleted with the app: 404, not 401.
+    /// `wasAllowed` is true if an earlier check has allowed the request. If the app was deleted meanwhile, its tokens
+    /// are deleted too: 404, not 401.
     static func rejection(
-        of access: ReaderAccess, to appID: String, exists: Bool, wasOpen: Bool
+        of access: ReaderAccess, to appID: String, exists: Bool, wasAllowed: Bool
     ) -> FollowingError? {
         switch access {
         case .app(let opened) where opened == appID: break
-        case .unknown where wasOpen && !exists: break
+        case .unknown where wasAllowed && !exists: break
         case .app, .nothing:
             return FollowingError(
                 403, "forbidden",
@@ -239,21 +239,20 @@ package struct FollowingDialect: Dialect {
     }
 
     private func create(_ call: FollowingCall) throws -> HTTPResponse {
-        try call.knows(
+        try call.checkMembers(
             "name", "filter", "partitions", "holds_retention", "hold_days", "from", "time_ms", "position")
         guard let name = try call.member("name", longest: 64) else {
             throw FollowingError.invalid("name", "is missing")
         }
-        let days = try call.integer("hold_days", 1...Int64(EventConsumerSettings.longestHold))
+        let days = try call.integer("hold_days", 1...EventConsumerSettings.longestHold)
         let holds = try call.flag("holds_retention")
         guard holds || days == nil else {
             throw FollowingError.invalid("hold_days", "needs holds_retention: true")
         }
         let settings = EventConsumerSettings(
             filter: try call.filterOfBody(),
-            partitions: Int(
-                try call.integer("partitions", 1...Int64(EventConsumerSettings.mostPartitions)) ?? 1),
-            holdDays: holds ? Int(days ?? Int64(EventConsumerSettings.usualHold)) : nil)
+            partitions: try call.integer("partitions", 1...EventConsumerSettings.mostPartitions) ?? 1,
+            holdDays: holds ? days ?? EventConsumerSettings.usualHold : nil)
         let start = try call.start(try log.positions()) ?? .start
         let made = try consumers.create(
             EventConsumerID(appID: call.appID, name: name), settings, from: start)
@@ -274,14 +273,10 @@ package struct FollowingDialect: Dialect {
 
     private func poll(_ call: FollowingCall) throws -> Reading {
         let id = try id(call)
-        try call.knows("limit", "wait", "lease_seconds")
-        let limit = Int(
-            try call.integer("limit", Int64(Self.pageSizes.lowerBound)...Int64(Self.pageSizes.upperBound))
-                ?? 100)
-        let wait = Int(try call.integer("wait", 0...Int64(Self.longestWait)) ?? 0)
-        let lease = EventConsumerRules.leaseSeconds
-        let seconds = Int(
-            try call.integer("lease_seconds", Int64(lease.lowerBound)...Int64(lease.upperBound)) ?? 60)
+        try call.checkMembers("limit", "wait", "lease_seconds")
+        let limit = try call.integer("limit", Self.pageSizes) ?? 100
+        let wait = try call.integer("wait", 0...Self.longestWait) ?? 0
+        let seconds = try call.integer("lease_seconds", EventConsumerRules.leaseSeconds) ?? 60
         return Reading(waitSeconds: wait, leases: true) {
             switch try consumers.lease(id, limit: limit, seconds: seconds) {
             case .leased(let lease):
@@ -301,7 +296,7 @@ package struct FollowingDialect: Dialect {
     }
 
     private func acknowledge(_ call: FollowingCall) throws -> HTTPResponse {
-        try call.knows("lease", "position")
+        try call.checkMembers("lease", "position")
         let lease = try lease(call)
         let positions = try log.positions()
         let through = try call.member("position", longest: FollowingCall.longestPosition).map {
@@ -313,13 +308,13 @@ package struct FollowingDialect: Dialect {
     }
 
     private func release(_ call: FollowingCall) throws -> HTTPResponse {
-        try call.knows("lease")
+        try call.checkMembers("lease")
         try consumers.release(try lease(call), of: try id(call))
         return FollowingAnswer.json(200, [:], for: call)
     }
 
     private func seek(_ call: FollowingCall) throws -> HTTPResponse {
-        try call.knows("from", "time_ms", "position")
+        try call.checkMembers("from", "time_ms", "position")
         guard let start = try call.start(try log.positions()) else {
             throw FollowingError.invalid("the body", "takes one of from, time_ms and position")
         }

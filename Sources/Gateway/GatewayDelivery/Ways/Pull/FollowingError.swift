@@ -37,6 +37,10 @@ struct FollowingError: Error {
         FollowingError(400, "invalid_parameter", "\(name) \(what)")
     }
 
+    static func invalid(_ name: String, oneOf words: [String]) -> FollowingError {
+        invalid(name, "must be one of " + words.joined(separator: ", "))
+    }
+
     static let tooMany = FollowingError(
         429, "too_many_readers",
         "too many requests read events of this gateway or app; wait for an answer before asking again",

@@ -10,6 +10,7 @@ enum FollowingSchemas {
     private static let text: JSONValue = ["type": "string"]
     /// A value in an event filter.
     private static let limitedText = LimitedText.schema(longest: FollowingCall.longestText)
+    private static let optionalText: JSONValue = .object(["anyOf": .array([limitedText, ["type": "null"]])])
     private static let position = LimitedText.schema(longest: FollowingCall.longestPosition)
     private static let number: JSONValue = ["type": "integer"]
     private static let kind: JSONValue = ["enum": .array(EventKind.storedWords.map { .string($0) })]
@@ -35,7 +36,7 @@ enum FollowingSchemas {
 
     private static let start: JSONObject = [
         "from": ["enum": ["start", "end"]],
-        "time_ms": ["type": "integer", "minimum": 0, "maximum": .integer(FollowingCall.latest)],
+        "time_ms": ["type": "integer", "minimum": 0, "maximum": .integer(Int64(FollowingCall.latest))],
         "position": position,
     ]
 
@@ -93,9 +94,7 @@ enum FollowingSchemas {
         "type": "object",
         "properties": [
             "verdict": optional("string"), "type": ["anyOf": [kind, ["type": "null"]]],
-            "name": .object(["anyOf": .array([limitedText, ["type": "null"]])]),
-            "user": .object(["anyOf": .array([limitedText, ["type": "null"]])]),
-            "claim": .object(["anyOf": .array([limitedText, ["type": "null"]])]),
+            "name": optionalText, "user": optionalText, "claim": optionalText,
         ],
     ]
     private static let eventList: JSONValue = [

@@ -41,20 +41,13 @@ package final class LongPolls: Sendable {
     private let state = Lock(State())
 
     /// `clock` returns milliseconds of a monotonic clock.
-    package convenience init(
+    package init(
         arrivals: EventArrivals,
         clock: @escaping @Sendable () -> Int64 = { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) },
-        schedule: Schedule? = nil
-    ) {
-        self.init(arrivals: arrivals, clock: clock, schedule: schedule, pace: ReadingPace(arrivals: arrivals))
-    }
-
-    init(
-        arrivals: EventArrivals, clock: @escaping @Sendable () -> Int64, schedule: Schedule?,
-        pace: ReadingPace
+        schedule: Schedule? = nil, pace: ReadingPace? = nil
     ) {
         self.arrivals = arrivals
-        self.pace = pace
+        self.pace = pace ?? ReadingPace(arrivals: arrivals)
         self.clock = clock
         self.schedule =
             schedule ?? { time, work in

@@ -6,7 +6,7 @@ internal import GatewayModel
 ///
 /// While events are stored and the processors are busy, readers of many events get 3 % of one processor
 /// together: their responses are delayed accordingly. With idle processors there is no delay.
-final class ReadingPace: Sendable {
+package final class ReadingPace: Sendable {
     /// Seconds of a monotonic clock and of the thread's CPU time.
     struct Times: Sendable {
         var clock: Double

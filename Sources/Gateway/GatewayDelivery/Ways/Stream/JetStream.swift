@@ -24,15 +24,15 @@ struct JetStream {
     /// Reads the state of the stream. Creates the stream if it does not exist; an existing one is not
     /// changed.
     func info() throws(StreamError) -> StreamInfo {
-        var answer = try ask("STREAM.INFO", [:])
-        if answer.code == JetStreamError.streamNotFound { answer = try ask("STREAM.CREATE", newStream) }
+        var answer = try request("STREAM.INFO", [:])
+        if answer.code == JetStreamError.streamNotFound { answer = try request("STREAM.CREATE", newStream) }
         if let code = answer.code { throw StreamError(.streamDiffers, rejection(code, answer.text)) }
         try check(answer.value["config"])
         guard let last = answer.value["state"]["last_seq"].integer, last >= 0,
             let count = answer.value["state"]["messages"].integer
         else { throw StreamError(.connection, "the server's answer about the stream cannot be read") }
         guard count > 0 else { return StreamInfo(lastSequence: last, lastHeader: nil) }
-        let found = try ask("STREAM.MSG.GET", ["last_by_subj": .string(filter)])
+        let found = try request("STREAM.MSG.GET", ["last_by_subj": .string(filter)])
         if found.code == JetStreamError.noMessage { return StreamInfo(lastSequence: last, lastHeader: nil) }
         if let code = found.code { throw StreamError(.streamDiffers, rejection(code, found.text)) }
         let header = found.value["message"]["hdrs"].text.flatMap { Data(base64Encoded: $0) }
@@ -43,7 +43,7 @@ struct JetStream {
         "the server rejects the stream \(settings.stream): \(text) (\(code))"
     }
 
-    private func ask(
+    private func request(
         _ operation: String, _ body: JSONObject
     ) throws(StreamError) -> (value: JSONValue, code: Int64?, text: String) {
         let bytes = try connection.request(

@@ -40,7 +40,7 @@ package struct PublishWindow {
     private var entries: [Entry] = []
     private var size = Size()
     /// The size of the messages since the last request for an acknowledgement.
-    private var unasked = Size()
+    private var unacknowledged = Size()
     /// The number for the next request. Numbers are not reused, so that late acknowledgements are recognized.
     private var nextNumber: UInt64 = 1
     private let parser = StrictJSONParser(maximumBytes: 64 << 10)
@@ -54,20 +54,20 @@ package struct PublishWindow {
     package var deadline: Int64? { entries.first?.deadline }
 
     /// Records an event that will be published after the message `last`. Returns a number if the message must
-    /// request an acknowledgement: because of `asks`, or because the window is full.
+    /// request an acknowledgement: because of `needsAcknowledgement`, or because the window is full.
     package mutating func add(
-        event: Int64, after last: Int64, bytes: Int, asks: Bool, at now: Int64
+        event: Int64, after last: Int64, bytes: Int, needsAcknowledgement: Bool, at now: Int64
     ) -> UInt64? {
         size.messages += 1
         size.bytes += bytes
-        unasked.messages += 1
-        unasked.bytes += bytes
-        guard asks || !hasRoom else { return nil }
+        unacknowledged.messages += 1
+        unacknowledged.bytes += bytes
+        guard needsAcknowledgement || !hasRoom else { return nil }
         entries.append(
             Entry(
-                number: nextNumber, event: event, expected: last + 1, size: unasked,
+                number: nextNumber, event: event, expected: last + 1, size: unacknowledged,
                 deadline: now + Self.answerLimitMilliseconds))
-        unasked = Size()
+        unacknowledged = Size()
         nextNumber += 1
         return entries.last?.number
     }
@@ -75,10 +75,10 @@ package struct PublishWindow {
     package mutating func clear() {
         entries.removeAll(keepingCapacity: true)
         size = Size()
-        unasked = Size()
+        unacknowledged = Size()
     }
 
-    package mutating func hear(_ answer: StreamAnswer) -> Reply {
+    package mutating func receive(_ answer: StreamAnswer) -> Reply {
         // The number is untrusted: any client with permission to publish to the inbox can choose it.
         guard let first = entries.first?.number, answer.number >= first,
             answer.number - first < UInt64(entries.count)
@@ -87,24 +87,24 @@ package struct PublishWindow {
             return .rejected(
                 StreamError(.streamDiffers, "no NATS stream has the subject of the message any more"))
         }
-        let said = try? parser.parse(bytes: body) { node in
+        let reply = try? parser.parse(bytes: body) { node in
             (
                 stored: node["seq"]?.int64, code: node["error"]?["err_code"]?.int64,
                 text: node["error"]?["description"]?.string
             )
         }
-        guard let said else { return .outOfStep }
-        if let code = said.code {
+        guard let reply else { return .outOfStep }
+        if let code = reply.code {
             if JetStreamError.wrongLastSequence.contains(code) { return .outOfStep }
             return .rejected(
                 StreamError(
                     .streamRejects,
-                    "the stream rejects the message: \(DeliveryRecord.text(Array((said.text ?? "no reason").utf8)))"
+                    "the stream rejects the message: \(DeliveryRecord.text(Array((reply.text ?? "no reason").utf8)))"
                 ))
         }
         let count = Int(answer.number - first) + 1
         let entry = entries[count - 1]
-        guard said.stored == entry.expected else { return .outOfStep }
+        guard reply.stored == entry.expected else { return .outOfStep }
         for entry in entries.prefix(count) {
             size.messages -= entry.size.messages
             size.bytes -= entry.size.bytes

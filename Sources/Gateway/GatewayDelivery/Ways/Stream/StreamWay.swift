@@ -15,14 +15,17 @@ final class StreamWay: Way, @unchecked Sendable {
     private static let answerEvery = 128
     /// The maximum number of reads of the stream's state without progress before the way fails.
     private static let mostReads = 8
+    /// The longest wait for an acknowledgement in milliseconds, so that a delivery ends soon after ``close()``.
+    private static let longestWait: Int64 = 250
 
     private let connect: StreamConnect
     /// Milliseconds of a monotonic clock.
     private let clock: @Sendable () -> Int64
     /// Runs work that waits for acknowledgements, so that no thread of the pool waits.
     private let run: WayRun
+    private let isClosed = Lock(false)
     // The properties below are used in `run` only.
-    private var settings: StreamSettings
+    private var settings: StreamSettings?
     private var connection: (any StreamConnection)?
     private var window = PublishWindow()
     /// Reads of the stream's state since its last progress.
@@ -30,37 +33,29 @@ final class StreamWay: Way, @unchecked Sendable {
     /// The sequence number of the stream's last message after all pending messages are stored; nil before it
     /// was read.
     private var last: Int64?
-    private var isClosed = false
 
     init(
-        _ settings: StreamSettings, connect: @escaping StreamConnect, clock: @escaping @Sendable () -> Int64,
-        run: @escaping WayRun
+        connect: @escaping StreamConnect, clock: @escaping @Sendable () -> Int64, run: @escaping WayRun
     ) {
-        self.settings = settings
         self.connect = connect
         self.clock = clock
         self.run = run
     }
 
-    func change(_ settings: StreamSettings) {
-        run { [self] in
-            if settings != self.settings { disconnect() }
-            self.settings = settings
-        }
-    }
-
     func close() {
-        run { [self] in
-            isClosed = true
-            disconnect()
-        }
+        isClosed.withLock { $0 = true }
+        run { [self] in disconnect() }
     }
 
     func accept(_ batch: DeliveryBatch, _ done: @escaping @Sendable (DeliveryAnswer) -> Void) {
         run { [self] in
-            guard !isClosed else { return done(.notTried) }
+            guard let settings = batch.route.settings as? StreamSettings else {
+                preconditionFailure("the settings are not those of a stream")
+            }
+            if settings != self.settings { disconnect() }
+            self.settings = settings
             do throws(StreamError) {
-                done(try deliver(batch))
+                done(try deliver(batch, settings))
             } catch {
                 disconnect()
                 done(.retry(DeliveryFailure(error.code.rawValue, error.reason)))
@@ -74,7 +69,10 @@ final class StreamWay: Way, @unchecked Sendable {
         last = nil
     }
 
-    private func deliver(_ batch: DeliveryBatch) throws(StreamError) -> DeliveryAnswer {
+    private func deliver(
+        _ batch: DeliveryBatch, _ settings: StreamSettings
+    ) throws(StreamError) -> DeliveryAnswer {
+        if isClosed.withLock({ $0 }) { return .notTried }
         guard let template = settings.template else {
             throw StreamError(.streamDiffers, "the stream's subject template is invalid; create it again")
         }
@@ -82,7 +80,7 @@ final class StreamWay: Way, @unchecked Sendable {
         if let connection { open = connection } else { open = try connect(settings) }
         connection = open
         if last == nil || batch.kind == .probe {
-            let (checkpoint, last) = try resumePoint(batch, JetStream(open, settings, template))
+            let (checkpoint, last) = try resumePoint(batch, settings, JetStream(open, settings, template))
             guard checkpoint == batch.progress.committed else {
                 return .moved(to: checkpoint, receiver: last)
             }
@@ -92,6 +90,7 @@ final class StreamWay: Way, @unchecked Sendable {
         var waiting = batch.events[...]
         var deadline: Int64?
         repeat {
+            if isClosed.withLock({ $0 }) { return .notTried }
             while window.hasRoom, let positions, let event = waiting.popFirst() {
                 guard let last, last < Int64.max else {
                     throw StreamError(
@@ -102,15 +101,16 @@ final class StreamWay: Way, @unchecked Sendable {
                 // stored, because the server reports a rejection only if the message has requested it.
                 let number = window.add(
                     event: event.sequence, after: last, bytes: made.body.count,
-                    asks: waiting.count % Self.answerEvery == 0 || reads > 0, at: clock())
+                    needsAcknowledgement: waiting.count % Self.answerEvery == 0 || reads > 0, at: clock())
                 self.last = last + 1
                 try open.publish(made, number: number)
             }
             deadline = window.deadline
             if let deadline {
-                guard try hear(open, until: deadline) else {
+                guard try receive(from: open, until: deadline) else {
                     last = nil
-                    let (checkpoint, last) = try resumePoint(batch, JetStream(open, settings, template))
+                    let (checkpoint, last) = try resumePoint(
+                        batch, settings, JetStream(open, settings, template))
                     return .moved(to: checkpoint, receiver: last)
                 }
             }
@@ -122,14 +122,14 @@ final class StreamWay: Way, @unchecked Sendable {
         return .delivered(through: through, receiver: last ?? 0)
     }
 
-    /// Waits for acknowledgements. Returns false after an unexpected one or a time-out.
-    private func hear(
-        _ open: any StreamConnection, until deadline: Int64
+    /// Waits for acknowledgements. Returns false after an unexpected one or at the deadline.
+    private func receive(
+        from open: any StreamConnection, until deadline: Int64
     ) throws(StreamError) -> Bool {
-        var wait = Int(max(0, deadline - clock()))
+        var wait = Int(min(max(0, deadline - clock()), Self.longestWait))
         while let answer = try open.answer(withinMilliseconds: wait) {
             wait = 0
-            switch window.hear(answer) {
+            switch window.receive(answer) {
             case .stored: reads = 0
             case .outOfStep: return false
             case .rejected(let error): throw error
@@ -141,7 +141,7 @@ final class StreamWay: Way, @unchecked Sendable {
 
     /// Reads from the stream the last published event, after which publishing resumes.
     private func resumePoint(
-        _ batch: DeliveryBatch, _ stream: JetStream
+        _ batch: DeliveryBatch, _ settings: StreamSettings, _ stream: JetStream
     ) throws(StreamError) -> (checkpoint: Int64, last: Int64) {
         guard reads < Self.mostReads else {
             reads = 0
@@ -153,11 +153,13 @@ final class StreamWay: Way, @unchecked Sendable {
         window.clear()
         let info = try stream.info()
         last = info.lastSequence
-        return (try checkpoint(info, batch), info.lastSequence)
+        return (try Self.checkpoint(info, batch, settings), info.lastSequence)
     }
 
     /// The sequence number of the last published event.
-    private func checkpoint(_ info: StreamInfo, _ batch: DeliveryBatch) throws(StreamError) -> Int64 {
+    private static func checkpoint(
+        _ info: StreamInfo, _ batch: DeliveryBatch, _ settings: StreamSettings
+    ) throws(StreamError) -> Int64 {
         let known = batch.progress.receiverSequence > 0 ? batch.progress.committed : nil
         guard let header = info.lastHeader else {
             // Messages that were stored and later purged or expired are not published again. A stream with a

@@ -13,8 +13,9 @@ package struct Streams: WayKind {
     private let directory: AppDirectory
     private let earlier: EarlierStreams
     private let clock: @Sendable () -> Int64
+    /// Makes a queue for each stream, because a stream blocks while it waits for its servers.
     private let makeRun: @Sendable () -> WayRun
-    private let duty: @Sendable () -> Bool
+    package let hasDuty: @Sendable () -> Bool
     private let connect: StreamConnect
 
     /// `clock` returns milliseconds of a monotonic clock.
@@ -22,23 +23,16 @@ package struct Streams: WayKind {
         _ directory: AppDirectory, earlier: EarlierStreams,
         hasDuty: @escaping @Sendable () -> Bool = { true },
         clock: @escaping @Sendable () -> Int64 = { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) },
-        run: @escaping @Sendable () -> WayRun = Streams.queue, connect: @escaping StreamConnect
+        run: @escaping @Sendable () -> WayRun = { serialRun("stream") },
+        connect: @escaping StreamConnect
     ) {
         self.directory = directory
         self.earlier = earlier
         self.clock = clock
         self.connect = connect
         makeRun = run
-        duty = hasDuty
+        self.hasDuty = hasDuty
     }
-
-    /// A queue for each stream, because a stream blocks while it waits for its servers.
-    package static func queue() -> WayRun {
-        let queue = DispatchQueue(label: "stream")
-        return { queue.async(execute: $0) }
-    }
-
-    package var hasDuty: Bool { duty() }
 
     package func routes() throws -> [DeliveryRoute] {
         try directory.streams.all().map(Self.route)
@@ -56,15 +50,8 @@ package struct Streams: WayKind {
         return route
     }
 
-    package func open(_ route: DeliveryRoute) throws -> any Way {
-        guard let settings = route.settings as? StreamSettings else {
-            throw GatewayError(.invalid, "\(route.id.name) is not a stream")
-        }
-        return StreamWay(settings, connect: connect, clock: clock, run: makeRun())
-    }
-
-    package func change(_ way: any Way, to route: DeliveryRoute) {
-        if let settings = route.settings as? StreamSettings { (way as? StreamWay)?.change(settings) }
+    package func open(_ id: EventConsumerID) -> any Way {
+        StreamWay(connect: connect, clock: clock, run: makeRun())
     }
 
     package func earlierProgress() throws -> [EventConsumerID: DeliveryProgress] {
@@ -75,10 +62,9 @@ package struct Streams: WayKind {
         return Dictionary(uniqueKeysWithValues: found)
     }
 
-    package func tellLate(
-        _ consumer: EventConsumer, _ progress: DeliveryProgress?, atMilliseconds now: Int64
+    package func sendLagAlert(
+        _ consumer: EventConsumer, _ progress: DeliveryProgress, atMilliseconds now: Int64
     ) throws {
-        let isFailing = progress.map { $0.failures > 0 } ?? false
         let alert: JSONValue = [
             "type": "sink.lagging", "timestamp": .string(RFC3339.text(milliseconds: now)),
             "data": [
@@ -87,7 +73,7 @@ package struct Streams: WayKind {
                 "oldest_unread": consumer.oldestUnreadMilliseconds.map {
                     .string(RFC3339.text(milliseconds: $0))
                 } ?? .null,
-                "error": (isFailing ? progress?.failure?.code : nil).map { .string($0) } ?? .null,
+                "error": (progress.failures > 0 ? progress.failure?.code : nil).map { .string($0) } ?? .null,
             ],
         ]
         try directory.alerts.tell(alert, of: consumer.id.appID, at: now)

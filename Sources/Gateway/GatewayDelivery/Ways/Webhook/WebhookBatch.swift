@@ -19,8 +19,8 @@ package struct WebhookBatch: Sendable {
             return
         }
         var content = WebhookBody(
-            appID: batch.appID, isReplay: batch.kind == .replay, isAfterGap: batch.gap.isOpen)
-        let positions = batch.positions?.of(batch.appID)
+            appID: batch.route.id.appID, isReplay: batch.kind == .replay, isAfterGap: batch.gap.isOpen)
+        let positions = batch.positions?.of(batch.route.id.appID)
         for event in batch.events {
             var text: [UInt8] = []
             event.write(to: &text, position: positions?.text(after: event.sequence) ?? "")

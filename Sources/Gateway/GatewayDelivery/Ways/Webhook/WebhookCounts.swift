@@ -13,7 +13,7 @@ package final class WebhookCounts: Sendable {
 
     package var byApp: BytewiseDictionary<Attempts> { attempts.withLock { $0 } }
 
-    package func forget(_ appIDs: BytewiseSet) {
+    package func remove(_ appIDs: BytewiseSet) {
         attempts.withLock { attempts in
             for id in appIDs { attempts[id] = nil }
         }
