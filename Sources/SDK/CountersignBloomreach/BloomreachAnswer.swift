@@ -46,11 +46,8 @@ struct BloomreachAnswer {
 
     /// The outcome for an event in the queue.
     var meaning: ServerAnswer {
+        var answer = ServerAnswer(eventMeaning, to: response)
         let date = ServerAnswer.serverTime(in: response)
-        var answer = ServerAnswer(
-            eventMeaning, status: status,
-            retryAfter: ServerAnswer.retryAfter(in: response, serverTime: date))
-        if answer.retryAfter == nil { answer.retryDate = ServerAnswer.retryDate(in: response) }
         // Other responses may come from a proxy with its own clock.
         if case .accepted = answer.meaning { answer.serverTime = date }
         if let authError { answer.serverTime = authError.serverTime ?? date }

@@ -94,7 +94,7 @@ struct LocationRecord {
         if let instant {
             object["timestamp"] =
                 settings.timestampFormat == .epoch
-                ? .integer(instant) : .string(Self.text(Milliseconds(instant).date))
+                ? .integer(instant) : .string(RFC3339.text(milliseconds: instant))
         }
         if !settings.extras.isEmpty {
             var extras = settings.extras
@@ -121,11 +121,5 @@ struct LocationRecord {
             default: timestamp.double.flatMap { $0.isNaN ? nil : Milliseconds($0).count }
             }
         return found.flatMap { RFC3339.instants.contains($0) ? $0 : nil }
-    }
-
-    static func text(_ date: Date) -> String {
-        var bytes: [UInt8] = []
-        Timestamp.write(date, to: &bytes)
-        return String(decoding: bytes, as: UTF8.self)
     }
 }

@@ -6,11 +6,11 @@ extension LocationClient {
     func exchanged(_ result: Result<TransportResponse, HTTPTransportError>) {
         switch result {
         case .failure(let error):
-            tell(UploadEvent(isSuccess: false, status: 0, responseText: "", error: "\(error)"))
+            notify(UploadEvent(isSuccess: false, status: 0, responseText: "", error: "\(error)"))
         case .success(let response):
-            let isSuccess = configuration.http.hasTaken(response)
+            let isSuccess = configuration.http.acknowledges(response)
             let isPage = !isSuccess && (200..<300).contains(response.status)
-            tell(
+            notify(
                 UploadEvent(
                     isSuccess: isSuccess, status: response.status,
                     responseText: String(decoding: response.body, as: UTF8.self),
@@ -20,7 +20,7 @@ extension LocationClient {
         }
     }
 
-    private func tell(_ event: UploadEvent) {
+    private func notify(_ event: UploadEvent) {
         guard let handler = configuration.onHTTP else { return }
         callbacks.async { handler(event) }
     }

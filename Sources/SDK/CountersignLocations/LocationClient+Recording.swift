@@ -59,12 +59,12 @@ extension LocationClient {
             }
         }
         pipeline.recorder.record(LocationContent(value: body), messageID: made.uuid) { [weak self] result in
-            if let self, case .success = result { took(made.object, configuration) }
+            if let self, case .success = result { notify(made.object, configuration) }
             stored(result.map { _ in made.uuid })
         }
     }
 
-    private func took(_ record: JSONObject, _ configuration: LocationConfiguration) {
+    private func notify(_ record: JSONObject, _ configuration: LocationConfiguration) {
         if configuration.http.autoSync, record["event"] == "motionchange" {
             pipeline.sendSoon()
         }

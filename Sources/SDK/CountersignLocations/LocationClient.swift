@@ -59,10 +59,8 @@ public final class LocationClient: Sendable {
             random: { Double.random(in: 0...1) })
     }
 
-    /// Set once the pipeline exists.
-    private struct Callbacks {
-        var announce: (@Sendable (Int) -> Void)?
-        var observe: (@Sendable (Result<TransportResponse, HTTPTransportError>) -> Void)?
+    private struct WeakClient {
+        weak var value: LocationClient?
     }
 
     package enum StoredSettings: Sendable {
@@ -102,8 +100,8 @@ public final class LocationClient: Sendable {
         let state = Lock(State(configuration: configuration))
         self.state = state
         destination = LocationDestination(settings: configuration.destinationSettings)
-        // The pipeline is created after the tokens, which report their changes to it.
-        let made = Lock(Callbacks())
+        // Set at the end: the tokens and the transport exist before the client.
+        let made = Lock(WeakClient())
         tokens = AccessTokens(
             configuration: configuration.authorization, isSparse: keepsTokens,
             dependencies: AccessTokens.Dependencies(
@@ -121,7 +119,11 @@ public final class LocationClient: Sendable {
                     guard let handler = state.withLock({ $0.configuration.onAuthorization }) else { return }
                     callbacks.async { handler(event) }
                 },
-                changed: { generation in made.withLock { $0.announce }?(generation) },
+                changed: { generation in
+                    made.withLock { $0.value }?.pipeline.engine.post {
+                        [.changed(.anonymous, generation: generation)]
+                    }
+                },
                 adopted: { accessToken, refreshToken in
                     state.withLock { state in
                         guard state.handovers == 0 else { return }
@@ -133,14 +135,9 @@ public final class LocationClient: Sendable {
             settings: delivery, storage: delivery.makeStorage(clock: clock), destination: destination,
             credentials: tokens,
             transport: ObservedTransport(transport: transport ?? makeDefaultTransport()) { result in
-                made.withLock { $0.observe }?(result)
+                made.withLock { $0.value }?.exchanged(result)
             }, clock: clock, random: random)
-        made.withLock { made in
-            made.announce = { [weak pipeline = pipeline] generation in
-                pipeline?.engine.post { [.changed(.anonymous, generation: generation)] }
-            }
-            made.observe = { [weak self] result in self?.exchanged(result) }
-        }
+        made.withLock { $0.value = self }
         post(configuration)
         configuration.authorization.warnAboutPayload(log: configuration.log)
         save(configuration)
@@ -198,7 +195,7 @@ public final class LocationClient: Sendable {
                 await previous?.value
                 await tokens.configure(authorization)
                 state.withLock { $0.handovers -= 1 }
-                await tokens.tellAdopted()
+                await tokens.reportTokens()
             }
         }
     }
@@ -264,6 +261,6 @@ public final class LocationClient: Sendable {
             state.configuration.authorization.accessToken = nil
             state.configuration.authorization.refreshToken = nil
         }
-        await tokens.forget()
+        await tokens.removeAll()
     }
 }

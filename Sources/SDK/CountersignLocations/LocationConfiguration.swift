@@ -173,14 +173,9 @@ public struct UploadEvent: Sendable, Hashable {
 
 extension LocationConfiguration.HTTP {
     /// Nil if the URL is not set or not valid.
-    var endpoint: URL? {
-        guard let url = URL(string: url.trimmingCharacters(in: .whitespacesAndNewlines)),
-            ["http", "https"].contains(url.scheme?.lowercased()), url.host?.isEmpty == false
-        else { return nil }
-        return url
-    }
+    var endpoint: URL? { URL(server: url) }
 
-    func hasTaken(_ response: TransportResponse) -> Bool {
+    func acknowledges(_ response: TransportResponse) -> Bool {
         (200..<300).contains(response.status) && (acceptsPages || !HTMLDocument.begins(response.body))
     }
 

@@ -99,15 +99,13 @@ final class LocationDestination: Destination {
 
     func read(_ response: TransportResponse, for events: [QueuedEvent]) -> ServerAnswer {
         let body = ServerAnswerBody(response)
-        let settings = state.withLock { $0.settings }
+        let settings = settings
         if response.status == 401 || settings.refreshStatuses.contains(response.status) {
-            let date = ServerAnswer.serverTime(in: response)
-            var answer = ServerAnswer(
-                Self.rejection(response, body: body), status: response.status,
-                retryAfter: ServerAnswer.retryAfter(in: response, serverTime: date))
-            if answer.retryAfter == nil { answer.retryDate = ServerAnswer.retryDate(in: response) }
+            var answer = ServerAnswer(Self.rejection(response, body: body), to: response)
             // Without a verdict the response may be from a proxy with its own clock.
-            if body.verdict != nil { answer.serverTime = body.serverTime ?? date }
+            if body.verdict != nil {
+                answer.serverTime = body.serverTime ?? ServerAnswer.serverTime(in: response)
+            }
             return answer
         }
         if [419, 440, 498].contains(response.status) {
@@ -118,7 +116,7 @@ final class LocationDestination: Destination {
                 status: response.status)
         }
         let answer = body.answer(to: response, eventCount: events.count) { body in
-            guard settings.http.hasTaken(response) || response.status == 400 else { return nil }
+            guard settings.http.acknowledges(response) || response.status == 400 else { return nil }
             // Most servers return nothing about the records. A gateway returns the result of each.
             guard let accepted = body.accepted else {
                 if response.status == 400 { return nil }

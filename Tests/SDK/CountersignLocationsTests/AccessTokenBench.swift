@@ -4,6 +4,7 @@ import CountersignTesting
 import CountersignTransport
 import Foundation
 import SDKTestSupport
+import TestSupport
 
 @testable import CountersignLocations
 
@@ -65,15 +66,16 @@ final class AccessTokenBench: Sendable {
         return gate
     }
 
+    /// Tokens that are closed after the test.
     func make(
         _ configuration: AuthorizationConfiguration? = nil, store: (any TokenStore)? = nil,
-        transport: (any HTTPTransport)? = nil, isSparse: Bool = false, clock: ManualClock? = nil
+        isSparse: Bool = false
     ) -> AccessTokens {
-        AccessTokens(
+        let tokens = AccessTokens(
             configuration: configuration ?? self.configuration, isSparse: isSparse,
             dependencies: AccessTokens.Dependencies(
                 store: store ?? self.store, lockFile: directory.appendingPathComponent("lock"),
-                transport: transport ?? self.transport, clock: clock ?? self.clock,
+                transport: transport, clock: clock,
                 random: { [fraction] in fraction.withLock { $0 } },
                 log: CountersignLog(isEnabled: { _ in true }) { [lines] level, text, values in
                     lines.withLock { $0.append("\(level) \(text) \(values)") }
@@ -82,6 +84,11 @@ final class AccessTokenBench: Sendable {
                     events.withLock { $0.append(event) }
                     hasReported.signal()
                 }, changed: { [changed] generation in changed.yield(generation) }))
+        Closing.afterTest { [folder] in
+            await tokens.close()
+            withExtendedLifetime(folder) {}
+        }
+        return tokens
     }
 
     var refreshes: Int { transport.requests.count }

@@ -9,7 +9,7 @@ import Testing
 
 @testable import CountersignLocations
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct AccessTokensTests {
     private let bench = AccessTokenBench()
 
@@ -32,7 +32,7 @@ struct AccessTokensTests {
             #expect(verdicts.count == 100)
             #expect(Set(verdicts.map(\.token)) == ["A\(round)"])
             #expect(bench.refreshes == round)
-            await tokens.accepted(generation: verdicts[0].generation ?? 0)
+            await accept(verdicts[0].generation ?? 0, by: tokens)
             bench.clock.advance(by: 40)
         }
         #expect(bench.transport.overlaps == 0)
@@ -45,7 +45,6 @@ struct AccessTokensTests {
         bench.clock.advance(by: 600)
         let tokens = bench.make(bench.expiring(in: 600))
         #expect(await tokens.authorize(rejected: nil).token == "A1")
-        await tokens.close()
     }
 
     @Test func aRejectionOfAnOlderTokenCausesNoRefresh() async {
@@ -91,12 +90,11 @@ struct AccessTokensTests {
     @Test func aTokensLifetimeStartsWhenTheAppSetsItNotWhenItIsStored() async {
         var configuration = bench.configuration
         configuration.expires = 600
-        let store = FrozenStore(store: bench.store, savesLeft: 10)
-        store.isReadable.withLock { $0 = false }
+        let store = bench.unreadableStore
         let tokens = bench.make(configuration, store: store)
         bench.clock.advance(by: 500)
         #expect(await tokens.authorize(rejected: nil).problem == "store_unreadable")
-        store.isReadable.withLock { $0 = true }
+        store.setHooks()
         #expect(await tokens.authorize(rejected: nil).token == "A0")
         bench.clock.advance(by: 63)
         #expect(await tokens.authorize(rejected: nil).token == "A0")
@@ -226,41 +224,47 @@ struct AccessTokensTests {
     }
 
     @Test func tokensForgottenDuringAStoreStayForgotten() async throws {
-        let store = HeldStore(store: bench.store)
+        let (isReading, goOn) = (Handshake(), Handshake())
+        let store = HookedTokenStore(bench.store)
         let tokens = bench.make(store: store)
         #expect(await tokens.authorize(rejected: nil).token == "A0")
         // The next read of the store is the last before the new pair is stored.
         bench.transport.setHandler { [server = bench.server] request in
-            store.isHolding.withLock { $0 = true }
+            store.setHooks {
+                $0.didRead = {
+                    isReading.signal()
+                    goOn.block()
+                }
+            }
             return server.answer(request)
         }
         async let refused = tokens.authorize(rejected: 1)
-        await store.isReading.wait()
-        let forgetting = await tokens.beginForgetting()
-        // The actor has run the task of `forgetting` until it waits.
+        await isReading.wait()
+        let removal = await tokens.beginRemoving()
+        // The actor has run the task of `removal` until it waits.
         _ = await tokens.state
-        store.mayGoOn.signal()
-        await forgetting.value
+        goOn.signal()
+        await removal.value
         #expect(await refused.token == nil)
         #expect(try stored == nil)
         #expect(await tokens.state.kind == .noCredential)
-        await tokens.close()
     }
 
     @Test func tokensForgottenWhileTheAppsPairIsStoredStayForgotten() async throws {
         let tokens = bench.make()
         await tokens.prepare()
         await tokens.close()
-        let store = SlowStore(store: bench.store)
+        let (isSaving, goOn) = (Handshake(), Handshake())
+        let store = bench.slowStore(isSaving, goOn)
         let again = bench.make(bench.login(nil, nil), store: store)
         await again.prepare()
         let handover = Task { await again.configure(bench.login("NEW", "RNEW")) }
-        await store.isSaving.wait()
-        let forgetting = await again.beginForgetting()
+        await isSaving.wait()
+        let removal = await again.beginRemoving()
         _ = await again.state
-        store.mayGoOn.signal()
+        goOn.signal()
         await handover.value
-        await forgetting.value
+        await removal.value
         #expect(await again.state.kind == .noCredential)
         #expect(try stored == nil)
     }
@@ -272,65 +276,58 @@ struct AccessTokensTests {
         await other.prepare()
         async let refused = refreshing.authorize(rejected: 1)
         await bench.transport.waitForRequests(1)
-        await other.forget()
+        await other.removeAll()
         gate.signal()
         #expect(await refused.token == nil)
         #expect(try stored == nil)
         #expect(await refreshing.state.kind == .noCredential)
-        await refreshing.close()
-        await other.close()
     }
 
     @Test func aLogOutInAnotherProcessIsNoticedBeforeTheNextRefresh() async throws {
         let tokens = bench.make()
         let other = bench.make()
         for tokens in [tokens, other] { await tokens.prepare() }
-        await other.forget()
+        await other.removeAll()
         #expect(await tokens.authorize(rejected: 1).token == nil)
         #expect(bench.refreshes == 0)
         #expect(try stored == nil)
-        await tokens.close()
-        await other.close()
     }
 
     @Test func aPairRemovedByAnotherProcessIsNotUsedAgain() async throws {
         let tokens = bench.make()
         let other = bench.make()
         for tokens in [tokens, other] { #expect(await tokens.authorize(rejected: nil).token == "A0") }
-        await other.forget()
+        await other.removeAll()
         #expect(await tokens.authorize(rejected: nil).token == nil)
         #expect(await tokens.state.kind == .noCredential)
         await other.configure(bench.login("B0", "RB0"))
         await tokens.configure(bench.login("C0", "RC0"))
         #expect(await other.authorize(rejected: nil).token == "B0", "another process's pair is no log-out")
-        await tokens.close()
-        await other.close()
     }
 
     @Test func anUnstoredPairIsNotStoredAfterALogOutInAnotherProcess() async throws {
-        let store = FrozenStore(store: bench.store, savesLeft: 0)
+        let store = bench.fullStore(afterSaves: 0)
         let tokens = bench.make(store: store)
         #expect(await tokens.authorize(rejected: nil).token == "A0")
         let other = bench.make(bench.login(nil, nil))
         await other.prepare()
-        await other.forget()
-        store.savesLeft.withLock { $0 = 10 }
+        await other.removeAll()
+        store.setHooks()
         #expect(await tokens.authorize(rejected: 1).token == nil)
         #expect(try stored == nil)
-        await tokens.close()
-        await other.close()
     }
 
     @Test func tokensThatCannotBeDeletedAreIgnoredAtTheNextStart() async throws {
-        let store = StubbornStore(store: bench.store)
+        let store = HookedTokenStore(bench.store) {
+            $0.willRemove = { throw CocoaError(.fileWriteNoPermission) }
+        }
         let tokens = bench.make(store: store)
         #expect(await tokens.authorize(rejected: nil).token == "A0")
-        await tokens.forget()
+        await tokens.removeAll()
         await tokens.close()
         #expect(try stored != nil)
         let next = bench.make(bench.login(nil, nil), isSparse: true)
         #expect(await next.authorize(rejected: nil).token == nil)
-        await next.close()
     }
 
     @Test func closingDoesNotWaitForAnotherProcessThatRefreshes() async throws {
@@ -347,44 +344,40 @@ struct AccessTokensTests {
     }
 
     @Test func anUnstorablePairEndsWithALogOutInAnotherProcess() async throws {
-        let store = FrozenStore(store: bench.store, savesLeft: 1)
+        let store = bench.fullStore(afterSaves: 1)
         let tokens = bench.make(store: store)
         let other = bench.make()
         let verdict = await tokens.authorize(rejected: 1)
         #expect(verdict.problem == "not_stored")
         await other.prepare()
-        await other.forget()
-        store.savesLeft.withLock { $0 = 10 }
+        await other.removeAll()
+        store.setHooks()
         bench.clock.advance(to: verdict.retryAt ?? 0)
         #expect(await tokens.authorize(rejected: 1).token == nil)
         #expect(try stored == nil)
-        await tokens.close()
-        await other.close()
     }
 
     @Test func failedDeletionOfTokensIsRetried() async throws {
         await bench.make().close()
-        let store = FrozenStore(store: bench.store, savesLeft: 10)
-        store.isReadable.withLock { $0 = false }
+        let store = bench.unreadableStore
         let tokens = bench.make(bench.login(nil, nil), store: store, isSparse: true)
-        await tokens.forget()
-        store.isReadable.withLock { $0 = true }
+        await tokens.removeAll()
+        store.setHooks()
         await tokens.configure(bench.login(nil, nil))
         #expect(await tokens.authorize(rejected: nil).token == nil)
         #expect(try stored == nil)
-        await tokens.close()
     }
 
     // MARK: Crashes
 
     @Test func newPairIsNotUsedBeforeItIsOnDisk() async {
-        let store = FrozenStore(store: bench.store, savesLeft: 1)
+        let store = bench.fullStore(afterSaves: 1)
         let tokens = bench.make(store: store)
         let verdict = await tokens.authorize(rejected: 1)
         #expect(verdict.problem == "not_stored")
         #expect(bench.events.withLock { $0.map(\.isSuccess) } == [false])
         // The disk works again: the pair from the server is stored without another refresh.
-        store.savesLeft.withLock { $0 = 10 }
+        store.setHooks()
         bench.clock.advance(to: verdict.retryAt ?? 0)
         #expect(await tokens.authorize(rejected: 1).token == "A1")
         #expect(bench.refreshes == 1)
@@ -411,25 +404,27 @@ struct AccessTokensTests {
     }
 
     @Test func requestDuringTheStartWaitsForTheToken() async {
-        let store = SlowStore(store: bench.store)
+        let (isSaving, goOn) = (Handshake(), Handshake())
+        let store = bench.slowStore(isSaving, goOn)
         let tokens = bench.make(store: store)
         let start = Task { await tokens.prepare() }
-        await store.isSaving.wait()
+        await isSaving.wait()
         let verdict = await tokens.beginAuthorizing()
         // The actor has run the task of `verdict` until it waits.
         _ = await tokens.state
-        store.mayGoOn.signal()
+        goOn.signal()
         #expect(await verdict.value.token == "A0")
         await start.value
     }
 
     @Test func aClockThatIsSetWhileTheTokenIsStoredDoesNotExpireIt() async {
-        let store = SlowStore(store: bench.store)
+        let (isSaving, goOn) = (Handshake(), Handshake())
+        let store = bench.slowStore(isSaving, goOn)
         let tokens = bench.make(bench.expiring(in: 600), store: store)
         let start = Task { await tokens.prepare() }
-        await store.isSaving.wait()
+        await isSaving.wait()
         bench.clock.setNow(bench.clock.now + 86_400)
-        store.mayGoOn.signal()
+        goOn.signal()
         await start.value
         #expect(await tokens.authorize(rejected: nil).token == "A0")
         #expect(bench.refreshes == 0)
@@ -439,11 +434,10 @@ struct AccessTokensTests {
         let first = bench.make()
         #expect(await first.authorize(rejected: 1).token == "A1")
         await first.close()
-        let store = FrozenStore(store: bench.store, savesLeft: 10)
-        store.isReadable.withLock { $0 = false }
+        let store = bench.unreadableStore
         let second = bench.make(store: store)
         #expect(await second.authorize(rejected: nil).problem == "store_unreadable")
-        store.isReadable.withLock { $0 = true }
+        store.setHooks()
         #expect(await second.authorize(rejected: nil).token == "A1")
     }
 
@@ -742,7 +736,6 @@ struct AccessTokensTests {
             bench.clock.advance(by: 0.05)
         }
         #expect(bench.refreshes <= 60, "\(bench.refreshes) in a minute")
-        await tokens.close()
     }
 
     // MARK: Secrets
@@ -781,86 +774,38 @@ struct AccessTokensTests {
     }
 }
 
-/// A store on a slow disk.
-private struct SlowStore: TokenStore {
-    let store: FileTokenStore
-    let isSaving = Handshake()
-    let mayGoOn = Handshake()
-
-    func token(for userID: String) throws -> String? { try store.token(for: userID) }
-
-    func store(_ token: String, for userID: String) throws {
-        isSaving.signal()
-        mayGoOn.block()
-        try store.store(token, for: userID)
-    }
-
-    func removeToken(for userID: String) throws { try store.removeToken(for: userID) }
-    func removeAll() throws {}
-}
-
-/// A store whose reads can be delayed after the value was read.
-private struct HeldStore: TokenStore {
-    let store: FileTokenStore
-    let isHolding = Lock(false)
-    let isReading = Handshake()
-    let mayGoOn = Handshake()
-
-    func token(for userID: String) throws -> String? {
-        let token = try store.token(for: userID)
-        if isHolding.withLock({ $0 }) {
-            isReading.signal()
-            mayGoOn.block()
+extension AccessTokenBench {
+    /// A store whose disk is full after some saves, until other hooks are set.
+    fileprivate func fullStore(afterSaves count: Int) -> HookedTokenStore {
+        let left = Lock(count)
+        return HookedTokenStore(store) {
+            $0.willStore = { _ in
+                let isPossible = left.withLock { left in
+                    left -= 1
+                    return left >= 0
+                }
+                guard isPossible else { throw CocoaError(.fileWriteOutOfSpace) }
+            }
         }
-        return token
     }
 
-    func store(_ token: String, for userID: String) throws { try store.store(token, for: userID) }
-    func removeToken(for userID: String) throws { try store.removeToken(for: userID) }
-    func removeAll() throws { try store.removeAll() }
-}
-
-/// A store on a disk that stops working after `savesLeft` saves.
-private struct FrozenStore: TokenStore {
-    let store: FileTokenStore
-    let savesLeft: Lock<Int>
-    let isReadable = Lock(true)
-
-    init(store: FileTokenStore, savesLeft: Int) {
-        self.store = store
-        self.savesLeft = Lock(savesLeft)
-    }
-
-    func token(for userID: String) throws -> String? {
-        guard isReadable.withLock({ $0 }) else { throw CocoaError(.fileReadNoPermission) }
-        return try store.token(for: userID)
-    }
-
-    func store(_ token: String, for userID: String) throws {
-        let isPossible = savesLeft.withLock { left in
-            left -= 1
-            return left >= 0
+    /// A store that can be neither read nor changed, until other hooks are set.
+    fileprivate var unreadableStore: HookedTokenStore {
+        HookedTokenStore(store) {
+            $0.didRead = { throw CocoaError(.fileReadNoPermission) }
+            $0.willRemove = { throw CocoaError(.fileWriteNoPermission) }
         }
-        guard isPossible else { throw CocoaError(.fileWriteOutOfSpace) }
-        try store.store(token, for: userID)
     }
 
-    func removeToken(for userID: String) throws {
-        guard isReadable.withLock({ $0 }) else { throw CocoaError(.fileWriteNoPermission) }
-        try store.removeToken(for: userID)
+    /// A store that signals each save and then waits.
+    fileprivate func slowStore(_ isSaving: Handshake, _ goOn: Handshake) -> HookedTokenStore {
+        HookedTokenStore(store) {
+            $0.willStore = { _ in
+                isSaving.signal()
+                goOn.block()
+            }
+        }
     }
-
-    func removeAll() throws { try store.removeAll() }
-}
-
-/// A store that deletes no tokens.
-private struct StubbornStore: TokenStore {
-    let store: FileTokenStore
-
-    func token(for userID: String) throws -> String? { try store.token(for: userID) }
-    func store(_ token: String, for userID: String) throws { try store.store(token, for: userID) }
-    func removeToken(for userID: String) throws { throw CocoaError(.fileWriteNoPermission) }
-    func removeAll() throws { throw CocoaError(.fileWriteNoPermission) }
 }
 
 extension AccessTokens {
@@ -870,7 +815,7 @@ extension AccessTokens {
     }
 
     /// Deletes the tokens in a task that runs next on this actor.
-    fileprivate func beginForgetting() -> Task<Void, Never> {
-        Task { await forget() }
+    fileprivate func beginRemoving() -> Task<Void, Never> {
+        Task { await removeAll() }
     }
 }

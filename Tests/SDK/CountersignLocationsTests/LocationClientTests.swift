@@ -584,28 +584,16 @@ struct LocationClientTests {
         #expect(try await count == 1)
     }
 
-    /// A token store that stores some pairs only when it may.
-    private struct HeldTokenStore: TokenStore {
-        let store: FileTokenStore
-        let held: [(text: String, begins: Handshake, ends: Handshake)]
-
-        func token(for userID: String) throws -> String? { try store.token(for: userID) }
-
-        func store(_ token: String, for userID: String) throws {
-            for (text, begins, ends) in held where token.contains(text) {
-                begins.signal()
-                ends.block()
-            }
-            try store.store(token, for: userID)
-        }
-
-        func removeToken(for userID: String) throws { try store.removeToken(for: userID) }
-        func removeAll() throws { try store.removeAll() }
-    }
-
     @Test func aTokenThatIsBeingStoredReplacesNoNewerOne() async throws {
         let held = ["first", "second"].map { (text: $0, begins: Handshake(), ends: Handshake()) }
-        let store = HeldTokenStore(store: FileTokenStore(directory: bench.directory), held: held)
+        let store = HookedTokenStore(FileTokenStore(directory: bench.directory)) {
+            $0.willStore = { token in
+                for (text, begins, ends) in held where token.contains(text) {
+                    begins.signal()
+                    ends.block()
+                }
+            }
+        }
         let client = try bench.make {
             $0.tokenStore = store
             $0.authorization.refreshToken = nil

@@ -3,12 +3,13 @@ import CountersignTesting
 import CountersignTransport
 import Foundation
 import SDKTestSupport
+import TestSupport
 import Testing
 
 @testable import CountersignLocations
 
 /// Refreshes of access tokens in the log at its default level, warnings.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.closing, .timeLimit(.minutes(5)))
 struct RefreshLogTests {
     private func warnings(_ bench: AccessTokenBench) -> [String] {
         bench.lines.withLock { $0.filter { $0.hasPrefix("warning ") } }

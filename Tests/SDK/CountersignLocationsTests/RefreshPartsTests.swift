@@ -10,14 +10,22 @@ struct RefreshPartsTests {
     private let retry = RetryPolicy(baseDelay: 2, maximumDelay: 100)
     private let problem = ServerAnswer.Explanation("code", "words")
 
-    private func token(
-        _ access: String, lifetime: TimeInterval?, isOnDisk: Bool? = true, at uptime: TimeInterval = 0
-    ) -> TokenInUse {
+    private func reading(_ uptime: TimeInterval = 0, fraction: Double = 0) -> ClockReading {
+        ClockReading(now: Date(timeIntervalSince1970: 1_750_000_000), uptime: uptime, fraction: fraction)
+    }
+
+    private func token(_ access: String, lifetime: TimeInterval?, isOnDisk: Bool? = true) -> TokenInUse {
         var token = TokenInUse()
+        take(access, lifetime: lifetime, isOnDisk: isOnDisk, into: &token)
+        return token
+    }
+
+    private func take(
+        _ access: String, lifetime: TimeInterval?, isOnDisk: Bool? = nil, into token: inout TokenInUse
+    ) {
         _ = token.take(
             TokenPair(accessToken: access), lifetime: lifetime, isOnDisk: isOnDisk, leeway: 60, share: 0.04,
-            uptime: uptime, fraction: 0)
-        return token
+            at: reading())
     }
 
     @Test func aTokenIsDueForRefreshShortlyBeforeItsExpiry() {
@@ -35,12 +43,10 @@ struct RefreshPartsTests {
         var token = token("a", lifetime: nil)
         #expect(token.generation == 1)
         for (access, expected) in [("a", 1), ("b", 2), ("b", 2)] {
-            _ = token.take(
-                TokenPair(accessToken: access), lifetime: nil, leeway: 60, share: 0.04, uptime: 0, fraction: 0
-            )
+            take(access, lifetime: nil, into: &token)
             #expect(token.generation == expected)
         }
-        token.forget()
+        token.remove()
         #expect(token.generation == 3)
         #expect(token.credential == nil)
     }
@@ -48,10 +54,10 @@ struct RefreshPartsTests {
     @Test func aTokenIsFreshUntilItIsAcceptedOrItsWindowEnds() {
         var token = token("a", lifetime: 1_000)
         #expect(!token.isFresh(at: 1, window: 30), "it is the app's")
-        token.isRefreshed()
+        token.isFromRefresh = true
         #expect(token.isFresh(at: 1, window: 30))
         #expect(!token.isFresh(at: 30, window: 30))
-        token.isAccepted()
+        token.wasAccepted = true
         #expect(!token.isFresh(at: 1, window: 30))
     }
 
@@ -93,42 +99,36 @@ struct RefreshPartsTests {
 
     @Test func refreshFailuresWaitAtLeastASecondAndAreCounted() {
         var obstacle = RefreshObstacle()
-        obstacle.wait(problem, retry: retry, serverDelay: nil, uptime: 0, fraction: 0)
-        #expect(obstacle.state == .waiting(until: 1, problem))
-        obstacle.pass()
+        obstacle.wait(problem, retry: retry, serverDelay: nil, at: reading())
+        #expect(obstacle.wait == RefreshObstacle.Wait(until: 1, problem: problem))
+        obstacle.clear()
         #expect(obstacle.wait == nil)
-        let isTooMuch = [0, 99, 100, 101].map { obstacle.isUnusable(at: $0, count: 2, span: 100) }
-        #expect(isTooMuch == [false, false, true, false])
-        let isForGood = [0, 100, 101, 102].map { obstacle.isRejectedForGood(at: $0, count: 3, span: 100) }
-        #expect(isForGood == [false, false, true, true])
-        obstacle.forgive()
-        let isStillForGood = obstacle.isRejectedForGood(at: 300, count: 3, span: 100)
-        #expect(!isStillForGood)
+        let isFinal = [0, 100, 101, 102].map { obstacle.rejections.add(at: $0, count: 3, span: 100) }
+        #expect(isFinal == [false, false, true, true])
+        obstacle.resetCounts()
+        let isStillFinal = obstacle.rejections.add(at: 300, count: 3, span: 100)
+        #expect(!isStillFinal)
     }
 
     @Test func acceptanceAndStorageAreRecordedForOneTokenOnly() {
         var token = token("a", lifetime: 1_000, isOnDisk: false)
-        token.isRefreshed()
-        token.isAccepted()
-        _ = token.take(
-            TokenPair(accessToken: "b"), lifetime: 1_000, leeway: 60, share: 0.04, uptime: 0, fraction: 0)
+        token.isFromRefresh = true
+        token.wasAccepted = true
+        take("b", lifetime: 1_000, into: &token)
         #expect(token.isFresh(at: 1, window: 30), "no server has accepted this token yet")
         #expect(!token.isOnDisk)
     }
 
     // MARK: The machine between its parts
 
-    private let now = Date(timeIntervalSince1970: 1_750_000_000)
     private let granted = RefreshAnswer(
         TransportResponse(
             status: 200, body: Array(#"{"access_token":"late","refresh_token":"later"}"#.utf8)),
         configuration: AuthorizationConfiguration())
 
-    private func machine(refreshToken: String?) -> RefreshMachine {
+    private func machine(_ pair: TokenPair) -> RefreshMachine {
         var machine = RefreshMachine(configuration: AuthorizationConfiguration())
-        machine.adopted(
-            TokenPair(accessToken: "a", refreshToken: refreshToken), isOnDisk: true, now: now, uptime: 0,
-            fraction: 1)
+        machine.adopted(pair, isOnDisk: true, at: reading(fraction: 1))
         return machine
     }
 
@@ -136,40 +136,82 @@ struct RefreshPartsTests {
     private func handOver(_ machine: inout RefreshMachine) {
         var other = AuthorizationConfiguration()
         (other.accessToken, other.refreshToken) = ("x", "y")
-        let next = machine.configure(
-            other, isSparse: false, handedOverAt: 0, now: now, uptime: 0, fraction: 1)
+        let next = machine.configure(other, isSparse: false, handedOverAt: 0, at: reading())
         #expect(next?.accessToken == "x")
     }
 
     @Test func newTokensFromTheAppEndARefreshAtEveryStep() {
         for steps in 1...3 {
-            var machine = machine(refreshToken: "r")
+            var machine = machine(TokenPair(accessToken: "a", refreshToken: "r"))
             let pair = machine.credential
             var action = machine.begin(uptime: 0)
-            if steps > 1 { action = machine.locked(stored: pair, now: now, uptime: 0, fraction: 1) }
-            if steps > 2 { action = machine.answered(granted, now: now, uptime: 0, fraction: 1) }
+            if steps > 1 { action = machine.locked(stored: pair, at: reading()) }
+            if steps > 2 { action = machine.answered(granted, at: reading()) }
             #expect(action != .finish)
             handOver(&machine)
             action =
                 switch steps {
-                case 1: machine.locked(stored: pair, now: now, uptime: 0, fraction: 1)
-                case 2: machine.answered(granted, now: now, uptime: 0, fraction: 1)
-                default: machine.saved(nil, uptime: 0, fraction: 1)
+                case 1: machine.locked(stored: pair, at: reading())
+                case 2: machine.answered(granted, at: reading())
+                default: machine.saved(nil, at: reading())
                 }
             #expect(action == .finish, "\(steps)")
             #expect(machine.credential?.accessToken == "a", "\(steps)")
         }
     }
 
-    @Test func theWaitAfterARejectionRestartsForANewToken() {
-        var machine = machine(refreshToken: nil)
-        func retryAt(_ uptime: TimeInterval) -> TimeInterval? {
-            let demand = machine.demand(rejected: machine.generation, hasWaited: false, uptime: uptime)
-            guard case .unavailable(_, let instant) = demand else { return nil }
-            return instant
+    @Test func aSuspensionRestartsTheCountOfUnusableResponses() {
+        var machine = machine(TokenPair(accessToken: "a", refreshToken: "r"))
+        let unusable = RefreshAnswer(
+            TransportResponse(status: 200, body: Array("{}".utf8)),
+            configuration: AuthorizationConfiguration())
+        let kinds = [0.0, 300, 600, 700].map { uptime in
+            _ = machine.begin(uptime: uptime)
+            _ = machine.locked(stored: machine.credential, at: reading(uptime))
+            _ = machine.answered(unusable, at: reading(uptime))
+            return machine.authorizationState(uptime: uptime).kind
         }
-        #expect(retryAt(0) == 2)
-        machine.adopted(TokenPair(accessToken: "b"), isOnDisk: true, now: now, uptime: 1, fraction: 1)
-        #expect(retryAt(1) == 3)
+        #expect(kinds == [.waiting, .waiting, .suspended, .waiting])
+    }
+
+    // MARK: Rejected tokens that cannot be refreshed
+
+    private func retryAt(_ machine: inout RefreshMachine, _ uptime: TimeInterval) -> TimeInterval? {
+        let demand = machine.demand(rejected: machine.generation, hasWaited: false, uptime: uptime)
+        guard case .unavailable(_, let instant) = demand else { return nil }
+        return instant
+    }
+
+    @Test func theWaitAfterARejectionRestartsForANewToken() {
+        var machine = machine(TokenPair(accessToken: "a"))
+        #expect(retryAt(&machine, 0) == 2)
+        machine.adopted(TokenPair(accessToken: "b"), isOnDisk: true, at: reading(1))
+        #expect(retryAt(&machine, 1) == 3)
+    }
+
+    /// The response to a request with an earlier token may arrive late.
+    @Test func acceptanceOfAnEarlierTokenDoesNotResetALaterOnesBackoff() {
+        var machine = machine(TokenPair(accessToken: "a"))
+        machine.adopted(TokenPair(accessToken: "b"), isOnDisk: true, at: reading())
+        #expect(retryAt(&machine, 0) == 2)
+        #expect(retryAt(&machine, 2) == nil)
+        machine.accepted(machine.generation - 1)
+        #expect(retryAt(&machine, 2) == 6, "the back-off continues to grow")
+        machine.accepted(machine.generation)
+        #expect(retryAt(&machine, 6) == nil)
+        #expect(retryAt(&machine, 6) == 8)
+    }
+
+    @Test func withoutAnAccessTokenNothingIsSentAgain() {
+        // There is no address to refresh at.
+        var machine = machine(TokenPair(refreshToken: "r"))
+        for uptime in [0.0, 10] {
+            let demand = machine.demand(rejected: nil, hasWaited: false, uptime: uptime)
+            guard case .unavailable(let explanation, nil) = demand else {
+                Issue.record("\(demand)")
+                continue
+            }
+            #expect(explanation.code == "no_access_token")
+        }
     }
 }

@@ -77,6 +77,14 @@ package struct ServerAnswer: Sendable, Equatable {
 }
 
 extension ServerAnswer {
+    /// Adds the delay that the response requests, but not the server's time: a proxy may have sent the response.
+    package init(_ meaning: Meaning, to response: TransportResponse) {
+        self.init(
+            meaning, status: response.status,
+            retryAfter: Self.retryAfter(in: response, serverTime: Self.serverTime(in: response)))
+        if retryAfter == nil { retryDate = Self.retryDate(in: response) }
+    }
+
     /// Whether the response is HTML or XML, such as a network's login page or a proxy's error page.
     package static func isPage(_ response: TransportResponse) -> Bool {
         switch response.body.first(where: { $0 > 0x20 }) {

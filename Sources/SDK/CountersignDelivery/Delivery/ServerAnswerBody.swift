@@ -53,13 +53,9 @@ package struct ServerAnswerBody: Sendable {
         to response: TransportResponse, eventCount: Int, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
     ) -> ServerAnswer {
         let meaning = meaning(of: response, eventCount: eventCount, success: success)
-        let date = ServerAnswer.serverTime(in: response)
-        var answer = ServerAnswer(
-            meaning, status: response.status,
-            retryAfter: ServerAnswer.retryAfter(in: response, serverTime: date))
-        if answer.retryAfter == nil { answer.retryDate = ServerAnswer.retryDate(in: response) }
+        var answer = ServerAnswer(meaning, to: response)
         switch meaning {
-        case .accepted, .tokenProblem: answer.serverTime = serverTime ?? date
+        case .accepted, .tokenProblem: answer.serverTime = serverTime ?? ServerAnswer.serverTime(in: response)
         default: break  // The response may be a proxy's, with the time of the proxy's clock.
         }
         return answer

@@ -1,55 +1,30 @@
-package import CountersignTransport
-package import Foundation
+internal import CountersignTransport
+internal import Foundation
 
-/// The access token for all requests. Performs the actions that `RefreshMachine` decides.
+/// One access token for the records of all users. Performs the actions that `RefreshMachine` decides.
 ///
 /// Only one refresh runs at a time, in this process and, through a lock on the store, in all processes. A cancelled
 /// caller stops waiting, but the refresh continues, because its response may be the only copy of the next token.
-package actor AccessTokens {
-    package struct Dependencies: Sendable {
+actor AccessTokens: CredentialSource {
+    struct Dependencies: Sendable {
         var store: any TokenStore
         var lockFile: URL
         var transport: any HTTPTransport
         var clock: any ClientClock
         var random: @Sendable () -> Double
-        var policy = RefreshMachine.Policy()
-        var timeout: TimeInterval
+        var timeout: TimeInterval = AccessTokens.longestExchange
         var log: CountersignLog?
         /// Header fields of all the app's requests, and the origin of those requests.
-        var common: @Sendable () -> (headers: [String: String], origin: URL?)
+        var common: @Sendable () -> (headers: [String: String], origin: URL?) = { ([:], nil) }
         var report: @Sendable (AuthorizationEvent) -> Void
         /// Called with the generation of the new access token.
         var changed: @Sendable (Int) -> Void
         /// Called just before `changed`.
-        var adopted: @Sendable (_ accessToken: String?, _ refreshToken: String?) -> Void
-
-        package init(
-            store: any TokenStore, lockFile: URL, transport: any HTTPTransport,
-            clock: any ClientClock = SystemClock(),
-            random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) },
-            timeout: TimeInterval = AccessTokens.longestExchange, log: CountersignLog? = nil,
-            common: @escaping @Sendable () -> (headers: [String: String], origin: URL?) = { ([:], nil) },
-            report: @escaping @Sendable (AuthorizationEvent) -> Void = { _ in },
-            changed: @escaping @Sendable (Int) -> Void = { _ in },
-            adopted: @escaping @Sendable (_ accessToken: String?, _ refreshToken: String?) -> Void = { _, _ in
-            }
-        ) {
-            self.store = store
-            self.lockFile = lockFile
-            self.transport = transport
-            self.clock = clock
-            self.random = random
-            self.timeout = timeout
-            self.log = log
-            self.common = common
-            self.report = report
-            self.changed = changed
-            self.adopted = adopted
-        }
+        var adopted: @Sendable (_ accessToken: String?, _ refreshToken: String?) -> Void = { _, _ in }
     }
 
     /// In seconds. A server may repeat a lost response for only a minute, so this leaves time for another try.
-    package static let longestExchange: TimeInterval = 20
+    static let longestExchange: TimeInterval = 20
 
     private struct Change {
         let configuration: AuthorizationConfiguration
@@ -70,7 +45,7 @@ package actor AccessTokens {
     private var clearCount = 0
     /// A different epoch on disk means that a process has removed the pair.
     private var epoch = ""
-    private var mustForget = false
+    private var mustRemove = false
     private var flight: Task<Void, Never>?
     /// The wait for a refresh by another process.
     private var locking: Task<Void, any Error>?
@@ -81,52 +56,52 @@ package actor AccessTokens {
     private var isClosed = false
     private var loggedProblems = FirstOccurrences<String>()
 
+    nonisolated var isRenewing: Bool { true }
+    nonisolated var remedy: String? { nil }
+
     // `isSparse`: use the stored tokens even if the configuration has no token.
-    package init(
+    init(
         configuration: AuthorizationConfiguration, isSparse: Bool = false, dependencies: Dependencies
     ) {
         self.configuration = configuration
         self.dependencies = dependencies
         pairs = TokenPairStore(store: dependencies.store, lockFile: dependencies.lockFile)
-        machine = RefreshMachine(configuration: configuration, policy: dependencies.policy)
+        machine = RefreshMachine(configuration: configuration)
         pending = Change(
             configuration: configuration, isSparse: isSparse, instant: dependencies.clock.uptime)
     }
 
     // MARK: Calls from the app
 
-    /// Makes the configuration durable. A pair of the current chain changes nothing. In a sparse configuration,
-    /// missing tokens stay unchanged.
-    package func configure(_ configuration: AuthorizationConfiguration, isSparse: Bool = true) async {
+    /// Makes the configuration durable. A pair of the current chain changes nothing. Missing tokens stay unchanged.
+    func configure(_ configuration: AuthorizationConfiguration) async {
         self.configuration = configuration
-        let instant = dependencies.clock.uptime
-        guard isPrepared else {
-            pending = Change(
-                configuration: configuration, isSparse: isSparse && pending?.isSparse != false,
-                instant: instant)
-            return await prepare()
-        }
-        await adopt(Change(configuration: configuration, isSparse: isSparse, instant: instant))
+        let change = Change(
+            configuration: configuration, isSparse: isPrepared || pending?.isSparse != false,
+            instant: dependencies.clock.uptime)
+        if isPrepared { return await adopt(change) }
+        pending = change
+        await prepare()
     }
 
     /// Removes the tokens, such as when the person logs out.
-    package func forget() async {
+    func removeAll() async {
         await prepare()
         clearCount += 1
-        machine.forget()
+        machine.removeTokens()
         pending = nil
         do {
-            epoch = try await pairs.forget()
+            epoch = try await pairs.removePair()
         } catch {
             dependencies.log?(.warning, "access token could not be removed", ["error": "\(error)"])
             // Retried before the store is used.
-            (mustForget, isPrepared) = (true, false)
+            (mustRemove, isPrepared) = (true, false)
         }
         announceAndSchedule()
     }
 
     /// Waits until new tokens are stored and a running refresh has ended, but not for a lock of another process.
-    package func close() async {
+    func close() async {
         isClosed = true
         await prepare()
         timer?.task.cancel()
@@ -136,11 +111,10 @@ package actor AccessTokens {
     }
 
     private func adopt(_ change: Change) async {
-        // Read the clocks once for both steps, because the device clock may be set while the pair is stored.
-        let (now, uptime) = (dependencies.clock.now, dependencies.clock.uptime)
+        // One reading for both steps, because the device clock may be set while the pair is stored.
+        let reading = reading
         let next = machine.configure(
-            change.configuration, isSparse: change.isSparse, handedOverAt: change.instant, now: now,
-            uptime: uptime, fraction: dependencies.random())
+            change.configuration, isSparse: change.isSparse, handedOverAt: change.instant, at: reading)
         if let next {
             let before = clearCount
             var isOnDisk = true
@@ -152,20 +126,19 @@ package actor AccessTokens {
             }
             // The tokens were removed meanwhile, on disk too.
             guard clearCount == before else { return }
-            machine.adopted(
-                next, isOnDisk: isOnDisk, now: now, uptime: uptime, fraction: dependencies.random())
+            machine.adopted(next, isOnDisk: isOnDisk, at: reading)
         }
         announceAndSchedule()
     }
 
-    package func prepare() async {
+    func prepare() async {
         if isPrepared { return }
         if let preparation { return await preparation.value }
         let task = Task {
             do {
-                if mustForget {
-                    epoch = try await pairs.forget()
-                    mustForget = false
+                if mustRemove {
+                    epoch = try await pairs.removePair()
+                    mustRemove = false
                 }
                 let stored = try await pairs.load()
                 epoch = stored.epoch
@@ -186,10 +159,22 @@ package actor AccessTokens {
         await task.value
     }
 
+    private var reading: ClockReading {
+        ClockReading(
+            now: dependencies.clock.now, uptime: dependencies.clock.uptime, fraction: dependencies.random())
+    }
+
     // MARK: Calls from requests
 
+    func credential(
+        for owner: UserKey, replacing rejected: Int?,
+        post: @escaping @Sendable (@escaping CredentialAction) -> Void
+    ) async -> CredentialDecision {
+        await authorize(rejected: rejected)
+    }
+
     /// Refreshes the token first if necessary. `rejected` is the generation of the token that a server has rejected.
-    package func authorize(rejected: Int?) async -> CredentialDecision {
+    func authorize(rejected: Int?) async -> CredentialDecision {
         await prepare()
         guard isPrepared else {
             return .unavailable(
@@ -242,30 +227,28 @@ package actor AccessTokens {
             present != epoch, let stored = try? await pairs.load(), flight == nil, stored.epoch != epoch
         else { return }
         epoch = stored.epoch
-        let clock = dependencies.clock
-        machine.reloaded(stored.pair, now: clock.now, uptime: clock.uptime, fraction: dependencies.random())
+        machine.reloaded(stored.pair, at: reading)
         announceAndSchedule()
     }
 
     /// 0 if it is not the current token.
-    package func generation(of token: String) -> Int {
+    func generation(of token: String) -> Int {
         machine.credential?.accessToken == token ? machine.generation : 0
     }
 
-    func accepted(generation: Int) {
-        machine.accepted(generation)
+    func accepted(_ credential: Credential, of owner: UserKey) {
+        machine.accepted(credential.generation)
     }
 
-    package func noteServerTime(_ date: Date) {
-        let clock = dependencies.clock
-        machine.noteServerTime(date, now: clock.now, uptime: clock.uptime)
+    func noteServerTime(_ date: Date) {
+        machine.noteServerTime(date, now: dependencies.clock.now, uptime: dependencies.clock.uptime)
     }
 
-    package var clockOffset: TimeInterval {
+    var clockOffset: TimeInterval {
         machine.clockOffset(now: dependencies.clock.now, uptime: dependencies.clock.uptime)
     }
 
-    package var state: AuthorizationState { machine.authorizationState(uptime: dependencies.clock.uptime) }
+    var state: AuthorizationState { machine.authorizationState(uptime: dependencies.clock.uptime) }
 
     // MARK: A refresh
 
@@ -317,44 +300,33 @@ package actor AccessTokens {
                     try await locking.value
                     isLocked = true
                     let stored = try await pairs.load()
-                    let isForgotten = stored.epoch != epoch
+                    let isRemoved = stored.epoch != epoch
                     epoch = stored.epoch
                     action =
-                        isForgotten
-                        ? machine.superseded(
-                            by: stored.pair, now: clock.now, uptime: clock.uptime,
-                            fraction: dependencies.random())
-                        : machine.locked(
-                            stored: stored.pair, now: clock.now, uptime: clock.uptime,
-                            fraction: dependencies.random())
+                        isRemoved
+                        ? machine.superseded(by: stored.pair, at: reading)
+                        : machine.locked(stored: stored.pair, at: reading)
                 } catch {
                     dependencies.log?(.warning, "access token could not be locked", ["error": "\(error)"])
                     action = machine.notLocked(
-                        .init("store_locked", "the stored access token cannot be read now"),
-                        uptime: clock.uptime, fraction: dependencies.random())
+                        .init("store_locked", "the stored access token cannot be read now"), at: reading)
                 }
             case .send(let accessToken, let refreshToken):
                 let received = await exchange(accessToken: accessToken, refreshToken: refreshToken)
                 answer = received
-                action = machine.answered(
-                    received, now: clock.now, uptime: clock.uptime, fraction: dependencies.random())
+                action = machine.answered(received, at: reading)
             case .save(let credential):
                 do {
-                    if case .superseded(let stored) = try await pairs.replace(
-                        machine.base, of: epoch, with: credential)
-                    {
+                    if let stored = try await pairs.replace(machine.base, of: epoch, with: credential) {
                         epoch = stored.epoch
-                        action = machine.superseded(
-                            by: stored.pair, now: clock.now, uptime: clock.uptime,
-                            fraction: dependencies.random())
+                        action = machine.superseded(by: stored.pair, at: reading)
                         continue
                     }
                 } catch {
                     dependencies.log?(.warning, "access token could not be stored", ["error": "\(error)"])
                     saveFailure = .init("not_stored", "the new token could not be stored; retrying")
                 }
-                action = machine.saved(
-                    saveFailure, uptime: clock.uptime, fraction: dependencies.random())
+                action = machine.saved(saveFailure, at: reading)
             case .finish: break loop
             }
         }
@@ -412,7 +384,7 @@ package actor AccessTokens {
     private func announceAndSchedule() {
         if machine.generation != announced {
             announced = machine.generation
-            tellAdopted()
+            reportTokens()
             dependencies.changed(announced)
         }
         let instant = isClosed || flight != nil ? nil : machine.timer
@@ -433,7 +405,7 @@ package actor AccessTokens {
     }
 
     /// Reports nothing if the store was not read yet.
-    package func tellAdopted() {
+    func reportTokens() {
         guard isPrepared || machine.credential != nil else { return }
         dependencies.adopted(machine.credential?.accessToken, machine.credential?.refreshToken)
     }

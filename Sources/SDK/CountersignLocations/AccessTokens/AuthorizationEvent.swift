@@ -13,17 +13,6 @@ public struct AuthorizationEvent: Sendable, Hashable {
     /// The server's description for people (`error_description`, RFC 6749, section 5.2), up to 500 characters. Do not
     /// log it: it may contain personal data.
     public let errorDescription: String?
-
-    init(
-        isSuccess: Bool, status: Int, response: JSONObject, error: String?,
-        errorDescription: String? = nil
-    ) {
-        self.isSuccess = isSuccess
-        self.status = status
-        self.response = response
-        self.error = error
-        self.errorDescription = errorDescription
-    }
 }
 
 extension AuthorizationEvent: CustomStringConvertible, CustomReflectable {

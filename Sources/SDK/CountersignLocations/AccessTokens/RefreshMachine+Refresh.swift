@@ -2,7 +2,7 @@ internal import Foundation
 
 extension RefreshMachine {
     mutating func begin(uptime: TimeInterval) -> Action {
-        obstacle.pass()
+        obstacle.clear()
         state = .refreshing(generation: generation, base: unsavedBase)
         if let unsaved { return .save(unsaved) }
         let count = rate.count(at: uptime, window: policy.window)
@@ -15,23 +15,21 @@ extension RefreshMachine {
     }
 
     /// This process has the lock. `stored` is the stored pair, which another process may have refreshed.
-    mutating func locked(
-        stored: TokenPair?, now: Date, uptime: TimeInterval, fraction: Double
-    ) -> Action {
+    mutating func locked(stored: TokenPair?, at reading: ClockReading) -> Action {
         guard isUpToDate, let current = credential else { return finish() }
         if token.isOnDisk, stored != current {
             guard let stored else {
                 // Another process has logged the user out.
-                forget()
+                removeTokens()
                 return finish()
             }
             serverClock = ServerClock(offset: stored.clockOffset)
-            take(stored, lifetime: stored.remaining(now: now), uptime: uptime, fraction: fraction)
-            obstacle.forgive()
+            take(stored, at: reading)
+            obstacle.resetCounts()
             return finish()
         }
         guard let refreshToken = current.refreshToken else { return finish() }
-        if !token.hasLived(at: uptime) { rate.refreshed(at: uptime) }
+        if !token.hasLived(at: reading.uptime) { rate.refreshed(at: reading.uptime) }
         state = .refreshing(generation: generation, base: stored)
         return .send(accessToken: current.accessToken, refreshToken: refreshToken)
     }
@@ -50,30 +48,24 @@ extension RefreshMachine {
     }
 
     /// Handles credentials that another process has replaced or deleted during the refresh.
-    mutating func superseded(
-        by stored: TokenPair?, now: Date, uptime: TimeInterval, fraction: Double
-    ) -> Action {
-        if isUpToDate { reloaded(stored, now: now, uptime: uptime, fraction: fraction) }
+    mutating func superseded(by stored: TokenPair?, at reading: ClockReading) -> Action {
+        if isUpToDate { reloaded(stored, at: reading) }
         return finish()
     }
 
-    mutating func reloaded(_ stored: TokenPair?, now: Date, uptime: TimeInterval, fraction: Double) {
-        guard let stored else { return forget() }
+    mutating func reloaded(_ stored: TokenPair?, at reading: ClockReading) {
+        guard let stored else { return removeTokens() }
         unsaved = nil
-        take(
-            stored, lifetime: stored.remaining(now: now), isOnDisk: true, uptime: uptime, fraction: fraction)
+        take(stored, isOnDisk: true, at: reading)
     }
 
-    mutating func notLocked(_ problem: ServerAnswer.Explanation, uptime: TimeInterval, fraction: Double)
-        -> Action
-    {
-        wait(problem, serverDelay: nil, uptime: uptime, fraction: fraction)
+    mutating func notLocked(_ problem: ServerAnswer.Explanation, at reading: ClockReading) -> Action {
+        wait(problem, at: reading)
         return finish()
     }
 
-    mutating func answered(
-        _ answer: RefreshAnswer, now: Date, uptime: TimeInterval, fraction: Double
-    ) -> Action {
+    mutating func answered(_ answer: RefreshAnswer, at reading: ClockReading) -> Action {
+        let (now, uptime) = (reading.now, reading.uptime)
         if let serverTime = answer.serverTime { noteServerTime(serverTime, now: now, uptime: uptime) }
         guard isUpToDate, let current = credential else { return finish() }
         switch answer.meaning {
@@ -84,42 +76,39 @@ extension RefreshMachine {
             (unsaved, unsavedBase) = (next, base)
             return .save(next)
         case .dead(let problem):
-            if let dead = token.die(problem.code) { return .save(dead) }
+            if let invalid = token.invalidate(problem.code) { return .save(invalid) }
         case .refused(let problem):
-            let isFinal = obstacle.isRejectedForGood(
+            let isFinal = obstacle.rejections.add(
                 at: uptime, count: policy.maximumRejections, span: policy.rejectionSpan)
-            if isFinal, let dead = token.die(problem.code) { return .save(dead) }
-            wait(problem, serverDelay: answer.retryAfter, uptime: uptime, fraction: fraction)
+            if isFinal, let invalid = token.invalidate(problem.code) { return .save(invalid) }
+            wait(problem, serverDelay: answer.retryAfter, at: reading)
         case .unusable(let problem):
-            let isTooMuch = obstacle.isUnusable(
+            let isTooMuch = obstacle.unusableAnswers.add(
                 at: uptime, count: policy.maximumUnusableAnswers, span: policy.unusableSpan)
             if isTooMuch {
+                obstacle.unusableAnswers = .init()
                 suspend(problem, uptime: uptime)
             } else {
-                wait(problem, serverDelay: answer.retryAfter, uptime: uptime, fraction: fraction)
+                wait(problem, serverDelay: answer.retryAfter, at: reading)
             }
         case .transient(let problem):
             wait(
-                problem, mayBeExchanged: answer.mayBeExchanged, serverDelay: answer.retryAfter,
-                uptime: uptime,
-                fraction: fraction)
+                problem, mayBeExchanged: answer.mayBeExchanged, serverDelay: answer.retryAfter, at: reading)
         }
         return finish()
     }
 
-    mutating func saved(
-        _ failure: ServerAnswer.Explanation?, uptime: TimeInterval, fraction: Double
-    ) -> Action {
+    mutating func saved(_ failure: ServerAnswer.Explanation?, at reading: ClockReading) -> Action {
         guard isUpToDate, let next = unsaved else { return finish() }
         if let failure {
             // The pair is not used before it is on disk. The next attempt saves it first.
-            wait(failure, serverDelay: nil, uptime: uptime, fraction: fraction)
+            wait(failure, at: reading)
             return finish()
         }
         unsaved = nil
-        obstacle.forgive()
-        take(next, lifetime: next.lifetime, isOnDisk: true, uptime: uptime, fraction: fraction)
-        token.isRefreshed()
+        obstacle.resetCounts()
+        take(next, lifetime: next.lifetime, isOnDisk: true, at: reading)
+        token.isFromRefresh = true
         return finish()
     }
 
@@ -129,32 +118,28 @@ extension RefreshMachine {
     }
 
     private mutating func wait(
-        _ problem: ServerAnswer.Explanation, mayBeExchanged: Bool = false, serverDelay: TimeInterval?,
-        uptime: TimeInterval, fraction: Double
+        _ problem: ServerAnswer.Explanation, mayBeExchanged: Bool = false,
+        serverDelay: TimeInterval? = nil, at reading: ClockReading
     ) {
         obstacle.wait(
             problem, retry: mayBeExchanged ? policy.retryWhenLost : policy.retry, serverDelay: serverDelay,
-            uptime: uptime, fraction: fraction)
+            at: reading)
     }
 }
 
 extension RefreshMachine {
     func authorizationState(uptime: TimeInterval) -> AuthorizationState {
-        func reason(_ problem: ServerAnswer.Explanation) -> String { "\(problem.code): \(problem.reason)" }
         guard let credential else {
             return AuthorizationState(kind: .noCredential, reason: nil, retryIn: nil)
         }
         if let code = credential.deathCode {
             return AuthorizationState(kind: .reauthenticationRequired, reason: code, retryIn: nil)
         }
-        switch obstacle.state {
-        case .waiting(let instant, let problem):
-            return AuthorizationState(
-                kind: .waiting, reason: reason(problem), retryIn: max(0, instant - uptime))
-        case .suspended(let instant, let problem):
-            return AuthorizationState(
-                kind: .suspended, reason: reason(problem), retryIn: max(0, instant - uptime))
-        case .none: return AuthorizationState(kind: .ready, reason: nil, retryIn: nil)
+        guard let wait = obstacle.wait else {
+            return AuthorizationState(kind: .ready, reason: nil, retryIn: nil)
         }
+        return AuthorizationState(
+            kind: wait.isSuspended ? .suspended : .waiting,
+            reason: "\(wait.problem.code): \(wait.problem.reason)", retryIn: max(0, wait.until - uptime))
     }
 }

@@ -4,7 +4,7 @@ internal import Foundation
 /// I/O, clock or randomness.
 ///
 /// `demand` decides whether to send a request. A refresh calls `begin`, `locked`, `answered` and `saved`, each of
-/// which returns the next action. Instants are seconds of `ClientClock.uptime`; `now` is the device clock.
+/// which returns the next action. Instants are seconds of `ClientClock.uptime`.
 struct RefreshMachine {
     struct Policy {
         /// A token is refreshed this many seconds before it expires, or `leewayShare` of its lifetime, whichever is
@@ -56,7 +56,7 @@ struct RefreshMachine {
         case outdated(base: TokenPair?)
     }
 
-    let policy: Policy
+    let policy = Policy()
     private var configuration: AuthorizationConfiguration
     var state = State.resting
     var token = TokenInUse()
@@ -69,9 +69,8 @@ struct RefreshMachine {
     var unsavedBase: TokenPair?
     var serverClock = ServerClock()
 
-    init(configuration: AuthorizationConfiguration, policy: Policy = Policy()) {
+    init(configuration: AuthorizationConfiguration) {
         self.configuration = configuration
-        self.policy = policy
     }
 
     /// The pair in use. A refreshed pair is used only once it is on disk.
@@ -96,21 +95,19 @@ struct RefreshMachine {
     /// A configuration that is not sparse and has no tokens leaves the stored pair unused, because it may belong to a
     /// former user. It is used again once the app passes a token of its chain.
     mutating func configure(
-        _ configuration: AuthorizationConfiguration, isSparse: Bool, handedOverAt: TimeInterval, now: Date,
-        uptime: TimeInterval, fraction: Double
+        _ configuration: AuthorizationConfiguration, isSparse: Bool, handedOverAt: TimeInterval,
+        at reading: ClockReading
     ) -> TokenPair? {
         self.configuration = configuration
         let hasTokens =
             configuration.accessToken?.isEmpty == false || configuration.refreshToken?.isEmpty == false
         guard hasTokens || isSparse else { return nil }
-        let clockOffset = serverClock.offset(now: now, uptime: uptime)
+        let clockOffset = serverClock.offset(now: reading.now, uptime: reading.uptime)
         let next = TokenPair.adopting(
             configuration, over: unsaved ?? token.known, isSparse: isSparse,
-            now: now + clockOffset - (uptime - handedOverAt), clockOffset: clockOffset)
+            now: reading.now + clockOffset - (reading.uptime - handedOverAt), clockOffset: clockOffset)
         if next == nil, case .dormant(let dormant) = token.state {
-            take(
-                dormant, lifetime: dormant.remaining(now: now), isOnDisk: true, uptime: uptime,
-                fraction: fraction)
+            take(dormant, isOnDisk: true, at: reading)
         }
         token.dropDormant()
         if next != nil, case .refreshing(_, let base) = state { state = .outdated(base: base) }
@@ -118,31 +115,31 @@ struct RefreshMachine {
     }
 
     /// Uses the app's new pair, even if it could not be stored, because the app has it too.
-    mutating func adopted(
-        _ credential: TokenPair, isOnDisk: Bool, now: Date, uptime: TimeInterval, fraction: Double
-    ) {
-        take(
-            credential, lifetime: credential.remaining(now: now), isOnDisk: isOnDisk, uptime: uptime,
-            fraction: fraction)
-        token.isGiven()
+    mutating func adopted(_ credential: TokenPair, isOnDisk: Bool, at reading: ClockReading) {
+        take(credential, isOnDisk: isOnDisk, at: reading)
+        token.isFromRefresh = false
+        token.isUsed = true
         unsaved = nil
         obstacle = RefreshObstacle()
         rate.reset()
     }
 
-    mutating func forget() {
-        token.forget()
+    mutating func removeTokens() {
+        token.remove()
         unsaved = nil
-        obstacle.pass()
+        obstacle.clear()
+    }
+
+    mutating func take(_ credential: TokenPair, isOnDisk: Bool? = nil, at reading: ClockReading) {
+        take(credential, lifetime: credential.remaining(now: reading.now), isOnDisk: isOnDisk, at: reading)
     }
 
     mutating func take(
-        _ credential: TokenPair, lifetime: TimeInterval?, isOnDisk: Bool? = nil, uptime: TimeInterval,
-        fraction: Double
+        _ credential: TokenPair, lifetime: TimeInterval?, isOnDisk: Bool?, at reading: ClockReading
     ) {
         let isAnother = token.take(
             credential, lifetime: lifetime, isOnDisk: isOnDisk, leeway: policy.leeway,
-            share: policy.leewayShare, uptime: uptime, fraction: fraction)
+            share: policy.leewayShare, at: reading)
         if isAnother { resending = Resending() }
     }
 
@@ -150,7 +147,7 @@ struct RefreshMachine {
 
     mutating func accepted(_ generation: Int) {
         guard generation == self.generation else { return }
-        token.isAccepted()
+        token.wasAccepted = true
         rate.accepted()
         resending.accepted()
     }
@@ -167,7 +164,7 @@ struct RefreshMachine {
     /// `rejected` is the generation of a token that a server has rejected. With `hasWaited` the request has waited
     /// for a refresh and starts no second one.
     mutating func demand(rejected: Int?, hasWaited: Bool, uptime: TimeInterval) -> Demand {
-        token.isWanted()
+        token.isUsed = true
         guard let credential else {
             // The app's server may not require a token.
             return resend(isRejected: rejected == generation, uptime: uptime)
@@ -183,10 +180,10 @@ struct RefreshMachine {
         let isDue = token.refreshAt.map { $0 <= uptime } ?? false
         guard isRejected || isDue || unsaved != nil else { return .use(generation: generation) }
         guard canRefresh || unsaved != nil else { return resend(isRejected: isRejected, uptime: uptime) }
-        if let (instant, problem) = obstacle.wait, instant > uptime {
+        if let wait = obstacle.wait, wait.until > uptime {
             // An expired token may still be valid, so let the server decide.
             return isRejected || unsaved != nil
-                ? .unavailable(problem, retryAt: instant) : .use(generation: generation)
+                ? .unavailable(wait.problem, retryAt: wait.until) : .use(generation: generation)
         }
         if hasWaited {
             return isRejected
@@ -215,8 +212,7 @@ struct RefreshMachine {
         guard token.isFresh(at: uptime, window: policy.window),
             rate.rejected(generation, maximum: policy.maximumRejectedTokens)
         else { return }
-        suspend(
-            .init("fresh_tokens_refused", "the server rejects new tokens"), uptime: uptime)
+        suspend(.init("fresh_tokens_refused", "the server rejects new tokens"), uptime: uptime)
     }
 
     mutating func suspend(_ problem: ServerAnswer.Explanation, uptime: TimeInterval) {

@@ -1,15 +1,10 @@
 internal import Foundation
 
-/// Counts recent refreshes that no expiry explains, and rejected fresh tokens.
+/// Counts recent refreshes that no expiry explains, and consecutive fresh tokens that were rejected.
 struct RefreshRate {
-    enum Rejections: Equatable {
-        case none
-        /// The number of consecutive rejected fresh tokens, and the generation of the last one.
-        case counted(Int, last: Int)
-    }
-
     private var refreshes: [TimeInterval] = []
-    private var rejections = Rejections.none
+    private var rejections = 0
+    private var lastRejectedGeneration: Int?
 
     mutating func refreshed(at uptime: TimeInterval) { refreshes.append(uptime) }
 
@@ -18,21 +13,17 @@ struct RefreshRate {
         return refreshes.count
     }
 
-    /// Counts a rejected fresh token once. Returns true if `maximum` is reached.
+    /// Counts a rejected fresh token once. Returns true, and counts from 0 again, if `maximum` is reached.
     mutating func rejected(_ generation: Int, maximum: Int) -> Bool {
-        var count = 1
-        if case .counted(let before, let last) = rejections {
-            if last == generation { return false }
-            count += before
-        }
-        let isTooMany = count >= maximum
-        rejections = .counted(isTooMany ? 0 : count, last: generation)
-        return isTooMany
+        guard generation != lastRejectedGeneration else { return false }
+        lastRejectedGeneration = generation
+        rejections += 1
+        guard rejections >= maximum else { return false }
+        rejections = 0
+        return true
     }
 
-    mutating func accepted() {
-        if case .counted(_, let last) = rejections { rejections = .counted(0, last: last) }
-    }
+    mutating func accepted() { rejections = 0 }
 
     mutating func reset() {
         refreshes = []

@@ -15,12 +15,9 @@ struct RefreshRequest {
     /// Nil if tokens cannot be refreshed.
     static func url(_ configuration: AuthorizationConfiguration) -> URL? {
         guard configuration.refreshPayload?.isEmpty == false,
-            let url = configuration.refreshUrl.flatMap({
-                URL(string: $0.trimmingCharacters(in: .whitespacesAndNewlines))
-            }),
-            ["http", "https"].contains(url.scheme?.lowercased()), url.host?.isEmpty == false
+            let text = configuration.refreshUrl
         else { return nil }
-        return url
+        return URL(server: text)
     }
 
     /// Nil if tokens cannot be refreshed.
@@ -56,6 +53,16 @@ struct RefreshRequest {
         func port(_ url: URL) -> Int { url.port ?? (url.scheme?.lowercased() == "https" ? 443 : 80) }
         return left.scheme?.lowercased() == right.scheme?.lowercased()
             && left.host?.lowercased() == right.host?.lowercased() && port(left) == port(right)
+    }
+}
+
+extension URL {
+    /// Nil unless the text is an `http` or `https` URL with a host.
+    init?(server text: String) {
+        guard let url = URL(string: text.trimmingCharacters(in: .whitespacesAndNewlines)),
+            ["http", "https"].contains(url.scheme?.lowercased()), url.host?.isEmpty == false
+        else { return nil }
+        self = url
     }
 }
 

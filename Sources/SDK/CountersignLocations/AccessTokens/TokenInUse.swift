@@ -10,20 +10,16 @@ struct TokenInUse {
         case present(TokenPair, isOnDisk: Bool)
     }
 
-    enum Lifetime: Equatable {
-        case unknown
-        case known(refreshAt: TimeInterval, expiresAt: TimeInterval)
-    }
-
     private(set) var state = State.none
-    private var lifetime = Lifetime.unknown
+    /// Uptimes of the planned refresh and of the expiry; nil if the lifetime is unknown.
+    private var expiry: (refreshAt: TimeInterval, expiresAt: TimeInterval)?
     /// Incremented at each change of the access token, to detect late rejections of an earlier token.
     private(set) var generation = 0
     private var issuedAt: TimeInterval = 0
     /// An unused token is not refreshed, so that an idle app stops.
-    private(set) var isUsed = false
-    private var isFromRefresh = false
-    private var wasAccepted = false
+    var isUsed = false
+    var isFromRefresh = false
+    var wasAccepted = false
 
     var credential: TokenPair? {
         if case .present(let credential, _) = state { credential } else { nil }
@@ -41,9 +37,7 @@ struct TokenInUse {
         if case .present(_, let isOnDisk) = state { isOnDisk } else { false }
     }
 
-    var refreshAt: TimeInterval? {
-        if case .known(let instant, _) = lifetime { instant } else { nil }
-    }
+    var refreshAt: TimeInterval? { expiry?.refreshAt }
 
     mutating func loaded(_ stored: TokenPair?) {
         state = stored.map { .dormant($0) } ?? .none
@@ -56,7 +50,7 @@ struct TokenInUse {
     /// If `isOnDisk` is nil, the state on disk is unchanged. Returns true if the access token has changed.
     mutating func take(
         _ credential: TokenPair, lifetime: TimeInterval?, isOnDisk: Bool? = nil,
-        leeway longest: TimeInterval, share: Double, uptime: TimeInterval, fraction: Double
+        leeway longest: TimeInterval, share: Double, at reading: ClockReading
     ) -> Bool {
         let isAnother = credential.accessToken != self.credential?.accessToken
         if isAnother {
@@ -65,49 +59,34 @@ struct TokenInUse {
             wasAccepted = false
         }
         state = .present(credential, isOnDisk: isOnDisk ?? (self.credential == nil || self.isOnDisk))
-        issuedAt = uptime
-        if let lifetime {
+        issuedAt = reading.uptime
+        expiry = lifetime.map { lifetime in
             let leeway = min(longest, (credential.lifetime ?? lifetime) * share)
-            let lead = leeway < 1 ? 0 : leeway * (1 + fraction / 2)
-            self.lifetime = .known(refreshAt: uptime + max(0, lifetime - lead), expiresAt: uptime + lifetime)
-        } else {
-            self.lifetime = .unknown
+            let lead = leeway < 1 ? 0 : leeway * (1 + reading.fraction / 2)
+            return (reading.uptime + max(0, lifetime - lead), reading.uptime + lifetime)
         }
         return isAnother
     }
 
-    mutating func isGiven() {
-        isFromRefresh = false
-        isUsed = true
-    }
-
-    mutating func isRefreshed() { isFromRefresh = true }
-
-    mutating func isWanted() { isUsed = true }
-
-    mutating func isAccepted() { wasAccepted = true }
-
     /// Marks the refresh token as invalid. Returns the pair to store.
-    mutating func die(_ code: String) -> TokenPair? {
+    mutating func invalidate(_ code: String) -> TokenPair? {
         guard case .present(var credential, let isOnDisk) = state else { return nil }
         credential.deathCode = code
         state = .present(credential, isOnDisk: isOnDisk)
         return credential
     }
 
-    mutating func forget() {
+    mutating func remove() {
         state = .none
-        lifetime = .unknown
+        expiry = nil
         generation += 1
     }
 
     /// Whether the token has reached the planned refresh, or the last second before its expiry: servers that count
     /// whole seconds may report the expiry early.
     func hasLived(at uptime: TimeInterval) -> Bool {
-        guard case .known(let refreshAt, let expiresAt) = lifetime, uptime - issuedAt >= 1 else {
-            return false
-        }
-        return min(refreshAt, expiresAt - 1) <= uptime
+        guard let expiry, uptime - issuedAt >= 1 else { return false }
+        return min(expiry.refreshAt, expiry.expiresAt - 1) <= uptime
     }
 
     func isFresh(at uptime: TimeInterval, window: TimeInterval) -> Bool {

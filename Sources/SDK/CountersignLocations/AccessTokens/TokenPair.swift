@@ -17,10 +17,12 @@ struct TokenPair: Codable, Equatable, Sendable {
 
     private static let maximumKnown = 256
 
-    func knows(_ token: String) -> Bool { known.contains(Self.fingerprint(token)) }
+    func contains(_ token: String) -> Bool { known.contains(Self.fingerprint(token)) }
 
-    mutating func remember(_ tokens: [String?]) {
-        for token in tokens.compactMap(\.self) where !knows(token) { known.append(Self.fingerprint(token)) }
+    mutating func addFingerprints(of tokens: [String?]) {
+        for token in tokens.compactMap(\.self) where !contains(token) {
+            known.append(Self.fingerprint(token))
+        }
         known.removeFirst(max(0, known.count - Self.maximumKnown))
     }
 
@@ -49,19 +51,13 @@ extension TokenPair {
         let access = configuration.accessToken.flatMap { $0.isEmpty ? nil : $0 }
         let refresh = configuration.refreshToken.flatMap { $0.isEmpty ? nil : $0 }
         guard access != nil || refresh != nil else { return nil }
-        var next = TokenPair(clockOffset: clockOffset)
-        next.accessToken = access
-        next.refreshToken = refresh
+        var next = TokenPair(accessToken: access, refreshToken: refresh, clockOffset: clockOffset)
         if let present {
-            let knowsAccess = access.map(present.knows) ?? true
-            let knowsRefresh = refresh.map(present.knows) ?? true
-            if knowsAccess && knowsRefresh { return nil }
+            let hasRefresh = refresh.map(present.contains)
+            if access.map(present.contains) ?? true, hasRefresh ?? true { return nil }
             if access == nil && isSparse { next.accessToken = present.accessToken }
-            if let refresh, present.knows(refresh) {
+            if hasRefresh ?? (isSparse && present.deathCode == nil) {
                 // The same chain: do not return to a refresh token that was rotated.
-                next.refreshToken = present.refreshToken
-                next.known = present.known
-            } else if refresh == nil && isSparse && present.deathCode == nil {
                 next.refreshToken = present.refreshToken
                 next.known = present.known
             }
@@ -72,7 +68,7 @@ extension TokenPair {
         case .instant(let instant): next.expire(after: max(0, instant - now.timeIntervalSince1970), at: now)
         case nil: break
         }
-        next.remember([access, refresh, next.accessToken, next.refreshToken])
+        next.addFingerprints(of: [access, refresh, next.accessToken, next.refreshToken])
         return next
     }
 
@@ -85,7 +81,7 @@ extension TokenPair {
         next.clockOffset = clockOffset
         next.deathCode = nil
         next.expire(after: grant.expiry?.lifetime(at: now) ?? Self.hint(grant.accessToken, at: now), at: now)
-        next.remember([grant.accessToken, grant.refreshToken])
+        next.addFingerprints(of: [grant.accessToken, grant.refreshToken])
         return next
     }
 

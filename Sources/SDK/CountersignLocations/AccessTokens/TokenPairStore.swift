@@ -14,7 +14,7 @@ final class TokenPairStore: @unchecked Sendable {
     private let lockFile: URL
     /// Locked for a single change. `lockFile` is locked during a whole refresh.
     private let changeLock: String
-    /// Gets a new id at each call of `forget()`, which invalidates all earlier pairs.
+    /// Gets a new id at each call of `removePair()`, which invalidates all earlier pairs.
     private let epochFile: SlotFile
     private var descriptor: Int32 = -1
 
@@ -61,10 +61,7 @@ final class TokenPairStore: @unchecked Sendable {
 
     /// Throws when the store cannot be read now.
     func load(isolation: isolated (any Actor)? = #isolation) async throws -> Stored {
-        try await perform { pairs in
-            let epoch = try pairs.epoch
-            return Stored(pair: try pairs.pair(of: epoch), epoch: epoch)
-        }
+        try await perform { pairs in try pairs.stored }
     }
 
     func epoch(isolation: isolated (any Actor)? = #isolation) async throws -> String {
@@ -83,32 +80,27 @@ final class TokenPairStore: @unchecked Sendable {
         }
     }
 
-    enum Replacement: Sendable {
-        case stored
-        /// Another process has stored or deleted a pair meanwhile.
-        case superseded(by: Stored)
-    }
-
-    /// Compare and swap: changes nothing if another process has changed the pair since `base` and `epoch` were read.
+    /// Compare and swap. If another process has changed the pair since `base` and `epoch` were read, changes nothing
+    /// and returns the pair of that process.
     func replace(
         _ base: TokenPair?, of epoch: String, with pair: TokenPair,
         isolation: isolated (any Actor)? = #isolation
-    ) async throws -> Replacement {
+    ) async throws -> Stored? {
         try await perform { pairs in
             try FileLock.withLock(at: pairs.changeLock) { lock in
-                let present = Stored(pair: try pairs.pair(of: try pairs.epoch), epoch: try pairs.epoch)
+                let present = try pairs.stored
                 guard present.epoch == epoch, present.pair == base || present.pair == pair else {
-                    return .superseded(by: present)
+                    return present
                 }
                 try lock.check()
                 try pairs.put(pair, epoch)
-                return .stored
+                return nil
             }
         }
     }
 
     /// Returns the new epoch, which makes the pair invalid even if the store fails, unless the disk fails too.
-    func forget(isolation: isolated (any Actor)? = #isolation) async throws -> String {
+    func removePair(isolation: isolated (any Actor)? = #isolation) async throws -> String {
         try await perform { pairs in
             try FileLock.withLock(at: pairs.changeLock) { lock in
                 let epoch = UUID().uuidString
@@ -136,12 +128,15 @@ final class TokenPairStore: @unchecked Sendable {
         }
     }
 
-    private func pair(of epoch: String) throws -> TokenPair? {
-        // An unreadable entry counts as no pair. The app then sets its own.
-        let entry = try store.token(for: Self.key).flatMap {
-            try? JSONDecoder().decode(Entry.self, from: Data($0.utf8))
+    private var stored: Stored {
+        get throws {
+            let epoch = try epoch
+            // An unreadable entry counts as no pair. The app then sets its own.
+            let entry = try store.token(for: Self.key).flatMap {
+                try? JSONDecoder().decode(Entry.self, from: Data($0.utf8))
+            }
+            return Stored(pair: entry.flatMap { $0.epoch ?? "" == epoch ? $0.pair : nil }, epoch: epoch)
         }
-        return entry.flatMap { $0.epoch ?? "" == epoch ? $0.pair : nil }
     }
 
     private func put(_ pair: TokenPair, _ epoch: String) throws {
