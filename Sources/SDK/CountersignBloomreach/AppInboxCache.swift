@@ -61,10 +61,11 @@ final class AppInboxCache: @unchecked Sendable {
 
     func messages(of owner: Owner) -> [AppInboxMessage] { Self.sorted(contents(of: owner)) }
 
-    /// Call it after the server has marked the messages as read.
-    func markAsRead(_ ids: [String], of owner: Owner) {
+    /// Call it after the server has marked the message as read. Ignores an unknown message.
+    func markAsRead(_ id: String, of owner: Owner) {
         var contents = contents(of: owner)
-        for id in ids { contents.messages[id]?.isRead = true }
+        guard contents.messages[id] != nil else { return }
+        contents.messages[id]?.isRead = true
         save(contents)
     }
 

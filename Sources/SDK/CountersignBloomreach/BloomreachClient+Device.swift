@@ -38,7 +38,7 @@ extension BloomreachClient {
             guard configuration.automaticSessionTracking else {
                 return device.change { $0.resume(now: now, timeout: timeout) }
             }
-            record(device.change { $0.enterForeground(now: now, timeout: timeout) })
+            record(device.change { $0.start(now: now, timeout: timeout) })
         case .appInBackground:
             device.change { $0.enterBackground(now: now) }
         case .began, .ended: break  // Sessions of the queue, which only resume sending.
@@ -95,9 +95,9 @@ extension BloomreachClient {
         }
         guard isDue else { return }
         if let token {
-            tellPushToken(token, isValid: true, "Permission granted")
+            recordPushToken(token, isValid: true, "Permission granted")
         } else if let earlier {
-            tellPushToken(earlier, isValid: false, "Permission denied")
+            recordPushToken(earlier, isValid: false, "Permission denied")
         }
     }
 
@@ -112,7 +112,7 @@ extension BloomreachClient {
             }.joined())
     }
 
-    func tellPushToken(_ token: String, isValid: Bool, _ description: String) {
+    func recordPushToken(_ token: String, isValid: Bool, _ description: String) {
         var properties: JSONObject = [
             "push_notification_token": .string(token), "platform": .string(configuration.platform),
             "valid": .bool(isValid), "description": .string(description),

@@ -19,7 +19,7 @@ extension BloomreachClient {
         _ queries: [CustomerAttributeQuery]
     ) async throws(CountersignError) -> [CustomerAttribute] {
         let (project, customer, _) = present
-        let members = try await ask(
+        let members = try await request(
             .fetchAttributes,
             ["customer_ids": customer.json, "attributes": .array(queries.map(\.json))], of: project)
         let results = members["results"]?.array ?? []
@@ -36,7 +36,7 @@ extension BloomreachClient {
     /// - Returns: The categories; may be empty.
     /// - Throws: `CountersignError`.
     public func fetchConsents() async throws(CountersignError) -> [ConsentCategory] {
-        let members = try await ask(.fetchConsents, [:])
+        let members = try await request(.fetchConsents, [:])
         return (members["results"]?.array ?? []).compactMap(ConsentCategory.init)
     }
 
@@ -46,7 +46,7 @@ extension BloomreachClient {
     /// - Throws: `CountersignError`.
     public func fetchInAppMessages() async throws(CountersignError) -> [InAppMessage] {
         let (project, customer, _) = present
-        let members = try await ask(
+        let members = try await request(
             .fetchInAppMessages,
             ["customer_ids": customer.json, "device": .string(configuration.platform)], of: project)
         return (members["data"]?.array ?? []).compactMap(InAppMessage.init)
@@ -66,7 +66,7 @@ extension BloomreachClient {
             "customer_ids": customer.json,
         ]
         body["application_id"] = configuration.applicationID.map { .string($0) }
-        _ = try await ask(.sendSelfCheck, body, of: project)
+        _ = try await request(.sendSelfCheck, body, of: project)
     }
 
     // MARK: App Inbox
@@ -98,9 +98,8 @@ extension BloomreachClient {
     private func fetchAppInboxOnce() async throws(CountersignError) -> [AppInboxMessage] {
         let (project, customer, generation) = present
         let owner = AppInboxCache.Owner(customerIDs: customer.identifiers, projectToken: project.token)
-        guard let (fetch, token) = await withInbox({ $0.begin(for: owner) }) else {
-            throw closed(.fetchAppInbox)
-        }
+        let closed = CountersignError(.cancelled, .fetchAppInbox, "the client is closed")
+        guard let (fetch, token) = await withInbox({ $0.begin(for: owner) }) else { throw closed }
         let members: JSONObject
         do {
             members = try await requestAppInbox(
@@ -119,8 +118,12 @@ extension BloomreachClient {
             record.current.generation == generation
                 ? inbox.apply(messages, syncToken: newToken, fetch: fetch, for: owner) : nil
         }
-        guard let applied else { throw closed(.fetchAppInbox) }
-        guard let all = applied else { throw changed(.fetchAppInbox) }
+        guard let applied else { throw closed }
+        guard let all = applied else {
+            throw CountersignError(
+                .customerChanged, .fetchAppInbox,
+                "the customer's ids have changed since the request; call again for the present customer")
+        }
         return all
     }
 
@@ -130,11 +133,9 @@ extension BloomreachClient {
         var body: JSONObject = ["customer_ids": customer.json]
         body["sync_token"] = syncToken.map { .string($0) }
         body["application_id"] = configuration.applicationID.map { .string($0) }
-        return try await ask(
+        return try await request(
             .fetchAppInbox, body, of: project,
-            isForPresentCustomer: {
-                self.customer.current.generation == generation
-            })
+            isForPresentCustomer: { self.customer.current.generation == generation })
     }
 
     /// Marks a message as read on the server, for the customer it was fetched for.
@@ -150,7 +151,7 @@ extension BloomreachClient {
                 "the message has no ids or no sync token; fetch the App Inbox first; nothing was sent")
         }
         let ids = message.customerIDs
-        _ = try await ask(
+        _ = try await request(
             .markAppInboxAsRead,
             [
                 "customer_ids": .object(JSONObject(ids.mapValues { .string($0) })),
@@ -158,9 +159,7 @@ extension BloomreachClient {
             ],
             isForPresentCustomer: { self.customerIDs.isSame(as: ids) })
         let owner = AppInboxCache.Owner(customerIDs: ids, projectToken: project.token)
-        _ = await withInbox { inbox in
-            if inbox.message(message.id, of: owner) != nil { inbox.markAsRead([message.id], of: owner) }
-        }
+        _ = await withInbox { $0.markAsRead(message.id, of: owner) }
     }
 
     /// As `markAsRead(_:)`, for a message of the current customer.
@@ -188,21 +187,11 @@ extension BloomreachClient {
         try? await storage.run { [inbox] _ in body(inbox) }
     }
 
-    private func closed(_ endpoint: BloomreachEndpoint) -> CountersignError {
-        CountersignError(.cancelled, endpoint, "the client is closed")
-    }
-
-    private func changed(_ endpoint: BloomreachEndpoint) -> CountersignError {
-        CountersignError(
-            .customerChanged, endpoint,
-            "the customer's ids have changed since the request; call again for the present customer")
-    }
-
     // MARK: Requests
 
     /// `given` is the project of the customer in the body; nil for the current one. `isForPresentCustomer` is called
     /// after a rejected customer token: if the IDs have changed since, the rejection was to be expected.
-    private func ask(
+    private func request(
         _ endpoint: BloomreachEndpoint, _ body: JSONObject, of given: BloomreachProject? = nil,
         isForPresentCustomer: @Sendable () -> Bool = { true }
     ) async throws(CountersignError) -> JSONObject {
@@ -231,7 +220,7 @@ extension BloomreachClient {
         } catch {
             let isPrivate = takesCustomerToken(endpoint)
             guard error.code == .authorizationRefused, isPrivate || userToken != nil else { throw error }
-            (isPrivate ? customerTokens : userTokens).tokenRefused()
+            (isPrivate ? customerTokens : userTokens).tokenRejected()
             throw error.refined(
                 isForPresentCustomer: isForPresentCustomer(),
                 isOfAnotherCustomer: isPrivate && credential.token?.vouches(for: Dictionary(ids)) == false)

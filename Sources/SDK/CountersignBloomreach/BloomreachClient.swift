@@ -75,7 +75,10 @@ public final class BloomreachClient: Sendable {
         if let given = configuration.userTokenProvider { userProvider = try discovery.find(given) }
         self.configuration = configuration
         facts = configuration.context.properties
-        let ownHeaders = BloomreachRequest.headers(configuration.context)
+        let ownHeaders: [(name: String, value: String)] = [
+            ("Content-Type", "application/json"), ("Accept", "application/json"),
+            ("User-Agent", configuration.context.userAgent),
+        ]
         headers = ownHeaders + configuration.headers.map { ($0.key, $0.value) }
         setup = Lock(
             Setup(
@@ -113,7 +116,7 @@ public final class BloomreachClient: Sendable {
         userTokens = CustomerTokenCoordinator(
             provider: userProvider, timeout: configuration.authorizationProviderTimeout, clock: clock)
         useKeys()
-        configuration.logWhatHasNoEffect()
+        configuration.logSettingsWithoutEffect()
         pipeline.onSessionEvent { [weak self] event in self?.sessionEvent(event) }
     }
 
@@ -173,7 +176,7 @@ public final class BloomreachClient: Sendable {
         let hasSession = device.current.session != nil
         if hasSession { endSession() }
         let pushToken = device.current.pushToken?.token
-        if let pushToken { tellPushToken(pushToken, isValid: false, "Invalidated") }
+        if let pushToken { recordPushToken(pushToken, isValid: false, "Invalidated") }
         // In one step, so that no event combines the new project with the earlier customer.
         setup.withLock { setup in
             if let project { setup.project = project }
@@ -182,7 +185,7 @@ public final class BloomreachClient: Sendable {
         }
         if project != nil || mapping != nil { useKeys() }
         if hasSession { startSession() } else { pipeline.startSession() }
-        if let pushToken { tellPushToken(pushToken, isValid: true, "Permission granted") }
+        if let pushToken { recordPushToken(pushToken, isValid: true, "Permission granted") }
         if configuration.advancedAuthEnabled, isDiscovered {
             // The reason was logged. Without a provider App Inbox requests fail with an error.
             customerTokens.setProvider(try? discovery.find(configuration.authorizationProvider))
@@ -392,7 +395,7 @@ public final class BloomreachClient: Sendable {
         let directory = pipeline.settings.directory
         return { [inbox, device] in
             inbox.clear()
-            device.forget()
+            device.reset()
             try CustomerRecord.file(directory).remove()
             for name in ["customer.json", "device.json"] {
                 let path = directory.appendingPathComponent(name).path

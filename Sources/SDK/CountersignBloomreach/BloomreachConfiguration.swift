@@ -71,7 +71,7 @@ public struct BloomreachConfiguration: Sendable {
     }
 
     /// Logs each setting without effect once, with the reason.
-    func logWhatHasNoEffect() {
+    func logSettingsWithoutEffect() {
         for name in given.sorted() {
             let reason = name.split(separator: ".").lazy.compactMap { Self.withoutEffect[String($0)] }.first
             log?.write(.warning, "\(name) has no effect: \(reason ?? "there is no such setting")", [:])

@@ -44,21 +44,11 @@ struct BloomreachDestination: Destination {
     func request(
         for events: [QueuedEvent], attempt: Int, deviceID: String, now: Date
     ) -> TransportRequest {
-        let row = events[0].body
-        let (url, body) = BloomreachRecord.parts(row)
+        let (url, body) = BloomreachRecord.parts(events[0].body)
         return TransportRequest(url: url, headers: headers, body: body, timeout: timeout)
     }
 
     func read(_ response: TransportResponse, for events: [QueuedEvent]) -> ServerAnswer {
         BloomreachAnswer(response).meaning
-    }
-}
-
-enum BloomreachRequest {
-    static func headers(_ context: EventContext) -> [(name: String, value: String)] {
-        [
-            ("Content-Type", "application/json"), ("Accept", "application/json"),
-            ("User-Agent", context.userAgent),
-        ]
     }
 }

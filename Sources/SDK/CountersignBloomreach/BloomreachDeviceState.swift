@@ -59,20 +59,6 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
     /// The cookie of the customer whose installation was sent.
     var installedCookie: String?
 
-    mutating func enterForeground(now: Double, timeout: TimeInterval) -> Change {
-        guard let session else {
-            self.session = Session(start: now)
-            return Change(began: now)
-        }
-        guard session.hasTimedOut(at: now, timeout: timeout) else {
-            continueSession()
-            return Change()
-        }
-        let ended = end(at: session.lastSeen)
-        self.session = Session(start: now)
-        return Change(ended: ended, began: now)
-    }
-
     /// For apps that begin sessions themselves. A session that has timed out is not changed.
     mutating func resume(now: Double, timeout: TimeInterval) {
         if session?.hasTimedOut(at: now, timeout: timeout) == false { continueSession() }
@@ -95,8 +81,8 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         self.session?.isInFront = false
     }
 
-    /// A session that has not timed out continues.
-    mutating func start(now: Double, timeout: TimeInterval, closesEarlier: Bool) -> Change {
+    /// A session that has not timed out continues. With `closesEarlier` the end of one that has is recorded.
+    mutating func start(now: Double, timeout: TimeInterval, closesEarlier: Bool = true) -> Change {
         guard let session else {
             self.session = Session(start: now)
             return Change(began: now)
@@ -161,7 +147,7 @@ final class BloomreachDeviceRecord: Sendable {
     }
 
     /// The caller removes the file.
-    func forget() { state.withLock { $0 = BloomreachDeviceState() } }
+    func reset() { state.withLock { $0 = BloomreachDeviceState() } }
 
     private func save() {
         storage.submit { _ in

@@ -81,10 +81,10 @@ struct BloomreachArgumentTests {
     /// The app and the system may both report entering the background.
     @Test func aSessionEndsAtTheFirstBackgroundNotification() throws {
         var state = BloomreachDeviceState()
-        _ = state.enterForeground(now: 100, timeout: 20)
+        _ = state.start(now: 100, timeout: 20)
         state.enterBackground(now: 110)
         state.enterBackground(now: 125)
-        let change = state.enterForeground(now: 131, timeout: 20)
+        let change = state.start(now: 131, timeout: 20)
         let ended = try #require(change.ended)
         #expect((ended.at, ended.duration) == (110, 10))
         #expect(change.began == 131)

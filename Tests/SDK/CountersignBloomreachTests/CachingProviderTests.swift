@@ -15,20 +15,20 @@ struct CachingProviderTests {
         let clock: ManualClock
         let calls = Lock(0)
         let customers = Lock<[[String: String]]>([])
-        let hasHeard = Handshake()
+        let isNotified = Handshake()
         let opaque: Bool
-        let whileAsked: @Sendable () async -> Void
+        let whileFetching: @Sendable () async -> Void
 
         init(
-            clock: ManualClock, opaque: Bool = false, whileAsked: @escaping @Sendable () async -> Void = {}
+            clock: ManualClock, opaque: Bool = false, whileFetching: @escaping @Sendable () async -> Void = {}
         ) {
             self.clock = clock
             self.opaque = opaque
-            self.whileAsked = whileAsked
+            self.whileFetching = whileFetching
         }
 
         func authorizationToken() async throws -> String? {
-            await whileAsked()
+            await whileFetching()
             let serial = calls.withLock { calls in
                 calls += 1
                 return calls
@@ -40,29 +40,8 @@ struct CachingProviderTests {
 
         func customerChanged(to customerIDs: [String: String]) {
             customers.withLock { $0.append(customerIDs) }
-            hasHeard.signal()
+            isNotified.signal()
         }
-    }
-
-    /// Runs the steps in `before` just before it stores a token.
-    private final class SlowStore: TokenStore {
-        let store: FileTokenStore
-        let before: Lock<[@Sendable () -> Void]>
-
-        init(_ store: FileTokenStore) {
-            self.store = store
-            before = Lock([])
-        }
-
-        func token(for userID: String) throws -> String? { try store.token(for: userID) }
-
-        func store(_ token: String, for userID: String) throws {
-            for step in before.withLock({ $0 }) { step() }
-            try store.store(token, for: userID)
-        }
-
-        func removeToken(for userID: String) throws { try store.removeToken(for: userID) }
-        func removeAll() throws { try store.removeAll() }
     }
 
     private let clock = ManualClock()
@@ -119,13 +98,13 @@ struct CachingProviderTests {
     }
 
     @Test func aTokenRemovedWhileItIsStoredStaysRemoved() async throws {
-        let store = SlowStore(FileTokenStore(directory: folder.url))
+        let store = HookedTokenStore(FileTokenStore(directory: folder.url))
         let provider = CachingAuthorizationProvider(
             Source(clock: clock), store: store, now: { [clock] in clock.now })
-        store.before.withLock { $0 = [{ provider.customerChanged(to: [:]) }] }
+        store.setHooks { $0.willStore = { _ in provider.customerChanged(to: [:]) } }
         _ = try await provider.authorizationToken()
         #expect(try store.token(for: "customer-token") == nil)
-        store.before.withLock { $0 = [] }
+        store.setHooks()
     }
 
     @Test func aWipeRemovesTheCachedToken() async throws {
@@ -142,7 +121,7 @@ struct CachingProviderTests {
         let store = FileTokenStore(directory: folder.url)
         #expect(try store.token(for: "customer-token") != nil)
         try await device.client.wipeData()
-        await source.hasHeard.wait()
+        await source.isNotified.wait()
         #expect(try store.token(for: "customer-token") == nil)
     }
 

@@ -26,7 +26,9 @@ struct CustomerTokenCoordinatorTests {
         let clock = ManualClock()
         let (isBeginning, isNext, isCancelled) = (Handshake(), Handshake(), Handshake())
         let calls = Lock(0)
-        let run = CustomerTokenCoordinator.Run { body in
+        let coordinator = CustomerTokenCoordinator(
+            provider: .suspending(EndlessProvider(isCancelled: isCancelled)), timeout: 30, clock: clock
+        ) { body in
             let task = ProviderThread.run(body)
             let call = calls.withLock { calls in
                 calls += 1
@@ -41,9 +43,6 @@ struct CustomerTokenCoordinatorTests {
             }
             return task
         }
-        let coordinator = CustomerTokenCoordinator(
-            provider: .suspending(EndlessProvider(isCancelled: isCancelled)), timeout: 30, clock: clock,
-            run: run)
         let outcomes = Lock([CustomerTokenCoordinator.Outcome]())
         // The call blocks a thread of its own.
         let first = ProviderThread.run {
@@ -79,16 +78,16 @@ struct CustomerTokenCoordinatorTests {
         for _ in 1...2 { clock.advance(to: await clock.waitForSleeper()) }
         await clock.waitForSleeper()
         provider.gate.signal()
-        await provider.hasHeard.wait()
+        await provider.isNotified.wait()
         // Only the latest waiting notification is delivered. Notifications do not delay token requests.
-        #expect(provider.heard.withLock { $0 } == ["300"])
+        #expect(provider.customers.withLock { $0 } == ["300"])
     }
 
     private final class BusyProvider: AuthorizationProviderType, CustomerObserving {
         let isAsked = Handshake()
         let gate = Handshake()
-        let hasHeard = Handshake()
-        let heard = Lock<[String]>([])
+        let isNotified = Handshake()
+        let customers = Lock<[String]>([])
 
         func getAuthorizationToken() -> String? {
             isAsked.signal()
@@ -97,8 +96,8 @@ struct CustomerTokenCoordinatorTests {
         }
 
         func customerChanged(to customerIDs: [String: String]) {
-            heard.withLock { $0.append(customerIDs["registered"] ?? "") }
-            hasHeard.signal()
+            customers.withLock { $0.append(customerIDs["registered"] ?? "") }
+            isNotified.signal()
         }
     }
 }

@@ -26,7 +26,7 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
     }
 
     private let state = Lock(State())
-    private let ask: @Sendable () async throws -> String?
+    private let fetch: @Sendable () async throws -> String?
     private let observer: @Sendable (@Sendable (any CustomerObserving) -> Void) -> Void
     private let store: any TokenStore
     private let margin: TimeInterval
@@ -44,8 +44,8 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
         _ provider: any AsyncAuthorizationProvider, store: any TokenStore, margin: TimeInterval = 60,
         now: @escaping @Sendable () -> Date = { Date() }
     ) {
-        ask = { try await provider.authorizationToken() }
-        observer = { news in (provider as? any CustomerObserving).map(news) }
+        fetch = { try await provider.authorizationToken() }
+        observer = { notify in (provider as? any CustomerObserving).map(notify) }
         self.store = store
         self.margin = margin
         self.now = now
@@ -68,33 +68,32 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public func authorizationToken() async throws -> String? {
         let (cached, generation) = state.withLock { ($0.cached, $0.generation) }
-        var kept = cached
-        if case .unknown = cached { kept = read() }
-        if case .token(let token, let expiresAt) = kept,
-            now().timeIntervalSince1970 < expiresAt - margin
+        var found = cached
+        if case .unknown = cached { found = read() }
+        if case .token(let token, let expiresAt) = found, now().timeIntervalSince1970 < expiresAt - margin,
+            cache(found, generation)
         {
-            let isCurrent = state.withLock { state in
-                guard state.generation == generation else { return false }
-                state.cached = kept
-                return true
-            }
-            if isCurrent { return token.rawValue }
+            return token.rawValue
         }
-        guard let text = try await ask() else { return nil }
-        if let token = SignedToken(text), let expiresAt = token.expiresAt {
-            let isCurrent = state.withLock { state in
-                guard state.generation == generation else { return false }
-                state.cached = .token(token, expiresAt: expiresAt)
-                return true
-            }
-            if isCurrent {
-                try? store.store(text, for: Self.key)
-                // If the cache was cleared while the token was stored, do not leave the token to the next run. The
-                // token may belong to an earlier customer.
-                if state.withLock({ $0.generation != generation }) { try? store.removeToken(for: Self.key) }
-            }
+        guard let text = try await fetch() else { return nil }
+        if let token = SignedToken(text), let expiresAt = token.expiresAt,
+            cache(.token(token, expiresAt: expiresAt), generation)
+        {
+            try? store.store(text, for: Self.key)
+            // If the cache was cleared while the token was stored, do not leave the token to the next run. The token
+            // may belong to an earlier customer.
+            if state.withLock({ $0.generation != generation }) { try? store.removeToken(for: Self.key) }
         }
         return text
+    }
+
+    /// Returns false if the cache was cleared since `generation`.
+    private func cache(_ token: Cached, _ generation: Int) -> Bool {
+        state.withLock { state in
+            guard state.generation == generation else { return false }
+            state.cached = token
+            return true
+        }
     }
 
     private func read() -> Cached {
@@ -108,17 +107,17 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
     ///
     /// - Parameter customerIDs: Passed to the underlying provider if it is a `CustomerObserving`.
     public func customerChanged(to customerIDs: [String: String]) {
-        forget()
+        clear()
         observer { $0.customerChanged(to: customerIDs) }
     }
 
     /// Removes the token.
     public func customerTokenRefused() {
-        forget()
+        clear()
         observer { $0.customerTokenRefused() }
     }
 
-    private func forget() {
+    private func clear() {
         state.withLock { state in
             state.cached = .none
             state.generation += 1

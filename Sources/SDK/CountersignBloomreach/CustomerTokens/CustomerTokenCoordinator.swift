@@ -19,12 +19,12 @@ final class CustomerTokenCoordinator: Sendable {
 
     private enum Work: Sendable {
         case token
-        case tell(TokenUpdate, @Sendable (any CustomerObserving) -> Void)
+        case notify(Notification, @Sendable (any CustomerObserving) -> Void)
     }
 
-    private enum TokenUpdate {
+    private enum Notification {
         case customerChanged
-        case tokenRefused
+        case tokenRejected
     }
 
     private struct Job {
@@ -53,17 +53,14 @@ final class CustomerTokenCoordinator: Sendable {
     private let state: Lock<State>
     private let timeout: TimeInterval
     private let clock: any ClientClock
-    private let run: Run
-
-    struct Run: Sendable {
-        var body: @Sendable (@escaping @Sendable () async -> Void) -> Task<Void, Never> = {
-            ProviderThread.run($0)
-        }
-    }
+    private let run: @Sendable (@escaping @Sendable () async -> Void) -> Task<Void, Never>
 
     // `timeout`: seconds for a request, including the wait for earlier requests.
     init(
-        provider: CustomerTokenProvider?, timeout: TimeInterval, clock: any ClientClock, run: Run = Run()
+        provider: CustomerTokenProvider?, timeout: TimeInterval, clock: any ClientClock,
+        run: @escaping @Sendable (@escaping @Sendable () async -> Void) -> Task<Void, Never> = {
+            ProviderThread.run($0)
+        }
     ) {
         self.run = run
         state = Lock(State(provider: provider))
@@ -77,25 +74,27 @@ final class CustomerTokenCoordinator: Sendable {
 
     /// Notifies the provider before the next token is fetched.
     func customerChanged(to ids: [String: String]) {
-        tell(.customerChanged) { $0.customerChanged(to: ids) }
+        notify(.customerChanged) { $0.customerChanged(to: ids) }
     }
 
     /// Notifies the provider before the next token is fetched.
-    func tokenRefused() {
-        tell(.tokenRefused) { $0.customerTokenRefused() }
+    func tokenRejected() {
+        notify(.tokenRejected) { $0.customerTokenRefused() }
     }
 
-    private func tell(_ news: TokenUpdate, _ body: @escaping @Sendable (any CustomerObserving) -> Void) {
+    private func notify(
+        _ notification: Notification, _ body: @escaping @Sendable (any CustomerObserving) -> Void
+    ) {
         let next = state.withLock { state -> Start? in
             guard state.provider != nil else { return nil }
             // While a provider hangs, keep only the latest notification in the queue.
             let waiting = state.waiting.firstIndex {
-                if case .tell(news, _) = $0.work { true } else { false }
+                if case .notify(notification, _) = $0.work { true } else { false }
             }
             if let waiting {
-                state.waiting[waiting].work = .tell(news, body)
+                state.waiting[waiting].work = .notify(notification, body)
             } else {
-                let job = Job(id: Self.makeID(&state), work: .tell(news, body), waiter: nil)
+                let job = Job(id: Self.makeID(&state), work: .notify(notification, body), waiter: nil)
                 enqueue(job, in: &state)
             }
             return Self.takeNext(&state)
@@ -171,15 +170,15 @@ final class CustomerTokenCoordinator: Sendable {
                 let outcome = TokenProviderCall.$isInside.withValue(true) { () -> Outcome in
                     switch job.work {
                     case .token: return .returned(blocking.provider.getAuthorizationToken())
-                    case .tell(_, let news):
-                        (blocking.provider as? any CustomerObserving).map(news)
+                    case .notify(_, let body):
+                        (blocking.provider as? any CustomerObserving).map(body)
                         return .returned(nil)
                     }
                 }
                 self.finish(job.id, outcome)
             }
         case .suspending(let provider):
-            let task = run.body {
+            let task = run {
                 let outcome = await TokenProviderCall.$isInside.withValue(true) { () async -> Outcome in
                     switch job.work {
                     case .token:
@@ -188,8 +187,8 @@ final class CustomerTokenCoordinator: Sendable {
                         } catch {
                             return error is TokenProviderTimeout ? .timedOut : .failed
                         }
-                    case .tell(_, let news):
-                        (provider as? any CustomerObserving).map(news)
+                    case .notify(_, let body):
+                        (provider as? any CustomerObserving).map(body)
                         return .returned(nil)
                     }
                 }
@@ -234,7 +233,7 @@ final class CustomerTokenCoordinator: Sendable {
                 return (running.waiter, task, Self.takeNext(&state))
             }
             guard let index = state.waiting.firstIndex(where: { $0.id == id }) else { return (nil, nil, nil) }
-            if case .tell = state.waiting[index].work {
+            if case .notify = state.waiting[index].work {
                 // A waiting notification is not dropped when its time is up, because a provider that misses it keeps
                 // an earlier customer's token. The timer starts again.
                 setTimer(id, in: &state)
