@@ -122,7 +122,6 @@ let sdk: [Target] = [
     .target(
         name: "BackgroundGeolocationCompat",
         dependencies: [
-            "Countersign",
             "CountersignCore", "CountersignDelivery", "CountersignLocations", "CountersignTransport",
         ],
         path: "Sources/SDK/BackgroundGeolocationCompat", swiftSettings: strict),
@@ -356,12 +355,13 @@ let tests: [Target] = [
         dependencies: [
             "BackgroundGeolocationCompat", "CountersignCore", "CountersignDelivery", "CountersignGateway",
             "CountersignGatewayTesting", "CountersignTesting", "CountersignTransport", "GatewayModel",
+            "TestSupport",
         ], path: "Tests/SDK/BackgroundGeolocationCompatTests", swiftSettings: strict),
     .testTarget(
         name: "BrazeCompatTests",
         dependencies: [
             "BrazeCompat", "Countersign", "CountersignCore", "CountersignDelivery", "CountersignGateway",
-            "CountersignGatewayTesting", "CountersignTesting", "CountersignTransport",
+            "CountersignGatewayTesting", "CountersignTesting", "CountersignTransport", "TestSupport",
         ], path: "Tests/SDK/BrazeCompatTests", swiftSettings: strict),
     // The samples of the vendor's documentation, each in a module of its own since all name their class alike.
     .plugin(name: "ObjCNames", capability: .buildTool()),
@@ -382,6 +382,7 @@ let tests: [Target] = [
             "CountersignBloomreach", "CountersignCore", "CountersignGateway", "CountersignGatewayTesting",
             "CountersignJOSE", "CountersignTesting", "CountersignTransport", "ExponeaCompat",
             "ExponeaSampleAsynchronous", "ExponeaSampleCaching", "ExponeaSampleToken", "GatewayModel",
+            "TestSupport",
         ], path: "Tests/SDK/ExponeaCompatTests", swiftSettings: strict),
 
     .testTarget(

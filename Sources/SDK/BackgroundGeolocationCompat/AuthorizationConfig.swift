@@ -1,9 +1,11 @@
 internal import CountersignCore
+internal import CountersignDelivery
 internal import CountersignLocations
 
 /// An access token and the settings of its refresh.
-public final class AuthorizationConfig {
-    private var settings: Settings
+public final class AuthorizationConfig: SettingsPart {
+    static var path: WritableKeyPath<LocationConfiguration, AuthorizationConfiguration> { \.authorization }
+    var settings: Settings
 
     /// Creates a configuration without a token.
     public convenience init() {
@@ -12,18 +14,6 @@ public final class AuthorizationConfig {
 
     init(_ settings: Settings) {
         self.settings = settings
-    }
-
-    var value: AuthorizationConfiguration {
-        get { settings.configuration.authorization }
-        set { settings.change { $0.authorization = newValue } }
-    }
-
-    /// Copies the settings to `settings`, and reads and writes them there afterwards.
-    func move(to settings: Settings) {
-        let value = value
-        self.settings = settings
-        self.value = value
     }
 
     /// How the token is sent: `"JWT"` puts `Bearer` before it, `"SAS"` nothing. Nil counts as JWT.
@@ -90,28 +80,23 @@ public final class AuthorizationConfig {
         // Apply all together, because a token may be valid only with its new strategy.
         let draft = AuthorizationConfig()
         draft.value = value
-        draft.take(values)
+        draft.apply(values)
         value = draft.value
     }
 
-    private func take(_ values: [String: Any]) {
+    private func apply(_ values: [String: Any]) {
         for (name, any) in values {
             guard let given = JSONValue(any: any) else { continue }
-            let text: String? = if case .string(let text) = given { text } else { nil }
+            let text = given.string
             let isNull = given == .null
             switch name {
             case "strategy": if let text { strategy = AuthorizationStrategy(rawValue: text) ?? strategy }
             case "accessToken": if text != nil || isNull { accessToken = text }
             case "refreshToken": if text != nil || isNull { refreshToken = text }
             case "refreshUrl": if text != nil || isNull { refreshUrl = text }
-            case "expires":
-                switch given {
-                case .integer(let number): expires = Double(number)
-                case .number(let number): expires = number
-                default: break
-                }
+            case "expires": expires = given.double ?? expires
             case "refreshPayload":
-                if case .object(let members) = given {
+                if let members = given.object {
                     value.refreshPayload = (value.refreshPayload ?? [:]).merging(members) { _, new in new }
                 } else if isNull {
                     refreshPayload = nil

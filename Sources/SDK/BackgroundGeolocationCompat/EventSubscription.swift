@@ -1,5 +1,3 @@
-internal import Countersign
-internal import CountersignDelivery
 internal import Foundation
 
 /// A subscription, which ends only when cancelled and not when released.
@@ -42,46 +40,28 @@ final class Listeners<Event>: @unchecked Sendable {
     private var lastID = 0
 
     func add(_ call: @escaping (Event) -> Void) -> EventSubscription {
-        lock.lock()
-        defer { lock.unlock() }
-        lastID += 1
-        let id = lastID
-        callbacks.append((id, call))
-        return EventSubscription { [weak self] in self?.remove(id) }
-    }
-
-    func remove(_ id: Int) {
-        lock.lock()
-        defer { lock.unlock() }
-        callbacks.removeAll { $0.id == id }
-    }
-
-    func removeAll() {
-        lock.lock()
-        defer { lock.unlock() }
-        callbacks = []
-    }
-
-    /// Calls the listeners on the main thread, in the order of `send` calls.
-    func send(_ event: sending Event) {
-        let sendable = SendableEvent(event)
-        DispatchQueue.main.async { [self] in
-            for call in current { call(sendable.event) }
+        lock.withLock {
+            lastID += 1
+            let id = lastID
+            callbacks.append((id, call))
+            return EventSubscription { [weak self] in self?.remove(id) }
         }
     }
 
-    private var current: [(Event) -> Void] {
-        lock.lock()
-        defer { lock.unlock() }
-        return callbacks.map(\.call)
+    private func remove(_ id: Int) { lock.withLock { callbacks.removeAll { $0.id == id } } }
+
+    func removeAll() { lock.withLock { callbacks = [] } }
+
+    /// Calls the listeners on the main thread, in the order of `send` calls.
+    func send(_ event: sending Event) {
+        let sendable = SendableEvent(event: event)
+        DispatchQueue.main.async { [self] in
+            for callback in lock.withLock({ callbacks }) { callback.call(sendable.event) }
+        }
     }
 
     /// `@unchecked Sendable`: `send` consumes the event, and only the main thread reads it afterwards.
     private struct SendableEvent: @unchecked Sendable {
         let event: Event
-
-        init(_ event: Event) {
-            self.event = event
-        }
     }
 }

@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignDelivery
 internal import CountersignLocations
 public import Foundation
 
@@ -92,30 +93,18 @@ public struct LocationEvent: Sendable {
 
     init(_ members: JSONObject) {
         self.members = members
-        var coordinates: JSONObject = [:]
-        if case .object(let value) = members["coords"] { coordinates = value }
         func text(_ value: JSONValue?) -> String? {
-            switch value {
-            case .string(let text): text
-            case .integer(let number): "\(number)"
-            default: nil
-            }
+            if case .integer(let number) = value { "\(number)" } else { value?.string }
         }
-        func number(_ value: JSONValue?) -> Double {
-            switch value {
-            case .integer(let number): Double(number)
-            case .number(let number): number
-            default: -1
-            }
-        }
+        func coordinate(_ name: String) -> Double { members["coords"]?[name]?.double ?? -1 }
         uuid = text(members["uuid"]) ?? ""
         timestamp = text(members["timestamp"]) ?? ""
         coords = Coords(
-            latitude: number(coordinates["latitude"]), longitude: number(coordinates["longitude"]),
-            accuracy: number(coordinates["accuracy"]), altitude: number(coordinates["altitude"]),
-            heading: number(coordinates["heading"]), speed: number(coordinates["speed"]))
+            latitude: coordinate("latitude"), longitude: coordinate("longitude"),
+            accuracy: coordinate("accuracy"), altitude: coordinate("altitude"),
+            heading: coordinate("heading"), speed: coordinate("speed"))
         isMoving = members["is_moving"] == true
-        odometer = Swift.max(0, number(members["odometer"]))
+        odometer = max(0, members["odometer"]?.double ?? 0)
         event = text(members["event"])
     }
 

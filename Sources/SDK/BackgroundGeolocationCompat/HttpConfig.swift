@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignLocations
 
 /// The settings of uploads.
-public final class HttpConfig {
+public final class HttpConfig: SettingsPart {
     /// The method of uploads.
     public struct Method: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
         /// The name in capitals.
@@ -26,22 +26,11 @@ public final class HttpConfig {
         public static let patch: Method = "PATCH"
     }
 
-    private var settings: Settings
+    static var path: WritableKeyPath<LocationConfiguration, LocationConfiguration.HTTP> { \.http }
+    var settings: Settings
 
     init(_ settings: Settings) {
         self.settings = settings
-    }
-
-    var value: LocationConfiguration.HTTP {
-        get { settings.configuration.http }
-        set { settings.change { $0.http = newValue } }
-    }
-
-    /// Copies the settings to `settings`, and reads and writes them there afterwards.
-    func move(to settings: Settings) {
-        let value = value
-        self.settings = settings
-        self.value = value
     }
 
     /// An `http` or `https` URL. Nothing is sent while it is empty.

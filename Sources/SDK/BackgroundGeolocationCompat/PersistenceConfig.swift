@@ -1,23 +1,14 @@
 internal import CountersignLocations
 
 /// The settings of storage.
-public final class PersistenceConfig {
-    private var settings: Settings
+public final class PersistenceConfig: SettingsPart {
+    static var path: WritableKeyPath<LocationConfiguration, LocationConfiguration.Persistence> {
+        \.persistence
+    }
+    var settings: Settings
 
     init(_ settings: Settings) {
         self.settings = settings
-    }
-
-    var value: LocationConfiguration.Persistence {
-        get { settings.configuration.persistence }
-        set { settings.change { $0.persistence = newValue } }
-    }
-
-    /// Copies the settings to `settings`, and reads and writes them there afterwards.
-    func move(to settings: Settings) {
-        let value = value
-        self.settings = settings
-        self.value = value
     }
 
     /// Maximum age of a waiting record, in days. -1, the default, for 30. With Transistorsoft's default of one day, a

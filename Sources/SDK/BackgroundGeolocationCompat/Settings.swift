@@ -27,3 +27,25 @@ final class Settings {
         if let holder { holder.change(change) } else { change(&draft) }
     }
 }
+
+/// One part of the settings, such as those of uploads.
+protocol SettingsPart: AnyObject {
+    associatedtype Value
+
+    static var path: WritableKeyPath<LocationConfiguration, Value> { get }
+    var settings: Settings { get set }
+}
+
+extension SettingsPart {
+    var value: Value {
+        get { settings.configuration[keyPath: Self.path] }
+        set { settings.change { $0[keyPath: Self.path] = newValue } }
+    }
+
+    /// Copies the part to `settings`, and reads and writes it there afterwards.
+    func move(to settings: Settings) {
+        let value = value
+        self.settings = settings
+        self.value = value
+    }
+}

@@ -198,18 +198,12 @@ extension Braze {
         }
 
         private func set(_ name: String, _ value: String?) {
-            client?.record(attributes: [name: value.map { .string($0) } ?? .null])
+            client?.record(.userAttributes, payload: [name: value.map { .string($0) } ?? .null])
         }
 
         private func custom(_ key: String, _ value: JSONValue?) {
             guard !key.isEmpty else { return }
-            client?.record(attributes: ["custom": [key: value ?? .null]])
+            client?.record(.userAttributes, payload: ["custom": [key: value ?? .null]])
         }
-    }
-}
-
-extension CountersignClient {
-    fileprivate func record(attributes: JSONObject) {
-        record(.userAttributes, payload: attributes)
     }
 }

@@ -31,35 +31,16 @@ extension Exponea {
         flushingMode: FlushingMode? = nil
     ) {
         configure(
-            ConfigureArguments(
-                appGroup: appGroup, inAppContentBlocksPlaceholders: inAppContentBlocksPlaceholders,
-                manualSessionAutoClose: manualSessionAutoClose, applicationID: applicationID),
-            projectToken: projectToken, projectMapping: projectMapping, authorization: authorization,
-            baseUrl: baseUrl, defaultProperties: defaultProperties,
+            ProjectSettings(
+                projectToken: projectToken, authorization: authorization, baseUrl: baseUrl,
+                projectMapping: projectMapping),
+            pushNotificationTracking: appGroup.map { .enabled(appGroup: $0) } ?? .disabled,
+            defaultProperties: defaultProperties,
+            inAppContentBlocksPlaceholders: inAppContentBlocksPlaceholders,
+            flushingSetup: FlushingSetup(mode: flushingMode ?? self.flushingMode),
             allowDefaultCustomerProperties: allowDefaultCustomerProperties,
-            advancedAuthEnabled: advancedAuthEnabled, flushingMode: flushingMode)
-    }
-
-    func configure(
-        _ arguments: ConfigureArguments, projectToken: String,
-        projectMapping: [EventType: [ExponeaProject]]?, authorization: Authorization, baseUrl: String?,
-        defaultProperties: [String: any JSONConvertible]?, allowDefaultCustomerProperties: Bool?,
-        advancedAuthEnabled: Bool?, flushingMode: FlushingMode?
-    ) {
-        if let flushingMode { self.flushingMode = flushingMode }
-        let main = ExponeaProject(
-            baseUrl: baseUrl, projectToken: projectToken, authorization: authorization)
-        attempt { () throws(CountersignError) in
-            var configuration = BloomreachConfiguration(project: try main.project())
-            configuration.projectMapping = try Self.mapping(projectMapping, baseURL: baseUrl)
-            configuration.defaultProperties = JSONObject((defaultProperties ?? [:]).mapValues(\.jsonValue))
-            configuration.allowDefaultCustomerProperties = allowDefaultCustomerProperties ?? true
-            configuration.advancedAuthEnabled = advancedAuthEnabled ?? false
-            configuration.authorizationProvider = settings.provider
-            configuration.flushPolicy = settings.flushingMode.policy
-            arguments.apply(to: &configuration)
-            return configuration
-        }
+            advancedAuthEnabled: advancedAuthEnabled, manualSessionAutoClose: manualSessionAutoClose,
+            applicationID: applicationID)
     }
 
     /// Starts the SDK with the keys of a property list: `projectToken` and `authorization` (`Token` and the API key),
@@ -126,7 +107,7 @@ extension Exponea {
         }
     }
 
-    private func attempt(
+    func attempt(
         _ make: () throws(CountersignError) -> BloomreachConfiguration
     ) {
         if isConfigured { return _ = start(nil) }

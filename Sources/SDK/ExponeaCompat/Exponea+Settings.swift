@@ -1,4 +1,6 @@
 public import CountersignBloomreach
+internal import CountersignCore
+internal import CountersignDelivery
 
 /// When a push token is sent to the server.
 public typealias TokenTrackFrequency = PushTokenFrequency
@@ -111,38 +113,29 @@ extension Exponea {
         allowDefaultCustomerProperties: Bool? = nil, advancedAuthEnabled: Bool? = nil,
         manualSessionAutoClose: Bool = true, applicationID: String? = nil
     ) {
-        configure(
-            ConfigureArguments(
-                appGroup: pushNotificationTracking.appGroup,
-                inAppContentBlocksPlaceholders: inAppContentBlocksPlaceholders,
-                pushTokenFrequency: pushNotificationTracking.frequency,
-                sessions: automaticSessionTracking, manualSessionAutoClose: manualSessionAutoClose,
-                applicationID: applicationID),
-            projectToken: settings.projectToken, projectMapping: settings.projectMapping,
-            authorization: settings.authorization, baseUrl: settings.baseUrl,
-            defaultProperties: defaultProperties,
-            allowDefaultCustomerProperties: allowDefaultCustomerProperties,
-            advancedAuthEnabled: advancedAuthEnabled, flushingMode: flushingSetup.mode)
-    }
-
-    struct ConfigureArguments {
-        var appGroup: String?
-        var inAppContentBlocksPlaceholders: [String]?
-        var pushTokenFrequency = TokenTrackFrequency.onTokenChange
-        var sessions = AutomaticSessionTracking.enabled()
-        var manualSessionAutoClose = true
-        var applicationID: String?
-
-        func apply(to configuration: inout BloomreachConfiguration) {
-            configuration.automaticSessionTracking = sessions.isEnabled
-            configuration.sessionTimeout = sessions.timeout
+        if flushingSetup.mode != flushingMode { flushingMode = flushingSetup.mode }
+        let project = ExponeaProject(
+            baseUrl: settings.baseUrl, projectToken: settings.projectToken,
+            authorization: settings.authorization)
+        attempt { () throws(CountersignError) in
+            var configuration = BloomreachConfiguration(project: try project.project())
+            configuration.projectMapping = try Self.mapping(
+                settings.projectMapping, baseURL: settings.baseUrl)
+            configuration.defaultProperties = JSONObject((defaultProperties ?? [:]).mapValues(\.jsonValue))
+            configuration.allowDefaultCustomerProperties = allowDefaultCustomerProperties ?? true
+            configuration.advancedAuthEnabled = advancedAuthEnabled ?? false
+            configuration.authorizationProvider = authorizationProvider
+            configuration.flushPolicy = flushingSetup.mode.policy
+            configuration.automaticSessionTracking = automaticSessionTracking.isEnabled
+            configuration.sessionTimeout = automaticSessionTracking.timeout
             configuration.manualSessionAutoClose = manualSessionAutoClose
-            configuration.pushTokenFrequency = pushTokenFrequency
+            configuration.pushTokenFrequency = pushNotificationTracking.frequency
             configuration.applicationID = applicationID
             configuration.given = [
-                appGroup.map { _ in "appGroup" },
+                pushNotificationTracking.appGroup.map { _ in "appGroup" },
                 inAppContentBlocksPlaceholders.map { _ in "inAppContentBlocksPlaceholders" },
             ].compactMap(\.self)
+            return configuration
         }
     }
 }

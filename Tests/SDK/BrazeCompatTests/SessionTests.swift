@@ -32,15 +32,6 @@ struct SessionTests {
         }
     }
 
-    private func configuration(_ fixture: GatewayFixture) -> Braze.Configuration {
-        let configuration = Braze.Configuration(
-            apiKey: fixture.writeKey, endpoint: "http://127.0.0.1:\(fixture.gateway.port)")
-        configuration.api.sdkAuthentication = true
-        configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
-            "device")
-        return configuration
-    }
-
     private func stored(
         _ fixture: GatewayFixture
     ) throws -> [(user: String?, name: String?, type: String, body: String)] {
@@ -54,7 +45,7 @@ struct SessionTests {
         let fixture = try GatewayFixture(enforcement: .required)
         let clock = ManualClock(now: Date())
         let transport = WatchedTransport(rejections: Handshake())
-        let configuration = configuration(fixture)
+        let configuration = fixture.brazeConfiguration
         configuration.transport = transport
         configuration.clock = clock
         configuration.adjust = {
@@ -98,7 +89,7 @@ struct SessionTests {
     @Test func sessionsBelongToTheirUserAndHaveTheirDuration() async throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
         let clock = ManualClock(now: Date())
-        let configuration = configuration(fixture)
+        let configuration = fixture.brazeConfiguration
         configuration.clock = clock
         configuration.api.requestPolicy = .manual
         let braze = Braze(configuration: configuration)
@@ -121,7 +112,7 @@ struct SessionTests {
 
     @Test func purchasesAndAttributesAreStored() async throws {
         let fixture = try GatewayFixture(enforcement: .required)
-        let configuration = configuration(fixture)
+        let configuration = fixture.brazeConfiguration
         configuration.api.requestPolicy = .manual
         let braze = Braze(configuration: configuration)
         braze.changeUser(userId: "ada", sdkAuthSignature: try fixture.token(for: "ada"))
@@ -143,13 +134,13 @@ struct SessionTests {
         }
         let attributes = rows.filter { $0.type == "identify" }
         #expect(attributes.allSatisfy { $0.user == "ada" })
-        let said = attributes.map(\.body).joined(separator: "\n")
+        let bodies = attributes.map(\.body).joined(separator: "\n")
         for member in [
             #""email":"ada@example.com""#, #""first_name":null"#, #""gender":"p""#,
             #""custom":{"visits":3}"#, #""custom":{"plan":{"name":"pro","until":null}}"#,
             #""custom":{"old":null}"#,
         ] {
-            #expect(said.contains(member), "\(member)")
+            #expect(bodies.contains(member), "\(member)")
         }
         #expect(attributes.count == 6)
         await braze.close()
@@ -157,7 +148,7 @@ struct SessionTests {
 
     @Test func whileDisabledNoEventIsRecordedAndWipingDeletesAll() async throws {
         let fixture = try GatewayFixture(enforcement: .disabled)
-        let configuration = configuration(fixture)
+        let configuration = fixture.brazeConfiguration
         configuration.api.requestPolicy = .manual
         let braze = Braze(configuration: configuration)
         #expect(braze.enabled)

@@ -8,24 +8,13 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(5)))
 @MainActor
 struct VendorScenarioTests {
-    private func configuration(_ fixture: GatewayFixture) -> Braze.Configuration {
-        let configuration = Braze.Configuration(
-            apiKey: fixture.writeKey, endpoint: "http://127.0.0.1:\(fixture.gateway.port)")
-        configuration.api.sdkAuthentication = true
-        configuration.dataDirectory = URL(fileURLWithPath: fixture.dataDirectory).appendingPathComponent(
-            "device")
-        return configuration
-    }
-
     private func stored(_ fixture: GatewayFixture) throws -> [String] {
-        try fixture.rows("name", where: "name NOT IN ('ss', 'se')")
-            .compactMap(
-                \.[0])
+        try fixture.rows("name", where: "name NOT IN ('ss', 'se')").compactMap(\.[0])
     }
 
     @Test func samplesRunWithPlaceholders() {
         VendorSamples.enable()
-        #expect(AppDelegate.braze?.configurationProblem != nil, "the placeholder is no host name")
+        #expect(AppDelegate.braze?.configurationProblem != nil, "the placeholder is not a host name")
         VendorSamples.changeUser()
         VendorSamples.setSignature()
     }
@@ -34,7 +23,7 @@ struct VendorScenarioTests {
         let fixture = try GatewayFixture(enforcement: .required)
         let fresh = try fixture.token(for: "userId")
         let delegate = SampleDelegate { _ in fresh }
-        VendorSamples.register(delegate, configuration: configuration(fixture))
+        VendorSamples.register(delegate, configuration: fixture.brazeConfiguration)
         let braze = try #require(AppDelegate.braze)
         let expired = try fixture.token(for: "userId", lifetime: -600)
         braze.changeUser(userId: "userId", sdkAuthSignature: expired)
@@ -60,7 +49,7 @@ struct VendorScenarioTests {
         let fixture = try GatewayFixture(enforcement: .required)
         let good = try fixture.token(for: "userId")
         let delegate = SampleDelegate { _ in good }
-        VendorSamples.register(delegate, configuration: configuration(fixture))
+        VendorSamples.register(delegate, configuration: fixture.brazeConfiguration)
         let braze = try #require(AppDelegate.braze)
         let signature: String? =
             switch fault {
@@ -81,7 +70,7 @@ struct VendorScenarioTests {
     @Test func optionalDeliversAndReports() async throws {
         let fixture = try GatewayFixture(enforcement: .optional)
         let delegate = SampleDelegate { _ in "still.no.good" }
-        VendorSamples.register(delegate, configuration: configuration(fixture))
+        VendorSamples.register(delegate, configuration: fixture.brazeConfiguration)
         let braze = try #require(AppDelegate.braze)
         braze.changeUser(userId: "userId", sdkAuthSignature: try fixture.token(for: "userId", lifetime: -600))
         braze.logCustomEvent(name: "event")
@@ -91,5 +80,16 @@ struct VendorScenarioTests {
         #expect(delegate.errors[0].optional)
         #expect(try stored(fixture) == ["event"])
         await braze.close()
+    }
+}
+
+extension GatewayFixture {
+    /// For a device that signs its requests.
+    var brazeConfiguration: Braze.Configuration {
+        let configuration = Braze.Configuration(
+            apiKey: writeKey, endpoint: "http://127.0.0.1:\(gateway.port)")
+        configuration.api.sdkAuthentication = true
+        configuration.dataDirectory = URL(fileURLWithPath: dataDirectory).appendingPathComponent("device")
+        return configuration
     }
 }

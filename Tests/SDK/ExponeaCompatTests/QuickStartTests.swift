@@ -57,10 +57,11 @@ struct QuickStartTests {
     private func result<Value: Sendable>(
         _ call: (@escaping @Sendable (Result<Value>) -> Void) -> Void
     ) async throws -> Value {
-        let (results, continuation) = AsyncStream<Result<Value>>.makeStream()
-        call { continuation.yield($0) }
-        var iterator = results.makeAsyncIterator()
-        return try #require(await iterator.next()).get()
+        try await completion(of: call).get()
+    }
+
+    private func flush(_ exponea: Exponea) async throws {
+        let _: FlushResult = try await completion { exponea.flushData(completion: $0) }
     }
 
     private var events: [String] {
@@ -106,9 +107,7 @@ struct QuickStartTests {
             exponeaProjectMapping: nil
         )
         exponea.trackEvent(eventType: "elsewhere")
-        let flushed = Handshake()
-        exponea.flushData { _ in flushed.signal() }
-        await flushed.wait()
+        try await flush(exponea)
         #expect(server.requests.last?.url.path == "/track/v2/projects/other-shop/customers/events")
         await finish(exponea)
     }
@@ -148,9 +147,7 @@ struct QuickStartTests {
             done.signal()
         }
         await done.wait()
-        let flushed = Handshake()
-        exponea.flushData { _ in flushed.signal() }
-        await flushed.wait()
+        try await flush(exponea)
         #expect(events == ["campaign", "campaign", "campaign"])
         let click = try #require(
             server.requests.filter { $0.url.path.hasSuffix("/customers/events") }.dropFirst().first)
@@ -181,9 +178,7 @@ struct QuickStartTests {
             manualSessionAutoClose: false, applicationID: "shop-app", flushingMode: .manual)
         #expect(exponea.isConfigured)
         #expect(exponea.customerCookie != cookie)
-        let flushed = Handshake()
-        exponea.flushData { _ in flushed.signal() }
-        await flushed.wait()
+        try await flush(exponea)
         #expect(events.isEmpty)
         exponea.flushingMode = .periodic(10)
         await finish(exponea)
@@ -203,9 +198,7 @@ struct QuickStartTests {
         #expect(exponea.customerCookie != cookie)
         exponea.trackEvent(eventType: "after")
         await stopped.wait()
-        let flushed = Handshake()
-        exponea.flushData { _ in flushed.signal() }
-        await flushed.wait()
+        try await flush(exponea)
         #expect(events.contains("after"))
         #expect(!server.requests.contains { String(decoding: $0.body, as: UTF8.self).contains("ada") })
         await finish(exponea)
