@@ -230,10 +230,12 @@ struct BloomreachProviderTests {
         #expect(device.requests.map { $0.header("Authorization") } == ["Bearer from.main.queue"])
     }
 
-    @Test func aProviderThatCallsTheClientGetsAnErrorInsteadOfADeadlock() async throws {
+    @Test(arguments: [false, true])
+    func aProviderThatCallsTheClientGetsAnErrorInsteadOfADeadlock(isCaching: Bool) async throws {
+        let folder = TemporaryFolder()
         let client = Lock<BloomreachClient?>(nil)
         let inner = Lock<CountersignError.Code?>(nil)
-        let device = try device {
+        let provider = SampleProvider {
             let isOver = Handshake()
             Task {
                 do {
@@ -246,6 +248,9 @@ struct BloomreachProviderTests {
             isOver.block()
             return "a.b.c"
         }
+        let caching = CachingAuthorizationProvider(
+            blocking: provider, store: FileTokenStore(directory: folder.url))
+        let device = try device(isCaching ? .suspending(caching) : .instance(provider))
         client.withLock { $0 = device.client }
         _ = try await device.client.fetchAppInbox()
         #expect(inner.withLock { $0 } == .calledFromProvider)

@@ -137,7 +137,13 @@ private final class BlockingProvider: AsyncAuthorizationProvider, CustomerObserv
 
     func authorizationToken() async throws -> String? {
         await withCheckedContinuation { continuation in
-            queue.async { continuation.resume(returning: self.provider.getAuthorizationToken()) }
+            queue.async {
+                // The queue does not have the task's local values.
+                let token = TokenProviderCall.$isInside.withValue(true) {
+                    self.provider.getAuthorizationToken()
+                }
+                continuation.resume(returning: token)
+            }
         }
     }
 
