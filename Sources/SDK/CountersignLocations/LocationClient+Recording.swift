@@ -82,18 +82,25 @@ extension LocationClient {
     public func record<Locations: AsyncSequence & Sendable>(contentsOf locations: Locations) async throws
         -> Int
     where Locations.Element == Location {
-        let (epoch, log) = state.withLock { ($0.epoch, $0.configuration.log) }
+        let epoch = state.withLock { $0.epoch }
         var count = 0
         for try await location in locations {
             guard !Task.isCancelled, state.withLock({ $0.epoch }) == epoch else { break }
-            do {
-                try await record(location)
-                count += 1
-            } catch {
-                log?(.warning, "location was not recorded", ["error": "\(error)"])
-            }
+            if await recordOrLog(location) { count += 1 }
         }
         return count
+    }
+
+    /// Returns false for a location that cannot be stored.
+    @discardableResult
+    private func recordOrLog(_ location: Location) async -> Bool {
+        do {
+            try await record(location)
+            return true
+        } catch {
+            configuration.log?(.warning, "location was not recorded", ["error": "\(error)"])
+            return false
+        }
     }
 
     /// The track points of a GPX file, version 1.0 or 1.1.
@@ -143,12 +150,7 @@ extension LocationClient {
     private func take(_ signal: PositioningSignal) async {
         let configuration = configuration
         switch signal {
-        case .location(let location):
-            do {
-                try await record(location)
-            } catch {
-                configuration.log?(.warning, "location was not recorded", ["error": "\(error)"])
-            }
+        case .location(let location): await recordOrLog(location)
         case .status(let status):
             let isGood = status.errorCode == nil && [.always, .whenInUse].contains(status.authorization)
             configuration.log?(

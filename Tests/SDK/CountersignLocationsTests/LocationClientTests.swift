@@ -204,8 +204,7 @@ struct LocationClientTests {
             ["coords": ["latitude": 91, "longitude": 0]], ["coords": ["latitude": 0, "longitude": -180.1]],
             ["coords": 7],
         ] {
-            let error = await #expect(throws: CountersignError.self) { try await client.insert(bad) }
-            #expect(error?.code == .invalidLocation)
+            #expect(await code { _ = try await client.insert(bad) } == .invalidLocation)
         }
         #expect(try await client.count() == 1)
         #expect(try await client.remove(uuid: "other") == false)
@@ -326,8 +325,7 @@ struct LocationClientTests {
         #expect(await client.snapshot().evictedByCount == 2)
         await client.close()
         let none = try LocationBench().make { $0.persistence.maxRecordsToPersist = 0 }
-        let error = await #expect(throws: CountersignError.self) { try await none.record(here) }
-        #expect(error?.code == .notPersisted)
+        #expect(await code { _ = try await none.record(here) } == .notPersisted)
         await none.close()
     }
 
@@ -411,8 +409,7 @@ struct LocationClientTests {
             $0.http.autoSync = true
         }
         let uuid = try await client.record(here)
-        let error = await #expect(throws: CountersignError.self) { try await client.sync() }
-        #expect(error?.code == .invalidURL)
+        #expect(await code { _ = try await client.sync() } == .invalidURL)
         #expect(bench.transport.requests.isEmpty)
         try await client.update { $0.http.url = "https://app.your.server.com/users/locations" }
         try await client.sync()
@@ -423,8 +420,7 @@ struct LocationClientTests {
         bench.transport.setHandler { _ in throw HTTPTransportError(.cannotConnect, "refused") }
         let client = try bench.make()
         try await client.record(here)
-        let error = await #expect(throws: CountersignError.self) { try await client.sync() }
-        #expect(error?.code == .networkConnection)
+        #expect(await code { _ = try await client.sync() } == .networkConnection)
         await client.callbacksDelivered()
         #expect(bench.http.withLock { $0.map(\.status) } == [0])
     }

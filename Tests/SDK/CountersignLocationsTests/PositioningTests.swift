@@ -27,7 +27,7 @@ struct PositioningTests {
         #expect(location(accuracy: -1) == nil)
     }
 
-    @Test func locationsInTheBackgroundAreAskedForOnlyIfDeclared() {
+    @Test func locationsInTheBackgroundAreRequestedOnlyIfDeclared() {
         #expect(BackgroundModes.allowLocations(["UIBackgroundModes": ["fetch", "location"]]))
         #expect(!BackgroundModes.allowLocations(["UIBackgroundModes": ["fetch"]]))
         #expect(!BackgroundModes.allowLocations(["UIBackgroundModes": "location"]))
@@ -45,20 +45,20 @@ struct PositioningTests {
 
     @Test func locationsAreRecordedAndTheStatusIsReported() async throws {
         let bench = LocationBench()
-        let told = Lock([PositioningStatus]())
+        let statuses = Lock([PositioningStatus]())
         let (signals, signal) = AsyncStream.makeStream(of: PositioningSignal.self)
         let (events, event) = AsyncStream.makeStream(of: Void.self)
-        let asked = Lock([LocationConfiguration.Positioning]())
+        let requested = Lock([LocationConfiguration.Positioning]())
         let client = try bench.make { configuration in
             configuration.positioning.desiredAccuracy = 100
             configuration.onPositioning = { status in
-                told.withLock { $0.append(status) }
+                statuses.withLock { $0.append(status) }
                 event.yield()
             }
             configuration.onLocation = { _ in event.yield() }
         }
         client.listen { settings in
-            asked.withLock { $0.append(settings) }
+            requested.withLock { $0.append(settings) }
             return signals
         }
         // One source at a time.
@@ -66,13 +66,13 @@ struct PositioningTests {
         let denied = PositioningStatus(authorization: .denied, isPrecise: false, errorCode: 1)
         signal.yield(.status(denied))
         if let location = location() { signal.yield(.location(location)) }
-        var heard = events.makeAsyncIterator()
-        await heard.next()
-        await heard.next()
+        var reports = events.makeAsyncIterator()
+        await reports.next()
+        await reports.next()
         #expect(try await client.count() == 1)
-        #expect(told.withLock { $0 } == [denied])
-        #expect(asked.withLock { $0 }.map(\.desiredAccuracy) == [100])
-        #expect(asked.withLock { $0 }.map(\.distanceFilter) == [10])
+        #expect(statuses.withLock { $0 } == [denied])
+        #expect(requested.withLock { $0 }.map(\.desiredAccuracy) == [100])
+        #expect(requested.withLock { $0 }.map(\.distanceFilter) == [10])
         #expect(bench.lines.withLock { $0 }.contains { $0.hasPrefix("positioning") && $0.contains("denied") })
     }
 

@@ -360,7 +360,8 @@ actor AccessTokens: CredentialSource {
         let problem: ServerAnswer.Explanation? =
             switch answer.meaning {
             case .granted: saveFailure
-            case .dead(let problem), .refused(let problem), .unusable(let problem), .transient(let problem):
+            case .invalid(let problem), .rejected(let problem), .unusable(let problem),
+                .transient(let problem):
                 problem
             }
         let event = AuthorizationEvent(

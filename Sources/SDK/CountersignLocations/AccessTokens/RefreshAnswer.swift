@@ -7,9 +7,9 @@ struct RefreshAnswer: Equatable {
     enum Meaning: Equatable {
         case granted(TokenFinder.Grant)
         /// The refresh token is invalid, or the app may not use it. A retry cannot succeed.
-        case dead(ServerAnswer.Explanation)
+        case invalid(ServerAnswer.Explanation)
         /// 401 or 403 without an error code. It may come from a firewall that lets a later request pass.
-        case refused(ServerAnswer.Explanation)
+        case rejected(ServerAnswer.Explanation)
         /// The server rejects the request, or its response has no token. The app or the server has a fault.
         case unusable(ServerAnswer.Explanation)
         case transient(ServerAnswer.Explanation)
@@ -49,8 +49,8 @@ struct RefreshAnswer: Equatable {
         case 200..<300:
             if let grant = object.flatMap({ TokenFinder(configuration: configuration).grant(in: $0) }) {
                 meaning = .granted(grant)
-            } else if Self.isDead(code) {
-                meaning = .dead(explanation)
+            } else if Self.isInvalid(code) {
+                meaning = .invalid(explanation)
             } else if Self.isTransient(code) {
                 meaning = .transient(explanation)
             } else if object == nil {
@@ -61,30 +61,30 @@ struct RefreshAnswer: Equatable {
                 meaning = .unusable(
                     .init(code ?? "no_access_token", "the response has no access token"))
             }
-        case _ where Self.isDead(code): meaning = .dead(explanation)
+        case _ where Self.isInvalid(code): meaning = .invalid(explanation)
         case _ where Self.isTransient(code): meaning = .transient(explanation)
         // Networks with a login page usually redirect.
         case 300..<400: meaning = .transient(.init("redirected", "redirects are not followed"))
         case 400..<500 where ServerAnswer.isPage(answer): meaning = .transient(page)
-        case 401, 403: meaning = .refused(explanation)
+        case 401, 403: meaning = .rejected(explanation)
         case 408, 421, 425, 429: meaning = .transient(explanation)
         case 400..<500: meaning = .unusable(explanation)
         default: meaning = .transient(explanation)
         }
         switch meaning {
         case .granted: serverTime = date
-        case .dead where code != nil: serverTime = date
+        case .invalid where code != nil: serverTime = date
         default: break
         }
     }
 
-    private static func isDead(_ code: String?) -> Bool {
-        code.map { deadCodes.contains($0.lowercased()) } ?? false
+    private static func isInvalid(_ code: String?) -> Bool {
+        code.map { invalidCodes.contains($0.lowercased()) } ?? false
     }
 
     /// Error codes of RFC 6749, section 5.2, and of other servers. They count under any status, because GitHub and
     /// Slack reply with 200.
-    private static let deadCodes: Set = [
+    private static let invalidCodes: Set = [
         "invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type",
         // Supabase
         "refresh_token_already_used", "refresh_token_not_found", "session_not_found", "session_expired",
@@ -115,7 +115,7 @@ struct RefreshAnswer: Equatable {
     var remedy: String {
         switch meaning {
         case .granted: "check that the token store can be written"
-        case .dead, .refused: "sign the user in again and pass the new tokens"
+        case .invalid, .rejected: "sign the user in again and pass the new tokens"
         case .unusable: "check refreshUrl, refreshPayload, refreshHeaders and responseMapping"
         case .transient: "check refreshUrl and the network; the SDK tries again"
         }
@@ -149,6 +149,6 @@ struct RefreshAnswer: Equatable {
             else { return nil }
             return text
         }
-        return words.first(where: isDead) ?? words.first(where: isTransient) ?? words.first
+        return words.first(where: isInvalid) ?? words.first(where: isTransient) ?? words.first
     }
 }

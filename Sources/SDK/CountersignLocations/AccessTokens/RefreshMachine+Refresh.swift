@@ -75,9 +75,9 @@ extension RefreshMachine {
                 to: grant, at: answer.serverTime ?? now + clockOffset, clockOffset: clockOffset)
             (unsaved, unsavedBase) = (next, base)
             return .save(next)
-        case .dead(let problem):
+        case .invalid(let problem):
             if let invalid = token.invalidate(problem.code) { return .save(invalid) }
-        case .refused(let problem):
+        case .rejected(let problem):
             let isFinal = obstacle.rejections.add(
                 at: uptime, count: policy.maximumRejections, span: policy.rejectionSpan)
             if isFinal, let invalid = token.invalidate(problem.code) { return .save(invalid) }
