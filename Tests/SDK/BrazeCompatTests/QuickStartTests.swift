@@ -1,3 +1,4 @@
+import CountersignCore
 import CountersignTesting
 import CountersignTransport
 import Foundation
@@ -23,14 +24,14 @@ struct QuickStartTests {
         configuration.api.requestPolicy = .manual
         configuration.sessionTimeout = 30
         configuration.logger.level = .info
-        let lines = Lines()
+        let lines = Lock<[String]>([])
         configuration.logger.print = { message, level in
-            lines.add("\(level): \(message)")
+            lines.withLock { $0.append("\(level): \(message)") }
             return false
         }
         let braze = Braze(configuration: configuration)
-        #expect(lines.all.count == 1)
-        #expect(lines.all[0].hasPrefix("error: the configuration is invalid: "))
+        #expect(lines.withLock { $0.count } == 1)
+        #expect(lines.withLock { $0[0] }.hasPrefix("error: the configuration is invalid: "))
         let listener = Listener()
         braze.sdkAuthDelegate = listener
 
@@ -59,13 +60,13 @@ struct QuickStartTests {
     @Test func aLoggerThatIsDisabledIsSilent() {
         let configuration = Braze.Configuration(apiKey: "YOUR-API-KEY", endpoint: "not a host name")
         configuration.logger.level = .disabled
-        let lines = Lines()
+        let lines = Lock<[String]>([])
         configuration.logger.print = { message, _ in
-            lines.add(message)
+            lines.withLock { $0.append(message) }
             return false
         }
         #expect(Braze(configuration: configuration).configurationProblem != nil)
-        #expect(lines.all.isEmpty)
+        #expect(lines.withLock { $0.isEmpty })
     }
 
     /// As the vendor documents. A user set after the wipe is still set after the next start.
@@ -112,17 +113,5 @@ struct QuickStartTests {
         braze = start()
         #expect(braze.user.id == "bob")
         await braze.close()
-    }
-
-    private final class Lines: @unchecked Sendable {
-        // `@unchecked Sendable`: the lock guards `lines`.
-        private let lock = NSLock()
-        private var lines: [String] = []
-
-        var all: [String] { lock.withLock { lines } }
-
-        func add(_ line: String) {
-            lock.withLock { lines.append(line) }
-        }
     }
 }

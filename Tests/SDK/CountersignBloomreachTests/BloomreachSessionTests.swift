@@ -258,12 +258,17 @@ struct BloomreachSessionTests {
         ("sessionTimeout", JSONValue.integer(-1), "sessionTimeout must be seconds, 0 or more"),
         ("pushTokenTrackingFrequency", "WEEKLY", "ON_TOKEN_CHANGE, EVERY_LAUNCH or DAILY"),
         ("logLevel", "loud", "logLevel must be debug, info, warning or none"),
+        ("projectToken", 7, "projectToken must be a text"),
+        ("projectToken", nil, "projectToken must be given"),
+        ("authorizationToken", nil, "authorizationToken must be given"),
+        ("advancedAuthEnabled", 7, "advancedAuthEnabled must be true or false"),
+        ("projectMapping", 7, "projectMapping must be an object"),
+        ("flushMode", 7, "flushMode must be a text"),
     ])
     func anInvalidSettingIsNamedInTheError(key: String, value: JSONValue, detail: String) {
-        let error = #expect(throws: CountersignError.self) {
-            try BloomreachConfiguration(
-                map: ["projectToken": "p", "authorizationToken": "key", key: value])
-        }
+        var map: JSONObject = ["projectToken": "p", "authorizationToken": "key"]
+        map[key] = value
+        let error = #expect(throws: CountersignError.self) { try BloomreachConfiguration(map: map) }
         #expect(error?.detail.contains(detail) == true)
     }
 
