@@ -55,9 +55,7 @@ extension CountersignClient {
             try users.removeAll()
             recorder.saveIdentity { userID in
                 identity.withLock { identity in
-                    if UserKey(identity.user) != UserKey(userID) {
-                        identity = StoredUser.Identity(user: userID)
-                    }
+                    identity.change(to: userID)
                     identity.logOuts = []
                     return identity.bytes
                 }

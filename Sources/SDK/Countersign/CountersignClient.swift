@@ -126,13 +126,11 @@ public final class CountersignClient: Sendable {
         return isAnother
     }
 
-    /// Stores the current user again, without log-outs, such as after all data was removed.
+    /// Stores the current user again, such as after an opt-out has ended.
     func saveIdentity() {
-        recorder.saveIdentity { [identity] userID in
+        recorder.saveIdentity { userID in
             identity.withLock { identity in
-                if UserKey(identity.user) != UserKey(userID) {
-                    identity = StoredUser.Identity(user: userID)
-                }
+                identity.change(to: userID)
                 return identity.bytes
             }
         }

@@ -20,14 +20,14 @@ struct AccessTokenMode: Mode {
         try settings.retry("networkRetry", &configuration.networkRetry)
         configuration.log = try settings.log(callbacks)
         configuration.onAuthorization = { event in
-            callbacks.tell([
+            callbacks.send([
                 "event": "authorization", "success": .bool(event.isSuccess),
                 "status": JSONValue(event.status), "response": .object(event.response),
                 "error": JSONValue(event.error),
             ])
         }
         configuration.onHTTP = { event in
-            callbacks.tell([
+            callbacks.send([
                 "event": "upload", "success": .bool(event.isSuccess), "status": JSONValue(event.status),
                 "error": JSONValue(event.error),
             ])

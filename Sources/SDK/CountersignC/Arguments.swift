@@ -95,7 +95,7 @@ struct Arguments: Sendable {
         }
         guard callbacks.hasListener else { return .standard(least) }
         return CountersignLog(isEnabled: { $0 >= least }) { [weak callbacks] level, message, values in
-            callbacks?.tell([
+            callbacks?.send([
                 "event": "log", "level": .string("\(level)"), "message": .string(message),
                 "values": .object(JSONObject(values.mapValues { .string($0) })),
             ])

@@ -14,7 +14,7 @@ struct BloomreachMode: Mode {
         configuration.log = try settings.configuration.log(callbacks)
         client = try BloomreachClient(configuration: configuration)
         client.onDeliveryFailure { error in
-            callbacks.tell(["event": "delivery_failure", "error": ErrorJSON.members(error)])
+            callbacks.send(["event": "delivery_failure", "error": ErrorJSON.members(error)])
         }
     }
 

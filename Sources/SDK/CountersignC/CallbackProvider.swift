@@ -7,7 +7,7 @@ internal import Foundation
 final class CallbackProvider: Sendable {
     private typealias Outcome = Result<String?, TokenProviderTimeout>
 
-    private struct Question {
+    private struct PendingRequest {
         let continuation: CheckedContinuation<Outcome, Never>
         let timer: Task<Void, Never>
 
@@ -19,7 +19,7 @@ final class CallbackProvider: Sendable {
 
     private struct State {
         var lastNumber: UInt64 = 0
-        var waiting: [UInt64: Question] = [:]
+        var waiting: [UInt64: PendingRequest] = [:]
         var isEnded = false
     }
 
@@ -30,13 +30,13 @@ final class CallbackProvider: Sendable {
         self.clock = clock
     }
 
-    /// Calls `ask` with a new number and suspends until `answer` is called with it. Returns nil when the task is
+    /// Calls `request` with a new number and suspends until `answer` is called with it. Returns nil when the task is
     /// cancelled, and after `end`.
     ///
     /// Throws after the given seconds. The caller has its own time limit, but requests no other token of this user
     /// while the call is pending, so an unanswered request would block the user forever.
     func token(
-        within seconds: TimeInterval, _ ask: @Sendable (UInt64) -> Void
+        within seconds: TimeInterval, _ request: @Sendable (UInt64) -> Void
     ) async throws(TokenProviderTimeout) -> String? {
         let number = state.withLock { state in
             state.lastNumber += 1
@@ -45,7 +45,7 @@ final class CallbackProvider: Sendable {
         let deadline = clock.uptime + seconds
         let outcome: Outcome = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let isAsked = state.withLock { state in
+                let isRequested = state.withLock { state in
                     if Task.isCancelled || state.isEnded { return false }
                     let timer = Task { [self, clock] in
                         do {
@@ -55,10 +55,10 @@ final class CallbackProvider: Sendable {
                             // Answered in time.
                         }
                     }
-                    state.waiting[number] = Question(continuation: continuation, timer: timer)
+                    state.waiting[number] = PendingRequest(continuation: continuation, timer: timer)
                     return true
                 }
-                if isAsked { ask(number) } else { continuation.resume(returning: .success(nil)) }
+                if isRequested { request(number) } else { continuation.resume(returning: .success(nil)) }
             }
         } onCancel: {
             answer(number, nil)
@@ -80,6 +80,6 @@ final class CallbackProvider: Sendable {
             defer { state.waiting = [:] }
             return Array(state.waiting.values)
         }
-        for question in waiting { question.complete(.success(nil)) }
+        for request in waiting { request.complete(.success(nil)) }
     }
 }

@@ -64,14 +64,14 @@ struct Text {
 
 /// Runs a client's callbacks, one at a time, on a separate thread.
 final class Callbacks: Sendable {
-    private typealias Ask =
+    private typealias TokenRequest =
         @convention(c) @Sendable (
             UnsafeMutableRawPointer?, UInt64, UnsafePointer<CChar>?, Int
         ) -> Void
 
     private let queue = DispatchQueue(label: "countersign.callbacks")
     private let event: ResultCallback?
-    private let ask: Ask?
+    private let requestToken: TokenRequest?
     private let context: Context
     private let isClosed = Lock(false)
     /// The receiver owns and frees strings.
@@ -84,7 +84,7 @@ final class Callbacks: Sendable {
         keepsTexts: Bool
     ) {
         self.event = event.map { ResultCallback($0, context) }
-        ask = unsafeBitCast(provider, to: Ask?.self)
+        requestToken = unsafeBitCast(provider, to: TokenRequest?.self)
         self.context = Context(pointer: context)
         self.keepsTexts = keepsTexts
         self.provider = provider == nil ? nil : CallbackProvider()
@@ -96,7 +96,7 @@ final class Callbacks: Sendable {
     func post(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
 
     /// Dropped if the client is closed before the event's turn.
-    func tell(_ json: JSONValue) {
+    func send(_ json: JSONValue) {
         guard let event else { return }
         queue.async { [self] in if !isClosed.withLock({ $0 }) { event(json, isKept: keepsTexts) } }
     }
@@ -107,8 +107,10 @@ final class Callbacks: Sendable {
     {
         try await provider?.token(within: seconds) { [self] number in
             queue.async { [self] in
-                guard let ask, !isClosed.withLock({ $0 }) else { return }
-                withText(request, isKept: keepsTexts) { ask(context.pointer, number, $0, $1) }
+                guard let requestToken, !isClosed.withLock({ $0 }) else { return }
+                withText(request, isKept: keepsTexts) {
+                    requestToken(context.pointer, number, $0, $1)
+                }
             }
         }
     }

@@ -13,10 +13,8 @@ public func countersign_open_signed_user(
 ) -> OpaquePointer! {
     Clients.open(
         Text(configuration, configurationLength),
-        { Callbacks(event: event, provider: provider, context: context, keepsTexts: $0) }, error, errorLength
-    ) { settings, callbacks throws(CountersignError) in
-        try SignedUserMode(settings: settings, callbacks: callbacks)
-    }
+        { Callbacks(event: event, provider: provider, context: context, keepsTexts: $0) }, error,
+        errorLength, SignedUserMode.init)
 }
 
 @c @implementation
@@ -27,10 +25,8 @@ public func countersign_open_access_token(
 ) -> OpaquePointer! {
     Clients.open(
         Text(configuration, configurationLength),
-        { Callbacks(event: event, provider: nil, context: context, keepsTexts: $0) }, error, errorLength
-    ) { settings, callbacks throws(CountersignError) in
-        try AccessTokenMode(settings: settings, callbacks: callbacks)
-    }
+        { Callbacks(event: event, provider: nil, context: context, keepsTexts: $0) }, error,
+        errorLength, AccessTokenMode.init)
 }
 
 @c @implementation
@@ -41,10 +37,8 @@ public func countersign_open_bloomreach(
 ) -> OpaquePointer! {
     Clients.open(
         Text(configuration, configurationLength),
-        { Callbacks(event: event, provider: provider, context: context, keepsTexts: $0) }, error, errorLength
-    ) { settings, callbacks throws(CountersignError) in
-        try BloomreachMode(settings: settings, callbacks: callbacks)
-    }
+        { Callbacks(event: event, provider: provider, context: context, keepsTexts: $0) }, error,
+        errorLength, BloomreachMode.init)
 }
 
 @c @implementation

@@ -21,7 +21,7 @@ struct SignedUserMode: Mode {
             }
         }
         client = try CountersignClient(configuration: configuration)
-        client.onAuthenticationFailure { failure in callbacks.tell(Self.json(failure)) }
+        client.onAuthenticationFailure { failure in callbacks.send(Self.json(failure)) }
     }
 
     private static func configuration(_ given: Arguments) throws(CountersignError) -> CountersignConfiguration

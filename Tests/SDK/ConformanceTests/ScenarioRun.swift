@@ -136,11 +136,14 @@ final class ScenarioRun {
         flush = nil
         scenario.configuration.merge(configuration) { _, new in new }
         cable = Cable(server)
-        device = try DeviceSurroundings(
-            scenario: scenario, directory: folder.url, clock: clock, cable: cable, provider: provider,
-            callbacks: callbacks
-        ).makeDevice()
+        device = try surroundings.makeDevice()
         watch()
+    }
+
+    private var surroundings: DeviceSurroundings {
+        DeviceSurroundings(
+            scenario: scenario, directory: folder.url, clock: clock, cable: cable, provider: provider,
+            callbacks: callbacks)
     }
 
     /// Deletes the leases of the killed process, because the test's own process is still alive.

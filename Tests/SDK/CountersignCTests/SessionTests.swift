@@ -76,7 +76,7 @@ struct SessionTests {
                         }, provider: nil, context: context, keepsTexts: $0)
                 }, nil, nil
             ) { _, callbacks throws(CountersignError) in
-                for number in Int64(0)..<100 { callbacks.tell(.integer(number)) }
+                for number in Int64(0)..<100 { callbacks.send(.integer(number)) }
                 throw CountersignError(.invalidConfiguration, "no")
             }
         }

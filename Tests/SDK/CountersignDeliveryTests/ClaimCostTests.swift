@@ -51,7 +51,7 @@ struct ClaimCostTests {
             #expect(events.count <= 2)
             let user = events.first.map { UserKey($0.userID) }
             if claimed.count % 3 == 0, let user {
-                try queue.apply(DeliveryOutcome(delivered: events), at: clock.now)
+                try queue.apply(DeliveryOutcome(delivered: events))
                 backoffs.accepted(user)
             }
             return user
@@ -136,7 +136,7 @@ struct ClaimCostTests {
                     [
                         RenderedEvent(
                             messageID: "\(step)", userID: user.userID, sessionID: "s", body: Array("{}".utf8))
-                    ], clock: clock)
+                    ])
             case 5:
                 try other.connection.run(
                     "DELETE FROM event WHERE seq = (SELECT seq FROM event ORDER BY random() LIMIT 1)")
@@ -152,7 +152,7 @@ struct ClaimCostTests {
             let events = try queue.claim(request)
             #expect(try events.map(\.sequence) == expected(queue, request), "step \(step)")
             if Int.random(in: 0..<3, using: &random) == 0 {
-                try queue.apply(DeliveryOutcome(delivered: events), at: clock.now)
+                try queue.apply(DeliveryOutcome(delivered: events))
             }
         }
     }

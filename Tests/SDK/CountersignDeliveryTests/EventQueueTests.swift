@@ -50,7 +50,7 @@ struct EventQueueTests {
 
     @Test func eventsOverTheByteLimitEvictTheOldest() throws {
         let queue = try open(QueueLimits(maximumBytes: 5_000))
-        try queue.append(rows(0..<100, bytes: 200), clock: clock)
+        try queue.append(rows(0..<100, bytes: 200))
         #expect(try queue.value(of: .bytes) <= 5_000)
         #expect(try ids(queue).last == "m99")
         #expect(try queue.value(of: .evictedByBytes) == 100 - (ids(queue).count))
@@ -59,12 +59,12 @@ struct EventQueueTests {
 
     @Test func eventsOverTheMaximumAgeAreEvicted() throws {
         let queue = try open(QueueLimits(maximumAge: 3_600))
-        try queue.append(rows([1]), clock: clock)
+        try queue.append(rows([1]))
         clock.advance(by: 3_599)
-        try queue.append(rows([2]), clock: clock)
+        try queue.append(rows([2]))
         #expect(try ids(queue) == ["m1", "m2"])
         clock.advance(by: 2)
-        try queue.append(rows([3]), clock: clock)
+        try queue.append(rows([3]))
         #expect(try ids(queue) == ["m2", "m3"])
         #expect(try queue.value(of: .evictedByAge) == 1)
         try expectBalance(queue)
@@ -73,9 +73,9 @@ struct EventQueueTests {
     @Test(arguments: [.infinity, .greatestFiniteMagnitude, TimeInterval(Int.max)])
     func withoutAMaximumAgeEventsAreNotEvicted(age: TimeInterval) throws {
         let queue = try open(QueueLimits(maximumAge: age))
-        try queue.append(rows([1]), clock: clock)
+        try queue.append(rows([1]))
         clock.advance(by: 1e9)
-        try queue.append(rows([2]), clock: clock)
+        try queue.append(rows([2]))
         #expect(try ids(queue) == ["m1", "m2"])
     }
 
@@ -87,20 +87,20 @@ struct EventQueueTests {
     func aDamagedQueueTimeIsReset(text: String) throws {
         do {
             let queue = try open()
-            try queue.append(rows([1]), clock: clock)
+            try queue.append(rows([1]))
             try queue.connection.run(
                 "UPDATE setting SET value = ? WHERE name = 'queue_time'", .text(text))
             #expect(queue.connection.changes == 1)
         }
         let queue = try open()
-        try queue.append(rows([2]), clock: clock)
+        try queue.append(rows([2]))
         #expect(try ids(queue) == ["m1", "m2"])
     }
 
     /// Another process may have removed it.
     @Test func deletedEventsAreCountedOnce() throws {
         let queue = try open()
-        try queue.append(rows([1, 2]), clock: clock)
+        try queue.append(rows([1, 2]))
         let event = try #require(
             try queue.claim(ClaimRequest(maximumEvents: 1, maximumBytes: .max)).first)
         #expect(try queue.remove(event.sequence))
@@ -111,7 +111,7 @@ struct EventQueueTests {
 
     @Test func anEventThatIsTooLongIsQuarantinedAndNeverQueued() throws {
         let queue = try open(QueueLimits(maximumEventBytes: 500))
-        try queue.append(rows([1], bytes: 600) + rows([2]), clock: clock)
+        try queue.append(rows([1], bytes: 600) + rows([2]))
         #expect(try ids(queue) == ["m2"])
         #expect(try queue.quarantined().map(\.code) == ["event_too_large"])
         try expectBalance(queue)
@@ -119,15 +119,14 @@ struct EventQueueTests {
 
     @Test func quarantineHasALimitAndCanBeSentAgain() throws {
         let queue = try open(QueueLimits(maximumQuarantinedEvents: 3))
-        try queue.append(rows(0..<5, user: "ada"), clock: clock)
+        try queue.append(rows(0..<5, user: "ada"))
         let events = try queue.claim(ClaimRequest(maximumEvents: 5, maximumBytes: .max))
         try queue.apply(
-            DeliveryOutcome(quarantined: events.map { ($0, .init(code: "bad", reason: "it is")) }),
-            at: clock.now)
+            DeliveryOutcome(quarantined: events.map { .init(event: $0, reason: .init("bad", "it is")) }))
         #expect(try queue.quarantined().map(\.messageID) == ["m2", "m3", "m4"])
         #expect(try queue.value(of: .evictedFromQuarantine) == 2)
         try expectBalance(queue)
-        #expect(try queue.requeue(clock: clock) == 3)
+        #expect(try queue.requeue() == 3)
         #expect(try ids(queue) == ["m2", "m3", "m4"])
         #expect(try queue.quarantined().isEmpty)
         try expectBalance(queue)
@@ -143,9 +142,9 @@ struct EventQueueTests {
             clock.setNow(start + jump)
             // Each time in a new run of the app.
             let queue = try open(limits)
-            try queue.append(rows([number]), clock: clock)
+            try queue.append(rows([number]))
             clock.advance(by: 60)
-            try queue.append(rows([100 + number]), clock: clock)
+            try queue.append(rows([100 + number]))
             #expect(try ids(queue).suffix(2) == ["m\(number)", "m\(100 + number)"])
         }
         #expect(try open(limits).value(of: .evictedByAge) == 0)
@@ -153,11 +152,11 @@ struct EventQueueTests {
 
     @Test func eventsAgeBetweenRunsWhateverTheDeviceClockShows() throws {
         let limits = QueueLimits(maximumAge: 30 * 86_400)
-        try open(limits).append(rows([1]), clock: clock)
+        try open(limits).append(rows([1]))
         clock.advance(by: 31 * 86_400)
         clock.setNow(Date(timeIntervalSince1970: 0))
         let queue = try open(limits)
-        try queue.append(rows([2]), clock: clock)
+        try queue.append(rows([2]))
         #expect(try ids(queue) == ["m2"])
         #expect(try queue.value(of: .evictedByAge) == 1)
     }
@@ -183,7 +182,7 @@ struct EventQueueTests {
         let queue = try open()
         try queue.append(
             rows([1], user: "ada") + rows([2]) + rows([3], user: "caf\u{E9}") + rows([4], user: "cafe\u{301}")
-                + rows([5], user: "ada"), clock: clock)
+                + rows([5], user: "ada"))
         func claim(_ blocked: [String?], excluded: Set<Int64> = []) throws -> [String] {
             var request = ClaimRequest(maximumEvents: 10, maximumBytes: .max)
             request.blockedUsers = BlockedUsers(Set(blocked.map(UserKey.init)))
@@ -201,24 +200,24 @@ struct EventQueueTests {
 
     @Test func aClaimIsLimitedByBytesButHasAtLeastOneEvent() throws {
         let queue = try open()
-        try queue.append(rows(1...5, bytes: 100), clock: clock)
+        try queue.append(rows(1...5, bytes: 100))
         #expect(try queue.claim(ClaimRequest(maximumEvents: 10, maximumBytes: 250)).count == 2)
         #expect(try queue.claim(ClaimRequest(maximumEvents: 10, maximumBytes: 10)).count == 1)
     }
 
     @Test func anOutcomeOfDeletedEventsChangesNoCounters() throws {
         let queue = try open()
-        try queue.append(rows(1...3), clock: clock)
+        try queue.append(rows(1...3))
         let events = try queue.claim(ClaimRequest(maximumEvents: 3, maximumBytes: .max))
         try queue.wipe(("none", 0, 0), forgettingDevice: true)
-        try queue.apply(DeliveryOutcome(delivered: events), at: clock.now)
+        try queue.apply(DeliveryOutcome(delivered: events))
         #expect(try queue.value(of: .sent) == 0)
         try expectBalance(queue)
     }
 
     @Test func makeDurableSucceedsWithoutAJournalFile() throws {
         let queue = try open()
-        try queue.append(rows(1...3), clock: clock)
+        try queue.append(rows(1...3))
         try queue.makeDurable()
         try? FileManager.default.removeItem(atPath: "\(path)-journal")
         try queue.makeDurable()
@@ -304,7 +303,7 @@ struct EventQueueTests {
     // MARK: Schema
 
     @Test func aQueueFileOfANewerVersionIsUsedWithoutLoss() throws {
-        try open().append(rows(1...50), clock: clock)
+        try open().append(rows(1...50))
         do {
             let newer = try SQLiteConnection(path: path)
             try newer.execute(
@@ -315,11 +314,10 @@ struct EventQueueTests {
                 """)
         }
         let queue = try open()
-        try queue.append(rows(51...60), clock: clock)
+        try queue.append(rows(51...60))
         #expect(try ids(queue) == (1...60).map { "m\($0)" })
         try queue.apply(
-            DeliveryOutcome(delivered: try queue.claim(ClaimRequest(maximumEvents: 60, maximumBytes: .max))),
-            at: clock.now)
+            DeliveryOutcome(delivered: try queue.claim(ClaimRequest(maximumEvents: 60, maximumBytes: .max))))
         try expectBalance(queue)
         #expect(
             try queue.connection.first("PRAGMA user_version") { row throws(SQLiteError) in row.int(0) } == 99)

@@ -149,7 +149,7 @@ struct WriteAheadLogTests {
             try Data().write(to: folder.url.appendingPathComponent(DataFolder.optOutName))
         }
         let found = try #require(WriteAheadLog.all(in: folder.url).first)
-        try queue.adopt(found, isOver: isOver, clock: clock)
+        try queue.adopt(found, isOver: isOver)
         #expect(try queue.value(of: .rows) == (hasOptedOut ? 0 : 2))
         #expect(try queue.value(of: .unreadable) == expected)
         #expect(try queue.value(of: .recorded) == (hasOptedOut ? 0 : 2 + expected))

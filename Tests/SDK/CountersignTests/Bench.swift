@@ -1,6 +1,7 @@
 import CountersignTesting
 import Foundation
 import TestSupport
+import Testing
 
 @testable import Countersign
 @testable import CountersignDelivery
@@ -35,11 +36,8 @@ struct Bench {
     /// Jitter is off, so each wait has its maximum length. The client is closed after the test.
     func makeClient() throws -> CountersignClient {
         let client = try CountersignClient(
-            configuration: configuration,
-            dialect: NativeDialect(
-                endpoint: configuration.endpoint, writeKey: configuration.writeKey,
-                timeout: configuration.requestTimeout, context: configuration.context),
-            transport: transport, clock: clock, random: { 1 })
+            configuration: configuration, dialect: dialect, transport: transport, clock: clock,
+            random: { 1 })
         Closing.afterTest { [folder] in
             await client.close()
             withExtendedLifetime(folder) {}
@@ -47,11 +45,61 @@ struct Bench {
         return client
     }
 
+    /// A client of the user `ada`, whose first event was delivered.
+    static func signedIn() async throws -> (bench: Bench, client: CountersignClient) {
+        let (bench, client) = try open()
+        client.identify(userID: "ada", token: "a.a.a")
+        #expect(await client.flush().isComplete)
+        return (bench, client)
+    }
+
+    var dialect: NativeDialect {
+        NativeDialect(
+            endpoint: configuration.endpoint, writeKey: configuration.writeKey,
+            timeout: configuration.requestTimeout, context: configuration.context)
+    }
+
+    var queueFile: URL { configuration.instanceDirectory.appendingPathComponent("queue.sqlite") }
+
     /// Opens a connection of its own to the queue file.
-    func openQueue() throws -> EventQueue {
-        try EventQueue(
-            path: configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path,
-            limits: QueueLimits(), clock: clock)
+    func openQueue(_ limits: QueueLimits = QueueLimits()) throws -> EventQueue {
+        try FileManager.default.createDirectory(
+            at: configuration.instanceDirectory, withIntermediateDirectories: true)
+        return try EventQueue(path: queueFile.path, limits: limits, clock: clock)
+    }
+
+    func makeStorage(
+        _ limits: QueueLimits = QueueLimits(), canOpen: @escaping @Sendable (String) -> Bool = { _ in true }
+    ) -> Storage {
+        Storage(
+            directory: configuration.instanceDirectory, limits: limits, clock: clock, log: nil,
+            canOpen: canOpen)
+    }
+}
+
+extension DispatchQueue {
+    /// Blocks this queue until the returned gate is signalled.
+    func hold() async -> Handshake {
+        let (isHeld, gate) = (Handshake(), Handshake())
+        async {
+            isHeld.signal()
+            gate.block()
+        }
+        await isHeld.wait()
+        return gate
+    }
+}
+
+extension Storage {
+    /// Blocks the storage thread until the returned gate is signalled, as another process that locks the queue file.
+    func hold() async -> Handshake {
+        let (isHeld, gate) = (Handshake(), Handshake())
+        submit { _ in
+            isHeld.signal()
+            gate.block()
+        }
+        await isHeld.wait()
+        return gate
     }
 }
 
@@ -59,15 +107,15 @@ extension DeliveryPipeline {
     /// Runs `body` while nothing is written, for example to replace the directory by a file.
     /// A concurrent write would create the missing directory again.
     func whileNothingIsWritten(_ body: @escaping @Sendable () throws -> Void) async throws {
-        try await withCheckedThrowingContinuation { continuation in
-            recorder.writer.async { [storage] in
-                let isDone = Handshake()
-                storage.submit { _ in
-                    continuation.resume(with: Result { try body() })
-                    isDone.signal()
-                }
-                isDone.block()
-            }
-        }
+        let gate = await recorder.writer.hold()
+        defer { gate.signal() }
+        try await storage.run { _ in try body() }
+    }
+
+    /// Runs `body` while the storage thread is blocked, so that events stay in the log.
+    func whileStorageIsBusy<Result>(_ body: () async throws -> Result) async throws -> Result {
+        let gate = await storage.hold()
+        defer { gate.signal() }
+        return try await body()
     }
 }

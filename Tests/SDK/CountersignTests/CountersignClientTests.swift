@@ -10,7 +10,7 @@ struct CountersignClientTests {
     @Test func aQueueThatCannotBeReadIsAnErrorThatAnAppCanName() async throws {
         let bench = try Bench()
         try FileManager.default.createDirectory(
-            at: bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite"),
+            at: bench.queueFile,
             withIntermediateDirectories: true)
         let client = try bench.makeClient()
         do throws(CountersignError) {
@@ -44,15 +44,19 @@ struct CountersignClientTests {
         withExtendedLifetime(bench) {}
     }
 
-    @Test func messagesBelowTheLevelAreNotLogged() {
+    @Test func messagesBelowTheLevelAreNeitherLoggedNorFormatted() {
         let lines = Lock<[String]>([])
         let log = CountersignLog(isEnabled: { $0 >= .warning }) { _, line, _ in
             lines.withLock { $0.append(line) }
         }
-        log.write(.info, "said", [:])
-        log.write(.warning, "heard", [:])
-        log(.debug, "said", [:])
-        log(.warning, "heard too", [:])
-        #expect(lines.withLock { $0 } == ["heard", "heard too"])
+        func values(_ name: String) -> [String: String] {
+            lines.withLock { $0.append("values of \(name)") }
+            return [:]
+        }
+        log.write(.info, "disabled", [:])
+        log.write(.warning, "written", [:])
+        log(.debug, "disabled", values("debug"))
+        log(.warning, "called", values("warning"))
+        #expect(lines.withLock { $0 } == ["written", "values of warning", "called"])
     }
 }

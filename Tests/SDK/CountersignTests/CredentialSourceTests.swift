@@ -18,9 +18,7 @@ struct CredentialSourceTests {
 
     init() throws {
         bench = try Bench()
-        storage = Storage(
-            directory: bench.configuration.instanceDirectory, limits: QueueLimits(), clock: bench.clock,
-            log: nil)
+        storage = bench.makeStorage()
         stored = StoredTokens(
             store: FileTokenStore(directory: bench.directory), storage: storage, log: nil)
     }

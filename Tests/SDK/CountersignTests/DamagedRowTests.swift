@@ -28,7 +28,7 @@ struct DamagedRowTests {
             try await client.record("\(number)")
         }
         await client.close()
-        return bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
+        return bench.queueFile
     }
 
     /// Runs statements on a file without its NOT NULL constraints.
@@ -198,27 +198,23 @@ struct DamagedRowTests {
 
     // MARK: Counters
 
+    private let event = RenderedEvent(
+        messageID: "m", userID: nil, sessionID: "s", body: Array("{}".utf8))
+
     @Test(arguments: [Int.min, -1, 0, 3, 1 << 40, Int.max], [EventQueue.Counter.rows, .bytes])
     func aDamagedCounterEvictsNothing(value: Int, counter: EventQueue.Counter) throws {
         let bench = try Bench()
-        try FileManager.default.createDirectory(
-            at: bench.configuration.instanceDirectory, withIntermediateDirectories: true)
-        let path = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path
         func open() throws -> EventQueue {
-            try EventQueue(
-                path: path, limits: QueueLimits(maximumEvents: 10, maximumBytes: 20_000), clock: bench.clock)
+            try bench.openQueue(QueueLimits(maximumEvents: 10, maximumBytes: 20_000))
         }
         func append(_ queue: EventQueue, _ numbers: Range<Int>) throws {
-            try queue.append(
-                numbers.map {
-                    RenderedEvent(messageID: "\($0)", userID: nil, sessionID: "s", body: Array("{}".utf8))
-                }, clock: bench.clock)
+            try queue.append(numbers.map { _ in event })
         }
         try append(try open(), 0..<8)
         // Damages the counter while the queue is closed, and then while it is open.
         for isOpen in [false, true] {
             var queue = try open()
-            try SQLiteConnection(path: path).run(
+            try SQLiteConnection(path: bench.queueFile.path).run(
                 "UPDATE counter SET value = ? WHERE name = ?", .integer(Int64(value)), .text(counter.rawValue)
             )
             if !isOpen { queue = try open() }
@@ -241,12 +237,8 @@ struct DamagedRowTests {
     /// Flips each bit of the time from which the age of events is computed.
     @Test func aDamagedQueueTimeEvictsNothing() throws {
         let bench = try Bench()
-        try FileManager.default.createDirectory(
-            at: bench.configuration.instanceDirectory, withIntermediateDirectories: true)
         func append(_ queue: EventQueue) throws {
-            try queue.append(
-                [RenderedEvent(messageID: "m", userID: nil, sessionID: "s", body: Array("{}".utf8))],
-                clock: bench.clock)
+            try queue.append([event])
         }
         do {
             let queue = try bench.openQueue()
@@ -273,14 +265,10 @@ struct DamagedRowTests {
     @Test(arguments: [Int.min, -1, Int.max])
     func anImpossibleCountIsCorrected(value: Int) throws {
         let bench = try Bench()
-        try FileManager.default.createDirectory(
-            at: bench.configuration.instanceDirectory, withIntermediateDirectories: true)
         for counter in EventQueue.Counter.allCases {
             do {
                 let queue = try bench.openQueue()
-                try queue.append(
-                    [RenderedEvent(messageID: "m", userID: nil, sessionID: "s", body: Array("{}".utf8))],
-                    clock: bench.clock)
+                try queue.append([event])
                 try queue.connection.run(
                     "INSERT INTO counter VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
                     .text(counter.rawValue), .integer(Int64(value)))
@@ -294,15 +282,11 @@ struct DamagedRowTests {
 
     @Test func aCheckpointBeyondTheLogLosesNoEvent() throws {
         let bench = try Bench()
-        try FileManager.default.createDirectory(
-            at: bench.configuration.instanceDirectory, withIntermediateDirectories: true)
         let queue = try bench.openQueue()
-        let event = RenderedEvent(messageID: "m", userID: nil, sessionID: "s", body: Array("{}".utf8))
-        try queue.append([event.numbered(1)], from: "log", clock: bench.clock)
+        try queue.append([event.numbered(1)], from: "log")
         try queue.save("9001", as: "incoming:log")
-        try queue.append([event.numbered(2), event.numbered(3)], from: "log", clock: bench.clock)
-        try queue.append(
-            [event.numbered(2), event.numbered(3), event.numbered(4)], from: "log", clock: bench.clock)
+        try queue.append([event.numbered(2), event.numbered(3)], from: "log")
+        try queue.append([event.numbered(2), event.numbered(3), event.numbered(4)], from: "log")
         #expect(try queue.value(of: .rows) == 4)
     }
 }

@@ -31,7 +31,7 @@ struct DeliveryEngineTests {
         let holder = LeaseOwner()
 
         init(_ bench: Bench) {
-            path = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path
+            path = bench.queueFile.path
             clock = bench.clock
         }
 
@@ -126,12 +126,7 @@ struct DeliveryEngineTests {
     private func clientThatWrites(_ bench: Bench) async throws -> (client: CountersignClient, gate: Handshake)
     {
         let client = try bench.makeClient()
-        let (isBusy, gate) = (Handshake(), Handshake())
-        client.pipeline.recorder.writer.async {
-            isBusy.signal()
-            gate.block()
-        }
-        await isBusy.wait()
+        let gate = await client.pipeline.recorder.writer.hold()
         client.track("late")
         return (client, gate)
     }
@@ -171,8 +166,7 @@ struct DeliveryEngineTests {
         let (bench, client) = try Bench.open()
         let engine = DeliveryEngine(
             settings: client.pipeline.settings, storage: client.pipeline.storage,
-            destination: NativeDialect(
-                endpoint: bench.configuration.endpoint, writeKey: "wk_test", timeout: 30),
+            destination: bench.dialect,
             credentials: client.tokens, transport: bench.transport, clock: bench.clock, random: { 1 })
         await engine.stop()
         await engine.start()

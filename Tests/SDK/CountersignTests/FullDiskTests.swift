@@ -76,9 +76,7 @@ import TestSupport
     @Suite(.closing, .timeLimit(.minutes(5)))
     struct FullDiskTests {
         private func open() async throws -> (bench: Bench, client: CountersignClient, directory: URL) {
-            let (bench, client) = try Bench.open()
-            client.identify(userID: "ada", token: "a.a.a")
-            #expect(await client.flush().isComplete)
+            let (bench, client) = try await Bench.signedIn()
             return (bench, client, bench.configuration.instanceDirectory)
         }
 

@@ -12,25 +12,9 @@ import Testing
 /// The user, the customer and their tokens are as durable as the events that presume them.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct IdentityDurabilityTests {
-    /// Runs `body` while another process has locked the queue file and the storage thread waits for it.
-    private func whileTheQueueFileIsBusy<Result>(
-        _ pipeline: DeliveryPipeline, _ body: () async throws -> Result
-    ) async throws -> Result {
-        let (isHeld, gate) = (Handshake(), Handshake())
-        pipeline.storage.submit { _ in
-            isHeld.signal()
-            gate.block()
-        }
-        await isHeld.wait()
-        defer { gate.signal() }
-        return try await body()
-    }
-
     @Test func aKillAfterAnAcknowledgedEventKeepsTheUserAndTheToken() async throws {
-        let (bench, client) = try Bench.open()
-        client.identify(userID: "ada", token: "a.a.a")
-        #expect(await client.flush().isComplete)
-        let copy = try await whileTheQueueFileIsBusy(client.pipeline) {
+        let (bench, client) = try await Bench.signedIn()
+        let copy = try await client.pipeline.whileStorageIsBusy {
             client.identify(userID: "bob", token: "b.b.b")
             try await client.record("his")
             return try bench.killedCopy()
@@ -44,10 +28,8 @@ struct IdentityDurabilityTests {
     }
 
     @Test func aKillAfterALogOutBeginsAnonymouslyAndEndsTheLogOut() async throws {
-        let (bench, client) = try Bench.open()
-        client.identify(userID: "ada", token: "a.a.a")
-        #expect(await client.flush().isComplete)
-        let copy = try await whileTheQueueFileIsBusy(client.pipeline) {
+        let (bench, client) = try await Bench.signedIn()
+        let copy = try await client.pipeline.whileStorageIsBusy {
             let hasBegun = Handshake()
             client.pipeline.onSessionEvent { if case .began = $0 { hasBegun.signal() } }
             Task { await client.logOut() }
@@ -64,10 +46,8 @@ struct IdentityDurabilityTests {
     }
 
     @Test func aKillAfterANewTokenKeepsIt() async throws {
-        let (bench, client) = try Bench.open()
-        client.identify(userID: "ada", token: "a.a.a")
-        #expect(await client.flush().isComplete)
-        let copy = try await whileTheQueueFileIsBusy(client.pipeline) {
+        let (bench, client) = try await Bench.signedIn()
+        let copy = try await client.pipeline.whileStorageIsBusy {
             client.setToken("b.b.b")
             try await client.record("hers")
             return try bench.killedCopy()
@@ -84,7 +64,7 @@ struct IdentityDurabilityTests {
         let device = try BloomreachDevice(directory: folder.url)
         device.client.identifyCustomer(["registered": "ada@example.com"])
         await device.client.flush()
-        let ids = try await whileTheQueueFileIsBusy(device.client.pipeline) {
+        let ids = try await device.client.pipeline.whileStorageIsBusy {
             if anonymizes {
                 device.client.anonymize()
             } else {
@@ -118,23 +98,30 @@ struct IdentityDurabilityTests {
             return URL(fileURLWithPath: path, isDirectory: true)
         }
 
-        @Test func aLogOutOnAFullDiskIsStoredAndItsTokenDeleted() async throws {
-            let (bench, first) = try Bench.open()
-            first.identify(userID: "ada", token: "a.a.a")
-            #expect(await first.flush().isComplete)
-            await first.close()
-            let disk = try fullDisk(bench.folder, instance: "default")
+        /// Moves the client's files to a full disk while a client runs there.
+        private func onFullDisk(
+            _ bench: Bench, _ body: (CountersignClient) async throws -> Void
+        ) async throws {
             var full = bench
-            full.configuration.dataDirectory = disk
+            full.configuration.dataDirectory = try fullDisk(bench.folder, instance: "default")
             let (place, moved) = (
                 bench.configuration.instanceDirectory, full.configuration.instanceDirectory
             )
             try FileManager.default.moveItem(at: place, to: moved)
             let client = try full.makeClient()
-            #expect(client.userID == "ada")
-            await client.logOut()
+            try await body(client)
             await client.close()
             try FileManager.default.moveItem(at: moved, to: place)
+        }
+
+        @Test func aLogOutOnAFullDiskIsStoredAndItsTokenDeleted() async throws {
+            let (bench, first) = try await Bench.signedIn()
+            await first.close()
+            let place = bench.configuration.instanceDirectory
+            try await onFullDisk(bench) { client in
+                #expect(client.userID == "ada")
+                await client.logOut()
+            }
             let store = ObservedStore(
                 store: FileTokenStore(directory: place.appendingPathComponent("tokens")))
             var last = bench
@@ -153,17 +140,7 @@ struct IdentityDurabilityTests {
             let (bench, first) = try Bench.open()
             first.identify(userID: "ada", token: "a.a.a")
             await first.close()
-            let disk = try fullDisk(bench.folder, instance: "default")
-            var full = bench
-            full.configuration.dataDirectory = disk
-            let (place, moved) = (
-                bench.configuration.instanceDirectory, full.configuration.instanceDirectory
-            )
-            try FileManager.default.moveItem(at: place, to: moved)
-            let client = try full.makeClient()
-            client.identify(userID: "bob")
-            await client.close()
-            try FileManager.default.moveItem(at: moved, to: place)
+            try await onFullDisk(bench) { client in client.identify(userID: "bob") }
             #expect(try bench.makeClient().userID == "bob")
         }
 
@@ -202,9 +179,7 @@ struct IdentityDurabilityTests {
     #endif
 
     @Test func aUserWhoseTokenIsMissingSendsNothingWithoutOne() async throws {
-        let (bench, client) = try Bench.open()
-        client.identify(userID: "ada", token: "a.a.a")
-        #expect(await client.flush().isComplete)
+        let (bench, client) = try await Bench.signedIn()
         await client.close()
         try FileManager.default.removeItem(
             at: bench.configuration.instanceDirectory.appendingPathComponent("tokens"))
@@ -222,9 +197,7 @@ struct IdentityDurabilityTests {
     // MARK: A process that is stopped
 
     @Test func aSuspendedProcessWithLocksDelaysNoOther() async throws {
-        let (bench, client) = try Bench.open()
-        client.identify(userID: "ada", token: "a.a.a")
-        #expect(await client.flush().isComplete)
+        let (bench, client) = try await Bench.signedIn()
         let directory = bench.configuration.instanceDirectory
         let locks = ["user.lock", "tokens/.tokens.lock"].map { name in
             open(directory.appendingPathComponent(name).path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)

@@ -44,7 +44,7 @@ struct IdentityTests {
         await client.flush()
         await client.close()
 
-        let file = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
+        let file = bench.queueFile
         let queue = try Data(contentsOf: file)
         #expect(queue.range(of: Data("secret".utf8)) == nil)
     }

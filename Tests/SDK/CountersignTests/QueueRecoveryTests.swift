@@ -30,7 +30,7 @@ struct QueueRecoveryTests {
         }
         await first.close()
 
-        let file = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
+        let file = bench.queueFile
         let size = try #require(try FileManager.default.attributesOfItem(atPath: file.path)[.size] as? Int)
         try spoil(file, damage, seed: seed, pages: size / 4_096)
 
@@ -66,7 +66,7 @@ struct QueueRecoveryTests {
         for number in 0..<50 { first.track("event <\(number)>") }
         await first.close()
 
-        let file = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
+        let file = bench.queueFile
         var bytes = try Data(contentsOf: file)
         let name = try #require(bytes.range(of: Data(#""event <25>""#.utf8)))
         bytes[name.lowerBound] = UInt8(ascii: "#")
@@ -92,7 +92,7 @@ struct QueueRecoveryTests {
         for number in 0..<50 { first.track("event \(number)") }
         await first.close()
 
-        let file = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
+        let file = bench.queueFile
         let (page, size) = try {
             let database = try SQLiteConnection(path: file.path)
             let root = try database.first("SELECT rootpage FROM sqlite_master WHERE name = 'event_user'") {
@@ -158,7 +158,7 @@ struct QueueRecoveryTests {
         let (bench, client) = try Bench.open()
         try await client.record("one")
         await client.pipeline.recorder.drain()
-        let file = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
+        let file = bench.queueFile
         let other = try SQLiteConnection(path: file.path)
         try other.execute("BEGIN EXCLUSIVE")
         client.track("two")

@@ -19,10 +19,9 @@ struct RealServerTests {
             return "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
         }
         defer { server.stop() }
-        let bench = try Bench()
-        var configuration = bench.configuration
-        configuration.endpoint = try #require(URL(string: "http://127.0.0.1:\(server.port)"))
-        let client = try CountersignClient(configuration: configuration)
+        var bench = try Bench()
+        bench.configuration.endpoint = try #require(URL(string: "http://127.0.0.1:\(server.port)"))
+        let client = try CountersignClient(configuration: bench.configuration)
         client.track("one")
         #expect(await client.flush().isComplete)
         await client.close()
@@ -36,20 +35,15 @@ struct RealServerTests {
             return ""
         }
         defer { server.stop() }
-        let bench = try Bench()
-        var configuration = bench.configuration
-        configuration.endpoint = try #require(URL(string: "http://127.0.0.1:\(server.port)"))
-        configuration.requestTimeout = 600
-        let client = try CountersignClient(configuration: configuration)
+        var bench = try Bench()
+        bench.configuration.endpoint = try #require(URL(string: "http://127.0.0.1:\(server.port)"))
+        bench.configuration.requestTimeout = 600
+        let client = try CountersignClient(configuration: bench.configuration)
         client.track("one")
         async let result = client.flush()
         await arrived.wait()
         await client.close()
         #expect(await result.delivered == 0)
-
-        let queue = try EventQueue(
-            path: configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path,
-            limits: QueueLimits(), clock: SystemClock())
-        #expect(try queue.value(of: .rows) == 1)
+        #expect(try bench.openQueue().value(of: .rows) == 1)
     }
 }

@@ -144,25 +144,11 @@ struct RecorderTests {
 
     // MARK: Write-ahead log
 
-    /// Blocks the storage thread while `body` runs, so that events stay in the log.
-    private func whileTheStoreIsBusy<Result>(
-        _ client: CountersignClient, _ body: () async throws -> Result
-    ) async throws -> Result {
-        let (isHeld, gate) = (Handshake(), Handshake())
-        client.pipeline.storage.submit { _ in
-            isHeld.signal()
-            gate.block()
-        }
-        await isHeld.wait()
-        defer { gate.signal() }
-        return try await body()
-    }
-
     /// Returns a copy of the files as after a kill, with `count` events that are only in the log.
     private func killed(
         _ client: CountersignClient, of bench: Bench, afterEvents count: Int
     ) async throws -> Bench {
-        try await whileTheStoreIsBusy(client) {
+        try await client.pipeline.whileStorageIsBusy {
             for number in 0..<count { try await client.record("event \(number)") }
             return try bench.killedCopy()
         }
@@ -173,7 +159,7 @@ struct RecorderTests {
         client.identify(userID: "caf\u{E9}", token: "a.a.a")
         _ = try await client.record("taken over")
         _ = await client.snapshot()
-        let copy = try await whileTheStoreIsBusy(client) {
+        let copy = try await client.pipeline.whileStorageIsBusy {
             for number in 0..<20 { try await client.record("event \(number)") }
             #expect(client.pipeline.recorder.losses.logged == 20)
             return try bench.killedCopy()
@@ -214,9 +200,7 @@ struct RecorderTests {
 
     @Test(.timeLimit(.minutes(1))) func eventsAreWrittenBeforeTheStorageThreadHasStarted() async throws {
         let bench = try Bench()
-        let storage = Storage(
-            directory: bench.configuration.instanceDirectory, limits: QueueLimits(), clock: bench.clock,
-            log: nil)
+        let storage = bench.makeStorage()
         let gate = Handshake()
         storage.submit { _ in gate.block() }
         let recorder = Recorder(
@@ -224,7 +208,7 @@ struct RecorderTests {
         ) { _ in }
         let event = Event(
             .track, name: "first", payload: [:],
-            dialect: NativeDialect(endpoint: bench.configuration.endpoint, writeKey: "wk_test", timeout: 30))
+            dialect: bench.dialect)
         let result = await withCheckedContinuation { continuation in
             recorder.record(event) { continuation.resume(returning: $0) }
         }
@@ -241,7 +225,7 @@ struct RecorderTests {
         #expect(await first.flush().isComplete)
         await first.close()
         let second = try bench.makeClient()
-        _ = try await whileTheStoreIsBusy(second) { try await second.record("after") }
+        _ = try await second.pipeline.whileStorageIsBusy { try await second.record("after") }
         #expect(await second.flush().isComplete)
         #expect(bench.gateway.events == ["before", "after"])
         #expect(Set(bench.gateway.stored.map(\.anonymousId)).count == 1)
@@ -252,7 +236,7 @@ struct RecorderTests {
             $0.limits.maximumUnsavedEvents = 200
             $0.batchEvents = 1_000
         }
-        try await whileTheStoreIsBusy(client) {
+        try await client.pipeline.whileStorageIsBusy {
             for number in 0..<3_000 { client.track("\(number)") }
             await withCheckedContinuation { continuation in
                 client.pipeline.recorder.writer.async { continuation.resume() }
@@ -270,7 +254,7 @@ struct RecorderTests {
             $0.limits.maximumUnsavedBytes = 2_000
             $0.batchEvents = 1_000
         }
-        try await whileTheStoreIsBusy(client) {
+        try await client.pipeline.whileStorageIsBusy {
             for number in 0..<100 {
                 try await client.record(
                     "\(number)", properties: ["x": .string(String(repeating: "x", count: 100))])
@@ -296,7 +280,7 @@ struct RecorderTests {
             // Adopts the restored logs, as after a crash before their removal.
             for (file, data) in logs { try data.write(to: file) }
             for log in WriteAheadLog.all(in: directory) {
-                try queue.adopt(log, isOver: true, clock: copy.clock)
+                try queue.adopt(log, isOver: true)
             }
             if round > 0 { try FileManager.default.removeItem(at: logs[0].0) }
             try queue.deleteStaleCheckpoints(of: directory)
@@ -347,7 +331,7 @@ struct RecorderTests {
         let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         _ = await client.snapshot()
-        let copies = try await whileTheStoreIsBusy(client) {
+        let copies = try await client.pipeline.whileStorageIsBusy {
             for number in 0..<10 { try await client.record("event \(number)") }
             return try (0..<4).map { _ in try bench.killedCopy() }
         }
@@ -392,7 +376,7 @@ struct RecorderTests {
         let before = try await killed(client, of: bench, afterEvents: 10)
         try await client.wipeData()
         try await client.record("after")
-        let copy = try await whileTheStoreIsBusy(client) { try bench.killedCopy() }
+        let copy = try await client.pipeline.whileStorageIsBusy { try bench.killedCopy() }
         let old = before.configuration.instanceDirectory
         for name in try FileManager.default.contentsOfDirectory(atPath: old.path)
         where name.hasPrefix(WriteAheadLog.prefix) {
@@ -443,17 +427,8 @@ struct RecorderTests {
     @Test func tooManyInMemoryAreDroppedAndCounted() async throws {
         let (bench, client) = try Bench.open { $0.limits.maximumUnsavedEvents = 10 }
         // Both threads that write to the log are blocked.
-        let (isHeld, gate, isWriterHeld, writerGate) = (Handshake(), Handshake(), Handshake(), Handshake())
-        client.pipeline.storage.submit { _ in
-            isHeld.signal()
-            gate.block()
-        }
-        await isHeld.wait()
-        client.pipeline.recorder.writer.async {
-            isWriterHeld.signal()
-            writerGate.block()
-        }
-        await isWriterHeld.wait()
+        let gate = await client.pipeline.storage.hold()
+        let writerGate = await client.pipeline.recorder.writer.hold()
         for number in 0..<25 { client.track("\(number)") }
         #expect(client.pipeline.recorder.losses.dropped == 15)
         writerGate.signal()
@@ -466,12 +441,7 @@ struct RecorderTests {
     @Test func aTimedOutCallLeavesNoSignalForALaterCall() async throws {
         let (_, client) = try Bench.open()
         let recorder = client.pipeline.recorder
-        let (isWriterHeld, writerGate) = (Handshake(), Handshake())
-        recorder.writer.async {
-            isWriterHeld.signal()
-            writerGate.block()
-        }
-        await isWriterHeld.wait()
+        let writerGate = await recorder.writer.hold()
         for number in 0..<70 { client.track("\(number)") }
         #expect(recorder.state.withLock { $0.waitingCallers } == 0)
         writerGate.signal()
@@ -504,23 +474,5 @@ struct RecorderTests {
         await client.close()
         let queue = try bench.openQueue()
         #expect(try queue.value(of: .rows) == 1_000)
-    }
-
-    @Test func disabledLogLevelsFormatNothing() async throws {
-        var bench = try Bench()
-        let lines = Lock([String]())
-        let made = Lock(0)
-        bench.configuration.log = CountersignLog(
-            isEnabled: { $0 >= .warning }, write: { level, text, _ in lines.withLock { $0.append(text) } })
-        let log = try #require(bench.configuration.log)
-        func expensive() -> [String: String] {
-            made.withLock { $0 += 1 }
-            return [:]
-        }
-        log(.debug, "quiet", expensive())
-        #expect(made.withLock { $0 } == 0)
-        log(.warning, "loud", expensive())
-        #expect(made.withLock { $0 } == 1)
-        #expect(lines.withLock { $0 } == ["loud"])
     }
 }

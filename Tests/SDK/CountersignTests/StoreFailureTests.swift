@@ -28,9 +28,7 @@ struct StoreFailureTests {
             bench = try Bench()
             var limits = QueueLimits()
             change(&limits)
-            storage = Storage(
-                directory: bench.configuration.instanceDirectory, limits: limits, clock: bench.clock,
-                log: nil, canOpen: { _ in isUnlocked() })
+            storage = bench.makeStorage(limits, canOpen: { _ in isUnlocked() })
             recorder = Recorder(
                 storage: storage, limits: limits, clock: bench.clock, userID: "ada", sessionID: "s", log: nil,
                 makeDurable: { [isDurable] descriptor in
@@ -56,8 +54,7 @@ struct StoreFailureTests {
             Event(
                 .track, name: name,
                 payload: size == 0 ? [:] : ["x": .string(String(repeating: "x", count: size))],
-                dialect: NativeDialect(
-                    endpoint: bench.configuration.endpoint, writeKey: "wk_test", timeout: 30))
+                dialect: bench.dialect)
         }
 
         /// Names of the events in the queue file.
@@ -93,9 +90,7 @@ struct StoreFailureTests {
     }
 
     @Test func aFlushIsIncompleteWhileEventsAreInTheLogOnly() async throws {
-        let (bench, client) = try Bench.open()
-        client.identify(userID: "ada", token: "a.a.a")
-        #expect(await client.flush().isComplete)
+        let (bench, client) = try await Bench.signedIn()
         try await fill(client.pipeline.storage, true)
         try await client.record("big", properties: ["x": .string(String(repeating: "x", count: 20_000))])
         #expect(await client.flush().ending == .interrupted)
@@ -125,7 +120,7 @@ struct StoreFailureTests {
 
     @Test func anUnopenableQueueFileIsRetriedWithoutACall() async throws {
         let fixture = try Fixture(change: { $0.maximumUnsavedEvents = 20 })
-        let file = fixture.bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
+        let file = fixture.bench.queueFile
         // A directory blocks the queue file's path.
         try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
         for number in 0..<12 { try await fixture.record("\(number)") }
@@ -209,7 +204,7 @@ struct StoreFailureTests {
 
     @Test func onlyEventsThatCannotBeFlushedAreRejected() async throws {
         let fixture = try Fixture()
-        let file = fixture.bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite")
+        let file = fixture.bench.queueFile
         try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
         fixture.isDurable.withLock { $0 = false }
         fixture.track("tracked")
@@ -316,9 +311,7 @@ struct StoreFailureTests {
 
     @Test func aStoreThatIsClosedOpensNothing() async throws {
         let bench = try Bench()
-        let storage = Storage(
-            directory: bench.configuration.instanceDirectory, limits: QueueLimits(), clock: bench.clock,
-            log: nil)
+        let storage = bench.makeStorage()
         await storage.close()
         let error = await #expect(throws: CountersignError.self) { try await storage.perform { _ in } }
         #expect(error?.code == .closed)
@@ -336,13 +329,7 @@ struct StoreFailureTests {
             client.identify(userID: "ada", token: "a.a.a")
             await client.flush()
         }
-        let (isHeld, gate) = (Handshake(), Handshake())
-        other.pipeline.storage.submit { _ in
-            isHeld.signal()
-            gate.block()
-        }
-        await isHeld.wait()
-        return (one, other, gate)
+        return (one, other, await other.pipeline.storage.hold())
     }
 
     @Test func aWipeDeletesEventsInLogsOfOtherClients() async throws {
@@ -382,9 +369,7 @@ struct StoreFailureTests {
     }
 
     @Test func eventsInTheLogStayWhileRecordingIsDisabled() async throws {
-        let (bench, client) = try Bench.open()
-        client.identify(userID: "ada", token: "a.a.a")
-        #expect(await client.flush().isComplete)
+        let (bench, client) = try await Bench.signedIn()
         client.track("kept")
         client.pipeline.setEnabled(false)
         client.track("unwanted")
@@ -400,14 +385,14 @@ struct StoreFailureTests {
         let directory = fixture.bench.configuration.instanceDirectory
         let event = RenderedEvent(messageID: "m", userID: "ada", sessionID: "s", body: [])
         let log = WriteAheadLog(directory: directory, holder: LeaseOwner())
-        let (before, after) = try await fixture.storage.perform { [clock = fixture.bench.clock] queue in
-            try queue.append([event.numbered(1)], from: "log", clock: clock)
+        let (before, after) = try await fixture.storage.perform { queue in
+            try queue.append([event.numbered(1)], from: "log")
             let before = try queue.value(of: .rows)
             try Data().write(to: directory.appendingPathComponent(DataFolder.optOutName))
-            try queue.append([event.numbered(2)], from: "log", clock: clock)
+            try queue.append([event.numbered(2)], from: "log")
             try log.append([event])
             for found in WriteAheadLog.all(in: directory) {
-                try queue.adopt(found, isOver: true, clock: clock)
+                try queue.adopt(found, isOver: true)
             }
             return (before, try queue.value(of: .rows))
         }
@@ -493,7 +478,7 @@ struct StoreFailureTests {
             let first = try bench.makeClient()
             try await first.record("A")
             await first.pipeline.recorder.drain()
-            let file = bench.configuration.instanceDirectory.appendingPathComponent("queue.sqlite").path
+            let file = bench.queueFile.path
             let connection = try SQLiteConnection(path: file)
             try connection.execute("BEGIN EXCLUSIVE")
             // Open until the end, because closing this descriptor would release the locks too.
@@ -509,9 +494,7 @@ struct StoreFailureTests {
                 return lock.l_type == Int16(F_WRLCK)
             }
             #expect(isLocked())
-            let storage = Storage(
-                directory: bench.configuration.instanceDirectory, limits: QueueLimits(), clock: bench.clock,
-                log: nil)
+            let storage = bench.makeStorage()
             #expect(isLocked())
             try connection.execute("ROLLBACK")
             await storage.close()

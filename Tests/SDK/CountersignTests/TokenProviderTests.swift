@@ -146,9 +146,7 @@ struct TokenProviderTests {
             await gate.wait()
             return "p.p.p"
         }
-        let storage = Storage(
-            directory: bench.configuration.instanceDirectory, limits: QueueLimits(), clock: bench.clock,
-            log: nil)
+        let storage = bench.makeStorage()
         let provider = bench.configuration.tokenProvider
         let source = UserTokenSource(
             settings: UserTokenSource.Settings(

@@ -20,12 +20,6 @@ struct StoredUser: Sendable {
         /// Not yet written to `user.json`.
         var logOuts: [UnwrittenLogOut] = []
 
-        enum CodingKeys: String, CodingKey {
-            case user
-            case isSigned
-            case logOuts
-        }
-
         /// Nil if there is neither a user nor a log-out.
         var bytes: [UInt8]? {
             guard user != nil || !logOuts.isEmpty else { return nil }
@@ -35,6 +29,11 @@ struct StoredUser: Sendable {
         /// Users whose events wait while the token store has no token for them.
         var signedUsers: Set<UserKey> {
             Set(logOuts.filter(\.isSigned).map { UserKey($0.user) } + (isSigned ? [UserKey(user)] : []))
+        }
+
+        /// Starts again for another user.
+        mutating func change(to userID: String?) {
+            if UserKey(user) != UserKey(userID) { self = Identity(user: userID) }
         }
 
         /// A user with a token is no longer logging out.
@@ -67,7 +66,7 @@ struct StoredUser: Sendable {
         }
     }
 
-    /// The entries of one write key in `user.json`, under the lock.
+    /// The entries of one write key in `user.json`.
     struct Draft {
         private let path: String
         private let writeKey: String

@@ -153,13 +153,13 @@ actor UserTokenSource: CredentialSource {
             guard let code = verdicts[user]?.code else { return [] }
             return [.failed(failure(code, "token_unchanged", of: user, token: token, origin: .app))]
         }
-        var news = [CredentialUpdate.changed(user, generation: generation)]
+        var updates = [CredentialUpdate.changed(user, generation: generation)]
         // After a rejection, an expired token is a mistake of the app. Otherwise the server decides.
         if verdicts[user] != nil, isExpired(token) {
-            news.insert(
+            updates.insert(
                 .failed(failure(.expired, "token_expired", of: user, token: token, origin: .app)), at: 0)
         }
-        return news
+        return updates
     }
 
     func rejectMalformed(for user: UserKey) -> [CredentialUpdate] {
@@ -354,12 +354,12 @@ actor UserTokenSource: CredentialSource {
     private func returned(
         _ call: TokenProviderCall, _ outcome: TokenProviderCall.Outcome, for user: UserKey
     ) async -> [CredentialUpdate] {
-        var news: [CredentialUpdate] = []
-        if let failure = await apply(call, outcome, for: user) { news.append(.failed(failure)) }
-        news.append(.resolved(user))
-        news += waiting.map { .resolved($0) }
+        var updates: [CredentialUpdate] = []
+        if let failure = await apply(call, outcome, for: user) { updates.append(.failed(failure)) }
+        updates.append(.resolved(user))
+        updates += waiting.map { .resolved($0) }
         waiting = []
-        return news
+        return updates
     }
 
     /// Returns the failure to report to the app. Nil if there is a token or the call is outdated.

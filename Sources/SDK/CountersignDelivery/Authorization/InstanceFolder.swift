@@ -34,7 +34,6 @@ package struct InstanceFolder: Sendable {
         }
     }
 
-    /// Moves data of earlier versions to the directory that it returns.
     package var directory: URL {
         if let dataDirectory { return dataDirectory.appendingPathComponent(name, isDirectory: true) }
         return shared.directory(of: name)
@@ -49,9 +48,8 @@ package struct InstanceFolder: Sendable {
             appID: DataFolder.ownAppID, writeKey: key)
     }
 
-    /// The app's token store, or the platform's. Call before creating files in the directory.
+    /// The app's token store, or the platform's.
     package func makeTokenStore(_ chosen: (any TokenStore)?, log: CountersignLog?) -> any TokenStore {
-        let directory = directory
         let file = FileTokenStore(directory: directory.appendingPathComponent("tokens", isDirectory: true))
         #if canImport(Security)
             // The app may lack access to the Keychain group that it has chosen.
@@ -63,16 +61,9 @@ package struct InstanceFolder: Sendable {
         #if canImport(Security)
             // Includes the app's id, because apps of one team may share an access group and its items.
             let keychain = KeychainTokenStore(service: "countersign.\(DataFolder.ownAppID).\(key).\(name)")
-            let former = KeychainTokenStore(service: "countersign.\(key).\(name)")
-            // Not in `dataDirectory`, which may change in the app's next version.
-            let installation = Installation(
-                directory: shared.home, name: name,
-                formerDirectories: [
-                    directory, shared.home.appendingPathComponent(name), shared.formerDirectory(of: name),
-                ])
-            return PlatformTokenStore(
-                keychain: keychain, file: file, installation: installation,
-                adopt: { try keychain.adopt(from: former) }, log: log)
+            // Not in `dataDirectory`, which may change in the app's next version. Instance names begin with no dot.
+            let installation = shared.home.appendingPathComponent(".\(name).installed").path
+            return PlatformTokenStore(keychain: keychain, file: file, installation: installation, log: log)
         #else
             return file
         #endif

@@ -46,38 +46,17 @@
 
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
         public func removeToken(for userID: String) throws {
-            let status = SecItemDelete(item(userID) as CFDictionary)
-            if status != errSecItemNotFound { try check(status) }
+            try remove(item(userID))
         }
 
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
         public func removeAll() throws {
-            let status = SecItemDelete(item(nil) as CFDictionary)
-            if status != errSecItemNotFound { try check(status) }
+            try remove(item(nil))
         }
 
-        /// Moves the tokens of another service to this one, one by one. A single update fails for all tokens if this
-        /// service has a token of one of the users.
-        func adopt(from former: KeychainTokenStore) throws {
-            var query = former.item(nil)
-            query[kSecMatchLimit as String] = kSecMatchLimitAll
-            query[kSecReturnAttributes as String] = true
-            var result: CFTypeRef?
-            let status = SecItemCopyMatching(query as CFDictionary, &result)
-            if status == errSecItemNotFound { return }
-            try check(status)
-            for attributes in result as? [[String: Any]] ?? [] {
-                var token = former.item(nil)
-                token[kSecAttrAccount as String] = attributes[kSecAttrAccount as String]
-                let status = SecItemUpdate(
-                    token as CFDictionary, [kSecAttrService as String: service] as CFDictionary)
-                if status == errSecDuplicateItem {
-                    // The token of this service is newer.
-                    try check(SecItemDelete(token as CFDictionary))
-                } else if status != errSecItemNotFound {
-                    try check(status)
-                }
-            }
+        private func remove(_ item: [String: Any]) throws {
+            let status = SecItemDelete(item as CFDictionary)
+            if status != errSecItemNotFound { try check(status) }
         }
 
         private func item(_ userID: String?) -> [String: Any] {

@@ -3,24 +3,25 @@ internal import Foundation
 
 /// Stores tokens in the Keychain, or in a file where the app has no access to the Keychain.
 ///
-/// Keychain items survive the removal of an app, so the first run after an installation removes old items.
+/// Keychain items survive the removal of an app, so the first use after an installation removes old items.
 final class PlatformTokenStore: TokenStore {
     private let keychain: any TokenStore
     private let file: any TokenStore
-    private let installation: Installation?
-    private let adopt: @Sendable () throws -> Void
+    /// The path of a directory that is removed with the app. It exists once the tokens of an earlier installation were
+    /// removed. A directory, because a file cannot be created before the device's first unlock. Nil if other apps may
+    /// store tokens in the same Keychain items.
+    private let installation: String?
     private let log: CountersignLog?
     private let usesFile = Lock(false)
+    /// Serializes clients, so that a second one does not remove the tokens that the first has just stored.
+    private static let beginning = NSLock()
 
-    // `installation` is nil if other apps may store tokens in the same Keychain items.
     init(
-        keychain: any TokenStore, file: any TokenStore, installation: Installation?,
-        adopt: @escaping @Sendable () throws -> Void = {}, log: CountersignLog?
+        keychain: any TokenStore, file: any TokenStore, installation: String?, log: CountersignLog?
     ) {
         self.keychain = keychain
         self.file = file
         self.installation = installation
-        self.adopt = adopt
         self.log = log
     }
 
@@ -43,7 +44,7 @@ final class PlatformTokenStore: TokenStore {
     private func perform<Result>(_ body: (any TokenStore) throws -> Result) throws -> Result {
         if !usesFile.withLock({ $0 }) {
             do {
-                try installation?.begin(removeRemains: { try keychain.removeAll() }, adopt: adopt)
+                try removeTokensOfEarlierInstallation()
                 return try body(keychain)
             } catch let error as KeychainError where error.isPermanent {
                 let isFirst = usesFile.withLock { usesFile in
@@ -59,45 +60,13 @@ final class PlatformTokenStore: TokenStore {
         }
         return try body(file)
     }
-}
 
-/// Detects the first run after an installation, by marks in a directory that is removed with the app. The marks are
-/// directories, because a file cannot be created before the device's first unlock.
-final class Installation: Sendable {
-    /// Serializes clients, so that a second one does not remove the tokens that the first has just stored.
-    private static let turn = NSLock()
-
-    /// A mark: Keychain items of an earlier installation must be removed.
-    private let fresh: String
-    private let done: String
-    private let isFirstRun: Bool
-
-    /// Call it before the queue is created. Stores the result, because the first run may need no token.
-    init(directory: URL, name: String, formerDirectories: [URL]) {
-        func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
-        // The names of instances do not begin with a dot.
-        fresh = directory.appendingPathComponent(".\(name).fresh").path
-        done = directory.appendingPathComponent(".\(name).installed").path
-        isFirstRun =
-            exists(fresh)
-            || !formerDirectories.contains { former in
-                ["installed", "queue.sqlite"].contains { exists(former.appendingPathComponent($0).path) }
-            }
-        if isFirstRun, !exists(done) { try? Self.make(fresh) }
-    }
-
-    /// Calls `removeRemains` at the first run and `adopt` otherwise, until one call has succeeded.
-    func begin(removeRemains: () throws -> Void, adopt: () throws -> Void) throws {
-        Self.turn.lock()
-        defer { Self.turn.unlock() }
-        guard !FileManager.default.fileExists(atPath: done) else { return }
-        if isFirstRun { try removeRemains() } else { try adopt() }
-        try Self.make(done)
-        try? FileManager.default.removeItem(atPath: fresh)
-    }
-
-    private static func make(_ path: String) throws {
-        try FileManager.default.createDirectory(
-            atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    private func removeTokensOfEarlierInstallation() throws {
+        guard let installation else { return }
+        try Self.beginning.withLock {
+            guard !FileManager.default.fileExists(atPath: installation) else { return }
+            try keychain.removeAll()
+            try makePrivateDirectory(installation)
+        }
     }
 }

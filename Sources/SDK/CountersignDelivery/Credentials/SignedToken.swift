@@ -25,15 +25,10 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
 
     /// The `exp` claim, in seconds since 1970; nil if unreadable. The signature is not verified: use `exp` only to get
     /// a new token in time.
-    package var expiresAt: TimeInterval? {
-        struct Claims: Decodable { let exp: Double? }
-        return claims.flatMap { try? JSONDecoder().decode(Claims.self, from: $0) }?.exp
-    }
+    package var expiresAt: TimeInterval? { claimsObject?["exp"]?.double }
 
     /// Nil if they cannot be read. The signature is not verified.
-    var claimsObject: JSONObject? {
-        claims.flatMap { JSONDocument.object(Array($0)) }
-    }
+    var claimsObject: JSONObject? { claims.flatMap { JSONDocument.object(Array($0)) } }
 
     /// Nil if the token has none. The signature is not verified.
     package var claims: Data? {

@@ -2,29 +2,20 @@ internal import Foundation
 
 /// Pauses all requests after failures that are not about a single user or event.
 struct CircuitBreaker {
-    enum State: Equatable {
-        case none
-        case until(TimeInterval)
-    }
-
-    private(set) var state = State.none
+    /// The uptime at which the pause ends; nil without a pause.
+    private(set) var end: TimeInterval?
     /// Consecutive failures of the server or the network.
     private(set) var failures = 0
     private(set) var configurationProblem: ServerAnswer.Explanation?
     private var configurationFailures = 0
 
-    var end: TimeInterval? {
-        if case .until(let instant) = state { instant } else { nil }
-    }
-
-    mutating func wait(until instant: TimeInterval) { state = .until(instant) }
+    mutating func wait(until instant: TimeInterval) { end = instant }
 
     mutating func backOff(
         _ retry: RetryPolicy, serverDelay: TimeInterval?, now: TimeInterval, fraction: Double
     ) {
         failures += 1
-        state = .until(
-            now + retry.delay(afterFailure: failures, serverDelay: serverDelay, fraction: fraction))
+        end = now + retry.delay(afterFailure: failures, serverDelay: serverDelay, fraction: fraction)
     }
 
     /// Pauses, but retries occasionally: the server may be fixed while the app runs, and a single wrong response from
@@ -37,18 +28,18 @@ struct CircuitBreaker {
         configurationFailures += 1
         let delay = retry.delay(
             afterFailure: configurationFailures, serverDelay: serverDelay, fraction: max(fraction, 0.5))
-        state = .until(now + min(delay, longest))
+        end = now + min(delay, longest)
     }
 
     /// Ends the pause for the next round. Failure counts stay until a request is accepted.
-    mutating func lapse() { state = .none }
+    mutating func lapse() { end = nil }
 
     mutating func resume() {
-        state = .none
+        end = nil
         configurationProblem = nil
     }
 
-    mutating func forgive() {
+    mutating func resetFailures() {
         failures = 0
         configurationFailures = 0
     }

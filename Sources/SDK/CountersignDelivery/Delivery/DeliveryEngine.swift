@@ -95,10 +95,10 @@ package actor DeliveryEngine {
 
     /// Sends everything that can be sent now, including records that are still in memory, and waits for it.
     package nonisolated func flush() async -> FlushResult {
-        await ask(Command.flush, ifClosed: FlushResult(batches: [], ending: .closed, queued: 0))
+        await submit(Command.flush, ifClosed: FlushResult(batches: [], ending: .closed, queued: 0))
     }
 
-    private nonisolated func ask<Answer: Sendable>(
+    private nonisolated func submit<Answer: Sendable>(
         _ command: (CheckedContinuation<Answer, Never>) -> Command, ifClosed answer: Answer
     ) async -> Answer {
         await withCheckedContinuation { continuation in
@@ -109,7 +109,7 @@ package actor DeliveryEngine {
     /// Waits until earlier commands are done, no token provider call is running, and the engine only waits, such as
     /// for a retry. Returns the uptime at which that wait ends, if any.
     @discardableResult
-    nonisolated func idle() async -> TimeInterval? { await ask(Command.idle, ifClosed: nil) }
+    nonisolated func idle() async -> TimeInterval? { await submit(Command.idle, ifClosed: nil) }
 
     /// Runs `work` between two steps of the engine, in the order of the calls.
     package nonisolated func post(_ work: @escaping CredentialAction) {
@@ -117,24 +117,24 @@ package actor DeliveryEngine {
     }
 
     package nonisolated func perform(_ work: @escaping CredentialAction) async {
-        await ask({ .credentials(work, done: $0) }, ifClosed: ())
+        await submit({ .credentials(work, done: $0) }, ifClosed: ())
     }
 
-    nonisolated func wiped() async { await ask({ .wiped(done: $0) }, ifClosed: ()) }
+    nonisolated func wiped() async { await submit({ .wiped(done: $0) }, ifClosed: ()) }
 
     func describe(_ given: CountersignSnapshot) async -> CountersignSnapshot {
         var snapshot = given
         let now = clock.uptime
         snapshot.clockOffset = await source.clockOffset
-        snapshot.parked = sender.backoffs.filter { $0.value.isBlocked }.map { user, backoff in
+        snapshot.parked = sender.users.all.filter { $0.value.isBlocked }.map { user, backoff in
             CountersignSnapshot.Parked(
                 userID: user.userID, reason: backoff.problem?.code ?? "", failures: backoff.failures,
                 isPaused: backoff.isPaused,
                 nextAttemptIn: backoff.isPaused ? nil : backoff.blockedUntil.map { max(0, $0 - now) })
         }.sorted { $0.userID ?? "" < $1.userID ?? "" }
-        snapshot.configurationProblem = sender.configurationProblem.map { "\($0.code): \($0.reason)" }
+        snapshot.configurationProblem = sender.breaker.configurationProblem.map { "\($0.code): \($0.reason)" }
         snapshot.lastError = sender.lastProblem.map { "\($0.code): \($0.reason)" } ?? snapshot.lastError
-        snapshot.nextAttemptIn = sender.retryAt.map { max(0, $0 - now) }
+        snapshot.nextAttemptIn = sender.breaker.end.map { max(0, $0 - now) }
         snapshot.authenticationFailures = throttle.total
         return snapshot
     }
@@ -153,7 +153,7 @@ package actor DeliveryEngine {
         case .stored(let count):
             sender.stored(count, now: clock.uptime)
         case .credentials(let work, let done):
-            for news in await work() { take(news) }
+            for update in await work() { take(update) }
             done?.resume()
         case .sendSoon:
             sender.sendSoon()
@@ -173,7 +173,7 @@ package actor DeliveryEngine {
             sender.reset()
             await source.removeAll()
             throttle.removeAll()
-            failures.forget { _ in true }
+            failures.clearLast { _ in true }
             done?.resume()
         case .idle(let continuation):
             idlers.append(continuation)
@@ -201,7 +201,7 @@ package actor DeliveryEngine {
     }
 
     private func wait(until instant: TimeInterval?) async {
-        if !sender.awaitsTokens { becomeIdle(until: instant) }
+        if !sender.users.awaitTokens { becomeIdle(until: instant) }
         let timer = instant.map { instant in
             Task { [clock, inbox] in
                 do {
@@ -260,10 +260,10 @@ package actor DeliveryEngine {
     }
 
     private func apply(_ outcome: DeliveryOutcome) async {
-        for (event, verdict) in outcome.quarantined {
+        for rejected in outcome.quarantined {
             log?(
                 .warning, "event quarantined",
-                ["message_id": event.messageID, "code": redacted(verdict.code)])
+                ["message_id": rejected.event.messageID, "code": redacted(rejected.reason.code)])
         }
         do {
             let pushedOut = try await storage.run { storage in try storage.apply(outcome) }
@@ -289,12 +289,11 @@ package actor DeliveryEngine {
 
     private func finishFlushes(_ ending: FlushResult.Ending, queued: Int) {
         if !flushes.isEmpty {
-            let parked = sender.backoffs.filter { $0.value.isBlocked }.keys
-            for failure in throttle.flushEnded(parked: Set(parked), at: clock.uptime) {
+            for failure in throttle.flushEnded(parked: sender.users.blocked.users, at: clock.uptime) {
                 failures.send(failure)
             }
         }
-        let isParked = ending == .drained && queued > 0 && sender.backoffs.values.contains(where: \.isBlocked)
+        let isParked = ending == .drained && queued > 0 && !sender.users.blocked.isEmpty
         let result = FlushResult(batches: batches, ending: isParked ? .parked : ending, queued: queued)
         batches = []
         for flush in flushes { flush.resume(returning: result) }
@@ -303,8 +302,8 @@ package actor DeliveryEngine {
 
     // MARK: Credentials
 
-    private func take(_ news: CredentialUpdate) {
-        switch news {
+    private func take(_ update: CredentialUpdate) {
+        switch update {
         case .changed(let user, let generation):
             sender.tokenChanged(for: user, generation: generation, now: clock.uptime)
         case .resolved(let user): sender.tokenResolved(for: user)
@@ -312,7 +311,7 @@ package actor DeliveryEngine {
             sender.tokenRemoved(for: user)
             // These failures are about a token that was removed.
             throttle.succeeded(user)
-            failures.forget { UserKey($0.userID) == user }
+            failures.clearLast { UserKey($0.userID) == user }
         case .failed(let failure): report(failure)
         }
     }
@@ -361,7 +360,7 @@ package actor DeliveryEngine {
         } else {
             log?(level, "a token is missing or was not accepted, its user's events wait", values)
         }
-        if let news = throttle.record(failure, at: clock.uptime) { failures.send(news) }
+        if let failure = throttle.record(failure, at: clock.uptime) { failures.send(failure) }
     }
 
     // MARK: Requests
@@ -407,8 +406,8 @@ package actor DeliveryEngine {
                     ])
             }
             if let consequence, let verdict = consequence.failure {
-                let isNews = await source.rejected(credential, of: user, verdict)
-                guard isNews || consequence.isOptional else { return }
+                let isNew = await source.rejected(credential, of: user, verdict)
+                guard isNew || consequence.isOptional else { return }
                 let offset = await source.clockOffset
                 report(
                     AuthenticationFailure(
@@ -420,7 +419,7 @@ package actor DeliveryEngine {
             } else if consequence?.batch.outcome == .delivered {
                 await source.accepted(credential, of: user)
                 throttle.succeeded(user)
-                failures.forget { UserKey($0.userID) == user }
+                failures.clearLast { UserKey($0.userID) == user }
             }
         } catch {
             let consequence = sender.failed(error, now: clock.uptime, fraction: random())
@@ -448,7 +447,7 @@ package actor DeliveryEngine {
     }
 
     private func note(_ consequence: Sender.Consequence?) {
-        if let problem = sender.configurationProblem, problem != loggedProblem {
+        if let problem = sender.breaker.configurationProblem, problem != loggedProblem {
             loggedProblem = problem
             log?(
                 .warning, "nothing is sent until settings change",

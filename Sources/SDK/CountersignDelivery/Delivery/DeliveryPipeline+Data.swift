@@ -79,7 +79,7 @@ extension DeliveryPipeline {
     }
 
     package func requeueQuarantined() async throws(CountersignError) -> Int {
-        let count = try await queue { [clock] queue in try queue.requeue(clock: clock) }
+        let count = try await queue { queue in try queue.requeue() }
         engine.inbox.post(.stored(count))
         return count
     }
@@ -92,14 +92,14 @@ extension DeliveryPipeline {
 
     /// Removes all records, also those in quarantine, all credentials, the owner and the device id. Throws
     /// `storageFailed` when the queue file cannot be written now.
-    package func wipe(_ alsoForget: @escaping @Sendable () throws -> Void) async throws(CountersignError) {
+    package func wipe(_ alsoRemove: @escaping @Sendable () throws -> Void) async throws(CountersignError) {
         // Do not report the end of the session, because a client would record it.
         _ = session.withLock { $0.end(uptime: clock.uptime) }
         recorder.removeUser()
         try await stored { [recorder, storage] in
             try await storage.run { storage in
                 try recorder.removeAll(on: storage, withDeviceID: true)
-                try alsoForget()
+                try alsoRemove()
             }
         }
         await engine.wiped()
@@ -109,7 +109,7 @@ extension DeliveryPipeline {
     /// Like `wipe`, but also stops recording, in later runs too if `isLasting`. Blocks until the storage thread has
     /// done it, except before the device's first unlock. Recording stops even if it throws.
     package func wipeAndStop(
-        isLasting: Bool, _ alsoForget: @escaping @Sendable () throws -> Void
+        isLasting: Bool, _ alsoRemove: @escaping @Sendable () throws -> Void
     ) throws(CountersignError) {
         _ = session.withLock { $0.end(uptime: clock.uptime) }
         recorder.setOptedOut(true)
@@ -117,7 +117,7 @@ extension DeliveryPipeline {
         let wipe: @Sendable (Storage) throws -> Void = { [recorder] storage in
             if isLasting { try storage.setOptedOut(true) }
             try recorder.removeAll(on: storage, withDeviceID: true)
-            try alsoForget()
+            try alsoRemove()
         }
         defer {
             engine.inbox.post(.wiped(done: nil))

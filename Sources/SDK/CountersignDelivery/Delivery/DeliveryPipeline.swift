@@ -14,7 +14,7 @@ package final class DeliveryPipeline: Sendable {
     package let settings: DeliverySettings
     let session: Lock<SessionTracker>
     let uploads: InterruptibleTransport
-    private let lifecycle = Lock<LifecycleObserver?>(nil)
+    private let lifecycle = Lock<Observation?>(nil)
     private let sessionHandler = Lock(SessionHandler())
 
     private struct SessionHandler {
@@ -46,19 +46,15 @@ package final class DeliveryPipeline: Sendable {
             sessionID: tracker.id, log: settings.log
         ) { [inbox = engine.inbox] count in inbox.post(.stored(count)) }
         Task { [engine] in await engine.start() }
-        let observer = LifecycleObserver(
+        let observer = Observation.lifecycle(
             background: { [weak self] in self?.enterBackground(holding: BackgroundAssertion.system) },
             foreground: { [weak self] in self?.enterForeground() },
-            active: { [weak self] in self?.tell(.appActive) })
+            active: { [weak self] in self?.notify(.appActive) })
         lifecycle.withLock { $0 = observer }
     }
 
     deinit {
-        Task { [engine, recorder, storage] in
-            await recorder.close()
-            await engine.stop()
-            await storage.close()
-        }
+        Task { [engine, recorder, storage] in await Self.close(recorder, engine, storage) }
     }
 
     // MARK: Records
@@ -84,7 +80,9 @@ package final class DeliveryPipeline: Sendable {
     package func sendSoon() { engine.inbox.post(.sendSoon) }
 
     /// Stores the records in memory and stops all work.
-    package func close() async {
+    package func close() async { await Self.close(recorder, engine, storage) }
+
+    private static func close(_ recorder: Recorder, _ engine: DeliveryEngine, _ storage: Storage) async {
         await recorder.close()
         await engine.stop()
         await storage.close()
@@ -108,7 +106,7 @@ extension DeliveryPipeline {
         sessionHandler.withLock { $0.call = handler }
     }
 
-    private func tell(_ event: SessionEvent) {
+    private func notify(_ event: SessionEvent) {
         sessionHandler.withLock { $0.call }?(event)
     }
 
@@ -121,19 +119,19 @@ extension DeliveryPipeline {
 
     package func endSession() {
         let ended = session.withLock { $0.end(uptime: clock.uptime) }
-        if let ended { tell(.ended(after: ended.duration)) }
+        if let ended { notify(.ended(after: ended)) }
     }
 
-    private func begin(_ id: String, after ended: SessionTracker.Ended?) {
-        if let ended { tell(.ended(after: ended.duration)) }
+    private func begin(_ id: String, after ended: TimeInterval?) {
+        if let ended { notify(.ended(after: ended)) }
         recorder.setSession(id)
-        tell(.began)
+        notify(.began)
         engine.inbox.post(.sessionStarted)
     }
 
     package func enterBackground() {
         session.withLock { $0.enterBackground(uptime: clock.uptime) }
-        tell(.appInBackground)
+        notify(.appInBackground)
         engine.inbox.post(.enteredBackground)
     }
 
@@ -156,7 +154,7 @@ extension DeliveryPipeline {
             (session.enterForeground(uptime: clock.uptime, now: clock.now), session.id)
         }
         engine.inbox.post(.enteredForeground)
-        tell(.appActive)
+        notify(.appActive)
         if change.isNew { begin(id, after: change.ended) }
     }
 }

@@ -10,14 +10,14 @@ extension EventQueue {
     /// A higher count or sequence number is treated as damaged. Sums of two fit into an integer.
     static let maximumCount = 1 << 53
 
-    private static let damagedRow = DeliveryOutcome.Verdict(
-        code: "damaged_row", reason: "the event in the queue file is damaged")
+    private static let damagedRow = ServerAnswer.Explanation(
+        "damaged_row", "the event in the queue file is damaged")
 
     /// Moves rows that cannot be sent to quarantine. On a full disk they are skipped until the file is opened again.
     func setAsideDamaged(_ sequences: [Int64]) throws {
         do {
             try connection.transaction {
-                for sequence in sequences { try quarantine(sequence, Self.damagedRow, at: now) }
+                for sequence in sequences { try quarantine(sequence, Self.damagedRow) }
             }
         } catch let error as SQLiteError where error.isFull || error.isBusy {}
     }
@@ -25,16 +25,13 @@ extension EventQueue {
     /// Throws as for a damaged file if sequence numbers are close to the highest one, beyond which SQLite would report
     /// a full disk.
     func checkSequences() throws {
-        let highest = try connection.first(
+        let highest = try connection.integer(
             """
             SELECT max(coalesce((SELECT max(seq) FROM event), 0),
                 coalesce((SELECT max(CAST(seq AS INTEGER)) FROM sqlite_sequence WHERE name = 'event'), 0))
-            """
-        ) { row throws(SQLiteError) in row.int(0) }
-        let lowest = try connection.first("SELECT min(seq) FROM event") { row throws(SQLiteError) in
-            row.optionalInt64(0)
-        }
-        guard highest ?? 0 <= Self.maximumCount, (lowest ?? 1) ?? 1 > 0 else {
+            """)
+        let lowest = try connection.integer("SELECT coalesce(min(seq), 1) FROM event")
+        guard highest ?? 0 <= Self.maximumCount, lowest ?? 1 > 0 else {
             throw SQLiteError.damaged("a sequence number is out of range")
         }
     }
@@ -109,7 +106,7 @@ extension EventQueue {
         ) { row throws(SQLiteError) in row.isNull(0) ? 0 : row.int(1) - row.int(0) + 1 }
         guard let range, range > 0 else { return rows == 0 && bytes == 0 }
         func pragma(_ name: String) throws -> Int {
-            try connection.first("PRAGMA \(name)") { row throws(SQLiteError) in row.int(0) } ?? 0
+            try connection.integer("PRAGMA \(name)") ?? 0
         }
         guard (1...range).contains(rows) else { return false }
         let overhead = rows * Self.rowOverheadBytes
@@ -126,9 +123,8 @@ extension EventQueue {
         var known = request.excluded.count + undeleted.count
         for user in request.blockedUsers.users {
             known +=
-                try connection.first("SELECT count(*) FROM event WHERE user_id = ?", .text(user.column)) {
-                    row throws(SQLiteError) in row.int(0)
-                } ?? 0
+                try connection.integer("SELECT count(*) FROM event WHERE user_id = ?", .text(user.column))
+                ?? 0
         }
         return try value(of: .rows) > known
     }

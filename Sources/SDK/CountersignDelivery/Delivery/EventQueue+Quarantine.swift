@@ -5,7 +5,7 @@ internal import Foundation
 
 extension EventQueue {
     /// The columns of a damaged event may have any type.
-    func quarantine(_ sequence: Int64, _ verdict: DeliveryOutcome.Verdict, at date: Date) throws {
+    func quarantine(_ sequence: Int64, _ reason: ServerAnswer.Explanation) throws {
         try connection.run(
             """
             INSERT OR REPLACE INTO quarantine
@@ -13,22 +13,22 @@ extension EventQueue {
             SELECT seq, coalesce(message_id, ''), coalesce(user_id, ''), coalesce(session_id, ''),
                 coalesce(body, x''), ?, ?, ? FROM event WHERE seq = ?
             """,
-            .text(verdict.code), .text(verdict.reason), .integer(Milliseconds(date).count), .integer(sequence)
-        )
+            .text(reason.code), .text(reason.reason), .integer(Milliseconds(clock.now).count),
+            .integer(sequence))
         guard try remove(sequence) else { return }
         try add(.quarantined, 1)
         try limitQuarantine()
     }
 
     /// For an event that was never in the queue.
-    func quarantine(_ row: RenderedEvent, _ verdict: DeliveryOutcome.Verdict, at date: Date) throws {
+    func quarantine(_ row: RenderedEvent, _ reason: ServerAnswer.Explanation) throws {
         // Inserted into the queue's table first, so that its sequence number is unique.
         try connection.run(
             "INSERT INTO event (message_id, user_id, session_id, queue_time_s, body) VALUES (?, ?, ?, 0, ?)",
             .text(row.messageID), .text(row.userID ?? ""), .text(row.sessionID), .blob(row.body))
         let sequence = connection.lastInsertRowID
         try addSize(rows: 1, bytes: row.body.count + Self.rowOverheadBytes)
-        try quarantine(sequence, verdict, at: date)
+        try quarantine(sequence, reason)
     }
 
     private func limitQuarantine() throws {
@@ -52,14 +52,13 @@ extension EventQueue {
         }
     }
 
-    func requeue(clock: any ClientClock) throws -> Int {
+    func requeue() throws -> Int {
         try connection.transaction {
             let time = queueTime.seconds(uptime: clock.uptime)
             let bytes =
-                try connection.first(
-                    "SELECT coalesce(sum(coalesce(length(body), 0) + ?), 0) FROM quarantine",
-                    .integer(Int64(Self.rowOverheadBytes))
-                ) { row throws(SQLiteError) in row.int(0) } ?? 0
+                try connection.integer(
+                    "SELECT sum(coalesce(length(body), 0) + ?) FROM quarantine",
+                    .integer(Int64(Self.rowOverheadBytes))) ?? 0
             try connection.run(
                 """
                 INSERT INTO event (message_id, user_id, session_id, queue_time_s, body)

@@ -6,13 +6,11 @@ extension EventQueue {
     }
 
     func hasEvents(of userID: String) throws -> Bool {
-        let found = try connection.first(
+        try connection.integer(
             """
             SELECT EXISTS (SELECT 1 FROM event WHERE user_id = ?1)
                 OR EXISTS (SELECT 1 FROM quarantine WHERE user_id = ?1)
-            """, .text(userID)
-        ) { row throws(SQLiteError) in row.int(0) }
-        return found == 1
+            """, .text(userID)) == 1
     }
 
     /// Counts the event as wiped. Returns false if the queue does not have it.

@@ -50,8 +50,7 @@ final class EventQueue {
     let connection: SQLiteConnection
     let limits: QueueLimits
     private(set) var queueTime: QueueTime
-    private let clock: any ClientClock
-    var now: Date { clock.now }
+    let clock: any ClientClock
     private var claimOrder = ClaimOrder(newestFirst: false)
     /// Set by `mayHaveMissedEvents` once after the file was opened.
     var hasComparedBlockedUsers = false
@@ -65,8 +64,7 @@ final class EventQueue {
         self.limits = limits
         self.clock = clock
         queueTime = QueueTime(uptime: clock.uptime)
-        let version =
-            try connection.first("PRAGMA user_version") { row throws(SQLiteError) in row.int(0) } ?? 0
+        let version = try connection.integer("PRAGMA user_version") ?? 0
         // Writes to the file, so set it only for a new file. It has no effect once a table exists.
         if version == 0 { try connection.execute("PRAGMA auto_vacuum = INCREMENTAL") }
         try connection.execute(
@@ -86,15 +84,13 @@ final class EventQueue {
 
     /// Stores events that the queue does not have, and the log's checkpoint in the same transaction. Events that are
     /// too large go to quarantine.
-    func append(
-        _ events: [RenderedEvent], from log: String, clock: any ClientClock
-    ) throws {
+    func append(_ events: [RenderedEvent], from log: String) throws {
         try connection.transaction {
             // Another process may have stored some of them, if it assumed that this process had ended.
             let checkpoint = try checkpoint(of: log)
             // A checkpoint above the last sequence number is damaged. Storing events twice beats losing them.
             let isDamaged = checkpoint > events.last?.sequence ?? checkpoint
-            try take(isDamaged ? events : events.filter { $0.sequence > checkpoint }, from: log, clock: clock)
+            try take(isDamaged ? events : events.filter { $0.sequence > checkpoint }, from: log)
         }
     }
 
@@ -106,12 +102,12 @@ final class EventQueue {
     /// events. Returns whether all events are stored, and the damaged files.
     @discardableResult
     func adopt(
-        _ log: WriteAheadLog.Found, isOver: Bool, maximumBytes: Int = .max, clock: any ClientClock
+        _ log: WriteAheadLog.Found, isOver: Bool, maximumBytes: Int = .max
     ) throws -> (isComplete: Bool, damagedPaths: [String]) {
         try connection.transaction {
             let found = log.events(after: try checkpoint(of: log.id))
             let events = found.events.prefix(bytes: maximumBytes, of: \.body.count)
-            try take(events, from: log.id, clock: clock)
+            try take(events, from: log.id)
             guard events.count == found.events.count else { return (false, []) }
             guard isOver, !hasOptedOut else { return (true, []) }
             try add(.recorded, found.unreadable)
@@ -120,12 +116,10 @@ final class EventQueue {
         }
     }
 
-    private func take(
-        _ events: [RenderedEvent], from log: String, clock: any ClientClock
-    ) throws {
+    private func take(_ events: [RenderedEvent], from log: String) throws {
         // Checked under the write lock: a process that opts out afterwards wipes these events.
         guard let last = events.last?.sequence, !hasOptedOut else { return }
-        try insert(events, clock: clock)
+        try insert(events)
         try save("\(last)", as: Self.checkpointPrefix + log)
     }
 
@@ -170,7 +164,7 @@ final class EventQueue {
     private static func synchronize(_ path: String) throws -> Bool {
         let failure = synchronizeFile(path)
         guard failure == 0 || failure == ENOENT else {
-            throw CountersignError(.notStored, "fsync: \(String(cString: strerror(failure)))")
+            throw CountersignError.failed("fsync", path, failure)
         }
         return failure == 0
     }
@@ -181,11 +175,11 @@ final class EventQueue {
         return try connection.transaction(body)
     }
 
-    func append(_ rows: [RenderedEvent], clock: any ClientClock) throws {
-        try connection.transaction { try insert(rows, clock: clock) }
+    func append(_ rows: [RenderedEvent]) throws {
+        try connection.transaction { try insert(rows) }
     }
 
-    private func insert(_ rows: [RenderedEvent], clock: any ClientClock) throws {
+    private func insert(_ rows: [RenderedEvent]) throws {
         let time = queueTime.seconds(uptime: clock.uptime)
         var count = 0
         var bytes = 0
@@ -196,15 +190,13 @@ final class EventQueue {
         )
         for row in rows {
             guard row.body.count <= limits.maximumEventBytes else {
-                try quarantine(row, Self.tooLarge, at: clock.now)
+                try quarantine(row, Self.tooLarge)
                 continue
             }
             defer { insert.reset() }
             try insert.bind([
                 .text(row.messageID), .text(row.userID ?? ""), .text(row.sessionID),
-                .integer(
-                    row.uptime.map { queueTime.seconds(uptime: $0) } ?? time),
-                .blob(row.body),
+                .integer(row.uptime.map { queueTime.seconds(uptime: $0) } ?? time), .blob(row.body),
             ])
             _ = try insert.step()
             count += 1
@@ -227,8 +219,8 @@ final class EventQueue {
         return rows.map { $0.withDeviceID(deviceID) }
     }
 
-    private static let tooLarge = DeliveryOutcome.Verdict(
-        code: "event_too_large", reason: "the event is longer than limits.maximumEventBytes")
+    private static let tooLarge = ServerAnswer.Explanation(
+        "event_too_large", "the event is longer than limits.maximumEventBytes")
 
     private func enforceLimits(at time: Int64) throws {
         var size = try size()
@@ -362,9 +354,7 @@ final class EventQueue {
     }
 
     private func hasEvent(_ sequence: Int64) throws -> Bool {
-        try connection.first("SELECT 1 FROM event NOT INDEXED WHERE seq = ?", .integer(sequence)) { _ in true
-        }
-            ?? false
+        try connection.integer("SELECT 1 FROM event NOT INDEXED WHERE seq = ?", .integer(sequence)) != nil
     }
 
     private func read(
@@ -398,7 +388,7 @@ final class EventQueue {
     }
 
     /// Ignores events that are no longer in the queue.
-    func apply(_ outcome: DeliveryOutcome, at date: Date) throws {
+    func apply(_ outcome: DeliveryOutcome) throws {
         try connection.transaction {
             var sent = Size(rows: 0, bytes: 0)
             for event in outcome.delivered {
@@ -408,8 +398,8 @@ final class EventQueue {
             }
             try add(.sent, sent.rows)
             try addSize(rows: -sent.rows, bytes: -sent.bytes)
-            for (event, verdict) in outcome.quarantined {
-                try quarantine(event.sequence, verdict, at: date)
+            for rejected in outcome.quarantined {
+                try quarantine(rejected.event.sequence, rejected.reason)
             }
             try add(.duplicates, outcome.duplicates)
         }
@@ -418,9 +408,7 @@ final class EventQueue {
 
     /// Returns free pages to the file system if there are more than `pages`.
     func shrink(from pages: Int) throws {
-        func free() throws -> Int {
-            try connection.first("PRAGMA freelist_count") { row throws(SQLiteError) in row.int(0) } ?? 0
-        }
+        func free() throws -> Int { try connection.integer("PRAGMA freelist_count") ?? 0 }
         var rest = try free()
         guard rest > pages else { return }
         // Uses small transactions, because their journals fit on a disk that is almost full.
@@ -434,12 +422,10 @@ final class EventQueue {
 
     /// Changes no counter. Returns the event's bytes, or nil if it was not in the queue.
     func delete(_ sequence: Int64) throws -> Int? {
-        let bytes = try connection.first("SELECT length(body) FROM event WHERE seq = ?", .integer(sequence)) {
-            row throws(SQLiteError) in row.int(0) + Self.rowOverheadBytes
-        }
+        let bytes = try connection.integer("SELECT length(body) FROM event WHERE seq = ?", .integer(sequence))
         guard let bytes else { return nil }
         try connection.run("DELETE FROM event WHERE seq = ?", .integer(sequence))
-        return bytes
+        return bytes + Self.rowOverheadBytes
     }
 
     /// Returns false if it was not in the queue.
@@ -541,9 +527,7 @@ final class EventQueue {
     }
 
     func storedValue(of counter: Counter) throws -> Int {
-        try connection.first("SELECT value FROM counter WHERE name = ?", .text(counter.rawValue)) {
-            row throws(SQLiteError) in row.int(0)
-        } ?? 0
+        try connection.integer("SELECT value FROM counter WHERE name = ?", .text(counter.rawValue)) ?? 0
     }
 
     func add(_ counter: Counter, _ amount: Int) throws {
@@ -555,5 +539,15 @@ final class EventQueue {
         try connection.run(
             "INSERT INTO counter (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2",
             .text(counter.rawValue), .integer(Int64(min(max(0, value), Self.maximumCount))))
+    }
+}
+
+extension SQLiteConnection {
+    /// Returns the first column of the first row, where `NULL` is 0; nil without a row.
+    func integer(_ sql: String, _ values: SQLValue...) throws(SQLiteError) -> Int? {
+        let statement = try cached(sql)
+        defer { statement.reset() }
+        try statement.bind(values)
+        return try statement.step() ? statement.int(0) : nil
     }
 }

@@ -16,7 +16,7 @@ struct FailureThrottle {
     private struct Entry {
         var failure: AuthenticationFailure
         /// Uptime of the last report to the app; nil if not reported yet.
-        var toldAt: TimeInterval?
+        var reportedAt: TimeInterval?
     }
 
     /// Beyond it, the entry with the oldest occurrence is dropped.
@@ -40,36 +40,36 @@ struct FailureThrottle {
             isOptional: failure.isOptional)
         var counted = failure
         counted.occurrences = (entries[key]?.failure.occurrences ?? 0) + 1
-        entries[key] = Entry(failure: counted, toldAt: entries[key]?.toldAt)
+        entries[key] = Entry(failure: counted, reportedAt: entries[key]?.reportedAt)
         order.removeAll { $0 == key }
         order.append(key)
         if order.count > Self.capacity { entries[order.removeFirst()] = nil }
-        return tell(key, at: uptime)
+        return report(key, at: uptime)
     }
 
-    private mutating func tell(
+    private mutating func report(
         _ key: Key, at uptime: TimeInterval, always: Bool = false
     ) -> AuthenticationFailure? {
         guard !isInBackground, let entry = entries[key] else { return nil }
-        if let toldAt = entry.toldAt, !always, uptime - toldAt < Self.interval { return nil }
-        entries[key]?.toldAt = uptime
+        if let reportedAt = entry.reportedAt, !always, uptime - reportedAt < Self.interval { return nil }
+        entries[key]?.reportedAt = uptime
         return entry.failure
     }
 
     /// The failures that were not reported in the background.
     mutating func enteredForeground(at uptime: TimeInterval) -> [AuthenticationFailure] {
         isInBackground = false
-        return order.filter { entries[$0]?.toldAt == nil }.compactMap { tell($0, at: uptime) }
+        return order.filter { entries[$0]?.reportedAt == nil }.compactMap { report($0, at: uptime) }
     }
 
     /// The last failure of each user.
     mutating func sessionStarted(at uptime: TimeInterval) -> [AuthenticationFailure] {
-        latest().compactMap { tell($0, at: uptime, always: true) }
+        latest().compactMap { report($0, at: uptime, always: true) }
     }
 
     /// The last failure of each user with parked events, unless reported within the interval.
     mutating func flushEnded(parked: Set<UserKey>, at uptime: TimeInterval) -> [AuthenticationFailure] {
-        latest().filter { parked.contains($0.user) }.compactMap { tell($0, at: uptime) }
+        latest().filter { parked.contains($0.user) }.compactMap { report($0, at: uptime) }
     }
 
     private func latest() -> [Key] {

@@ -25,21 +25,21 @@ struct PoisonEvent: Equatable {
         self.cause = cause
     }
 
-    var isRipe: Bool { successes >= neededSuccesses }
+    var mayRetry: Bool { successes >= neededSuccesses }
 
-    var isCondemned: Bool { failures >= neededFailures }
+    var isConfirmed: Bool { failures >= neededFailures }
 
     mutating func othersWereAccepted() { successes += 1 }
 
     /// Call it when the server fails on other events too.
-    mutating func evidenceIsVoid() {
+    mutating func resetCounts() {
         failures = 0
         successes = 0
     }
 
     mutating func failedAlone(isFlaky: Bool) {
         neededFailures = isFlaky ? 3 : 2
-        let counts = failures == 0 || isRipe
+        let counts = failures == 0 || mayRetry
         neededSuccesses = isFlaky ? 5 : 1
         tries += 1
         if counts { failures += 1 }

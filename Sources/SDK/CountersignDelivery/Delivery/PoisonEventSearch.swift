@@ -2,38 +2,26 @@ internal import Foundation
 
 /// Finds events that make a server reject requests: the search in the current request, and the suspects that wait.
 struct PoisonEventSearch {
-    enum State: Equatable {
-        case none
-        case searching(BatchBisection)
-    }
-
-    enum Health: Equatable {
-        case steady
-        /// Until this uptime, quarantining an event for a server fault takes more failures.
-        case flaky(until: TimeInterval)
-    }
-
     /// After this many consecutive rejections of single events, the cause is probably not the events.
     private static let maximumRejections = 3
 
-    private(set) var state = State.none
-    private var health = Health.steady
+    private var bisection: BatchBisection?
+    /// Until this uptime, quarantining an event for a server fault takes more failures.
+    private var flakyUntil: TimeInterval = -.infinity
     /// Ordered by their last try. Suspects stay in the queue, and claims exclude them.
     private(set) var suspects: [PoisonEvent] = []
     private var rejectionsInARow = 0
 
-    var probe: [QueuedEvent]? {
-        if case .searching(let isolation) = state { isolation.probe } else { nil }
-    }
+    var probe: [QueuedEvent]? { bisection?.probe }
 
     var isFault: Bool { suspects.last?.cause == .serverFault }
 
     var isOfEverything: Bool { rejectionsInARow >= Self.maximumRejections }
 
-    mutating func endSearch() { state = .none }
+    mutating func endSearch() { bisection = nil }
 
     mutating func reset() {
-        state = .none
+        bisection = nil
         suspects = []
     }
 
@@ -45,13 +33,9 @@ struct PoisonEventSearch {
     }
 
     mutating func accepted(_ events: [QueuedEvent], now: TimeInterval) {
-        if case .searching(var isolation) = state {
-            if isolation.probeSucceeded() == .nothing {
-                if isolation.cause == .serverFault { becomeFlaky(now) }
-                state = .none
-            } else {
-                state = .searching(isolation)
-            }
+        if bisection?.probeSucceeded() == .nothing {
+            if bisection?.cause == .serverFault { becomeFlaky(now) }
+            bisection = nil
         }
         let sequences = Set(events.map(\.sequence))
         if suspects.contains(where: { $0.cause == .serverFault && sequences.contains($0.event.sequence) }) {
@@ -68,18 +52,17 @@ struct PoisonEventSearch {
         _ events: [QueuedEvent], _ cause: BatchBisection.Cause, now: TimeInterval
     ) -> QueuedEvent? {
         let finding: BatchBisection.Finding
-        if case .searching(var isolation) = state, isolation.cause == cause {
-            finding = isolation.probeFailed()
-            state = .searching(isolation)
+        if bisection?.cause == cause, let next = bisection?.probeFailed() {
+            finding = next
         } else {
             finding = events.count == 1 ? .culprit(events[0]) : .searching
-            state = .searching(BatchBisection(cause: cause, suspects: events))
+            bisection = BatchBisection(cause: cause, suspects: events)
         }
         guard case .culprit(let event) = finding else {
             if cause == .serverFault { serverFailed(on: events, now: now) }
             return nil
         }
-        state = .none
+        bisection = nil
         if cause == .serverFault { serverFailed(on: [event], now: now) }
         return event
     }
@@ -97,9 +80,9 @@ struct PoisonEventSearch {
             rejectionsInARow += 1
         }
         // Two events at the same time are rarely both at fault.
-        let isFlaky = isFlaky(at: now) || suspects.contains { $0.cause == .serverFault }
+        let isFlaky = now < flakyUntil || suspects.contains { $0.cause == .serverFault }
         found.failedAlone(isFlaky: cause == .serverFault && isFlaky)
-        if found.isCondemned { return true }
+        if found.isConfirmed { return true }
         found.retryAt =
             now
             + RetryPolicy(baseDelay: retry.baseDelay, maximumDelay: retry.maximumServerDelay).delay(
@@ -108,20 +91,16 @@ struct PoisonEventSearch {
         return false
     }
 
-    private func isFlaky(at now: TimeInterval) -> Bool {
-        if case .flaky(let end) = health { now < end } else { false }
-    }
-
     private mutating func becomeFlaky(_ now: TimeInterval) {
-        health = .flaky(until: now + PoisonEvent.flakyDuration)
+        flakyUntil = now + PoisonEvent.flakyDuration
     }
 
     /// If the fault affected other events too, the server is flaky, and earlier failures of suspects do not count.
     private mutating func serverFailed(on events: [QueuedEvent], now: TimeInterval) {
-        guard isFlaky(at: now) else { return }
+        guard now < flakyUntil else { return }
         let sequences = Set(events.map(\.sequence))
         for index in suspects.indices where !sequences.contains(suspects[index].event.sequence) {
-            suspects[index].evidenceIsVoid()
+            suspects[index].resetCounts()
         }
     }
 }

@@ -8,11 +8,6 @@ struct QueueRecovery {
     let limits: QueueLimits
     let clock: any ClientClock
 
-    private struct Row {
-        let sequence: Int64
-        let event: RenderedEvent
-    }
-
     /// False for a lock, a full disk or a missing permission.
     static func isDamage(_ error: any Error) -> Bool {
         guard let error = error as? SQLiteError else { return false }
@@ -53,12 +48,11 @@ struct QueueRecovery {
         try? FileManager.default.removeItem(atPath: copy)
         defer { try? FileManager.default.removeItem(atPath: copy) }
         try FileManager.default.copyItem(atPath: aside, toPath: copy)
-        var salvaged = try salvage(from: copy, into: fresh)
-        if salvaged == nil {
+        if try !salvage(from: copy, into: fresh) {
             // The first page has the schema, which all queue files share, so the page of a new file can replace a
             // damaged one.
             try? replaceFirstPage(of: copy, with: path)
-            salvaged = try salvage(from: copy, into: fresh)
+            _ = try salvage(from: copy, into: fresh)
         }
         return fresh
     }
@@ -72,73 +66,60 @@ struct QueueRecovery {
         return aside
     }
 
-    /// Returns nil if the tables are not readable. Throws if the disk is full.
-    private func salvage(from copy: String, into fresh: EventQueue) throws -> Int? {
+    /// Returns false if the tables are not readable. Throws if the disk is full.
+    private func salvage(from copy: String, into fresh: EventQueue) throws -> Bool {
         guard let damaged = try? SQLiteConnection(path: copy),
-            (try? damaged.first("SELECT count(*) FROM sqlite_master WHERE name = 'event'") {
-                row throws(SQLiteError) in row.int(0)
-            }) == 1
-        else { return nil }
-        let rows = readableRows(of: damaged)
-        if rows.isEmpty,
-            (try? damaged.first("SELECT seq FROM event") { row throws(SQLiteError) in row.int(0) }) == nil
-        {
-            return nil
+            (try? damaged.integer("SELECT count(*) FROM sqlite_master WHERE name = 'event'")) == 1
+        else { return false }
+        let events = readableEvents(of: damaged)
+        if events.isEmpty, (try? damaged.integer("SELECT seq FROM event")) == nil { return false }
+        var counters: [EventQueue.Counter: Int] = [:]
+        for counter in EventQueue.Counter.allCases {
+            counters[counter] = try? damaged.integer(
+                "SELECT value FROM counter WHERE name = ?", .text(counter.rawValue))
         }
-        let counters = Dictionary(
-            uniqueKeysWithValues: EventQueue.Counter.allCases.map { counter in
-                (
-                    counter,
-                    try? damaged.first("SELECT value FROM counter WHERE name = ?", .text(counter.rawValue)) {
-                        row throws(SQLiteError) in row.int(0)
-                    }
-                )
-            })
         let settings =
             (try? damaged.all("SELECT name, value FROM setting") { row throws(SQLiteError) in
                 (row.text(0), row.text(1))
             }) ?? []
         do {
-            try fresh.restore(
-                rows.map { ($0.sequence, $0.event) }, counters: counters.compactMapValues { $0 },
-                settings: settings)
-            return rows.count
+            try fresh.restore(events, counters: counters, settings: settings)
+            return true
         } catch let error as SQLiteError where error.isFull {
             throw error
         } catch {
-            return nil
+            return false
         }
     }
 
     /// Reads rows in ascending and in descending order, each up to the damage, then single rows in between.
-    private func readableRows(of damaged: SQLiteConnection) -> [Row] {
+    private func readableEvents(of damaged: SQLiteConnection) -> [RenderedEvent] {
         let columns = "SELECT seq, message_id, user_id, session_id, body FROM event"
-        var rows: [Int64: Row] = [:]
+        var events: [Int64: RenderedEvent] = [:]
         func read(_ sql: String, _ values: SQLValue...) {
             guard let statement = try? damaged.prepare(sql), (try? statement.bind(values)) != nil else {
                 return
             }
             while (try? statement.step()) == true {
                 let body = statement.blob(4)
-                guard rows[statement.int64(0)] == nil, isJSON(body) else { continue }
-                rows[statement.int64(0)] = Row(
-                    sequence: statement.int64(0),
-                    event: RenderedEvent(
-                        messageID: statement.text(1), userID: UserKey(column: statement.text(2)).userID,
-                        sessionID: statement.text(3), body: body))
+                guard events[statement.int64(0)] == nil, isJSON(body) else { continue }
+                events[statement.int64(0)] = RenderedEvent(
+                    sequence: statement.int64(0), messageID: statement.text(1),
+                    userID: UserKey(column: statement.text(2)).userID, sessionID: statement.text(3),
+                    body: body)
             }
         }
         read("\(columns) ORDER BY seq")
-        let front = rows.keys.max() ?? 0
+        let front = events.keys.max() ?? 0
         read("\(columns) ORDER BY seq DESC")
-        let back = rows.keys.filter { $0 > front }.min() ?? front
+        let back = events.keys.filter { $0 > front }.min() ?? front
         if front >= 0, back <= EventQueue.maximumCount, back - front > 1 {
             // Each lookup walks the tree separately, so some succeed past the damage. Limited, as each costs time.
             for sequence in (front + 1)..<min(back, front + 20_000) {
                 read("\(columns) WHERE seq = ?", .integer(sequence))
             }
         }
-        return rows.values.sorted { $0.sequence < $1.sequence }
+        return events.values.sorted { $0.sequence < $1.sequence }
     }
 
     /// False for a body with damage that SQLite does not detect, such as a flipped bit.
@@ -170,19 +151,19 @@ struct QueueRecovery {
 
 extension EventQueue {
     func restore(
-        _ events: [(sequence: Int64, event: RenderedEvent)], counters: [Counter: Int],
-        settings: [(name: String, value: String)]
+        _ events: [RenderedEvent], counters: [Counter: Int], settings: [(name: String, value: String)]
     ) throws {
         try connection.transaction {
-            for (sequence, event) in events {
+            for event in events {
                 // A sequence number out of range is damaged, so the event gets the next free one.
-                let isInRange = (1...Int64(Self.maximumCount)).contains(sequence)
+                let isInRange = (1...Int64(Self.maximumCount)).contains(event.sequence)
                 try connection.run(
                     """
                     INSERT INTO event (seq, message_id, user_id, session_id, queue_time_s, body)
                     VALUES (?, ?, ?, ?, 0, ?)
                     """,
-                    isInRange ? .integer(sequence) : .null, .text(event.messageID), .text(event.userID ?? ""),
+                    isInRange ? .integer(event.sequence) : .null, .text(event.messageID),
+                    .text(event.userID ?? ""),
                     .text(event.sessionID), .blob(event.body))
             }
             for (name, value) in settings { try save(value, as: name) }
@@ -192,7 +173,7 @@ extension EventQueue {
             try saveSize(
                 Size(
                     rows: events.count,
-                    bytes: events.reduce(0) { $0 + $1.event.body.count + Self.rowOverheadBytes }))
+                    bytes: events.reduce(0) { $0 + $1.body.count + Self.rowOverheadBytes }))
             try add(.salvaged, events.count)
             // The counter of rows may be damaged too. It is used only if the queue could hold as many events.
             let rows = counters[.rows] ?? events.count

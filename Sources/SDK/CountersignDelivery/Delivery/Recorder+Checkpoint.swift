@@ -24,9 +24,9 @@ extension Recorder {
         let part = maximumBytes == .max ? entries : entries.prefix(bytes: maximumBytes, of: \.bytes)
         do {
             if let last = part.last?.sequence {
-                try queue.append(events(of: part), from: log.id, clock: clock)
+                try queue.append(events(of: part), from: log.id)
                 log.reclaim(through: state.withLock { $0.logged.endCheckpoint(part.count, through: last) })
-                try? learnDeviceID(from: queue)
+                try? readDeviceID(from: queue)
             }
         } catch {
             state.withLock { $0.logged.failCheckpoint() }

@@ -268,7 +268,7 @@ package final class Recorder: Sendable {
                 events += discard()
                 try queue.wipe((log.id, log.last, events), forgettingDevice: withDeviceID)
                 if withDeviceID { state.withLock { $0.deviceID = nil } }
-                storage.forgetDelivered()
+                storage.clearDelivered()
             }
         }
         storage.adoptLogs()
@@ -305,7 +305,7 @@ extension Recorder {
     }
 
     /// Call it on the storage thread, so that a wipe cannot run between reading the id and setting it.
-    func learnDeviceID(from queue: EventQueue) throws {
+    func readDeviceID(from queue: EventQueue) throws {
         guard state.withLock({ $0.deviceID?.isProvisional == true }), !storage.hasOptedOut else { return }
         let id = try queue.anonymousID()
         state.withLock { $0.deviceID = DeviceID(text: id, isProvisional: false) }

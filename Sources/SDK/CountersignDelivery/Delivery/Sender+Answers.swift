@@ -12,12 +12,12 @@ extension Sender {
         var outcome = DeliveryOutcome(duplicates: duplicates)
         for (index, event) in batch.events.enumerated() {
             if let reason = reasons[index] {
-                outcome.quarantined.append((event, .init(code: reason.code, reason: reason.reason)))
+                outcome.quarantined.append(.init(event: event, reason: reason))
             } else {
                 outcome.delivered.append(event)
             }
         }
-        pendingOutcomes.apply(outcome)
+        pendingOutcome.apply(outcome)
         poisonEvents.accepted(batch.events, now: now)
         users.accepted(batch.user)
         breaker = CircuitBreaker()
@@ -32,14 +32,14 @@ extension Sender {
     private mutating func rejectAll(
         _ batch: UserBatch, _ reasons: [Int: ServerAnswer.Explanation], now: TimeInterval, fraction: Double
     ) -> Consequence {
-        var condemned: [(event: QueuedEvent, verdict: DeliveryOutcome.Verdict)] = []
+        var confirmed: [DeliveryOutcome.Rejected] = []
         setAside()
         for (index, event) in batch.events.enumerated() {
             let reason = reasons[index] ?? .init("refused", "")
             lastProblem = reason
-            condemned += suspect(event, .refused, reason, now: now, fraction: fraction)
+            confirmed += suspect(event, .refused, reason, now: now, fraction: fraction)
         }
-        return conclude(batch, condemned, now: now, fraction: fraction)
+        return conclude(batch, confirmed, now: now, fraction: fraction)
     }
 
     mutating func narrow(
@@ -58,23 +58,22 @@ extension Sender {
             fraction: fraction)
     }
 
-    /// Returns the event if it must be moved to quarantine, or an empty outcome.
+    /// Returns the event if it must be moved to quarantine, otherwise nothing.
     private mutating func suspect(
         _ event: QueuedEvent, _ cause: BatchBisection.Cause, _ problem: ServerAnswer.Explanation,
         now: TimeInterval, fraction: Double
-    ) -> [(event: QueuedEvent, verdict: DeliveryOutcome.Verdict)] {
-        let isCondemned = poisonEvents.failedAlone(
+    ) -> [DeliveryOutcome.Rejected] {
+        let isConfirmed = poisonEvents.failedAlone(
             event, cause, settings.networkRetry, now: now, fraction: fraction)
-        return isCondemned ? [(event, .init(code: problem.code, reason: problem.reason))] : []
+        return isConfirmed ? [.init(event: event, reason: problem)] : []
     }
 
     private mutating func conclude(
-        _ batch: UserBatch, _ condemned: [(event: QueuedEvent, verdict: DeliveryOutcome.Verdict)],
-        now: TimeInterval, fraction: Double
+        _ batch: UserBatch, _ confirmed: [DeliveryOutcome.Rejected], now: TimeInterval, fraction: Double
     ) -> Consequence {
         let problem = lastProblem ?? .init("refused", "")
-        if !condemned.isEmpty {
-            pendingOutcomes.apply(DeliveryOutcome(quarantined: condemned))
+        if !confirmed.isEmpty {
+            pendingOutcome.apply(DeliveryOutcome(quarantined: confirmed))
             return Consequence(batch: batch.result(.quarantined, problem.code))
         }
         let isFault = poisonEvents.isFault

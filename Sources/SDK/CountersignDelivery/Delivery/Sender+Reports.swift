@@ -11,8 +11,8 @@ extension Sender {
             // Sends the suspect, because no other event can show whether the server is down.
             current = UserBatch(events: [suspect.event])
         } else {
-            let (awaitsTokens, hasSuspects) = (awaitsTokens, !poisonEvents.suspects.isEmpty)
-            inRound { $0.nothingWasClaimed(awaitsTokens: awaitsTokens, hasSuspects: hasSuspects) }
+            round?.nothingWasClaimed(
+                awaitsTokens: users.awaitTokens, hasSuspects: !poisonEvents.suspects.isEmpty)
         }
     }
 
@@ -24,14 +24,14 @@ extension Sender {
     mutating func leased(until instant: TimeInterval) {
         current = nil
         breaker.wait(until: instant)
-        inRound { $0.end(.otherProcessIsSending) }
+        round?.end(.otherProcessIsSending)
     }
 
-    mutating func applied() { pendingOutcomes.applied() }
+    mutating func applied() { pendingOutcome.applied() }
 
     /// Retries storing the outcome before the next request. Otherwise delivered events would be sent again.
     mutating func applyFailed(_ problem: ServerAnswer.Explanation, now: TimeInterval, fraction: Double) {
-        pendingOutcomes.failed(settings.networkRetry, now: now, fraction: fraction)
+        pendingOutcome.failed(settings.networkRetry, now: now, fraction: fraction)
         lastProblem = problem
     }
 
@@ -115,7 +115,7 @@ extension Sender {
                 current, .refused, problem, retryAfter: answer.retryAfter, now: now, fraction: fraction)
         case .serverFault(let problem), .notUnderstood(let problem):
             let consequence = narrow(current, .serverFault, problem, now: now, fraction: fraction)
-            if pendingOutcomes.state == .none {
+            if pendingOutcome.outcome == nil {
                 backOff(problem, serverDelay: answer.retryAfter, now: now, fraction: fraction)
             }
             return consequence
@@ -134,7 +134,7 @@ extension Sender {
         retryAfter: TimeInterval?, now: TimeInterval, fraction: Double
     ) -> Consequence {
         let consequence = narrow(batch, cause, problem, now: now, fraction: fraction)
-        if let retryAfter, pendingOutcomes.state == .none {
+        if let retryAfter, pendingOutcome.outcome == nil {
             let stoppedUntil = breaker.end ?? now
             backOff(problem, serverDelay: retryAfter, now: now, fraction: fraction)
             breaker.wait(until: max(stoppedUntil, breaker.end ?? now))
@@ -148,7 +148,7 @@ extension Sender {
         breaker.backOff(settings.networkRetry, serverDelay: serverDelay, now: now, fraction: fraction)
         lastProblem = problem
         current = nil
-        inRound { $0.end(.interrupted) }
+        round?.end(.interrupted)
     }
 
     mutating func stop(
@@ -158,7 +158,7 @@ extension Sender {
             problem, settings.configurationRetry, serverDelay: serverDelay,
             longest: settings.networkRetry.maximumServerDelay, now: now, fraction: fraction)
         setAside(problem)
-        inRound { $0.end(.configurationProblem) }
+        round?.end(.configurationProblem)
     }
 
     mutating func setAside(_ problem: ServerAnswer.Explanation? = nil) {

@@ -7,15 +7,11 @@ internal import Foundation
 /// Other events (`stored`, `flush`, `tokenChanged`, …) can be reported at any time. Instants are seconds of
 /// `ClientClock.uptime`.
 struct Sender {
-    enum State: Equatable {
-        case resting
-        case inRound(Round)
-    }
-
     var settings: Settings
-    private(set) var state = State.resting
+    /// Nil between two rounds.
+    var round: Round?
     var current: UserBatch?
-    var pendingOutcomes = PendingOutcomes()
+    var pendingOutcome = PendingOutcome()
     var poisonEvents = PoisonEventSearch()
     var batchSize = BatchSize()
     var users = UserBackoffs()
@@ -32,25 +28,24 @@ struct Sender {
     // MARK: The next action
 
     mutating func next(now: TimeInterval) -> Action {
-        switch pendingOutcomes.state {
-        case .none: break
-        case .waiting(_, let instant, _) where instant > now: return .wait(until: instant)
-        case .due(let outcome), .waiting(let outcome, _, _): return .apply(outcome)
+        if let outcome = pendingOutcome.outcome {
+            let instant = pendingOutcome.retryAt
+            return instant > now ? .wait(until: instant) : .apply(outcome)
         }
-        if state == .resting {
+        if round == nil {
             guard wantsRound(at: now) else { return .wait(until: nextInstant) }
             breaker.lapse()
-            state = .inRound(Round())
+            round = Round()
         }
         if let instant = idleUntil(now) { return .wait(until: instant.isFinite ? instant : nil) }
-        if case .inRound(let round) = state, let ending = round.ending {
-            state = .resting
+        if let ending = round?.ending {
+            round = nil
             return .finish(ending)
         }
         // Clear the flag only here. Clearing it earlier would lose a request made after the round's last claim.
         backlog.isUrgent = false
         if current == nil, let probe = poisonEvents.probe { current = UserBatch(events: probe) }
-        if current == nil, let suspect = poisonEvents.suspects.first(where: { canTry($0) && $0.isRipe }) {
+        if current == nil, let suspect = poisonEvents.suspects.first(where: { canTry($0) && $0.mayRetry }) {
             current = UserBatch(events: [suspect.event])
         }
         if let current {
@@ -66,7 +61,7 @@ struct Sender {
     }
 
     private mutating func claim(_ now: TimeInterval) -> Action {
-        inRound { $0.claimBegan() }
+        round?.claimBegan()
         backlog.claimBegan()
         users.lapse(at: now)
         var request = ClaimRequest(
@@ -81,10 +76,8 @@ struct Sender {
     /// The uptime until which a flush waits for the token provider. Infinity waits without a limit; nil does not wait.
     private mutating func idleUntil(_ now: TimeInterval) -> TimeInterval? {
         guard current == nil else { return nil }
-        let (awaitsTokens, next) = (awaitsTokens, nextInstant)
-        var instant: TimeInterval?
-        inRound { instant = $0.idle(at: now, awaitsTokens: awaitsTokens, next: next) }
-        return instant
+        let next = nextInstant
+        return round?.idle(at: now, awaitsTokens: users.awaitTokens, next: next)
     }
 
     private func wantsRound(at now: TimeInterval) -> Bool {
@@ -103,44 +96,27 @@ struct Sender {
 
     func canTry(_ suspect: PoisonEvent) -> Bool { !users.isBlocked(UserKey(suspect.event.userID)) }
 
-    mutating func inRound(_ body: (inout Round) -> Void) {
-        guard case .inRound(var round) = state else { return }
-        body(&round)
-        state = .inRound(round)
-    }
-
-    // MARK: State
-
-    var backoffs: [UserKey: UserBackoff] { users.all }
-
-    var awaitsTokens: Bool { users.awaitTokens }
-
-    var retryAt: TimeInterval? { breaker.end }
-
-    var configurationProblem: ServerAnswer.Explanation? { breaker.configurationProblem }
-
     // MARK: Notifications
 
     /// Call it when events have become durable.
     mutating func stored(_ count: Int, now: TimeInterval) {
         guard count > 0 else { return }
         backlog.stored(count, now: now)
-        inRound { $0.readAgain() }
+        round?.readAgain()
     }
 
     /// Sends everything, despite back-off.
     mutating func flush(patience: TimeInterval? = nil) {
         resume()
-        if state == .resting { state = .inRound(Round()) }
-        let patience = awaitsTokens ? patience : nil
-        inRound { $0.flush(patience: patience) }
+        if round == nil { round = Round() }
+        round?.flush(patience: users.awaitTokens ? patience : nil)
     }
 
     /// Resets failure counts and retries what was paused.
     mutating func sessionStarted() {
         resume()
-        users.forgive()
-        breaker.forgive()
+        users.resetFailures()
+        breaker.resetFailures()
         poisonEvents.resetRejections()
         batchSize.widen()
         sendSoon()
@@ -172,7 +148,7 @@ struct Sender {
     /// Also called when the token provider call has timed out.
     mutating func tokenResolved(for user: UserKey) {
         guard users.tokenResolved(for: user) else { return }
-        inRound { $0.readAgain() }
+        round?.readAgain()
         sendSoon()
     }
 
@@ -185,7 +161,7 @@ struct Sender {
     mutating func reset() {
         current = nil
         poisonEvents.reset()
-        pendingOutcomes.applied()
+        pendingOutcome.applied()
         users.clear()
     }
 }

@@ -2,7 +2,7 @@ package import CountersignTransport
 package import Foundation
 
 /// The members of a server's response that the SDK reads, in any dialect.
-package struct ServerAnswerBody: Sendable {
+package struct ServerAnswerBody: Decodable, Sendable {
     package struct Rejection: Decodable, Sendable {
         package let index: Int
         let code: String
@@ -13,41 +13,34 @@ package struct ServerAnswerBody: Sendable {
         }
     }
 
-    private struct Members: Decodable, Sendable {
-        var success: Bool?
-        var message: String?
-        var accepted: Int?
-        var duplicates: Int?
-        var rejected: [Rejection]?
-        var errors: [Rejection]?
-        var code: String?
-        var reason: String?
-        var authError: AuthError?
-        var authWarning: AuthError?
+    package private(set) var success: Bool?
+    package private(set) var message: String?
+    package private(set) var accepted: Int?
+    package private(set) var duplicates: Int?
+    package private(set) var rejected: [Rejection]?
+    package private(set) var errors: [Rejection]?
+    private var code: String?
+    private var reason: String?
+    private var authError: AuthError?
+    private var authWarning: AuthError?
 
-        enum CodingKeys: String, CodingKey {
-            case success, message, accepted, duplicates, rejected, errors, code, reason
-            case authError = "auth_error"
-            case authWarning = "auth_warning"
-        }
+    private enum CodingKeys: String, CodingKey {
+        case success, message, accepted, duplicates, rejected, errors, code, reason
+        case authError = "auth_error"
+        case authWarning = "auth_warning"
     }
-
-    private let members: Members
 
     /// If the body is not a JSON object of the known shape, all members are nil.
     package init(_ response: TransportResponse) {
-        members = (try? JSONDecoder().decode(Members.self, from: Data(response.body))) ?? Members()
+        self = (try? JSONDecoder().decode(Self.self, from: Data(response.body))) ?? Self()
     }
 
-    package var verdict: ServerAnswer.TokenVerdict? { members.authError?.verdict }
-    package var success: Bool? { members.success }
-    package var message: String? { members.message }
+    private init() {}
+
+    package var verdict: ServerAnswer.TokenVerdict? { authError?.verdict }
+    package var serverTime: Date? { authError?.serverTime }
     /// True if the server rejected all events, with any status.
-    package var rejectsEverything: Bool { members.code == "all_events_rejected" }
-    package var accepted: Int? { members.accepted }
-    package var duplicates: Int? { members.duplicates }
-    package var rejected: [Rejection]? { members.rejected }
-    package var errors: [Rejection]? { members.errors }
+    package var rejectsEverything: Bool { code == "all_events_rejected" }
 
     package func answer(
         to response: TransportResponse, eventCount: Int, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
@@ -61,19 +54,15 @@ package struct ServerAnswerBody: Sendable {
         return answer
     }
 
-    package var serverTime: Date? {
-        members.authError?.serverTime
-    }
-
     private func meaning(
         of response: TransportResponse, eventCount: Int, success: (ServerAnswerBody) -> ServerAnswer.Meaning?
     ) -> ServerAnswer.Meaning {
         let explanation = ServerAnswer.Explanation(
-            members.code ?? "http_\(response.status)",
-            members.reason ?? "the server answered \(response.status) without a reason")
-        if let verdict = members.authError?.verdict { return .tokenProblem(verdict) }
+            code ?? "http_\(response.status)",
+            reason ?? "the server answered \(response.status) without a reason")
+        if let verdict { return .tokenProblem(verdict) }
         // The server has rejected each event individually, so sending them one by one would not help.
-        if response.status == 400, (members.rejected ?? members.errors)?.count == eventCount,
+        if response.status == 400, (rejected ?? errors)?.count == eventCount,
             let meaning = success(self)
         {
             return meaning
@@ -98,6 +87,6 @@ package struct ServerAnswerBody: Sendable {
             rejected: rejected.map { rejection in
                 ServerAnswer.Rejection(
                     index: rejection.index, explanation: .init(rejection.code, rejection.reason ?? ""))
-            }, warning: members.authWarning?.verdict)
+            }, warning: authWarning?.verdict)
     }
 }

@@ -144,7 +144,7 @@ package final class Storage: @unchecked Sendable {
             log?(.warning, "queue file is damaged, set aside", ["error": "\(error)"])
             opened = nil
             let recovery = QueueRecovery(path: path, limits: limits, clock: clock)
-            let recovered = try onFullDisk({ try recovery.recover() }, withReserve: recovery.recover)
+            let recovered = try withReserveOnFullDisk(recovery.recover)
             opened = recovered
             return try run(recovered)
         } catch let error as SQLiteError where error.isFull && usesReserve {
@@ -219,8 +219,7 @@ package final class Storage: @unchecked Sendable {
             // Compared with file times, so it uses the system clock and not `clock`.
             let age = Date().timeIntervalSince1970 - log.modified
             guard !isAlive || age > Self.idleLog else { continue }
-            let adopted = try queue.adopt(
-                log, isOver: !isAlive, maximumBytes: maximumBytes, clock: self.clock)
+            let adopted = try queue.adopt(log, isOver: !isAlive, maximumBytes: maximumBytes)
             damaged.formUnion(adopted.damagedPaths)
             isComplete = isComplete && adopted.isComplete
             if !isAlive, adopted.isComplete { emptied.append(log) }
@@ -276,7 +275,7 @@ package final class Storage: @unchecked Sendable {
         return try withQueue(usesReserve: true) { queue in
             let before = try queue.value(of: .evictedFromQuarantine)
             while let next = undeleted.first {
-                try queue.apply(next, at: clock.now)
+                try queue.apply(next)
                 undeleted.removeFirst()
                 undeletedSequences.subtract(next.sequences)
             }
@@ -285,7 +284,7 @@ package final class Storage: @unchecked Sendable {
     }
 
     /// Call it after all events were deleted. Only on the storage thread.
-    func forgetDelivered() {
+    func clearDelivered() {
         undeleted = []
         undeletedSequences = []
     }
@@ -319,7 +318,7 @@ package final class Storage: @unchecked Sendable {
     func setOptedOut(_ isOut: Bool) throws {
         guard isOut != hasOptedOut else { return }
         if isOut {
-            try QueueDirectory.make(directory)
+            try FileProtection.makeDirectory(directory)
             try Data().write(to: URL(fileURLWithPath: optOutPath), options: .atomic)
         } else {
             try FileManager.default.removeItem(atPath: optOutPath)
@@ -331,12 +330,13 @@ package final class Storage: @unchecked Sendable {
     private func open() throws -> EventQueue {
         if let opened { return opened }
         guard !isClosed else { throw CountersignError(.closed, "the client is closed") }
-        try QueueDirectory.make(directory)
-        let make = { [path, limits, clock] in try EventQueue(path: path, limits: limits, clock: clock) }
-        let queue = try onFullDisk(make, withReserve: make)
+        try FileProtection.makeDirectory(directory)
+        let queue = try withReserveOnFullDisk {
+            try EventQueue(path: path, limits: limits, clock: clock)
+        }
         opened = queue
         adoptedAt = nil
-        keepReserve()
+        if !isUsingReserve { reserveLock.withLock { fillReserve() } }
         FileProtection.apply(to: directory)
         return queue
     }
@@ -345,13 +345,11 @@ package final class Storage: @unchecked Sendable {
 
     private var reservePath: String { directory.appendingPathComponent("reserve").path }
 
-    private func onFullDisk<Result>(
-        _ body: () throws -> Result, withReserve again: () throws -> Result
-    ) throws -> Result {
+    private func withReserveOnFullDisk<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
         } catch let error as SQLiteError where error.isFull {
-            return try usingReserve(after: error, again)
+            return try usingReserve(after: error, body)
         }
     }
 
@@ -386,10 +384,6 @@ package final class Storage: @unchecked Sendable {
     /// Returns free pages to the file system. Only on the storage thread.
     func makeRoom() {
         try? withQueue(usesReserve: true, checkpoints: false) { queue in try queue.shrink(from: 0) }
-    }
-
-    private func keepReserve() {
-        if !isUsingReserve { reserveLock.withLock { fillReserve() } }
     }
 
     private func emptyReserve() -> Bool {
@@ -431,7 +425,7 @@ extension DeliveryOutcome {
         }
         var copy = self
         copy.delivered = delivered.map(stripped)
-        copy.quarantined = quarantined.map { (stripped($0.event), $0.verdict) }
+        copy.quarantined = quarantined.map { Rejected(event: stripped($0.event), reason: $0.reason) }
         return copy
     }
 

@@ -54,24 +54,24 @@ struct UserBackoff: Equatable {
     // MARK: Unblocking
 
     mutating func lapse(at uptime: TimeInterval) {
-        guard let blockedUntil, blockedUntil <= uptime else { return }
-        state = awaitsToken ? .awaitingToken(until: nil) : .open
-        allowResending()
+        if let blockedUntil, blockedUntil <= uptime { unblock() }
     }
 
     mutating func unblock() {
         state = awaitsToken ? .awaitingToken(until: nil) : .open
-        allowResending()
+        if case .rejected(let generation, false) = rejection {
+            rejection = .rejected(generation: generation, mayResend: true)
+        }
     }
 
-    mutating func forgive() {
+    mutating func resetFailures() {
         failures = 0
         providerFailures = 0
     }
 
     /// If `instant` is nil, the new token is sent at once.
     mutating func tokenChanged(resumingAt instant: TimeInterval?) {
-        forgive()
+        resetFailures()
         state = instant.map { .waiting(until: $0) } ?? .open
     }
 
@@ -79,11 +79,6 @@ struct UserBackoff: Equatable {
 
     mutating func tokenResolved() {
         state = blockedUntil.map { .waiting(until: $0) } ?? .open
-    }
-
-    private mutating func allowResending() {
-        guard case .rejected(let generation, false) = rejection else { return }
-        rejection = .rejected(generation: generation, mayResend: true)
     }
 
     // MARK: Blocking

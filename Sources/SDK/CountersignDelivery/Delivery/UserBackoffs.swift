@@ -59,8 +59,8 @@ struct UserBackoffs {
         for user in Array(all.keys) { change(user) { $0.unblock() } }
     }
 
-    mutating func forgive() {
-        for user in Array(all.keys) { change(user) { $0.forgive() } }
+    mutating func resetFailures() {
+        for user in Array(all.keys) { change(user) { $0.resetFailures() } }
     }
 
     mutating func clear() {

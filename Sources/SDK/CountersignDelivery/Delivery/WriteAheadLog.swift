@@ -11,22 +11,9 @@ internal import Foundation
 ///
 /// Not thread-safe: `Recorder` holds a lock for every call except `synchronize()` and `reclaim(through:)`.
 package final class WriteAheadLog: @unchecked Sendable {
-    /// Closed when the last reference is released.
-    private final class File: Sendable {
-        let path: String
-        let descriptor: Int32
-
-        init(path: String) throws {
-            self.path = path
-            descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-            guard descriptor >= 0 else { throw WriteAheadLog.error("open", path) }
-        }
-
-        deinit { close(descriptor) }
-    }
-
     private struct Slot {
-        let file: File
+        let path: String
+        let file: OpenFile
         var size: Int64 = 0
         var last: Int64 = 0
         var mustSync = false
@@ -69,7 +56,7 @@ package final class WriteAheadLog: @unchecked Sendable {
 
     /// Returns the events with sequence numbers in `range`, in ascending order.
     func events(in range: ClosedRange<Int64>) -> [RenderedEvent] {
-        let paths = state.withLock { $0.slots.map(\.file.path) }
+        let paths = state.withLock { $0.slots.map(\.path) }
         return Found(id: id, processID: getpid(), paths: paths).events(after: range.lowerBound - 1).events
             .filter { $0.sequence <= range.upperBound }
     }
@@ -93,17 +80,8 @@ package final class WriteAheadLog: @unchecked Sendable {
         bytes.reserveCapacity(events.reduce(0) { $0 + $1.body.count + 160 })
         for event in events { Frame.write(event, to: &bytes) }
         let slot = state.withLock { $0.slots[$0.active] }
-        do {
-            try bytes.withUnsafeBytes { buffer in
-                var rest = buffer
-                while !rest.isEmpty {
-                    let count = DurableFile.write(slot.file.descriptor, rest)
-                    if count < 0, errno == EINTR { continue }
-                    guard count > 0 else { throw Self.error("write", slot.file.path) }
-                    rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
-                }
-            }
-        } catch {
+        guard bytes.withUnsafeBytes({ DurableFile.writeAll($0, to: slot.file.descriptor) }) else {
+            let error = CountersignError.failed("write", slot.path)
             // A partial event at the end would hide later events.
             if ftruncate(slot.file.descriptor, off_t(slot.size)) != 0 { state.withLock { $0.slots = [] } }
             throw error
@@ -123,27 +101,24 @@ package final class WriteAheadLog: @unchecked Sendable {
 
     /// Returns false if the log was restarted meanwhile.
     private func synchronizeFiles() throws -> Bool {
-        let (files, mustSyncDirectory, generation, hasFailed) = restarting.withLock {
+        let (slots, mustSyncDirectory, generation, hasFailed) = restarting.withLock {
             state.withLock { state in
-                let files = state.slots.filter(\.mustSync).map(\.file)
+                let slots = state.slots.filter(\.mustSync)
                 let mustSyncDirectory = state.mustSyncDirectory
                 for index in state.slots.indices { state.slots[index].mustSync = false }
                 state.mustSyncDirectory = false
-                return (files, mustSyncDirectory, state.generation, state.hasFailed)
+                return (slots, mustSyncDirectory, state.generation, state.hasFailed)
             }
         }
         guard !hasFailed else { throw CountersignError(.notStored, "an earlier flush to disk failed") }
         var failed: (any Error)?
-        for file in files where !makeDurable(file.descriptor) {
-            failed = Self.error("fdatasync", file.path)
+        for slot in slots where !makeDurable(slot.file.descriptor) {
+            failed = CountersignError.failed("fdatasync", slot.path)
             break
         }
         if failed == nil, mustSyncDirectory {
             let code = synchronizeFile(directory.path)
-            if code != 0 {
-                failed = CountersignError(
-                    .notStored, "fsync: \(String(cString: strerror(code))) (\(directory.path))")
-            }
+            if code != 0 { failed = CountersignError.failed("fsync", directory.path, code) }
         }
         return try restarting.withLock {
             try state.withLock { state in
@@ -217,7 +192,7 @@ package final class WriteAheadLog: @unchecked Sendable {
         restarting.withLock {
             emptying.withLock {
                 state.withLock { state in
-                    for slot in state.slots { unlink(slot.file.path) }
+                    for slot in state.slots { unlink(slot.path) }
                     state = State(generation: state.generation + 1)
                 }
             }
@@ -229,19 +204,22 @@ package final class WriteAheadLog: @unchecked Sendable {
         let areThere = state.withLock { state in
             state.slots.indices.contains(state.active)
                 && FileLock.isInPlace(
-                    state.slots[state.active].file.descriptor, state.slots[state.active].file.path)
+                    state.slots[state.active].file.descriptor, state.slots[state.active].path)
         }
         if areThere { return }
         // Wait for `reclaim(through:)`. It could empty a file after this call has reopened it for new events.
         emptying.lock()
         defer { emptying.unlock() }
-        try QueueDirectory.make(directory)
+        try FileProtection.makeDirectory(directory)
         let made = try (0..<3).map { number in
-            let file = try File(
-                path: directory.appendingPathComponent(
-                    "\(Self.prefix)\(id)-\(getpid())-\(number)\(Self.suffix)"
-                ).path)
-            return Slot(file: file, size: Int64(lseek(file.descriptor, 0, SEEK_END)), last: lastSequence)
+            let path = directory.appendingPathComponent(
+                "\(Self.prefix)\(id)-\(getpid())-\(number)\(Self.suffix)"
+            ).path
+            let descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { throw CountersignError.failed("open", path) }
+            return Slot(
+                path: path, file: OpenFile(descriptor), size: Int64(lseek(descriptor, 0, SEEK_END)),
+                last: lastSequence)
         }
         // Use an empty file. Events after a partial write could not be read.
         let active = made.firstIndex { $0.size == 0 } ?? 0
@@ -250,9 +228,5 @@ package final class WriteAheadLog: @unchecked Sendable {
                 slots: made, active: active, mustSyncDirectory: true, generation: $0.generation,
                 hasFailed: $0.hasFailed)
         }
-    }
-
-    private static func error(_ call: String, _ path: String) -> CountersignError {
-        CountersignError(.notStored, "\(call): \(String(cString: strerror(errno))) (\(path))")
     }
 }

@@ -62,13 +62,7 @@ public struct CountersignInspection: Sendable, CustomStringConvertible {
     private var tokenText: String {
         guard let claims else { return "none that can be read" }
         let text = String(decoding: JSONValue.object(claims).bytes, as: UTF8.self)
-        let seconds: Double? =
-            switch claims["exp"] {
-            case .integer(let value): Double(value)
-            case .number(let value): value
-            default: nil
-            }
-        guard let seconds else { return text + ", no end" }
+        guard let seconds = claims["exp"]?.double else { return text + ", no end" }
         let rest = Milliseconds(seconds: seconds - time.timeIntervalSince1970).count / 1_000
         return text + (rest > 0 ? ", ends in \(rest) s" : ", ended \(-rest) s ago")
     }
@@ -87,24 +81,23 @@ public final class CountersignInspector: Sendable {
     /// Retains the client.
     private let user: @Sendable () async -> (id: String?, token: SignedToken?)
     private let verdicts = Lock<[AuthenticationFailure]>([])
-    private let listener: Lock<Task<Void, Never>?> = Lock(nil)
+    private let listener: Task<Void, Never>
 
     package init(
         _ pipeline: DeliveryPipeline, user: @escaping @Sendable () async -> (id: String?, token: SignedToken?)
     ) {
         self.pipeline = pipeline
         self.user = user
-        let task = Task { [verdicts, failures = pipeline.engine.failures.stream()] in
-            for await failure in failures { Self.keep(failure, in: verdicts) }
+        listener = Task { [verdicts, failures = pipeline.engine.failures.stream()] in
+            for await failure in failures { Self.add(failure, to: verdicts) }
         }
-        listener.withLock { $0 = task }
     }
 
     deinit {
-        listener.withLock { $0 }?.cancel()
+        listener.cancel()
     }
 
-    private static func keep(_ failure: AuthenticationFailure, in verdicts: Lock<[AuthenticationFailure]>) {
+    private static func add(_ failure: AuthenticationFailure, to verdicts: Lock<[AuthenticationFailure]>) {
         verdicts.withLock { verdicts in
             // A repetition replaces the previous entry.
             verdicts.removeAll {

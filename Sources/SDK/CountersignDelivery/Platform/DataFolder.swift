@@ -15,52 +15,24 @@ package struct DataFolder {
 
     var home: URL { shared.appendingPathComponent(name, isDirectory: true) }
 
-    /// The directory of an instance in earlier versions.
-    func formerDirectory(of instanceName: String) -> URL {
-        shared.appendingPathComponent(instanceName, isDirectory: true)
-    }
-
-    /// Moves data of an earlier version to the returned directory. The first app to start gets data without an app id.
+    /// If the user has opted out under another key of the app, a new directory gets the opt-out too.
     func directory(of instanceName: String) -> URL {
         let directory = home.appendingPathComponent(instanceName, isDirectory: true)
-        let former = formerDirectory(of: instanceName)
-        guard !exists(directory) else { return directory }
-        guard exists(former, "queue.sqlite") else {
-            if hasOptedOut(of: instanceName) { optOut(in: directory) }
-            return directory
+        if !FileManager.default.fileExists(atPath: directory.path), hasOptedOut(of: instanceName) {
+            try? makePrivateDirectory(directory.path)
+            try? Data().write(to: directory.appendingPathComponent(Self.optOutName))
         }
-        make(home)
-        // In one step, so that a queue and its journal stay together, and only one process succeeds.
-        try? FileManager.default.moveItem(atPath: former.path, toPath: directory.path)
-        // If the move has failed, the former directory stays in use until a later start.
-        guard exists(directory) || !exists(former) else { return former }
-        // Other apps may share the former directory, so the opt-out stays valid for them.
-        if exists(directory, Self.optOutName) { optOut(in: former) }
         return directory
     }
 
-    /// Whether the user opted out in an earlier version or under another key. An opt-out applies to all keys of an app.
     private func hasOptedOut(of instanceName: String) -> Bool {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: shared.path)) ?? []
-        let places = names.filter { $0.hasPrefix("\(plainAppID)-") && $0.utf8.count == name.utf8.count }.map {
-            shared.appendingPathComponent($0).appendingPathComponent(instanceName)
+        return names.contains { other in
+            let directory = shared.appendingPathComponent(other).appendingPathComponent(instanceName)
+            return other.hasPrefix("\(plainAppID)-") && other.utf8.count == name.utf8.count
+                && FileManager.default.fileExists(
+                    atPath: directory.appendingPathComponent(Self.optOutName).path)
         }
-        return (places + [formerDirectory(of: instanceName)]).contains { exists($0, Self.optOutName) }
-    }
-
-    private func optOut(in directory: URL) {
-        make(directory)
-        try? Data().write(to: directory.appendingPathComponent(Self.optOutName))
-    }
-
-    private func exists(_ directory: URL, _ file: String? = nil) -> Bool {
-        let place = file.map { directory.appendingPathComponent($0) } ?? directory
-        return FileManager.default.fileExists(atPath: place.path)
-    }
-
-    private func make(_ directory: URL) {
-        try? FileManager.default.createDirectory(
-            at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
     }
 
     /// Such as `com.example.notes-9d2c0b1f6a7e8d35`.

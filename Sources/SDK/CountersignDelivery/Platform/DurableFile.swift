@@ -1,26 +1,34 @@
 package import Foundation
 
+/// Creates a missing directory, and its missing parents, with mode 0700.
+func makePrivateDirectory(_ path: String) throws {
+    try FileManager.default.createDirectory(
+        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+}
+
+/// A file descriptor. Closed when the last reference is released.
+final class OpenFile: Sendable {
+    let descriptor: Int32
+
+    init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+    deinit { close(descriptor) }
+}
+
 /// Replaces a file of mode 0600 atomically: writes a temporary file, makes it durable and renames it.
 package enum DurableFile {
     /// Creates a missing directory with mode 0700. Calls `check` directly before it replaces the file. If `check`
     /// throws, nothing has changed.
     package static func write(_ data: Data, to path: String, check isAllowed: () throws -> Void = {}) throws {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
-        try FileManager.default.createDirectory(
-            at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try makePrivateDirectory(directory.path)
         chmod(directory.path, 0o700)
         // The name is new at each call, so that two processes never write into one file.
         let temporary = directory.appendingPathComponent(".new-\(UUID().uuidString)").path
         do {
             let file = try check(open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600), path)
             defer { close(file) }
-            try data.withUnsafeBytes { buffer in
-                var rest = buffer
-                while !rest.isEmpty {
-                    let count = try check(Self.write(file, rest), path)
-                    rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
-                }
-            }
+            try check(data.withUnsafeBytes { writeAll($0, to: file) } ? 0 : -1, path)
             try check(fsync(file), path)
             try isAllowed()
             try check(rename(temporary, path), path)
@@ -51,6 +59,18 @@ package enum DurableFile {
                 throw error
             }
         }
+    }
+
+    /// Returns false if not all bytes were written. `errno` then has the reason.
+    static func writeAll(_ bytes: UnsafeRawBufferPointer, to file: Int32) -> Bool {
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = write(file, rest)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(count))
+        }
+        return true
     }
 
     /// Calls the system's `write`, which a method here hides. Returns the bytes written, or -1.

@@ -34,9 +34,7 @@ package enum FileLock {
     package static func withLock<Result>(
         at path: String, limit: TimeInterval = limit, _ body: (Held) throws -> Result
     ) throws -> Result {
-        try? FileManager.default.createDirectory(
-            atPath: URL(fileURLWithPath: path).deletingLastPathComponent().path,
-            withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try? makePrivateDirectory(URL(fileURLWithPath: path).deletingLastPathComponent().path)
         for _ in 0..<attempts {
             let held = acquire(path, limit: limit)
             defer { held.release() }

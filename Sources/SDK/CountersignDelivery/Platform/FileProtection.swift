@@ -6,6 +6,18 @@ enum FileProtection {
     /// Files that set their own protection class.
     private static func isException(_ name: String) -> Bool { name == "user.json" || name.hasPrefix("user-") }
 
+    static func makeDirectory(_ directory: URL) throws {
+        try FileManager.default.createDirectory(
+            at: directory, withIntermediateDirectories: true, attributes: attributes(0o700))
+        #if canImport(Darwin)
+            // Excluded from backups, because a restored queue would send its events again.
+            var url = directory
+            var values = URLResourceValues()
+            values.isExcludedFromBackup = true
+            try url.setResourceValues(values)
+        #endif
+    }
+
     /// Failures are retried at the next call.
     static func apply(to directory: URL) {
         set(0o700, directory.path)
@@ -21,11 +33,15 @@ enum FileProtection {
     }
 
     private static func set(_ mode: Int, _ path: String) {
+        try? FileManager.default.setAttributes(attributes(mode), ofItemAtPath: path)
+    }
+
+    private static func attributes(_ mode: Int) -> [FileAttributeKey: Any] {
         var attributes: [FileAttributeKey: Any] = [.posixPermissions: mode]
         #if os(iOS)
             // Readable from the first unlock on, also in the background.
             attributes[.protectionKey] = FileProtectionType.completeUntilFirstUserAuthentication
         #endif
-        try? FileManager.default.setAttributes(attributes, ofItemAtPath: path)
+        return attributes
     }
 }

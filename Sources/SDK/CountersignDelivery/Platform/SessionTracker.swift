@@ -12,10 +12,6 @@ struct SessionTracker {
         case background(since: TimeInterval)
     }
 
-    struct Ended: Equatable, Sendable {
-        let duration: TimeInterval
-    }
-
     /// Seconds in the background after which the session ends.
     let timeout: TimeInterval
     private(set) var id: String
@@ -30,18 +26,19 @@ struct SessionTracker {
         begun = uptime
     }
 
-    /// The id stays until another session begins. Returns nil if it has ended already.
-    mutating func end(uptime: TimeInterval) -> Ended? {
+    /// The id stays until another session begins. Returns the session's seconds, or nil if it has ended already.
+    mutating func end(uptime: TimeInterval) -> TimeInterval? {
         guard let begun else { return nil }
         self.begun = nil
         // Time in the background does not count.
         var end = uptime
         if case .background(let instant) = appState { end = max(begun, instant) }
-        return Ended(duration: end - begun)
+        return end - begun
     }
 
-    /// Begins a session also while the app is in the background. Returns the session that ends.
-    mutating func begin(now: Date, uptime: TimeInterval) -> Ended? {
+    /// Begins a session also while the app is in the background. Returns the seconds of the session that
+    /// ends.
+    mutating func begin(now: Date, uptime: TimeInterval) -> TimeInterval? {
         let ended = end(uptime: uptime)
         id = UUIDv7.make(at: now)
         begun = uptime
@@ -54,7 +51,7 @@ struct SessionTracker {
         appState = .background(since: uptime)
     }
 
-    mutating func enterForeground(uptime: TimeInterval, now: Date) -> (isNew: Bool, ended: Ended?) {
+    mutating func enterForeground(uptime: TimeInterval, now: Date) -> (isNew: Bool, ended: TimeInterval?) {
         defer { appState = .foreground }
         switch appState {
         case .unknown(let instant), .background(let instant):

@@ -47,16 +47,8 @@ package final class SlotFile: Sendable {
         }
     }
 
-    private final class File: Sendable {
-        let descriptor: Int32
-
-        init(_ descriptor: Int32) { self.descriptor = descriptor }
-
-        deinit { close(descriptor) }
-    }
-
     private struct State {
-        var file: File?
+        var file: OpenFile?
         var unsynchronized = 0
         var mustSyncDirectory = false
         /// The value to write again after a failed flush, because the system drops pages that it could not write.
@@ -79,8 +71,7 @@ package final class SlotFile: Sendable {
     package var content: Content {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return errno == ENOENT ? .missing : .inaccessible }
-        let file = File(descriptor)
-        guard let slots = Self.slots(file) else { return .unreadable }
+        guard let slots = Self.slots(OpenFile(descriptor)) else { return .unreadable }
         guard let newest = slots.compactMap(\.slot).max(by: { $0.stamp < $1.stamp }),
             slots.allSatisfy({ $0.slot != nil || $0.isUnused })
         else { return .unreadable }
@@ -102,8 +93,8 @@ package final class SlotFile: Sendable {
     private func write(_ value: [UInt8]?, _ state: inout State) throws {
         if state.file.map({ !FileLock.isInPlace($0.descriptor, path) }) ?? true {
             let descriptor = open(path, O_RDWR | O_CLOEXEC)
-            guard descriptor >= 0 || errno == ENOENT else { throw Self.error("open", path) }
-            state.file = descriptor >= 0 ? File(descriptor) : nil
+            guard descriptor >= 0 || errno == ENOENT else { throw CountersignError.failed("open", path) }
+            state.file = descriptor >= 0 ? OpenFile(descriptor) : nil
         }
         if value == nil, state.file == nil { return }
         let value = value ?? []
@@ -155,12 +146,12 @@ package final class SlotFile: Sendable {
     package func remove() throws {
         try state.withLock { state in
             state = State()
-            guard unlink(path) == 0 || errno == ENOENT else { throw Self.error("unlink", path) }
+            guard unlink(path) == 0 || errno == ENOENT else { throw CountersignError.failed("unlink", path) }
         }
     }
 
     /// Erases the older slot.
-    private func removeOlder(_ file: File) {
+    private func removeOlder(_ file: OpenFile) {
         guard let slots = Self.slots(file), let size = Self.size(file), slots.count == 2,
             let first = slots[0].slot, let second = slots[1].slot
         else { return }
@@ -181,14 +172,13 @@ package final class SlotFile: Sendable {
         state.file = nil
     }
 
-    private func make(_ slot: [UInt8]) throws -> File {
+    private func make(_ slot: [UInt8]) throws -> OpenFile {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
-        try FileManager.default.createDirectory(
-            at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try makePrivateDirectory(directory.path)
         let temporary = directory.appendingPathComponent(".new-\(UUID().uuidString)").path
         let descriptor = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw Self.error("open", path) }
-        let file = File(descriptor)
+        guard descriptor >= 0 else { throw CountersignError.failed("open", path) }
+        let file = OpenFile(descriptor)
         do {
             // Twice the needed size, so that a longer value fits later.
             var size = Self.smallestSlot
@@ -201,7 +191,7 @@ package final class SlotFile: Sendable {
                         [.protectionKey: FileProtectionType.none], ofItemAtPath: temporary)
                 }
             #endif
-            guard rename(temporary, path) == 0 else { throw Self.error("rename", path) }
+            guard rename(temporary, path) == 0 else { throw CountersignError.failed("rename", path) }
         } catch {
             unlink(temporary)
             throw error
@@ -209,7 +199,7 @@ package final class SlotFile: Sendable {
         return file
     }
 
-    private static func slots(_ file: File) -> [(slot: Slot?, isUnused: Bool)]? {
+    private static func slots(_ file: OpenFile) -> [(slot: Slot?, isUnused: Bool)]? {
         guard let size = size(file), size >= 2 * smallestSlot, size.isMultiple(of: 2) else { return nil }
         var bytes = [UInt8](repeating: 0, count: size)
         let count = bytes.withUnsafeMutableBytes { pread(file.descriptor, $0.baseAddress, size, 0) }
@@ -217,24 +207,20 @@ package final class SlotFile: Sendable {
         return [Slot.read(bytes[..<(size / 2)]), Slot.read(bytes[(size / 2)...])]
     }
 
-    private static func size(_ file: File) -> Int? {
+    private static func size(_ file: OpenFile) -> Int? {
         var status = stat()
         return fstat(file.descriptor, &status) == 0 ? Int(status.st_size) : nil
     }
 
-    private static func write(_ bytes: [UInt8], to file: File, at offset: Int, _ path: String) throws {
+    private static func write(_ bytes: [UInt8], to file: OpenFile, at offset: Int, _ path: String) throws {
         var written = 0
         while written < bytes.count {
             let count = bytes[written...].withUnsafeBytes {
                 pwrite(file.descriptor, $0.baseAddress, $0.count, off_t(offset + written))
             }
             if count < 0, errno == EINTR { continue }
-            guard count > 0 else { throw error("write", path) }
+            guard count > 0 else { throw CountersignError.failed("write", path) }
             written += count
         }
-    }
-
-    private static func error(_ call: String, _ path: String) -> CountersignError {
-        CountersignError(.notStored, "\(call): \(String(cString: strerror(errno))) (\(path))")
     }
 }

@@ -22,7 +22,7 @@ package final class Broadcast<Value: Sendable>: Sendable {
     }
 
     /// Clears the last value if it matches, so that late subscribers do not get the value.
-    func forget(where matches: (Value) -> Bool) {
+    func clearLast(where matches: (Value) -> Bool) {
         state.withLock { state in
             if let last = state.last, matches(last) { state.last = nil }
         }

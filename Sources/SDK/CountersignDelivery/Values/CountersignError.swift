@@ -61,6 +61,11 @@ public struct CountersignError: Error, Sendable, CustomStringConvertible {
         self.retryAfter = retryAfter
     }
 
+    /// `notStored`, because a system call has failed.
+    static func failed(_ call: String, _ path: String, _ number: Int32 = errno) -> CountersignError {
+        CountersignError(.notStored, "\(call): \(String(cString: strerror(number))) (\(path))")
+    }
+
     /// True if the same call may succeed later although nothing else has changed.
     public var isWorthRetrying: Bool { Self.passing.contains(code.rawValue) }
 

@@ -175,7 +175,7 @@ struct BackgroundTests {
     func lifecycleNotificationsOfAppsAndExtensionsAreObserved(prefix: String) {
         let center = NotificationCenter()
         let heard = Lock([String]())
-        let observer = LifecycleObserver(
+        let observer = Observation.lifecycle(
             center: center, background: { heard.withLock { $0.append("background") } },
             foreground: { heard.withLock { $0.append("foreground") } })
         center.post(name: Notification.Name("\(prefix)DidEnterBackgroundNotification"), object: nil)
@@ -222,7 +222,7 @@ struct BackgroundTests {
         var tracker = tracker()
         let id = tracker.id
         #expect(!foreground(&tracker, 101))
-        #expect(tracker.end(uptime: 130)?.duration == 30)
+        #expect(tracker.end(uptime: 130) == 30)
         #expect(tracker.end(uptime: 140) == nil)
         #expect(tracker.id == id)
         #expect(foreground(&tracker, 141))
@@ -230,7 +230,7 @@ struct BackgroundTests {
         // Time in the background does not count towards the session's duration.
         tracker.enterBackground(uptime: 161)
         let change = tracker.enterForeground(uptime: 999, now: Date(timeIntervalSince1970: 999))
-        #expect(change.isNew && change.ended?.duration == 20)
+        #expect(change.isNew && change.ended == 20)
     }
 
     @Test func backgroundTimeIsCountedFromTheFirstNotification() {

@@ -7,7 +7,7 @@ import Testing
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// The default location of queues, and the move of earlier versions' queues to it.
+/// The default location of queues.
 @Suite(.closing)
 struct DataFolderTests {
     private let temporary = TemporaryFolder()
@@ -15,19 +15,6 @@ struct DataFolderTests {
 
     private func folder(_ appID: String = "com.example.notes", _ writeKey: String = "wk_1") -> DataFolder {
         DataFolder(shared: shared, appID: appID, writeKey: writeKey)
-    }
-
-    private func write(_ text: String, _ path: String) throws {
-        let file = shared.appendingPathComponent(path)
-        try FileManager.default.createDirectory(
-            at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-        try Data(text.utf8).write(to: file)
-    }
-
-    private func text(_ directory: URL, _ name: String) -> String? {
-        FileManager.default.contents(atPath: directory.appendingPathComponent(name).path).map {
-            String(decoding: $0, as: UTF8.self)
-        }
     }
 
     @Test func appsAndKeysHaveFoldersOfTheirOwn() {
@@ -46,64 +33,18 @@ struct DataFolderTests {
         #expect(folder(String(repeating: "x", count: 500)).name.utf8.count == 117)
     }
 
-    @Test func aQueueOfAnEarlierVersionIsMovedWithItsJournal() throws {
-        for name in ["queue.sqlite", "queue.sqlite-journal", "tokens/tokens.json", "customer.json"] {
-            try write(name, "default/\(name)")
+    @Test func anOptOutAppliesToAllKeysOfAnApp() throws {
+        func hasOptedOut(_ directory: URL) -> Bool {
+            FileManager.default.fileExists(
+                atPath: directory.appendingPathComponent(DataFolder.optOutName).path)
         }
-        try write("other", "locations/queue.sqlite")
-        let directory = folder().directory(of: "default")
-        for name in ["queue.sqlite", "queue.sqlite-journal", "tokens/tokens.json", "customer.json"] {
-            #expect(text(directory, name) == name)
-        }
-        #expect(directory.deletingLastPathComponent().lastPathComponent == folder().name)
-        #expect(!FileManager.default.fileExists(atPath: shared.appendingPathComponent("default").path))
-        #expect(text(shared, "locations/queue.sqlite") == "other")
-        #expect(folder().directory(of: "default") == directory)
-    }
-
-    @Test func theFirstOfTwoAppsTakesOverTheSharedQueue() throws {
-        try write("shared", "default/queue.sqlite")
         let first = folder().directory(of: "default")
-        let second = folder("com.example.tasks").directory(of: "default")
-        #expect(first != second)
-        #expect(text(first, "queue.sqlite") == "shared")
-        #expect(!FileManager.default.fileExists(atPath: second.path))
-    }
-
-    @Test func existingFilesAreNeverReplaced() throws {
-        try write("new", "\(folder().name)/default/queue.sqlite")
-        try write("old", "default/queue.sqlite")
-        #expect(text(folder().directory(of: "default"), "queue.sqlite") == "new")
-        #expect(text(shared, "default/queue.sqlite") == "old")
-    }
-
-    @Test func aQueueThatCannotBeMovedIsUsedWhereItIs() throws {
-        try write("old", "default/queue.sqlite")
-        // A file is where the app's folder should be.
-        try write("", folder().name)
-        #expect(folder().directory(of: "default").standardizedFileURL.path == shared.path + "/default")
-    }
-
-    @Test func anOptOutAppliesToAllKeysAndToEachSharingApp() throws {
-        try write("", "default/queue.sqlite")
-        try write("", "default/opted-out")
-        for place in [folder(), folder("com.example.tasks"), folder("com.example.notes", "wk_2")] {
-            let directory = place.directory(of: "default")
-            #expect(text(directory, "opted-out") != nil, "\(place.name)")
-        }
-        #expect(text(folder().directory(of: "other"), "opted-out") == nil)
-    }
-
-    @Test func eventsOfAnEarlierVersionAreSentFromTheNewFolder() async throws {
-        var bench = try Bench()
-        let before = try bench.makeClient()
-        try await before.record("A")
-        await before.close()
-        let folder = DataFolder(shared: bench.directory, appID: "app", writeKey: "wk_test")
-        let directory = folder.directory(of: bench.configuration.instanceName)
-        bench.configuration.dataDirectory = directory.deletingLastPathComponent()
-        let after = try bench.makeClient()
-        #expect(await after.flush().batches.map(\.deliveredCount) == [1])
+        try FileManager.default.createDirectory(at: first, withIntermediateDirectories: true)
+        try Data().write(to: first.appendingPathComponent(DataFolder.optOutName))
+        let other = folder("com.example.notes", "wk_2")
+        #expect(hasOptedOut(other.directory(of: "default")))
+        #expect(!hasOptedOut(other.directory(of: "other")))
+        #expect(!hasOptedOut(folder("com.example.tasks", "wk_2").directory(of: "default")))
     }
 
     @Test func theDefaultDirectoryContainsTheAppsID() throws {

@@ -51,8 +51,7 @@ struct FirstUnlockTests {
             canOpen: { _ in isOpen.withLock { $0 } })
         let pipeline = try DeliveryPipeline(
             settings: settings, storage: storage,
-            destination: NativeDialect(
-                endpoint: bench.configuration.endpoint, writeKey: "wk_test", timeout: 30),
+            destination: bench.dialect,
             credentials: ProjectKeySource(
                 stored: StoredTokens(
                     store: FileTokenStore(directory: bench.directory), storage: storage, log: nil),
