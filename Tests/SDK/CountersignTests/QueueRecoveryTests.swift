@@ -123,6 +123,19 @@ struct QueueRecoveryTests {
         #expect(await second.snapshot().damagedFiles == 1)
     }
 
+    /// SQLite does not detect damage to the version of the schema.
+    @Test(arguments: [1, 8, 31]) func aFlippedBitOfTheSchemaVersionHidesNoEvent(bit: Int) async throws {
+        let (bench, first) = try Bench.open()
+        try await first.record("event")
+        await first.close()
+        let queue = try SQLiteConnection(path: bench.queueFile.path)
+        let version = Int32(bitPattern: 2 ^ 1 << UInt32(bit))
+        try queue.execute("PRAGMA user_version = \(version)")
+        let second = try bench.makeClient()
+        #expect(await second.flush().isComplete)
+        #expect(bench.gateway.events == ["event"])
+    }
+
     private func spoil(_ file: URL, _ damage: Damage, seed: Int, pages: Int) throws {
         var bytes = try Data(contentsOf: file)
         var random = SeededGenerator(seed: UInt64(seed))
