@@ -245,11 +245,11 @@ extension DeliveryPipeline {
         func count(_ number: Int) -> JSONValue { .integer(Int64(number)) }
         let snapshot = await snapshot()
         let quarantined = (try? await self.quarantined()) ?? []
-        let parked = snapshot.parked.map { lane -> JSONValue in
+        let parked = snapshot.parked.map { user -> JSONValue in
             [
-                "user": lane.userID.map { .string($0) } ?? .null, "reason": .string(lane.reason),
-                "failures": count(lane.failures), "is_paused": .bool(lane.isPaused),
-                "next_attempt_in": lane.nextAttemptIn.map { .number($0) } ?? .null,
+                "user": user.userID.map { .string($0) } ?? .null, "reason": .string(user.reason),
+                "failures": count(user.failures), "is_paused": .bool(user.isPaused),
+                "next_attempt_in": user.nextAttemptIn.map { .number($0) } ?? .null,
             ]
         }
         return [

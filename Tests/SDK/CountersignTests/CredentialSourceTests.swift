@@ -35,8 +35,8 @@ struct CredentialSourceTests {
             clock: bench.clock, random: { 1 })
     }
 
-    private func changes(_ news: [CredentialUpdate]) -> [Int] {
-        news.compactMap { if case .changed(_, let generation) = $0 { generation } else { nil } }
+    private func changes(_ updates: [CredentialUpdate]) -> [Int] {
+        updates.compactMap { if case .changed(_, let generation) = $0 { generation } else { nil } }
     }
 
     @Test func eachNewCredentialIsAGenerationOfItsOwn() async throws {

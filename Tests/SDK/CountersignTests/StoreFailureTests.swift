@@ -354,7 +354,6 @@ struct StoreFailureTests {
             try await other.record("before")
         } else {
             other.pipeline.recorder.writer.suspend()
-            // Enough events that a caller helps to write.
             for number in 0..<64 { other.track("before \(number)") }
         }
         try await one.optOut()
@@ -409,10 +408,7 @@ struct StoreFailureTests {
         let directory = bench.configuration.instanceDirectory
         try Data().write(to: directory.appendingPathComponent(DataFolder.optOutName))
         client.pipeline.recorder.writer.suspend()
-        for number in 0..<40 {
-            client.track("\(number)")
-            bench.clock.advance(by: 0.000_1)
-        }
+        for number in 0..<40 { client.track("\(number)") }
         client.pipeline.recorder.writer.resume()
         #expect(await client.flush().batches.isEmpty)
         #expect(bench.gateway.events.isEmpty)
@@ -456,11 +452,7 @@ struct StoreFailureTests {
         let first = Task { try await fixture.record("first") }
         for round in 1...5 {
             let instant = await fixture.bench.clock.waitForSleeper()
-            // Enough events that a caller would help to write.
-            for _ in 0..<20 {
-                fixture.track("early")
-                fixture.bench.clock.advance(by: 0.000_1)
-            }
+            for _ in 0..<20 { fixture.track("early") }
             #expect(!FileManager.default.fileExists(atPath: directory.path))
             if round == 5 { isUnlocked.withLock { $0 = true } }
             fixture.bench.clock.advance(to: instant)

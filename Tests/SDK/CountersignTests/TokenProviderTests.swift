@@ -172,16 +172,16 @@ struct TokenProviderTests {
         await isCalled.wait()
         bench.clock.advance(to: await bench.clock.waitForSleeper())
         let first = try #require(await posted.next())
-        let news = await first().map { news in
-            switch news {
+        let updates = await first().map { update in
+            switch update {
             case .changed(let user, _): "changed \(user.userID ?? "")"
-            case .resolved(let user): "sought \(user.userID ?? "")"
-            case .removed(let user): "forgotten \(user.userID ?? "")"
+            case .resolved(let user): "resolved \(user.userID ?? "")"
+            case .removed(let user): "removed \(user.userID ?? "")"
             case .failed(let failure): failure.reason
             }
         }
         // The turn of bob is reported once.
-        #expect(news == ["provider_timed_out", "sought ada", "sought bob"])
+        #expect(updates == ["provider_timed_out", "resolved ada", "resolved bob"])
         #expect(await first().count == 2)
         #expect(calls.withLock { $0 } == ["ada"])
         // The call for ada still runs, with no known end.
