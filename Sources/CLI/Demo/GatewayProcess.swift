@@ -7,6 +7,8 @@ final class GatewayProcess: Sendable {
     private struct State {
         var process: Process?
         var port = 0
+        /// Whether `process` has printed its URL.
+        var isListening = false
         var isStopping = false
         var restarts = 0
     }
@@ -16,12 +18,12 @@ final class GatewayProcess: Sendable {
     private let state = Lock(State())
     private let executable: String
     private let dataDirectory: String
-    private let say: @Sendable (String) -> Void
+    private let report: @Sendable (String) -> Void
 
-    init(executable: String, dataDirectory: String, say: @escaping @Sendable (String) -> Void) {
+    init(executable: String, dataDirectory: String, report: @escaping @Sendable (String) -> Void) {
         self.executable = executable
         self.dataDirectory = dataDirectory
-        self.say = say
+        self.report = report
     }
 
     deinit {
@@ -33,9 +35,7 @@ final class GatewayProcess: Sendable {
 
     /// Starts the gateway on a free port. Throws `unavailable` if it does not start.
     func start() async throws(CommandError) -> URL {
-        let url = try await launch(port: 0)
-        state.withLock { $0.port = url.port ?? 0 }
-        return url
+        try await launch(port: 0)
     }
 
     /// Terminates the gateway, or kills it after 20 seconds. Returns its exit status; nil if it did not run.
@@ -58,7 +58,7 @@ final class GatewayProcess: Sendable {
         }
     }
 
-    private func launch(port: Int) async throws(CommandError) -> URL {
+    @discardableResult private func launch(port: Int) async throws(CommandError) -> URL {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: executable)
         process.arguments = ["serve", "--data", dataDirectory, "--port", String(port)]
@@ -66,52 +66,55 @@ final class GatewayProcess: Sendable {
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
         process.standardInput = FileHandle.nullDevice
-        process.terminationHandler = { [weak self] process in self?.ended(process) }
+        process.terminationHandler = { [weak self] process in self?.restart(after: process) }
         do {
             try process.run()
         } catch {
             throw CommandError(.unavailable, "cannot run \(executable)")
         }
-        state.withLock { $0.process = process }
+        state.withLock { ($0.process, $0.isListening) = (process, false) }
         let line = await withTaskCancellationHandler {
             await Self.firstLine(of: output.fileHandleForReading)
         } onCancel: {
             kill(process.processIdentifier, SIGKILL)
         }
         guard let line, let url = URL(string: line), url.port != nil else {
-            state.withLock { $0.process = nil }
             throw CommandError(
                 .unavailable, "the gateway did not start",
                 hint: "`countersign serve --data '\(dataDirectory)' --port 0` prints the reason")
         }
-        say("The gateway listens on \(url) (process \(process.processIdentifier)).")
+        report("The gateway listens on \(url) (process \(process.processIdentifier)).")
+        state.withLock { ($0.port, $0.isListening) = (url.port ?? 0, true) }
+        // The termination handler has ignored an end before this point.
+        if !process.isRunning { restart(after: process) }
         return url
     }
 
-    private func ended(_ process: Process) {
+    /// Starts the gateway again if `process` has listened. Otherwise `launch` reports the failure to its caller.
+    private func restart(after process: Process) {
         let port = state.withLock { state -> Int? in
-            // Until the gateway listens, `launch` handles the end of the process.
-            guard state.process === process, !state.isStopping, state.port != 0 else { return nil }
-            state.process = nil
+            guard state.process === process, state.isListening, !state.isStopping else { return nil }
+            state.isListening = false
             return state.port
         }
-        guard let port, mayRestart() else { return }
+        guard let port, beginRestart() else { return }
         let how = process.terminationReason == .uncaughtSignal ? "signal" : "status"
-        say("The gateway ended with \(how) \(process.terminationStatus); restarting it.")
+        report("The gateway ended with \(how) \(process.terminationStatus); restarting it.")
         Task { [self] in
             // Another process may use the port for a moment.
             repeat {
                 do throws(CommandError) {
-                    _ = try await launch(port: port)
+                    try await launch(port: port)
                     return
                 } catch {
-                    say("The gateway could not be restarted: \(error.reason)")
+                    report("The gateway could not be restarted: \(error.reason)")
                 }
-            } while mayRestart()
+            } while beginRestart()
         }
     }
 
-    private func mayRestart() -> Bool {
+    /// Counts a restart. Returns false at the limit or after ``stop()``.
+    private func beginRestart() -> Bool {
         state.withLock { state in
             guard !state.isStopping, state.restarts < Self.maximumRestarts else { return false }
             state.restarts += 1

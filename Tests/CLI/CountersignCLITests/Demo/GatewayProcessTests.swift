@@ -72,6 +72,43 @@ struct GatewayProcessTests {
         #expect(status == 0)
     }
 
+    #if os(Linux)
+        /// The program prints a URL at its first start, and fails afterwards. Another process then holds its output
+        /// open, so that the end of the program is seen first.
+        @Test func failedRestartsAreRetriedOneAtATime() async throws {
+            let started = folder.path + "/started"
+            let program = try folder.write(
+                """
+                #!/bin/bash
+                if [ -e '\(started)' ]; then
+                    (for n in $(ls /proc/$BASHPID/fd); do [ $n -gt 2 ] && eval "exec $n>&-"; done; exec sleep 0.1) &
+                    sleep 0.02
+                    exit 1
+                fi
+                touch '\(started)'
+                echo http://127.0.0.1:1
+                exec sleep 300
+                """, to: "program")
+            try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: program)
+            let (messages, continuation) = AsyncStream.makeStream(of: String.self)
+            let gateway = GatewayProcess(executable: program, dataDirectory: folder.path) {
+                continuation.yield($0)
+            }
+            _ = try await gateway.start()
+            var iterator = messages.makeAsyncIterator()
+            let listening = try #require(await iterator.next())
+            kill(
+                try #require(listening.split(separator: " ").last.flatMap { Int32($0.dropLast(2)) }), SIGKILL)
+            var later: [String] = []
+            while later.count < 11, let message = await iterator.next() { later.append(message) }
+            let failure = "The gateway could not be restarted: the gateway did not start"
+            #expect(
+                later == ["The gateway ended with signal 9; restarting it."]
+                    + Array(repeating: failure, count: 10))
+            #expect(gateway.restarts == 10)
+        }
+    #endif
+
     @Test func aGatewayThatCannotStartNamesTheCommandThatShowsTheReason() async throws {
         let file = try folder.write("", to: "file")
         let gateway = GatewayProcess(executable: Program.path, dataDirectory: file) { _ in }
