@@ -41,14 +41,11 @@ final class DemoDevice: Sendable {
     }
 
     var recorded: Int { state.withLock { $0.recorded } }
-
-    var report: DemoReport.Device {
-        let state = state.withLock { $0 }
-        let tally = network.tally
-        return DemoReport.Device(
-            plan: plan, recorded: state.recorded, identified: state.identified, tally: tally,
-            refreshed: tokens.refreshed, queued: state.queued)
-    }
+    /// The number of identify events of each user.
+    var identified: [String: Int] { state.withLock { $0.identified } }
+    var queued: Int { state.withLock { $0.queued } }
+    /// The number of tokens that replaced an expired or rejected one.
+    var refreshed: Int { tokens.refreshed }
 
     /// Records all events, distributed over some seconds, while the SDK sends.
     func record(seconds: Double) async throws {
@@ -70,7 +67,7 @@ final class DemoDevice: Sendable {
             try await record(rows)
             index += rows.count
             let wait = Double(index) / Double(count) * seconds - Date().timeIntervalSince(start)
-            if wait > 0 { try await Task.sleep(nanoseconds: UInt64(wait * 1_000_000_000)) }
+            if wait > 0 { try await Task.sleep(for: .seconds(wait)) }
         }
         network.setCut(false)
     }
@@ -81,7 +78,7 @@ final class DemoDevice: Sendable {
             let result = await client.flush()
             state.withLock { $0.queued = result.queued }
             if result.isComplete || plan.role == .forged || Date() > deadline { return }
-            try await Task.sleep(nanoseconds: 200_000_000)
+            try await Task.sleep(for: .milliseconds(200))
         }
     }
 

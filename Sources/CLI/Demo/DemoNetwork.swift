@@ -29,9 +29,7 @@ final class DemoNetwork: HTTPTransport {
 
     init(
         over inner: any HTTPTransport, tokens: DemoTokens,
-        sleep: @escaping @Sendable (Double) async throws -> Void = { seconds in
-            try await Task.sleep(nanoseconds: UInt64(seconds * 1_000_000_000))
-        }
+        sleep: @escaping @Sendable (Double) async throws -> Void = { try await Task.sleep(for: .seconds($0)) }
     ) {
         self.inner = inner
         self.tokens = tokens

@@ -6,9 +6,8 @@ struct DemoProgress: Sendable {
 
     func show() async {
         let start = Date()
-        let step: UInt64 = io.isInteractive ? 200_000_000 : 2_000_000_000
         while !Task.isCancelled {
-            try? await Task.sleep(nanoseconds: step)
+            try? await Task.sleep(for: .seconds(io.isInteractive ? 0.2 : 2))
             let line = text(seconds: Date().timeIntervalSince(start))
             io.talk(io.isInteractive ? io.inPlace(line) : "\(line)\n")
         }

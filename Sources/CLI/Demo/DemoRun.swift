@@ -26,12 +26,7 @@ struct DemoRun: Sendable {
 
     /// Runs the demo and prints its table. Returns true if the result is as expected.
     func run() async throws -> Bool {
-        if let destination {
-            let devices = try makeDevices(
-                endpoint: destination.endpoint, writeKey: destination.writeKey, key: destination.key)
-            try await replay(devices)
-            return try report(devices)
-        }
+        if let destination { return try check(try await replay(to: destination)) }
         let dataDirectory = folder.appendingPathComponent("gateway").path
         let key = try SigningKey.generate(.es256)
         let (appID, writeKey) = try Self.makeApp(in: dataDirectory, key: key)
@@ -40,11 +35,10 @@ struct DemoRun: Sendable {
             io.say(io.isInteractive ? "\r\u{1B}[K\(text)" : text)
         }
         do {
-            let endpoint = try await gateway.start()
-            let devices = try makeDevices(endpoint: endpoint, writeKey: writeKey, key: key)
-            try await replay(devices)
+            let destination = Destination(endpoint: try await gateway.start(), writeKey: writeKey, key: key)
+            let devices = try await replay(to: destination)
             let status = await gateway.stop()
-            return try report(devices, gatewayStatus: status, dataDirectory: dataDirectory, appID: appID)
+            return try check(devices, gatewayStatus: status, dataDirectory: dataDirectory, appID: appID)
         } catch {
             _ = await gateway.stop()
             throw error
@@ -69,17 +63,15 @@ struct DemoRun: Sendable {
         return (app.id, writeKey)
     }
 
-    private func makeDevices(endpoint: URL, writeKey: String, key: SigningKey) throws -> [DemoDevice] {
-        let forgedKey = try SigningKey.generate(key.algorithm)
-        return try plan.devices.map { device in
+    /// Sends the events of all devices, and prints a table of what they did.
+    private func replay(to destination: Destination) async throws -> [DemoDevice] {
+        let forgedKey = try SigningKey.generate(destination.key.algorithm)
+        let devices = try plan.devices.map { device in
             try DemoDevice(
-                plan: device, endpoint: endpoint, writeKey: writeKey,
-                key: device.role == .forged ? forgedKey : key,
+                plan: device, endpoint: destination.endpoint, writeKey: destination.writeKey,
+                key: device.role == .forged ? forgedKey : destination.key,
                 folder: folder.appendingPathComponent("devices"))
         }
-    }
-
-    private func replay(_ devices: [DemoDevice]) async throws {
         let progress = Task { await DemoProgress(devices: devices, io: io).show() }
         defer { progress.cancel() }
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -94,40 +86,61 @@ struct DemoRun: Sendable {
         }
         progress.cancel()
         await progress.value
+        try io.print(Self.table(devices))
+        return devices
+    }
+
+    private static func table(_ devices: [DemoDevice]) -> TextTable {
+        var table = TextTable(rightAligned: [1, 2, 3, 4])
+        table.add("DEVICE", "RECORDED", "DELIVERED", "REFRESHED", "QUEUED", "REJECTED", "NOTE")
+        for device in devices {
+            let recorded = device.recorded + device.identified.values.reduce(0, +)
+            let tally = device.network.tally
+            let rejections = tally.rejections.sorted { $0.key < $1.key }.map { "\($0.key) x\($0.value)" }
+            var notes: [String] = []
+            switch device.plan.role {
+            case .steady: break
+            case .losesNetwork: notes.append("had no network for \(tally.cut) requests")
+            case .forged: notes.append("its tokens are signed with a key of its own")
+            }
+            if tally.duplicates > 0 { notes.append("\(tally.duplicates) sent twice, stored once") }
+            table.add(
+                device.plan.name, String(recorded), String(tally.delivered), String(device.refreshed),
+                String(device.queued), rejections.isEmpty ? "-" : rejections.joined(separator: ", "),
+                notes.joined(separator: "; "))
+        }
+        return table
     }
 
     /// Checks the result by the responses that the devices received.
-    private func report(_ devices: [DemoDevice]) throws -> Bool {
-        let report = DemoReport(devices: devices.map(\.report))
-        for line in report.lines { try io.print(line) }
-        let left = report.devices.filter { $0.plan.role != .forged }.reduce(0) { $0 + $1.queued }
-        let forged = report.devices.filter { $0.plan.role == .forged }.reduce(0) { $0 + $1.tally.delivered }
-        return try say([
+    private func check(_ devices: [DemoDevice]) throws -> Bool {
+        let left = devices.filter { $0.plan.role != .forged }.reduce(0) { $0 + $1.queued }
+        let forged = devices.filter { $0.plan.role == .forged }.reduce(0) { $0 + $1.network.tally.delivered }
+        return try print([
             ("\(left) events of the honest devices are still in their queues", left == 0),
             ("\(forged) events of the device with forged tokens were accepted", forged == 0),
         ])
     }
 
     /// Prints each check. Returns true if all passed.
-    private func say(_ verdicts: [(text: String, isRight: Bool)]) throws -> Bool {
+    private func print(_ checks: [(text: String, isRight: Bool)]) throws -> Bool {
         try io.print("")
-        for (text, isRight) in verdicts { try io.print("\(isRight ? "ok    " : "WRONG ") \(text)") }
-        return verdicts.allSatisfy(\.isRight)
+        for (text, isRight) in checks { try io.print("\(isRight ? "ok    " : "WRONG ") \(text)") }
+        return checks.allSatisfy(\.isRight)
     }
 
-    private func report(
+    /// Checks the result by the gateway's database.
+    private func check(
         _ devices: [DemoDevice], gatewayStatus: Int32?, dataDirectory: String, appID: String
     ) throws -> Bool {
-        let report = DemoReport(devices: devices.map(\.report))
-        for line in report.lines { try io.print(line) }
-        let honest = report.devices.filter { $0.plan.role != .forged }
+        let honest = devices.filter { $0.plan.role != .forged }
         let identified = honest.reduce(into: [String: Int]()) { sum, device in
             sum.merge(device.identified, uniquingKeysWith: +)
         }
         let check = DemoCheck(
             stored: try DemoCheck.read(database: dataDirectory + "/events.sqlite", appID: appID),
             rows: plan.honestRows, identified: identified)
-        return try say([
+        return try print([
             (
                 "\(check.exact) of \(plan.honestRows.count) events are in the database exactly once, "
                     + "beside \(identified.values.reduce(0, +)) identify events "
@@ -141,7 +154,7 @@ struct DemoRun: Sendable {
             (
                 "the gateway rejected an expired token of each honest device, which got a fresh one",
                 honest.allSatisfy {
-                    $0.tally.rejections.keys.contains { $0.hasPrefix("22 ") } && $0.refreshed > 0
+                    $0.network.tally.rejections.keys.contains { $0.hasPrefix("22 ") } && $0.refreshed > 0
                 }
             ),
             ("the gateway stopped cleanly", gatewayStatus == 0),
