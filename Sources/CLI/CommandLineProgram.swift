@@ -15,22 +15,14 @@ struct CommandLineProgram: Sendable {
             return .done
         } catch let code as ExitCode {
             return code
-        } catch let error as CommandError {
-            complain(error)
-            return error.code
-        } catch let error as GatewayError {
-            let error = CommandError(error)
-            complain(error)
-            return error.code
         } catch {
-            complain(CommandError(.failed, "\(error)"))
-            return .failed
+            let error =
+                error as? CommandError ?? (error as? GatewayError).map(CommandError.init)
+                ?? CommandError(.failed, "\(error)")
+            let label = io.usesColor ? "\u{1B}[31mcountersign:\u{1B}[0m" : "countersign:"
+            io.say("\(label) \(error.reason)")
+            if let hint = error.hint { io.say("  \(hint)") }
+            return error.code
         }
-    }
-
-    private func complain(_ error: CommandError) {
-        let label = io.usesColor ? "\u{1B}[31mcountersign:\u{1B}[0m" : "countersign:"
-        io.say("\(label) \(error.reason)")
-        if let hint = error.hint { io.say("  \(hint)") }
     }
 }

@@ -54,15 +54,14 @@ extension Invocation {
 
     /// Nil if the command works on a local data directory or a database.
     private func elsewhere() throws -> RemoteGateway? {
-        func variable(_ name: String) -> String? { io.environment[name].flatMap { $0.isEmpty ? nil : $0 } }
         let candidates: [(server: String?, profile: String?, hasData: Bool)] = [
             (
                 flagValues[Flag.server.name]?.last, flagValues[Flag.profile.name]?.last,
                 flagValues[Flag.data.name] != nil || flagValues[Flag.database.name] != nil
             ),
             (
-                variable("COUNTERSIGN_SERVER"), variable("COUNTERSIGN_PROFILE"),
-                variable("COUNTERSIGN_DATA") != nil || variable("COUNTERSIGN_DATABASE") != nil
+                io.variable("COUNTERSIGN_SERVER"), io.variable("COUNTERSIGN_PROFILE"),
+                io.variable("COUNTERSIGN_DATA") != nil || io.variable("COUNTERSIGN_DATABASE") != nil
             ),
         ]
         for candidate in candidates {
@@ -133,7 +132,7 @@ extension Invocation {
     /// The API token from `--token-file` or the environment; nil without either.
     func apiToken() throws -> String? {
         if let path = try value(of: .tokenFile) { return try secret(ofFile: path) }
-        return io.environment["COUNTERSIGN_TOKEN"].flatMap { $0.isEmpty ? nil : $0 }
+        return io.variable("COUNTERSIGN_TOKEN")
     }
 
     /// A secret without its line end, from a file or, for `-`, from standard input.

@@ -23,7 +23,7 @@ extension Invocation {
 
     /// Asks for confirmation, unless ``Flag/yes`` is given. `consequence` is a sentence without a full stop.
     /// Throws `usage` without a terminal, or if the answer is not yes.
-    func askToGoOn(_ consequence: String) throws {
+    func requireYes(_ consequence: String) throws {
         if isSet(.yes) { return }
         guard let answer = io.askOpenly("\(consequence). Go on? [y/N]") else {
             throw CommandError(

@@ -43,12 +43,10 @@ extension Invocation {
 
     /// The absolute path of the data directory: `--data`, else `COUNTERSIGN_DATA`, else `countersign-data` in
     /// the platform's directory for application data.
-    func dataDirectory() throws(CommandError) -> String {
-        guard let given = try value(of: .data) else { return accountDataDirectory }
-        return URL(fileURLWithPath: given).standardizedFileURL.path
-    }
-
-    var accountDataDirectory: String {
+    var dataDirectory: String {
+        if let given = flagValues[Flag.data.name]?.last ?? io.variable("COUNTERSIGN_DATA") {
+            return URL(fileURLWithPath: given).standardizedFileURL.path
+        }
         #if os(macOS)
             let location = (io.environment["HOME"] ?? ".") + "/Library/Application Support"
         #else
@@ -71,8 +69,7 @@ extension Invocation {
         }
         guard let text = try value(of: .database) else { return nil }
         let file = try value(of: .databasePasswordFile)
-        let data = try dataDirectory()
-        let keyFile = try value(of: .tokenKeyFile) ?? DatabaseAddress.tokenKeyFile(in: data)
+        let keyFile = try value(of: .tokenKeyFile) ?? DatabaseAddress.tokenKeyFile(in: dataDirectory)
         do throws(Setting.Problem) {
             var address = try Setting.database(text, passwordFile: file)
             address.tokenKeyFile = keyFile
@@ -85,7 +82,7 @@ extension Invocation {
     /// Throws `notFound` for a database without data unless `makes` is set, and `conflict` for another
     /// version's schema, because a command must not migrate a database in use.
     func storageLocation(makingData makes: Bool = false) throws(CommandError) -> StorageLocation {
-        guard let address = try database() else { return .folder(try dataDirectory()) }
+        guard let address = try database() else { return .folder(dataDirectory) }
         try checkSchema(of: address, making: makes)
         return .database(address)
     }
@@ -146,5 +143,15 @@ extension StorageLocation {
                 gateway.url.map { RunningGateway(url: $0, adminURL: gateway.adminURL ?? $0) }
             }.first
         }
+    }
+
+    /// Like ``runningGateway()``. Throws `unavailable` without a running gateway.
+    func requireRunningGateway() throws -> RunningGateway {
+        guard let running = try runningGateway() else {
+            throw CommandError(
+                .unavailable, "no gateway is running on \(self)",
+                hint: "start one with `countersign serve`, or give --server")
+        }
+        return running
     }
 }

@@ -9,22 +9,9 @@ extension Flag {
 }
 
 extension Invocation {
-    /// `--server`, else the gateway that runs on the data directory. If none runs, the error includes `note`.
-    func gatewayURL(note: String? = nil) throws -> URL {
-        let text: String
-        if let given = try value(of: .url) {
-            text = given
-        } else {
-            let location = try storageLocation()
-            guard let running = try location.runningGateway() else {
-                throw CommandError(
-                    .unavailable, "no gateway is running on \(location)" + (note.map { "; \($0)" } ?? ""),
-                    hint: "start one with `countersign serve`, or give \(note == nil ? "--server" : "--data")"
-                )
-            }
-            text = running.url
-        }
-        return try Self.gatewayURL(text)
+    /// `--server`, else the gateway that runs on the data directory.
+    private func gatewayURL() throws -> URL {
+        try Self.gatewayURL(value(of: .url) ?? storageLocation().requireRunningGateway().url)
     }
 
     /// Throws `usage`.
@@ -38,8 +25,9 @@ extension Invocation {
     /// The gateway to use. In order of precedence: `--profile`; `--server` or the gateway of `--data`; the
     /// environment; the profile in use; the gateway that runs on the account's data directory.
     func destination() throws -> (url: URL, profile: Profile?) {
+        let flags: [Flag] = [.url] + Flag.local
         if let name = flagValues[Flag.profile.name]?.last {
-            guard ([.url] + Flag.local).allSatisfy({ flagValues[$0.name] == nil }) else {
+            guard flags.allSatisfy({ flagValues[$0.name] == nil }) else {
                 throw CommandError(
                     .usage, "more than one gateway was given",
                     hint: "give one of --server, --profile, --data and --database")
@@ -47,11 +35,10 @@ extension Invocation {
             let profile = try Profiles(environment: io.environment).named(name)
             return (try Self.gatewayURL(profile.server), profile)
         }
-        let flags: [Flag] = [.url] + Flag.local
-        let isSaid = flags.contains {
-            flagValues[$0.name] != nil || $0.environment.flatMap { io.environment[$0] }?.isEmpty == false
+        let isGiven = flags.contains {
+            flagValues[$0.name] != nil || $0.environment.flatMap(io.variable) != nil
         }
-        if isSaid { return (try gatewayURL(), nil) }
+        if isGiven { return (try gatewayURL(), nil) }
         let profiles = try Profiles(environment: io.environment)
         guard let profile = try value(of: .profile).map(profiles.named) ?? profiles.inUse else {
             return (try gatewayURL(), nil)

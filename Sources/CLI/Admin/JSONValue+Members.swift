@@ -1,6 +1,11 @@
 internal import CountersignCore
 internal import CountersignJSON
 
+extension BinaryInteger {
+    /// For display: `1 event`, `2 events`.
+    func counted(_ one: String) -> String { "\(self) \(one)\(self == 1 ? "" : "s")" }
+}
+
 /// Accessors for responses of the admin API. Missing members are null.
 extension JSONValue {
     /// Returns nil for text that is not JSON or has duplicate members.
@@ -26,9 +31,12 @@ extension JSONValue {
         switch self {
         case .null: "-"
         case .string(let text): TerminalText.safe(text)
-        default: String(decoding: bytes, as: UTF8.self)
+        default: shownJSON
         }
     }
+
+    /// For display: JSON without control characters.
+    var shownJSON: String { TerminalText.safe(String(decoding: bytes, as: UTF8.self)) }
 
     func counted(_ one: String, _ several: String? = nil) -> String {
         "\(shown) \(self == 1 ? one : several ?? one + "s")"

@@ -35,11 +35,7 @@ struct RemoteAdmin: AdminClient {
     private let token: String
     /// Receives requests and response statuses, without the token and bodies.
     private let note: @Sendable (String) -> Void
-    #if os(Linux)
-        private let transport: CurlTransport
-    #else
-        private let transport: any HTTPTransport
-    #endif
+    private let transport: SystemTransport
 
     var location: String { server.url }
 
@@ -50,17 +46,7 @@ struct RemoteAdmin: AdminClient {
         self.server = try server.checked()
         self.token = token
         self.note = note
-        if let file = server.certificateAuthorityFile, !FileManager.default.isReadableFile(atPath: file) {
-            throw CommandError(.notFound, "cannot read \(file)", hint: "--ca-file takes a PEM file")
-        }
-        #if os(Linux)
-            transport = CurlTransport(certificateAuthorityFile: server.certificateAuthorityFile)
-        #else
-            guard server.certificateAuthorityFile == nil else {
-                throw CommandError(.usage, "--ca-file is for Linux", hint: "add the CA to the keychain")
-            }
-            transport = makeDefaultTransport()
-        #endif
+        transport = try .trusting(server.certificateAuthorityFile)
     }
 
     private func request(
@@ -126,10 +112,9 @@ struct RemoteAdmin: AdminClient {
                 }
             }
             if let error = failure.withLock({ $0 }) { throw error }
-            guard response.status == 200 else {
+            if response.status != 200 {
                 _ = try AdminAnswer(
                     status: response.status, tag: nil, bytes: response.body, root: request.root)
-                return response.headers
             }
             return response.headers
         } catch let error as HTTPTransportError {

@@ -31,3 +31,11 @@ struct Command: Sendable {
             io: io)
     }
 }
+
+extension [Command] {
+    /// The words that can follow the path, each once.
+    func words(after path: [String]) -> [String] {
+        filter { $0.path.starts(with: path) && $0.path.count > path.count }.map { $0.path[path.count] }
+            .reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+    }
+}

@@ -8,23 +8,14 @@ struct CommandParser {
     let commands: [Command]
     let io: CommandIO
 
-    /// Former names of commands. Help does not list them.
-    private static let earlier = [
-        ["keys", "generate"]: ["key", "generate"], ["key", "import"]: ["key", "add"],
-        ["config", "validate"]: ["config", "print"],
-    ]
     /// Words of other programs' commands, for suggestions.
     private static let synonyms = [
         "ls": "list", "rm": "delete", "remove": "delete", "new": "create", "get": "show", "describe": "show",
         "unblock": "allow",
     ]
-    private static let earlierFlags = ["url": "server"]
 
     /// Returns a validated invocation or a help topic. Throws `usage`, with the most similar word as a hint.
     func parse(_ arguments: [String]) throws(CommandError) -> Outcome {
-        if let name = Self.earlier[Array(arguments.prefix(2))] {
-            return try parse(name + arguments.dropFirst(2))
-        }
         // The former noun of streams.
         if arguments.first == "sink" { return try parse(["stream"] + arguments.dropFirst()) }
         if let reordered = commandFirst(arguments) { return try parse(reordered) }
@@ -92,14 +83,10 @@ struct CommandParser {
                 hint: "`countersign help --all` lists the commands")
         }
         if isGroup(path) {
-            var verbs: [String] = []
-            for command in commands
-            where command.path.starts(with: path) && !verbs.contains(command.path[path.count]) {
-                verbs.append(command.path[path.count])
-            }
             let name = path.joined(separator: " ")
             return CommandError(
-                .usage, "`\(name)` needs one more word: \(verbs.joined(separator: ", "))",
+                .usage,
+                "`\(name)` needs one more word: \(commands.words(after: path).joined(separator: ", "))",
                 hint: "`countersign \(name) --help` describes each")
         }
         // The first words may form a valid group; the next word is the unknown one.
@@ -109,14 +96,11 @@ struct CommandParser {
             known.append(word)
         }
         let wrong = path[known.count]
-        let candidates = Set(
-            commands.filter { $0.path.starts(with: known) && $0.path.count > known.count }.map {
-                $0.path[known.count]
-            })
+        let candidates = commands.words(after: known)
         let prefix = (known + [""]).joined(separator: " ")
         let hint =
             if let meant = Self.synonyms[wrong].flatMap({ candidates.contains($0) ? $0 : nil })
-                ?? Suggestion.nearest(to: wrong, among: candidates.sorted())
+                ?? Suggestion.nearest(to: wrong, among: candidates)
             {
                 "did you mean `countersign \(prefix)\(meant)`?"
             } else {
@@ -200,12 +184,11 @@ struct CommandParser {
         return flag.value == .none ? nil : (flag, String(argument.dropFirst(2)))
     }
 
-    /// A flag as written, its current name, and the value after its `=`.
+    /// A flag as written, its name, and the value after its `=`.
     private static func parts(of argument: String) -> (written: String, name: String, attached: String?) {
         let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(
             String.init)
-        let given = String(parts[0].drop { $0 == "-" })
-        return (parts[0], earlierFlags[given] ?? given, parts.count > 1 ? parts[1] : nil)
+        return (parts[0], String(parts[0].drop { $0 == "-" }), parts.count > 1 ? parts[1] : nil)
     }
 
     private static func meant(_ value: String, _ flag: Flag) -> String? {

@@ -6,11 +6,7 @@ extension Invocation {
     func time(of flag: Flag) throws(CommandError) -> Int64? {
         guard let text = try value(of: flag) else { return nil }
         if let milliseconds = RFC3339.milliseconds(text) { return milliseconds }
-        if let seconds = Quantity.duration(text, in: .seconds), text.last?.isLetter == true,
-            seconds < 1_000_000_000
-        {
-            return Milliseconds(Date()).count - Milliseconds(seconds: seconds).count
-        }
+        if let distance = Self.distance(text) { return Milliseconds(Date()).count - distance }
         throw CommandError(
             .usage, "--\(flag.name) takes a time such as 2026-11-21T08:30:00Z, or 10m, 2h, 7d, not '\(text)'")
     }
@@ -19,11 +15,7 @@ extension Invocation {
     func futureTime(of flag: Flag) throws(CommandError) -> Int64? {
         guard let text = try value(of: flag) else { return nil }
         let now = Milliseconds(Date()).count
-        if let seconds = Quantity.duration(text, in: .seconds), text.last?.isLetter == true, seconds > 0,
-            seconds < 1_000_000_000
-        {
-            return now + Milliseconds(seconds: seconds).count
-        }
+        if let distance = Self.distance(text), distance > 0 { return now + distance }
         guard let milliseconds = RFC3339.milliseconds(text) else {
             throw CommandError(
                 .usage,
@@ -34,5 +26,13 @@ extension Invocation {
             throw CommandError(.usage, "--\(flag.name) is in the past: \(text)")
         }
         return milliseconds
+    }
+
+    /// The milliseconds of a duration with a unit, up to 30 years.
+    private static func distance(_ text: String) -> Int64? {
+        guard let seconds = Quantity.duration(text, in: .seconds), text.last?.isLetter == true,
+            seconds < 1_000_000_000
+        else { return nil }
+        return Milliseconds(seconds: seconds).count
     }
 }

@@ -1,3 +1,5 @@
+internal import CountersignCore
+
 struct Invocation: Sendable {
     let commandName: String
     let flags: [Flag]
@@ -13,7 +15,7 @@ struct Invocation: Sendable {
     func value(of flag: Flag) throws(CommandError) -> String? {
         check(flag)
         if let given = flagValues[flag.name]?.last { return given }
-        if let variable = flag.environment, let text = io.environment[variable], !text.isEmpty {
+        if let variable = flag.environment, let text = io.variable(variable) {
             if let problem = flag.problem(with: text) {
                 throw CommandError(.usage, "\(variable): \(problem)")
             }
@@ -30,6 +32,14 @@ struct Invocation: Sendable {
     /// Throws `usage` if the environment variable's text is invalid.
     func integer(of flag: Flag) throws(CommandError) -> Int? {
         try value(of: flag).flatMap { Int(flag.plain($0)) }
+    }
+
+    /// The flag's value for the admin API: a number for an integer, a duration or a size, else text.
+    func json(of flag: Flag) throws(CommandError) -> JSONValue? {
+        switch flag.value {
+        case .integer, .duration, .size: try integer(of: flag).map { .integer(Int64($0)) }
+        default: try value(of: flag).map { .string($0) }
+        }
     }
 
     func isSet(_ flag: Flag) -> Bool {

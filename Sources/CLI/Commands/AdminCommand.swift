@@ -93,9 +93,9 @@ enum AdminCommand {
         let made = try await invocation.admin().post(
             "tokens",
             body: [
-                "name": .string(try invocation.value(of: name) ?? "cli"),
+                "name": try invocation.json(of: name) ?? .null,
                 "scopes": .array(scopes.map { .string(String($0)) }),
-                "app": try invocation.value(of: readerApp).map { .string($0) } ?? .null,
+                "app": try invocation.json(of: readerApp) ?? .null,
                 "expires_ms": expires.map { .integer($0) } ?? .null,
             ])
         let end = expires == nil ? "it never expires" : "it expires at \(made["expires_ms"].time)"

@@ -29,8 +29,8 @@ enum AdminUserCommand {
         let user = try await invocation.admin().post(
             "users",
             body: [
-                "name": .string(invocation[name]),
-                "role": .string(try invocation.value(of: role) ?? ""), "password": .string(secret),
+                "name": .string(invocation[name]), "role": try invocation.json(of: role) ?? .null,
+                "password": .string(secret),
             ])
         if invocation.printsJSON { try invocation.io.print(user) }
         invocation.io.say("Created the \(user["role"].shown) \(user["name"].shown).")

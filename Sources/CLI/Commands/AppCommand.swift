@@ -28,11 +28,7 @@ enum AppCommand {
         }
         let admin = try invocation.admin(makingData: true)
         let made = try await admin.post(
-            "apps",
-            body: [
-                "id": .string(id),
-                "name": try invocation.value(of: name).map { .string($0) } ?? .null,
-            ])
+            "apps", body: ["id": .string(id), "name": try invocation.json(of: name) ?? .null])
         let app = made["app"]["id"].shown
         invocation.io.say("Created the app \(app) in \(admin.location).")
         invocation.io.say("Its write key:")

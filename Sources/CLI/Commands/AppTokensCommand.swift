@@ -33,12 +33,8 @@ enum AppTokensCommand {
     ) { invocation in
         let admin = try invocation.admin()
         var changes: JSONObject = [:]
-        if let word = try invocation.value(of: registration) { changes["registration"] = .string(word) }
-        for (name, flag) in [
-            ("access_seconds", access), ("refresh_seconds", refresh), ("reuse_seconds", reuse),
-            ("absolute_seconds", absolute),
-        ] {
-            if let seconds = try invocation.integer(of: flag) { changes[name] = .integer(Int64(seconds)) }
+        for flag in [registration, access, refresh, reuse, absolute] {
+            changes[flag.name.replacing("-", with: "_")] = try invocation.json(of: flag)
         }
         let rules =
             changes.isEmpty

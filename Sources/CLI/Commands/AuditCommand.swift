@@ -7,8 +7,7 @@ enum AuditCommand {
         help: "only changes by this actor: a user, token:NAME or cli:ACCOUNT")
     private static let since = Flag(
         "since", .text("TIME"), help: "at or after this time: 2026-11-21T08:30:00Z, or 10m, 2h, 7d ago")
-    private static let limit = Flag(
-        "limit", .integer("N", 1...10_000), default: "50", help: "maximum number")
+    private static let limit = Flag.limit(default: 50)
 
     private static let list = Command(
         "audit list", summary: "List what was changed and by whom, newest first",
@@ -28,7 +27,7 @@ enum AuditCommand {
             query: [
                 ("app", try invocation.value(of: app)), ("actor", try invocation.value(of: actor)),
             ],
-            limit: try invocation.integer(of: limit) ?? 50)
+            limit: try invocation.integer(of: limit))
         try invocation.printList(
             entries.filter { $0["at_ms"].integer ?? 0 >= since },
             [

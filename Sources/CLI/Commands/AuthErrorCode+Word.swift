@@ -1,5 +1,18 @@
 internal import CountersignCore
 
+extension Flag {
+    static let code = Flag(
+        "code", .text("CODE"), completes: .codes, help: "only this code: 22, or EXPIRED")
+}
+
+extension Invocation {
+    /// The number in ``Flag/code``, which may name the code. Throws `usage`.
+    func code() throws(CommandError) -> String? {
+        guard let word = try value(of: .code) else { return nil }
+        return String(try AuthErrorCode(word: word).rawValue)
+    }
+}
+
 extension AuthErrorCode {
     /// Parses a code given by number or name. Throws `usage`, with the most similar valid name.
     init(word: String) throws(CommandError) {

@@ -32,20 +32,15 @@ enum BackupCommand {
             }
             let line = ProgressLine(io: invocation.io)
             defer { line.clear() }
-            let made = try Backup.create(of: try invocation.dataDirectory(), in: folder, report: line.show)
+            let made = try Backup.create(of: invocation.dataDirectory, in: folder, report: line.show)
             line.clear()
             invocation.io.say("Copied and verified. Events: \(made.events), bytes: \(made.bytes).")
-            try invocation.print(made.json) {
-                try invocation.io.print(made.path)
-            }
-            return
+            return try invocation.print(made.json) { try invocation.io.print(made.path) }
         }
         let made = try await invocation.admin().post("backups")
         invocation.io.say(
             "Copied and verified. Events: \(made["events"].shown), bytes: \(made["bytes"].shown).")
-        try invocation.print(made) {
-            try invocation.io.print(made["name"].shown)
-        }
+        try invocation.print(made) { try invocation.io.print(made["name"].shown) }
     }
 
     private static let list = Command(
@@ -103,14 +98,14 @@ enum BackupCommand {
             throw CommandError(.usage, "--to is missing: give the new data directory")
         }
         let word = invocation[backup]
-        let path = word.contains("/") ? word : try invocation.dataDirectory() + "/backups/" + word
+        let path = word.contains("/") ? word : invocation.dataDirectory + "/backups/" + word
         let line = ProgressLine(io: invocation.io)
         defer { line.clear() }
         let restored = try whole { () throws(GatewayError) in
             try Backup.restore(path, to: target, report: line.show)
         }
         line.clear()
-        invocation.io.say("Restored \(JSONValue.integer(Int64(restored.events)).counted("event")). Next:")
+        invocation.io.say("Restored \(restored.events.counted("event")). Next:")
         try invocation.io.print("countersign serve --data \(target)")
     }
 

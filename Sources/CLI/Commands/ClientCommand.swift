@@ -33,7 +33,7 @@ enum ClientCommand {
         let grants = invocation.values(of: grant)
         let publicKey = try invocation.value(of: key).map { try invocation.text(ofFile: $0) }
         let body: JSONValue = [
-            "name": .string(try invocation.value(of: name) ?? ""),
+            "name": try invocation.json(of: name) ?? .null,
             "public_key": publicKey.map { .string($0) } ?? .null,
             "grants": grants.isEmpty ? .null : .array(grants.map { .string($0) }),
         ]

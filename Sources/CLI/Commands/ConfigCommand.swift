@@ -19,7 +19,7 @@ enum ConfigCommand {
         ]
     ) { invocation in
         let reader = SettingReader(invocation: invocation)
-        let (data, dataOrigin) = (try invocation.dataDirectory(), reader.dataOrigin.text)
+        let (data, dataOrigin) = (invocation.dataDirectory, reader.dataOrigin.text)
         let settings = try reader.all()
         _ = try reader.configuration(of: settings)
         if invocation.printsJSON {

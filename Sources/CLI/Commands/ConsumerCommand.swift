@@ -9,19 +9,10 @@ enum ConsumerCommand {
     private static let partitions = Flag(
         "partitions", .integer("N", 1...EventConsumerSettings.mostPartitions), default: "1",
         help: "how many workers may read at the same time; each user's events stay in order")
-    private static let hold = Flag(
-        "hold-days", .duration(.days, 1...EventConsumerSettings.longestHold),
-        help: "how many extra days retention waits for this consumer; none by default")
+    private static let hold = Flag.hold(for: "consumer")
     private static let shared = WayCommands(
         noun: "consumer", path: { ["consumers", $0[name]] }, positionals: [.app, name],
         example: "shop $(countersign consumer create shop billing)")
-
-    private static var columns: KeyValuePairs<String, Column> {
-        [
-            "NAME": "name", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
-            "LEASED": leased, "HOLDS DAYS": "hold_days", "MISSED": "events_missed",
-        ]
-    }
 
     private static var leased: Column {
         Column { item in
@@ -47,10 +38,10 @@ enum ConsumerCommand {
     ) { invocation in
         var body = try invocation.start()
         body["name"] = .string(invocation[name])
-        body["partitions"] = .integer(Int64(try invocation.integer(of: partitions) ?? 1))
-        body["hold_days"] = try invocation.integer(of: hold).map { .integer(Int64($0)) }
+        body["partitions"] = try invocation.json(of: partitions)
+        body["hold_days"] = try invocation.json(of: hold)
         var filter: JSONObject = [:]
-        for (name, value) in try invocation.filter() { filter[name] = value.map { .string($0) } }
+        for flag in Flag.filter { filter[flag.name] = try invocation.json(of: flag) }
         if !filter.isEmpty { body["filter"] = .object(filter) }
         let made = try await invocation.admin().post(
             "apps", invocation.app, "consumers", body: .object(body))
@@ -60,16 +51,12 @@ enum ConsumerCommand {
         }
     }
 
-    private static let list = Command(
-        "consumer list", summary: "List an app's event consumers and how far behind they are",
-        positionals: [.app], flags: [.json] + Flag.target,
-        examples: ["Who is behind?": "countersign consumer list shop"]
-    ) { invocation in
-        let items = try await invocation.admin().items(
-            "apps", invocation.app, "consumers")
-        try invocation.printList(
-            items, columns, empty: "No consumer. Next: countersign consumer create \(invocation.app) NAME")
-    }
+    private static let list = shared.list(
+        "List an app's event consumers and how far behind they are", "Who is behind?",
+        [
+            "NAME": "name", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms", "LEASED": leased,
+            "HOLDS DAYS": "hold_days", "MISSED": "events_missed",
+        ], toCreate: "NAME")
 
     private static let show = shared.show(
         "Show an event consumer: its positions, leases and filter",

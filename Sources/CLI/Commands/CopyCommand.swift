@@ -5,8 +5,7 @@ internal import GatewayModel
 internal import GatewayStorage
 
 enum CopyCommand {
-    private static let from = Flag(
-        "from", .text("PLACE"), help: "data directory or database to copy")
+    private static let from = Flag("from", .text("PLACE"), help: "data directory or database to copy")
     private static let to = Flag(
         "to", .text("PLACE"), help: "new data directory, or empty database, to copy it to")
     static let command = Command(
@@ -79,15 +78,8 @@ enum CopyCommand {
         }
         address.tokenKeyFile =
             try invocation.value(of: .tokenKeyFile)
-            ?? DatabaseAddress.tokenKeyFile(in: directory(of: invocation))
+            ?? DatabaseAddress.tokenKeyFile(in: invocation.dataDirectory)
         return .database(address)
-    }
-
-    /// The data directory, where `serve --database` looks for its token key by default.
-    private static func directory(of invocation: Invocation) -> String {
-        let given = invocation.io.environment["COUNTERSIGN_DATA"].flatMap { $0.isEmpty ? nil : $0 }
-        return given.map { URL(fileURLWithPath: $0).standardizedFileURL.path }
-            ?? invocation.accountDataDirectory
     }
 }
 

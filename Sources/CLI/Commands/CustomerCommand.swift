@@ -25,9 +25,7 @@ enum CustomerCommand {
             var table = TextTable()
             for id in customer["ids"].elements { table.add(id["name"].shown, id["value"].shown) }
             for property in customer["properties"].elements {
-                table.add(
-                    property["name"].shown,
-                    TerminalText.safe(String(decoding: property["value"].bytes, as: UTF8.self)))
+                table.add(property["name"].shown, property["value"].shownJSON)
             }
             try invocation.io.print(table)
             if customer["more_properties"].isTrue {
@@ -42,9 +40,9 @@ enum CustomerCommand {
         "customer delete", summary: "Delete a person's profile, events and sessions",
         details: """
             For a request under the GDPR, article 17: the profile, the user's events, those that the profile's devices sent
-            anonymously, samples of failed requests, App Inbox messages to that person, and sessions. It cannot be undone. Backups and the audit log's earlier entries
-            keep what they have; the deletion itself is audited under the pseudonym. Events that the app still sends are
-            stored again.
+            anonymously, samples of failed requests, App Inbox messages to that person, and sessions. It cannot be undone.
+            Backups and the audit log's earlier entries keep what they have; the deletion itself is audited under the
+            pseudonym. Events that the app still sends are stored again.
             """,
         positionals: [.app, id], flags: [kind, .json] + Flag.target,
         examples: ["Forget a person": "countersign customer delete shop user-1"]

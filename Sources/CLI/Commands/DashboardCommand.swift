@@ -28,12 +28,7 @@ enum DashboardCommand {
     private static func address(_ invocation: Invocation) throws -> String {
         if let remote = try invocation.remoteAdmin() { return remote.server.url + "/admin/" }
         let location = try invocation.locationWithData()
-        guard let gateway = try location.runningGateway() else {
-            throw CommandError(
-                .unavailable, "no gateway is running on \(location)",
-                hint: "start one with `countersign serve`")
-        }
-        let page = gateway.dashboardURL + "/admin/"
+        let page = try location.requireRunningGateway().dashboardURL + "/admin/"
         let admins = try location.open().openControl(as: .account).admins
         guard try admins.users().isEmpty else { return page }
         return "\(page)#/setup/\(try admins.makeSetupToken(at: Milliseconds(Date()).count))"

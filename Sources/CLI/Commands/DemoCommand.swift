@@ -37,15 +37,10 @@ enum DemoCommand {
         ]
     ) { invocation in
         let destination = try destination(invocation)
-        let replay: Replay
-        let count: Int
-        if let path = try invocation.value(of: input) {
-            count = try invocation.integer(of: devices) ?? 13
-            replay = try Replay.read(path: path)
-        } else {
-            count = try invocation.integer(of: devices) ?? 5
-            replay = ShopSample.replay(users: count - 1, eventsPerUser: 150)
-        }
+        let path = try invocation.value(of: input)
+        let count = try invocation.integer(of: devices) ?? (path == nil ? 5 : 13)
+        let replay =
+            try path.map(Replay.read(path:)) ?? ShopSample.replay(users: count - 1, eventsPerUser: 150)
         describe(replay, invocation.io)
         guard let executable = Bundle.main.executablePath else {
             throw CommandError(.failed, "the path of the program is unknown")
@@ -73,8 +68,7 @@ enum DemoCommand {
         case (let server?, let writeKeyFile?, let key?):
             return DemoRun.Destination(
                 endpoint: try Invocation.gatewayURL(server),
-                writeKey: try invocation.text(ofFile: writeKeyFile).trimmingCharacters(
-                    in: .whitespacesAndNewlines),
+                writeKey: try invocation.secret(ofFile: writeKeyFile),
                 key: try SigningKey(pem: try invocation.text(ofFile: key)))
         default:
             throw CommandError(
@@ -124,8 +118,7 @@ enum DemoCommand {
     }
 
     private static func finish(_ run: DemoRun, _ folder: URL) async throws -> Bool? {
-        let signals = StopSignals()
-        let work = Task {
+        let (result, isCancelled) = await StopSignals().cancelling {
             let isRight = try await run.run()
             if run.destination == nil {
                 run.io.say("For your own app: countersign dev (docs/start.md)")
@@ -133,14 +126,7 @@ enum DemoCommand {
             }
             return isRight
         }
-        let watch = Task { [stream = signals.stream] in
-            for await _ in stream { work.cancel() }
-        }
-        defer { watch.cancel() }
-        do {
-            return try await work.value
-        } catch is CancellationError {
-            return nil
-        }
+        if isCancelled, case .failure(is CancellationError) = result { return nil }
+        return try result.get()
     }
 }

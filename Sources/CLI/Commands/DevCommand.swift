@@ -22,8 +22,8 @@ enum DevCommand {
         "dev", summary: "Run everything an app needs on this machine during development",
         details: """
             A gateway with the app "dev", which requires tokens; a token endpoint that signs for any user, so for
-            development only; a page that records events; the dashboard, signed in; and the result of each request's verification.
-            Everything listens on this machine only. App, keys and events stay in the folder for the next run.
+            development only; a page that records events; the dashboard, signed in; and the result of each request's
+            verification. Everything listens on this machine only. App, keys and events stay in the folder for the next run.
 
             The file of --policy sets what the app requires of its tokens, for example
             {"enforcement": "optional", "leeway_seconds": 5, "maximum_lifetime_seconds": 3600}.
@@ -46,7 +46,7 @@ enum DevCommand {
         try io.print(session.gatewayURL)
         describe(session, io)
         let file = try invocation.value(of: policy)
-        let work = Task {
+        let (result, isCancelled) = await signals.cancelling {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 if let file {
                     let policy = DevPolicy(path: file, admin: try session.folder.admin())
@@ -61,13 +61,7 @@ enum DevCommand {
                 try await group.waitForAll()
             }
         }
-        let waiting = Task { if await signals.first() != nil { work.cancel() } }
-        defer { waiting.cancel() }
-        do {
-            try await work.value
-        } catch {
-            guard work.isCancelled else { throw error }
-        }
+        if !isCancelled { try result.get() }
         io.say("Stopped. The next run continues with the data in \(session.folder.path).")
     }
 

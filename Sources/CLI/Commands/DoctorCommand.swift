@@ -37,7 +37,7 @@ enum DoctorCommand {
                 return [.failed("database", error.reason, error.hint, code: error.code)]
             }
         }
-        let data = try invocation.dataDirectory()
+        let data = invocation.dataDirectory
         var configuration = GatewayConfiguration(dataDirectory: data)
         var settingsProblem: CommandError?
         do throws(CommandError) {
@@ -48,6 +48,7 @@ enum DoctorCommand {
         var doctor = Doctor(
             configuration: configuration,
             url: RunningGateway(dataDirectory: data).flatMap { URL(string: $0.url) })
+        doctor.transport = try SystemTransport.trusting(invocation.value(of: .certificateAuthorityFile))
         doctor.settingsProblem = settingsProblem
         return await doctor.findings()
     }

@@ -68,7 +68,7 @@ enum EnforcementCommand {
             let bad = preview["would_reject"]
             let checked = preview["requests"].count - preview["not_judged"].count
             try invocation.io.print(
-                "\(bad["requests"].shown) of \(JSONValue.integer(checked).counted("verified request")), \(bad["users"].shown) of \(preview["users"].counted("user")) in \(preview["hours"].shown) h"
+                "\(bad["requests"].shown) of \(checked.counted("verified request")), \(bad["users"].shown) of \(preview["users"].counted("user")) in \(preview["hours"].shown) h"
             )
             for part in preview["by_code"].elements {
                 let name = part["code"] == .null ? "-" : "\(part["code"].shown) \(part["reason"].shown)"
@@ -151,7 +151,7 @@ enum EnforcementCommand {
                     hint: "give another --percent; 100 is everyone")
             }
             if let consequence = consequence(of: plan, from: before, app: invocation.app) {
-                try invocation.askToGoOn(consequence)
+                try invocation.requireYes(consequence)
             }
         }
         for line in differences(before, after, app: invocation.app) { invocation.io.say(line) }

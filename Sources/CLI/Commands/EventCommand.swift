@@ -11,20 +11,12 @@ enum EventCommand {
         "request-id", .text("ID"), help: "only events of the request with this X-Request-Id")
     private static let position = Positional(
         "POSITION", help: "the event's position, as `event list --json` prints it")
-    private static let type = Flag("type", .choice(EventKind.storedWords), help: "only events of this type")
-    private static let name = Flag("name", .text("TEXT"), help: "only events with this name")
-    private static let verdict = Flag(
-        "verdict", .choice(verdicts), help: "only events with this verdict")
     private static let unverified = Flag("unverified", help: "only events without a valid token")
-    private static let verdicts = [
-        "verified", "server", "warned", "not_judged", "anonymous", "unknown", "unverified",
-    ]
     private static let since = Flag(
         "since", .text("TIME"),
         help: "received at or after this time: 2026-11-21T08:30:00Z, or 10m, 2h, 7d ago")
     private static let until = Flag("until", .text("TIME"), help: "received before this time")
-    private static let limit = Flag(
-        "limit", .integer("N", 1...10_000), default: "20", help: "maximum number")
+    private static let limit = Flag.limit(default: 20)
     private static let format = Flag(
         "format", .choice(["ndjson", "csv"]), default: "ndjson", help: "one JSON object per line, or CSV")
     private static let after = Flag(
@@ -33,7 +25,7 @@ enum EventCommand {
     private static let follow = Flag(
         "follow", help: "keep printing new events until Ctrl-C; prints whole entries")
     private static let filters = [
-        user, messageID, requestID, type, name, verdict, unverified, .claim, since, until,
+        user, messageID, requestID, .eventType, .eventName, .verdict, unverified, .claim, since, until,
     ]
 
     private static let list = Command(
@@ -55,7 +47,7 @@ enum EventCommand {
         let isFiltered = query.contains { $0.value != nil }
         let events = try await invocation.admin().items(
             "apps", invocation.app, "events", query: query,
-            limit: try invocation.integer(of: limit) ?? 20)
+            limit: try invocation.integer(of: limit))
         try invocation.printList(
             events,
             [
@@ -64,7 +56,7 @@ enum EventCommand {
                 "USER": Column { TerminalText.safe($0["user_id"].text ?? $0["anonymous_id"].text ?? "") },
                 "CLAIMS": Column { event in
                     (event["claims"].members ?? [:]).sorted { $0.key < $1.key }
-                        .map { "\(TerminalText.safe($0.key))=\(TerminalText.safe($0.value.shown))" }
+                        .map { "\(TerminalText.safe($0.key))=\($0.value.shown)" }
                         .joined(separator: " ")
                 },
                 "MESSAGE ID": "message_id",
@@ -128,7 +120,7 @@ enum EventCommand {
         guard format != "csv" else {
             let text = Lock(TextPieces())
             try await invocation.admin().stream(request) { bytes in
-                let whole = text.withLock { $0.whole(bytes) }
+                let whole = text.withLock { String(decoding: $0.whole(bytes), as: UTF8.self) }
                 try io.output(io.isOutputWatched ? TerminalText.safe(lines: whole) : whole)
             }
             return
@@ -155,8 +147,7 @@ enum EventCommand {
             line?.show("\(done) events")
         }
         line?.clear()
-        let total = count.withLock { $0 }
-        io.say("\(total) \(total == 1 ? "event" : "events").")
+        io.say("\(count.withLock { $0 }.counted("event")).")
     }
 
     /// The body is the first member of an exported event. Not parsed, to keep its numbers as written.
@@ -184,22 +175,18 @@ enum EventCommand {
             try invocation.admin(), app: invocation.app, after: position, query: try query(invocation),
             io: invocation.io)
         let isFollowing = invocation.isSet(follow)
-        let signals = StopSignals()
-        let running = Task {
+        let (result, isCancelled) = await StopSignals().cancelling {
             try await follower.printNew()
             while isFollowing {
                 try await Task.sleep(for: .seconds(1))
                 try await follower.printNew()
             }
         }
-        let waiting = Task { if await signals.first() != nil { running.cancel() } }
-        let result = await running.result
-        waiting.cancel()
         let (count, position) = (follower.count, follower.position ?? "start")
-        if !running.isCancelled, count == 0 { try result.get() }
+        if !isCancelled, count == 0 { try result.get() }
         invocation.io.say(
-            "\(count) \(count == 1 ? "event" : "events"); --after \(position) continues from here.")
-        if running.isCancelled {
+            "\(count.counted("event")); --after \(position) continues from here.")
+        if isCancelled {
             guard isFollowing else { throw ExitCode.interrupted }
         } else {
             try result.get()
@@ -215,18 +202,15 @@ enum EventCommand {
             throw CommandError(
                 .usage, "--since is not before --until", hint: "2h is two hours ago, 1h one hour ago")
         }
-        guard !invocation.isSet(unverified) || invocation.flagValues[verdict.name] == nil else {
+        guard !invocation.isSet(unverified) || invocation.flagValues[Flag.verdict.name] == nil else {
             throw CommandError(.usage, "give either --unverified or --verdict", hint: "give one of the two")
         }
+        let verdict = invocation.isSet(unverified) ? "unverified" : try invocation.value(of: .verdict)
         return [
             ("user", try invocation.value(of: user)), ("message_id", try invocation.value(of: messageID)),
             ("request_id", try invocation.value(of: requestID)),
-            ("type", try invocation.value(of: type)), ("name", try invocation.value(of: name)),
-            (
-                "verdict",
-                invocation.isSet(unverified) ? "unverified" : try invocation.value(of: verdict)
-            ),
-            ("claim", try invocation.value(of: .claim)),
+            ("type", try invocation.value(of: .eventType)), ("name", try invocation.value(of: .eventName)),
+            ("verdict", verdict), ("claim", try invocation.value(of: .claim)),
             ("from_ms", from.map { String($0) }), ("to_ms", to.map { String($0) }),
         ]
     }

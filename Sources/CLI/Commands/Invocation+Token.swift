@@ -1,9 +1,14 @@
 internal import Foundation
 
+extension Positional {
+    static let token = Positional(
+        "FILE", .optional, completes: .files, help: "file with a token; - or nothing reads standard input")
+}
+
 extension Invocation {
     /// The token in a file or on standard input, without the newline at its end.
-    func tokenText(_ positional: Positional) throws -> String {
-        let path = word(of: positional) ?? "-"
+    func tokenText() throws -> String {
+        let path = word(of: .token) ?? "-"
         guard path == "-" || FileManager.default.fileExists(atPath: path) else {
             guard path.split(separator: ".").count < 3 else {
                 throw CommandError(

@@ -2,6 +2,11 @@ internal import CountersignCore
 internal import CountersignJOSE
 internal import GatewayModel
 
+extension Flag {
+    static let allowPrivate = Flag(
+        "allow-private", help: "allow a URL on a private network or on this machine; needs the role owner")
+}
+
 enum KeyCommand {
     static let commands = [add, list, jwks, primary, delete, follow, unfollow]
 
@@ -12,9 +17,6 @@ enum KeyCommand {
         help: "the https address of a JWK Set, or of an OpenID provider's /.well-known/openid-configuration")
     private static let followed = Positional(
         "URL", .optional, help: "the address, as `countersign key list` shows it; without it, all")
-    static let allowPrivate = Flag(
-        "allow-private", help: "allow a URL on a private network or on this machine; needs the role owner"
-    )
     private static let keyID = Positional(
         "KEY", completes: .ofApp("keys"), help: "the key's id, as `countersign key list` shows it")
     private static let note = Flag(
@@ -103,7 +105,7 @@ enum KeyCommand {
             fails, the last good set stays in use, also after a restart. An app follows up to four addresses. The keys of an
             OpenID provider's /.well-known/openid-configuration verify only tokens whose iss is that provider.
             """,
-        positionals: [.app, url], flags: [allowPrivate] + Flag.target,
+        positionals: [.app, url], flags: [.allowPrivate] + Flag.target,
         examples: [
             "Published keys": "countersign key follow shop https://id.example.com/jwks.json",
             "An OpenID provider":
@@ -114,7 +116,7 @@ enum KeyCommand {
         _ = try await invocation.admin().change("apps", invocation.app, "key-source") { members in
             let others = JSONValue.object(members)["sources"].elements.filter { $0["url"].text != url }
             let source: JSONValue = [
-                "url": .string(url), "allow_private": .bool(invocation.isSet(allowPrivate)),
+                "url": .string(url), "allow_private": .bool(invocation.isSet(.allowPrivate)),
             ]
             members = ["sources": .array(others + [source])]
         }
@@ -177,7 +179,7 @@ enum KeyCommand {
                 } else if let problem = source["problem"].text {
                     "It cannot be fetched: \(problem)"
                 } else {
-                    "\(JSONValue.integer(Int64(source["keys"].elements.count)).counted("key")) loaded."
+                    "\(source["keys"].elements.count.counted("key")) loaded."
                 }
             return TerminalText.safe("\(app) follows \(source["url"].shown). \(state)")
         }

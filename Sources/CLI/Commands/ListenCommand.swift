@@ -39,9 +39,8 @@ enum ListenCommand {
             batchSize: try invocation.integer(of: WebhookCommand.batch) ?? 100,
             printsJSON: invocation.printsJSON)
         let connection = try await connection(invocation)
-        let signals = StopSignals()
         let listen = Listen(options, admin: connection.admin, io: invocation.io)
-        let running = Task {
+        let (result, isCancelled) = await StopSignals().cancelling {
             if given == nil {
                 try invocation.printSecret(
                     "secret", of: ["secret": .string(secret)],
@@ -49,12 +48,9 @@ enum ListenCommand {
             }
             try await listen.run()
         }
-        let waiting = Task { if await signals.first() != nil { running.cancel() } }
-        let result = await running.result
-        waiting.cancel()
         await connection.close()
-        if await listen.isConnected || running.isCancelled { invocation.io.say(await listen.summary) }
-        if running.isCancelled { return }
+        if await listen.isConnected || isCancelled { invocation.io.say(await listen.summary) }
+        if isCancelled { return }
         do {
             try result.get()
         } catch let error as CommandError where error.code == .notAuthorized {
@@ -85,7 +81,7 @@ enum ListenCommand {
 
     private static func secret(_ invocation: Invocation) throws -> String? {
         if let path = try invocation.value(of: secretFile) { return try invocation.secret(ofFile: path) }
-        return invocation.io.environment["COUNTERSIGN_WEBHOOK_SECRET"].flatMap { $0.isEmpty ? nil : $0 }
+        return invocation.io.variable("COUNTERSIGN_WEBHOOK_SECRET")
     }
 
     private static func connection(_ invocation: Invocation) async throws -> Tail.Connection {

@@ -41,8 +41,7 @@ enum PolicyCommand {
         flags: [.json] + Flag.target,
         examples: ["Which tokens does this app take?": "countersign policy show shop"]
     ) { invocation in
-        let policy = try await invocation.admin().get("apps", invocation.app, "policy")
-            .body
+        let policy = try await invocation.admin().get("apps", invocation.app, "policy").body
         func texts(_ name: String) -> Column {
             Column { $0[name].elements.isEmpty ? "not checked" : $0[name].joined() }
         }
@@ -69,12 +68,12 @@ enum PolicyCommand {
         "policy set", summary: "Change what an app requires of its tokens",
         details: """
             Settings that are not given stay as they are. A running gateway has loaded the change when the command ends.
-            --preset sets all except the times and the kept claims, and follows the provider's keys in place of other published keys. Other flags
-            override it. docs/guides/identity-providers.md has an example of each.
+            --preset sets all except the times and the kept claims, and follows the provider's keys in place of other
+            published keys. Other flags override it. docs/guides/identity-providers.md has an example of each.
             """,
         positionals: [.app],
         flags: [
-            preset, tenant, KeyCommand.allowPrivate, algorithms, leeway, lifetime, audience, issuer, types,
+            preset, tenant, .allowPrivate, algorithms, leeway, lifetime, audience, issuer, types,
             userClaim, required, keptClaims,
         ] + Flag.target,
         examples: [
@@ -90,21 +89,15 @@ enum PolicyCommand {
         let admin = try invocation.admin()
         let chosen = try await chosenPreset(invocation, admin)
         var changes = chosen?.policy ?? [:]
-        if let names = try list(invocation, algorithms) {
-            guard Set(names).count == names.count else {
-                throw CommandError(.usage, "--algorithms names one twice")
-            }
-            if let unknown = names.first(where: { !JWSAlgorithm.all.map(\.rawValue).contains($0) }) {
-                throw CommandError(
-                    .usage, "unknown algorithm \(unknown); use RS256, PS256, ES256 or EdDSA")
-            }
-            changes["algorithms"] = .array(names.map { .string($0) })
+        for (name, flag, known) in [
+            ("algorithms", algorithms, JWSAlgorithm.all.map(\.rawValue)), ("typ", types, ["JWT", "at+jwt"]),
+            ("required", required, ["aud", "iss", "typ"]),
+        ] {
+            if let names = try list(invocation, flag, of: known) { changes[name] = names }
         }
-        if let seconds = try invocation.integer(of: leeway) {
-            changes["leeway_seconds"] = .integer(Int64(seconds))
-        }
-        if let seconds = try invocation.integer(of: lifetime) {
-            changes["maximum_lifetime_seconds"] = seconds == 0 ? .null : .integer(Int64(seconds))
+        if let seconds = try invocation.json(of: leeway) { changes["leeway_seconds"] = seconds }
+        if let seconds = try invocation.json(of: lifetime) {
+            changes["maximum_lifetime_seconds"] = seconds == 0 ? .null : seconds
         }
         for (name, flag) in [("audience", audience), ("issuer", issuer)] {
             let texts = invocation.values(of: flag)
@@ -112,19 +105,7 @@ enum PolicyCommand {
         }
         let kept = invocation.values(of: keptClaims)
         if !kept.isEmpty { changes["kept_claims"] = .array(kept.filter { !$0.isEmpty }.map { .string($0) }) }
-        if let names = try list(invocation, types) {
-            if let unknown = names.first(where: { !["JWT", "at+jwt"].contains($0) }) {
-                throw CommandError(.usage, "--typ takes JWT, at+jwt, not '\(unknown)'")
-            }
-            changes["typ"] = .array(names.map { .string($0) })
-        }
-        if let name = try invocation.value(of: userClaim) { changes["user_claim"] = .string(name) }
-        if let names = try list(invocation, required) {
-            if let unknown = names.first(where: { !["aud", "iss", "typ"].contains($0) }) {
-                throw CommandError(.usage, "\(unknown) cannot be required; aud, iss and typ can")
-            }
-            changes["required"] = .array(names.map { .string($0) })
-        }
+        if let name = try invocation.json(of: userClaim) { changes["user_claim"] = name }
         guard !changes.isEmpty else {
             throw CommandError(.usage, "nothing to change was given", hint: "such as --leeway 5")
         }
@@ -134,7 +115,7 @@ enum PolicyCommand {
         if let chosen {
             let source: JSONValue = [
                 "url": .string(chosen.keySource),
-                "allow_private": .bool(invocation.isSet(KeyCommand.allowPrivate)),
+                "allow_private": .bool(invocation.isSet(.allowPrivate)),
             ]
             do {
                 _ = try await admin.change("apps", app, "key-source") { $0 = ["sources": [source]] }
@@ -160,7 +141,7 @@ enum PolicyCommand {
             "identity-providers", id,
             query: [
                 ("tenant", tenant), ("audience", invocation.values(of: audience).first),
-                ("allow_private", invocation.isSet(KeyCommand.allowPrivate) ? "true" : nil),
+                ("allow_private", invocation.isSet(.allowPrivate) ? "true" : nil),
             ]
         ).body
         var policy = known["policy"].members ?? [:]
@@ -168,7 +149,19 @@ enum PolicyCommand {
         return (policy, known["key_source"].text ?? "")
     }
 
-    private static func list(_ invocation: Invocation, _ flag: Flag) throws(CommandError) -> [String]? {
-        try invocation.value(of: flag)?.split(separator: ",").map(String.init)
+    /// The names in a comma-separated flag. Throws `usage` for an unknown or a repeated one.
+    private static func list(
+        _ invocation: Invocation, _ flag: Flag, of known: [String]
+    ) throws(CommandError) -> JSONValue? {
+        guard let text = try invocation.value(of: flag) else { return nil }
+        let names = text.split(separator: ",").map(String.init)
+        if let unknown = names.first(where: { !known.contains($0) }) {
+            throw CommandError(
+                .usage, "--\(flag.name) takes \(known.joined(separator: ", ")), not '\(unknown)'")
+        }
+        guard Set(names).count == names.count else {
+            throw CommandError(.usage, "--\(flag.name) names one twice")
+        }
+        return .array(names.map { .string($0) })
     }
 }

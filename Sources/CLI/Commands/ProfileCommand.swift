@@ -12,8 +12,8 @@ enum ProfileCommand {
         "profile add", summary: "Save a gateway's URL and API token under a name",
         details: """
             The token comes from --token-file, $COUNTERSIGN_TOKEN, a prompt or standard input. A token that the gateway
-            rejects is not saved. It is kept in a file that only your account can read (mode 0600). The first profile is used at once. Flags take precedence over the
-            environment, then the profile in use, then the data directory.
+            rejects is not saved. It is kept in a file that only your account can read (mode 0600). The first profile is used
+            at once. Flags take precedence over the environment, then the profile in use, then the data directory.
             """,
         positionals: [name], flags: Flag.connection,
         examples: [
@@ -80,7 +80,7 @@ enum ProfileCommand {
         try profiles.use(invocation.word(of: chosen))
         let location = profiles.inUse?.server ?? "the data directory"
         let variables = ["SERVER", "PROFILE", "DATABASE", "DATA"].map { "COUNTERSIGN_" + $0 }
-        let set = variables.filter { invocation.io.environment[$0]?.isEmpty == false }
+        let set = variables.filter { invocation.io.variable($0) != nil }
         guard !set.isEmpty else { return invocation.io.say("Commands work on \(location) now.") }
         let names = set.map { "$\($0)" }.joined(separator: " and ")
         let verb = set.count == 1 ? "takes" : "take"

@@ -24,9 +24,6 @@ enum ProjectCommand {
     private static let webhookSecret = Flag(
         "webhook-secret-file", .path("FILE"),
         help: "file with whsec_ and base64; by default a secret is generated and printed")
-    private static let allowPrivate = Flag(
-        "allow-private",
-        help: "the webhook may be on a private network or on this machine; needs the role owner")
     private static let endSyncTokens = Flag(
         "end-sync-tokens", help: "make clients fetch their App Inbox from the start")
     private static let secret = Flag(
@@ -46,19 +43,16 @@ enum ProjectCommand {
         if invocation.printsJSON {
             var members = project.members ?? [:]
             for (kind, items) in items { members[kind.replacing("-", with: "_")] = .array(items) }
-            try invocation.io.print(.object(members))
-            return
+            return try invocation.io.print(.object(members))
         }
-        var table = TextTable()
-        table.add("token", project["token"].shown)
-        table.add("customer tokens", project["customer_tokens"].shown)
         let webhook = project["webhook"]
-        table.add("push webhook", webhook == .null ? "none" : webhook["url"].shown)
-        for key in project["private_keys"].elements { table.add("private key", key["id"].shown) }
-        for (kind, items) in items {
-            for item in items { table.add(kind, item["id"].shown) }
-        }
-        try invocation.io.print(table)
+        let rows =
+            [
+                ["token", project["token"].shown], ["customer tokens", project["customer_tokens"].shown],
+                ["push webhook", webhook == .null ? "none" : webhook["url"].shown],
+            ] + project["private_keys"].elements.map { ["private key", $0["id"].shown] }
+            + items.flatMap { kind, items in items.map { [kind, $0["id"].shown] } }
+        try invocation.io.print(TextTable(rows: rows))
     }
 
     private static let set = Command(
@@ -69,7 +63,7 @@ enum ProjectCommand {
             use), required.
             """,
         positionals: [.app],
-        flags: [token, customerTokens, webhook, webhookSecret, allowPrivate, endSyncTokens] + Flag.target,
+        flags: [token, customerTokens, webhook, webhookSecret, .allowPrivate, endSyncTokens] + Flag.target,
         examples: [
             "The token that shipped apps have, and customer tokens":
                 "countersign project set shop --token 7f3e9a1c-shop --customer-tokens allowed",
@@ -80,22 +74,22 @@ enum ProjectCommand {
         let admin = try invocation.admin()
         let url = try invocation.value(of: webhook)
         let given = try invocation.value(of: webhookSecret).map { try invocation.secret(ofFile: $0) }
-        guard url != nil || given == nil && !invocation.isSet(allowPrivate) else {
+        guard url != nil || given == nil && !invocation.isSet(.allowPrivate) else {
             throw CommandError(
                 .usage, "--webhook-secret-file and --allow-private go with --webhook",
                 hint: "give its URL too")
         }
-        let (newToken, mode) = (try invocation.value(of: token), try invocation.value(of: customerTokens))
+        let (newToken, mode) = (try invocation.json(of: token), try invocation.json(of: customerTokens))
         guard newToken != nil || mode != nil || url != nil || invocation.isSet(endSyncTokens) else {
             throw CommandError(
                 .usage, "nothing to change was given", hint: "such as --customer-tokens allowed")
         }
         let project = try await admin.change("apps", invocation.app, "project") { project in
-            if let newToken { project["token"] = .string(newToken) }
-            if let mode { project["customer_tokens"] = .string(mode) }
+            if let newToken { project["token"] = newToken }
+            if let mode { project["customer_tokens"] = mode }
             guard let url else { return }
             var webhook: JSONObject = [
-                "url": .string(url), "allow_private": .bool(invocation.isSet(allowPrivate)),
+                "url": .string(url), "allow_private": .bool(invocation.isSet(.allowPrivate)),
             ]
             webhook["secret"] = given.map { .string($0) }
             project["webhook"] = url.isEmpty ? .null : .object(webhook)
@@ -128,10 +122,7 @@ enum ProjectCommand {
         guard let item = JSONValue(parsing: Array(text.utf8)), let id = item["id"].text else {
             throw CommandError(.failed, "the file does not contain a JSON object with an id")
         }
-        let path = [
-            "apps", invocation.app, "project", "items", invocation[kind],
-            id,
-        ]
+        let path = ["apps", invocation.app, "project", "items", invocation[kind], id]
         var tag: String?
         do {
             tag = try await admin.send(AdminRequest(method: "GET", path: path)).tag
@@ -156,8 +147,7 @@ enum ProjectCommand {
     ) { invocation in
         let id = invocation[itemID]
         try await invocation.admin().delete(
-            "apps", invocation.app, "project", "items", invocation[kind],
-            id)
+            "apps", invocation.app, "project", "items", invocation[kind], id)
         invocation.io.say("Deleted \(id).")
     }
 
@@ -169,10 +159,7 @@ enum ProjectCommand {
         let given = try invocation.value(of: secret).map { try invocation.secret(ofFile: $0) }
         let made = try await invocation.admin().post(
             "apps", invocation.app, "project", "private-keys",
-            body: [
-                "id": .string(invocation[keyID]),
-                "secret": given.map { .string($0) } ?? .null,
-            ])
+            body: ["id": .string(invocation[keyID]), "secret": given.map { .string($0) } ?? .null])
         if let secret = made["secret"].text {
             invocation.io.say("The secret, shown only once:")
             try invocation.io.print(secret)

@@ -1,5 +1,3 @@
-internal import CountersignTransport
-
 enum SelfCheckCommand {
     static let command = Command(
         "self-check", summary: "Check a deployment from outside, as its clients see it",
@@ -15,18 +13,7 @@ enum SelfCheckCommand {
         let (url, profile) = try invocation.destination()
         let authority =
             try invocation.value(of: .certificateAuthorityFile) ?? profile?.certificateAuthorityFile
-        let findings = await SelfCheck(url: url, transport: try transport(authority)).findings()
-        try DoctorCommand.report(findings, invocation)
-    }
-
-    private static func transport(_ authority: String?) throws(CommandError) -> any HTTPTransport {
-        #if os(Linux)
-            return CurlTransport(certificateAuthorityFile: authority)
-        #else
-            guard authority == nil else {
-                throw CommandError(.usage, "--ca-file is for Linux", hint: "add the CA to the keychain")
-            }
-            return makeDefaultTransport()
-        #endif
+        let check = SelfCheck(url: url, transport: try SystemTransport.trusting(authority))
+        try DoctorCommand.report(await check.findings(), invocation)
     }
 }

@@ -23,8 +23,8 @@ enum SendCommand {
         details: """
             An NDJSON line is {"event":"Order Completed","userId":"user-1","properties":{…}} or any other message of POST
             /v1/batch. CSV has a header; event, type, user_id, anonymous_id, timestamp and message_id (also userId,
-            anonymousId and messageId) belong to the event, and all other columns are its properties: a number if it is written as in JSON (42, -7, 1.5), else text
-            (+491701234567, 00501, 1e3, 1.10, true). A line that cannot be read, such as one that is not UTF-8 or longer
+            anonymousId and messageId) belong to the event, and all other columns are its properties: a number if it is
+            written as in JSON (42, -7, 1.5), else text (+491701234567, 00501, 1e3, 1.10, true). A line that cannot be read, such as one that is not UTF-8 or longer
             than 1 MiB, is skipped and counted. Events of a user whose token is rejected are reported, and the others are
             sent. The command then exits with 1. Sending a file again stores nothing twice:
             message ids are derived from the file's name and lines; events from standard input or a pipe are new each
@@ -54,17 +54,17 @@ enum SendCommand {
             let name = invocation.word(of: file) ?? "-"
             let bytes = try invocation.bytes(ofFile: name)
             let isPipe = name == "-" || !InputFile(path: name).hasOwnName
+            let shown = name == "-" ? "standard input" : name
             let input = SendInput(
                 bytes, named: name, isPipe: isPipe,
                 format: try invocation.value(of: format).flatMap(SendInput.Format.init(rawValue:)))
             let io = invocation.io
             guard !bytes.isEmpty else {
-                throw CommandError(.failed, "\(name == "-" ? "standard input" : name) is empty")
+                throw CommandError(.failed, "\(shown) is empty")
             }
             guard !input.events.isEmpty || !input.isGuess else {
                 throw CommandError(
-                    .failed,
-                    "\(name == "-" ? "standard input" : name) is not NDJSON, CSV, an access log or a GPX track",
+                    .failed, "\(shown) is not NDJSON, CSV, an access log or a GPX track",
                     hint:
                         "its first line: \(Self.start(of: bytes)); CSV from standard input needs --format csv"
                 )
@@ -75,7 +75,7 @@ enum SendCommand {
             if input.problems.count > 5 { io.say("… and \(input.problems.count - 5) more") }
             guard !input.events.isEmpty else {
                 throw CommandError(
-                    .failed, "\(name == "-" ? "standard input" : name) holds no event",
+                    .failed, "\(shown) holds no event",
                     hint: input.problems.isEmpty ? "give its format with --format" : nil)
             }
             let (url, profile) = try invocation.destination()
@@ -96,30 +96,20 @@ enum SendCommand {
                 signingKey: try invocation.value(of: key).map {
                     try SigningKey(pem: try invocation.text(ofFile: $0))
                 },
-                token: try invocation.value(of: userTokenFile).map {
-                    try invocation.text(ofFile: $0).trimmingCharacters(in: .whitespacesAndNewlines)
-                },
+                token: try invocation.value(of: userTokenFile).map(invocation.secret(ofFile:)),
                 progress: { done, resumes in
                     checkpoint.note(start + resumes)
                     bar.show(start + done)
                 },
                 say: { bar.say($0) },
-                pause: { try await Task.sleep(nanoseconds: UInt64($0 * 1_000_000_000)) })
-            run.transport = Self.transport(for: profile)
+                pause: { try await Task.sleep(for: .seconds($0)) })
+            run.transport = try SystemTransport.trusting(profile?.certificateAuthorityFile)
             self.run = run
         }
 
         private static func start(of bytes: [UInt8]) -> String {
             let line = String(decoding: bytes.prefix(60), as: UTF8.self).prefix { !$0.isNewline }
             return "'\(TerminalText.safe(String(line)))'"
-        }
-
-        private static func transport(for profile: Profile?) -> any HTTPTransport {
-            #if os(Linux)
-                return CurlTransport(certificateAuthorityFile: profile?.certificateAuthorityFile)
-            #else
-                return makeDefaultTransport()
-            #endif
         }
 
         func report(_ outcome: SendRun.Outcome, _ invocation: Invocation) throws {
@@ -148,10 +138,8 @@ enum SendCommand {
     }
 
     private static func writeKey(_ invocation: Invocation) throws -> String {
-        if let path = try invocation.value(of: writeKeyFile) {
-            return try invocation.text(ofFile: path).trimmingCharacters(in: .whitespacesAndNewlines)
-        }
-        if let key = invocation.io.environment["COUNTERSIGN_WRITE_KEY"], !key.isEmpty { return key }
+        if let path = try invocation.value(of: writeKeyFile) { return try invocation.secret(ofFile: path) }
+        if let key = invocation.io.variable("COUNTERSIGN_WRITE_KEY") { return key }
         throw CommandError(
             .usage, "the write key is missing",
             hint: "--write-key-file FILE, or $COUNTERSIGN_WRITE_KEY: what `countersign app create` printed")

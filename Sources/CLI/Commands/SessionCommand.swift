@@ -21,15 +21,12 @@ enum SessionCommand {
         positionals: [.app], flags: [user, client, .json] + Flag.target,
         examples: ["For one user": "countersign session create shop --user user-1"]
     ) { invocation in
-        guard let userID = try invocation.value(of: user) else {
+        guard let userID = try invocation.json(of: user) else {
             throw CommandError(.usage, "--user is missing", hint: "whose session is it?")
         }
         let session = try await invocation.admin().post(
             "apps", invocation.app, "sessions",
-            body: [
-                "user": .string(userID),
-                "client": try invocation.value(of: client).map { .string($0) } ?? .null,
-            ])
+            body: ["user": userID, "client": try invocation.json(of: client) ?? .null])
         try invocation.printSecret(
             "refresh_token", of: session,
             notice: "Opened the session \(session["id"].shown). Its refresh token, shown only once:")
@@ -58,8 +55,7 @@ enum SessionCommand {
 
     private static let revoke = Command(
         "session revoke", summary: "End a session, or all sessions of a user",
-        details:
-            "Refresh tokens and access tokens are rejected from then on.",
+        details: "Refresh tokens and access tokens are rejected from then on.",
         positionals: [.app, id], flags: [user] + Flag.target,
         examples: ["Log a user out everywhere": "countersign session revoke shop --user user-1"]
     ) { invocation in

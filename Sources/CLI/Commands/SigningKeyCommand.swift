@@ -32,9 +32,7 @@ enum SigningKeyCommand {
     ) { invocation in
         let key = try await invocation.admin().post(
             "signing-keys", body: ["compromised": .bool(invocation.isSet(now))])
-        try invocation.print(key) {
-            try invocation.io.print(line(key))
-        }
+        try invocation.print(key) { try invocation.io.print(line(key)) }
     }
 
     private static func line(_ key: JSONValue) -> String {

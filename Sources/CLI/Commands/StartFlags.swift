@@ -16,9 +16,9 @@ extension Invocation {
     /// Empty without the flags. Throws `usage` for more than one.
     func start() throws -> JSONObject {
         var body: JSONObject = [:]
-        body["from"] = try value(of: .startFrom).map { .string($0) }
+        body["from"] = try json(of: .startFrom)
         body["time_ms"] = try time(of: .startTime).map { .integer($0) }
-        body["position"] = try value(of: .startPosition).map { .string($0) }
+        body["position"] = try json(of: .startPosition)
         guard body.count <= 1 else {
             throw CommandError(
                 .usage, "two starting points were given", hint: "give one of --from, --time, --position")

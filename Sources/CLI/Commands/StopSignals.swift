@@ -5,8 +5,7 @@ internal import Foundation
 /// The handler writes to a pipe that a thread reads. A `DispatchSource` is not suitable: on Linux, it
 /// installs its own handler some time after `resume()`, so any call of `signal(_, SIG_IGN)` is a race.
 struct StopSignals: Sendable {
-    /// Yields the number of each further signal to one reader.
-    let stream: AsyncStream<Int32>
+    private let stream: AsyncStream<Int32>
 
     // Written once, before the handlers are installed; the handlers only read it.
     nonisolated(unsafe) fileprivate static var writeEnd: Int32 = -1
@@ -39,6 +38,17 @@ struct StopSignals: Sendable {
 
     func first() async -> Int32? {
         await stream.first { _ in true }
+    }
+
+    /// Runs `work` in a task that the first signal cancels. Returns its result, and whether it was cancelled.
+    func cancelling<Value: Sendable>(
+        _ work: @escaping @Sendable () async throws -> Value
+    ) async -> (result: Result<Value, any Error>, isCancelled: Bool) {
+        let running = Task { try await work() }
+        let waiting = Task { if await first() != nil { running.cancel() } }
+        let result = await running.result
+        waiting.cancel()
+        return (result, running.isCancelled)
     }
 
     private static func next(from readEnd: Int32) -> Int32? {

@@ -26,22 +26,13 @@ enum StreamCommand {
         "credentials-file", .text("FILE"), help: "a .creds file: a user's JWT and NKEY seed")
     private static let nkey = Flag("nkey", .text("KEY"), help: "a user's public NKEY, which begins with U")
     private static let seed = Flag("nkey-seed-file", .text("FILE"), help: "the seed of that NKEY")
-    private static let hold = Flag(
-        "hold-days", .duration(.days, 1...EventConsumerSettings.longestHold),
-        help: "how many extra days retention waits for this stream; none by default")
+    private static let hold = Flag.hold(for: "stream")
     private static let alert = Flag(
         "alert-seconds", .duration(.seconds, 10...2_592_000), default: "600",
         help: "send an alert to the app's alert webhook when events wait longer than this")
     private static let shared = WayCommands(
         noun: "stream", path: { ["streams", $0[name]] }, positionals: [.app, name],
         example: "shop $(countersign stream create shop warehouse nats://127.0.0.1:4222 EVENTS)")
-
-    private static var columns: KeyValuePairs<String, Column> {
-        [
-            "NAME": "name", "STATE": "state", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
-            "STREAM": "stream", "MESSAGES": "stream_seq", "ERROR": "error",
-        ]
-    }
 
     private static let create = Command(
         "stream create", summary: "Publish an app's events to a NATS JetStream stream",
@@ -64,14 +55,9 @@ enum StreamCommand {
         body["name"] = .string(invocation[name])
         body["servers"] = .string(invocation[servers])
         body["stream"] = .string(invocation[stream])
-        for (member, flag) in [
-            ("subject", subject), ("ca_file", authority), ("credentials_file", credentials), ("nkey", nkey),
-            ("nkey_seed_file", seed),
-        ] {
-            body[member] = try invocation.value(of: flag).map { .string($0) }
-        }
-        for (member, flag) in [("replicas", replicas), ("hold_days", hold), ("alert_seconds", alert)] {
-            body[member] = try invocation.integer(of: flag).map { .integer(Int64($0)) }
+        body["ca_file"] = try invocation.json(of: authority)
+        for flag in [subject, credentials, nkey, seed, replicas, hold, alert] {
+            body[flag.name.replacing("-", with: "_")] = try invocation.json(of: flag)
         }
         let made = try await invocation.admin().post(
             "apps", invocation.app, "streams", body: .object(body))
@@ -81,16 +67,12 @@ enum StreamCommand {
         }
     }
 
-    private static let list = Command(
-        "stream list", summary: "List an app's streams and their lag",
-        positionals: [.app], flags: [.json] + Flag.target,
-        examples: ["Does everything arrive?": "countersign stream list shop"]
-    ) { invocation in
-        let items = try await invocation.admin().items("apps", invocation.app, "streams")
-        try invocation.printList(
-            items, columns,
-            empty: "No stream. Next: countersign stream create \(invocation.app) NAME SERVERS STREAM")
-    }
+    private static let list = shared.list(
+        "List an app's streams and their lag", "Does everything arrive?",
+        [
+            "NAME": "name", "STATE": "state", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
+            "STREAM": "stream", "MESSAGES": "stream_seq", "ERROR": "error",
+        ], toCreate: "NAME SERVERS STREAM")
 
     private static let show = shared.show(
         "Show a stream, its progress and its last error", "Why is it behind?",

@@ -5,8 +5,6 @@ internal import GatewayStorage
 
 enum TailCommand {
     private static let app = Flag("app", .text("APP"), completes: .apps, help: "only this app")
-    private static let code = Flag(
-        "code", .text("CODE"), completes: .codes, help: "only this code: 22, or EXPIRED")
     private static let user = Flag(
         "user", .text("ID"), completes: .users, help: "only this user: the id or the pseudonym")
     private static let count = Flag(
@@ -20,10 +18,11 @@ enum TailCommand {
         "tail", summary: "Print a running gateway's verdicts as they happen",
         details: """
             Prints one line per request, with --json one object per line. A server shows pseudonyms instead of user ids to a
-            viewer and to a token with only the scope read. If the connection ends, it reconnects and resumes where it stopped; missed verdicts are reported on standard error. On a data directory it finds the running
-            gateway and creates a token for itself, which it deletes at the end.
+            viewer and to a token with only the scope read. If the connection ends, it reconnects and resumes where it
+            stopped; missed verdicts are reported on standard error. On a data directory it finds the running gateway and
+            creates a token for itself, which it deletes at the end.
             """,
-        flags: [app, code, user, count, last, .json] + Flag.target,
+        flags: [app, .code, user, count, last, .json] + Flag.target,
         examples: ["The next expired token": "countersign tail --code EXPIRED --count 1"]
     ) { invocation in
         let remote = try invocation.remoteAdmin()
@@ -34,22 +33,13 @@ enum TailCommand {
         }
         var options = Tail.Options(
             query: [
-                ("app", app),
-                ("code", try invocation.value(of: code).map { String(try AuthErrorCode(word: $0).rawValue) }),
-                ("user", try invocation.value(of: user)),
+                ("app", app), ("code", try invocation.code()), ("user", try invocation.value(of: user)),
             ], count: try invocation.integer(of: count), printsJSON: invocation.printsJSON)
         if let last, let app { options.earlier = Tail.Earlier(app: app, count: last) }
         let tail = Tail(options, io: invocation.io, connect: try connection(invocation, remote))
-        let signals = StopSignals()
-        let running = Task { try await tail.run() }
-        let waiting = Task { if await signals.first() != nil { running.cancel() } }
-        defer { waiting.cancel() }
-        do {
-            try await running.value
-        } catch {
-            if running.isCancelled { throw ExitCode.interrupted }
-            throw error
-        }
+        let (result, isCancelled) = await StopSignals().cancelling { try await tail.run() }
+        if isCancelled, case .failure = result { throw ExitCode.interrupted }
+        try result.get()
     }
 
     private static func connection(
@@ -83,11 +73,7 @@ extension Tail.Connection {
         toGatewayOn location: StorageLocation, certificateAuthorityFile authority: String?, tokenName: String,
         scope: String, app: String? = nil
     ) async throws {
-        guard let running = try location.runningGateway() else {
-            throw CommandError(
-                .unavailable, "no gateway is running on \(location)",
-                hint: "start one with `countersign serve`, or give --server")
-        }
+        let running = try location.requireRunningGateway()
         let local = try LocalAdmin(location)
         let expires = Milliseconds(Date().addingTimeInterval(Self.tokenSeconds)).count
         let made = try await local.post(

@@ -44,8 +44,8 @@ enum TokenCreateCommand {
             "iat": .integer(Int64(issuedAt)),
             "exp": .integer(Int64(issuedAt + (try invocation.integer(of: lifetime) ?? 3600))),
         ]
-        if let audience = try invocation.value(of: audience) { claims["aud"] = .string(audience) }
-        if let issuer = try invocation.value(of: issuer) { claims["iss"] = .string(issuer) }
+        claims["aud"] = try invocation.json(of: audience)
+        claims["iss"] = try invocation.json(of: issuer)
         for text in invocation.values(of: claim) {
             let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard parts.count == 2, !parts[0].isEmpty else {
@@ -70,8 +70,7 @@ enum TokenCreateCommand {
             guard try invocation.value(of: key) == nil, try invocation.value(of: algorithm) == nil else {
                 throw CommandError(.usage, "--secret-file signs with HS256: leave out --key and --alg")
             }
-            try invocation.io.print(customerKey.sign(customerIDs: customerIDs, claims: claims))
-            return
+            return try invocation.io.print(customerKey.sign(customerIDs: customerIDs, claims: claims))
         }
         guard let file = try invocation.value(of: key) else {
             throw CommandError(

@@ -3,39 +3,32 @@ internal import CountersignCrypto
 internal import Foundation
 
 enum TokenInspectCommand {
-    private static let token = Positional(
-        "FILE", .optional, completes: .files, help: "file with a token; - or nothing reads standard input")
-
     static let command = Command(
         "token inspect", summary: "Decode a token without verifying it",
         details: """
             Everything shown is UNVERIFIED: anybody can write it. `countersign token verify` checks a token. The signature
             is not shown, so that the output cannot be replayed.
             """,
-        positionals: [token], flags: [.json],
+        positionals: [.token], flags: [.json],
         examples: ["What does this token claim?": "countersign token inspect token.txt"]
     ) { invocation in
-        let text = try invocation.tokenText(token)
+        let text = try invocation.tokenText()
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else {
             throw CommandError(
                 .failed,
-                "this is not a compact JWS: it has \(parts.count) \(parts.count == 1 ? "part" : "parts") and not three",
+                "this is not a compact JWS: it has \(parts.count.counted("part")) and not three",
                 hint: "a token is header.claims.signature")
         }
         let header = try object(parts[0], "header")
         let claims = try object(parts[1], "claims")
         try invocation.print(["verified": false, "header": .object(header), "claims": .object(claims)]) {
             try invocation.io.print("UNVERIFIED: anybody can write this.")
-            try invocation.io.print("header  \(shown(.object(header)))")
+            try invocation.io.print("header  \(JSONValue.object(header).shownJSON)")
             for (name, value) in claims.sorted(by: { $0.key < $1.key }) {
-                try invocation.io.print("\(TerminalText.safe(name))  \(shown(value))\(time(name, value))")
+                try invocation.io.print("\(TerminalText.safe(name))  \(value.shownJSON)\(time(name, value))")
             }
         }
-    }
-
-    private static func shown(_ value: JSONValue) -> String {
-        TerminalText.safe(String(decoding: value.bytes, as: UTF8.self))
     }
 
     private static func object(_ part: Substring, _ name: String) throws -> JSONObject {

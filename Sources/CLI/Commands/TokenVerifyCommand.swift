@@ -4,8 +4,6 @@ internal import Foundation
 internal import GatewayModel
 
 enum TokenVerifyCommand {
-    private static let token = Positional(
-        "FILE", .optional, completes: .files, help: "file with a token; - or nothing reads standard input")
     private static let key = Flag(
         "key", .path("FILE"), maximumCount: KeyRing.maximumKeys,
         help: "a public key as PEM or JWK, up to three times")
@@ -27,19 +25,20 @@ enum TokenVerifyCommand {
         "token verify", summary: "Verify a token as the gateway does, check by check",
         details: """
             The exit status is 0 if the token is accepted and 3 if it is rejected. --app takes the keys and the policy of an
-            app, with the keys that the gateway has fetched, and sends the token to that gateway only. With --secret-file or --customer-id it
-            checks a customer token of the Bloomreach dialect: every --customer-id other than cookie must be in it. A token
-            is a credential, and other users of this machine can see arguments, so it is read from a file or standard input.
+            app, with the keys that the gateway has fetched, and sends the token to that gateway only. With --secret-file or
+            --customer-id it checks a customer token of the Bloomreach dialect: every --customer-id other than cookie must
+            be in it. A token is a credential, and other users of this machine can see arguments, so it is read from a file
+            or standard input.
             Each line of a batch is {"name","keys":[PEM or JWK],"token","now","expected_user","user_ids","config":
             {"algorithms","leeway","maximum_lifetime","audience","issuer","require_audience","require_issuer",
-            "require_type"}}, where algorithms are by default RS256 and those that the keys are bound to; each answer is {"name","verdict":"accept" or "reject","code","reason","faults"}.
+            "require_type"}}, where algorithms are by default RS256 and those that the keys are bound to; each answer is
+            {"name","verdict":"accept" or "reject","code","reason","faults"}.
             A line without expected_user is an anonymous request, whose token is not checked; the exit status of a batch is 0.
             """,
-        positionals: [token],
+        positionals: [.token],
         flags: [
             app, key, user, CustomerTokenFlags.customerID, CustomerTokenFlags.secret, keyID, now, algorithm,
-            batch,
-            .json,
+            batch, .json,
         ] + Flag.target,
         examples: [
             "Why is this token rejected?":
@@ -77,8 +76,8 @@ enum TokenVerifyCommand {
                 .usage, "--app has its own keys, policy and time",
                 hint: "leave out --\(others.map(\.name).joined(separator: " and --"))")
         }
-        var body: JSONObject = ["token": .string(try invocation.tokenText(token))]
-        if let user = try invocation.value(of: user) { body["user"] = .string(user) }
+        var body: JSONObject = ["token": .string(try invocation.tokenText())]
+        body["user"] = try invocation.json(of: user)
         let admin = try invocation.admin()
         let answer = try await admin.post("apps", app, "tokens", "verify", body: .object(body))
         if answer["code"].integer == Int64(AuthErrorCode.noMatchingPublicKeys.rawValue) {
@@ -106,7 +105,7 @@ enum TokenVerifyCommand {
         }
         let verifier = TokenVerifier(keys: KeyRing(entries: entries), policy: policy)
         let instant = try time(invocation)
-        let text = try invocation.tokenText(token)
+        let text = try invocation.tokenText()
         if customerKey != nil || !customerIDs.isEmpty {
             guard try invocation.value(of: user) == nil else {
                 throw CommandError(

@@ -25,20 +25,17 @@ enum TriggerCommand {
         let word = invocation[verdict]
         let code = try word == "ok" || word == "all" ? nil : AuthErrorCode(word: word)
         let (trigger, apps) = try await prepare(invocation)
-        let signals = StopSignals()
-        let running = Task { try await send(word == "all" ? trigger.all : [code], trigger, invocation) }
-        let waiting = Task { if await signals.first() != nil { running.cancel() } }
-        let result = await running.result
-        waiting.cancel()
-        // In a new task, because cancellation must not prevent the deletion.
-        let left = await Task { await apps.delete() }.value
-        for (id, reason) in left {
+        let (result, isCancelled) = await StopSignals().cancelling {
+            try await send(word == "all" ? trigger.all : [code], trigger, invocation)
+        }
+        let left = await apps.delete()
+        if let (id, reason) = left {
             invocation.io.say(
                 "The app \(id) could not be deleted: \(reason). Next: countersign app delete \(id)")
         }
-        if running.isCancelled { throw ExitCode.interrupted }
+        if isCancelled { throw ExitCode.interrupted }
         guard try result.get() else { throw ExitCode.verificationFailed }
-        if !left.isEmpty { throw ExitCode.failed }
+        if left != nil { throw ExitCode.failed }
     }
 
     private static let gateway = Flag(
@@ -51,11 +48,7 @@ enum TriggerCommand {
         let given = try invocation.value(of: gateway)
         guard let remote = try invocation.remoteAdmin() else {
             let location = try invocation.storageLocation()
-            guard let url = try given ?? location.runningGateway()?.url else {
-                throw CommandError(
-                    .unavailable, "no gateway is running on \(location)",
-                    hint: "start one with `countersign serve`, or give --server")
-            }
+            let url = try given ?? location.requireRunningGateway().url
             var data: String?
             switch location {
             case .folder(let path): data = path

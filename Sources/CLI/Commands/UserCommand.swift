@@ -62,7 +62,7 @@ enum UserCommand {
                 "subject": .string(device ? "device" : "user"),
                 "requests_per_minute": rate.map { .integer(Int64($0)) } ?? .null,
                 "seconds": seconds.map { .integer(Int64($0)) } ?? .null,
-                "reason": try invocation.value(of: reason).map { .string($0) } ?? .null,
+                "reason": try invocation.json(of: reason) ?? .null,
             ])
         try invocation.print(made) {
             let target = made["target"].shown

@@ -1,4 +1,13 @@
 internal import CountersignCore
+internal import GatewayModel
+
+extension Flag {
+    static func hold(for noun: String) -> Flag {
+        Flag(
+            "hold-days", .duration(.days, 1...EventConsumerSettings.longestHold),
+            help: "how many extra days retention waits for this \(noun); none by default")
+    }
+}
 
 /// Commands that `consumer`, `webhook`, `stream` and `files` share. Each of these nouns is a way to receive the events
 /// of an app.
@@ -16,21 +25,35 @@ struct WayCommands: Sendable {
         "NEXT ATTEMPT": "next_attempt_ms",
     ]
 
+    /// `arguments` are those of `create`, as printed if there are no items.
+    func list(
+        _ summary: String, _ purpose: String, _ columns: KeyValuePairs<String, Column>,
+        toCreate arguments: String
+    ) -> Command {
+        Command(
+            "\(noun) list", summary: summary, positionals: [.app], flags: [.json] + Flag.target,
+            examples: [purpose: "countersign \(noun) list shop"]
+        ) { invocation in
+            try invocation.printList(
+                try await invocation.admin().items("apps", invocation.app, noun + "s"), columns,
+                empty: "No \(noun). Next: countersign \(noun) create \(invocation.app) \(arguments)")
+        }
+    }
+
     func show(
         _ summary: String, details: String = "", _ purpose: String, _ settings: KeyValuePairs<String, Column>,
-        also say: @escaping @Sendable (Invocation, JSONValue) throws -> Void = { _, _ in }
+        also: @escaping @Sendable (Invocation, JSONValue) throws -> Void = { _, _ in }
     ) -> Command {
-        let settings = settings.map { (name: $0.key, column: $0.value) }
-        return Command(
+        Command(
             "\(noun) show", summary: summary, details: details, positionals: positionals,
             flags: [.json] + Flag.target, examples: [purpose: "countersign \(noun) show \(example)"]
         ) { invocation in
             let found = try await request("GET", [], invocation)
             try invocation.print(found) {
-                let rows = settings + Self.state.map { (name: $0.key, column: $0.value) }
+                let columns = Array(settings) + Self.state
                 try invocation.io.print(
-                    TextTable(rows: rows.map { [$0.name, $0.column.cell(found, invocation.io.now)] }))
-                try say(invocation, found)
+                    TextTable(rows: columns.map { [$0.key, $0.value.cell(found, invocation.io.now)] }))
+                try also(invocation, found)
             }
         }
     }

@@ -17,9 +17,6 @@ enum WebhookCommand {
     private static let alertURL = Positional("URL", help: "where alerts go: https://…")
 
     private static let newURL = Flag("url", .text("URL"), help: "a new address")
-    private static let verdict = Flag(
-        "verdict", .choice(VerdictFilter.words), help: "only events with this verdict")
-    private static let type = Flag("type", .choice(EventKind.storedWords), help: "only events of this type")
     private static let name = Flag(
         "name", .text("TEXT"), mayBeEmpty: true,
         help: "only events with this name; in an update, empty means any name")
@@ -31,8 +28,6 @@ enum WebhookCommand {
         help: "only events with this kept claim; in an update, empty means any")
     static let batch = Flag(
         "batch-size", .integer("N", 1...500), help: "most events in one delivery; 100 by default")
-    private static let allowPrivate = Flag(
-        "allow-private", help: "allow a private network or this machine; needs the role owner")
     private static let all = Flag(
         "all-events", help: "remove filters that are not given")
     private static let from = Flag(
@@ -50,25 +45,15 @@ enum WebhookCommand {
         "to-seq", .integer("SEQ", 1...Int.max), help: "the number of the last event")
     private static let example =
         "$(countersign webhook create shop https://shop.example/in --secret-file secret)"
-    private static let hold = Flag(
-        "hold-days", .duration(.days, 1...EventConsumerSettings.longestHold),
-        help: "how many extra days retention waits for this webhook; none by default")
-    private static let filters = [verdict, type, name, user, claim, batch, hold, allowPrivate]
+    private static let filters = [.verdict, .eventType, name, user, claim]
+    private static let settings = filters + [batch, .hold(for: "webhook"), .allowPrivate]
 
-    private static let list = Command(
-        "webhook list", summary: "List an app's webhooks", positionals: [.app],
-        flags: [.json] + Flag.target,
-        examples: ["Who gets events, and how far behind?": "countersign webhook list shop"]
-    ) { invocation in
-        let webhooks = try await invocation.admin().items(
-            "apps", invocation.app, "webhooks")
-        try invocation.printList(
-            webhooks,
-            [
-                "WEBHOOK": "id", "STATE": "state", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
-                "ERROR": "error", "URL": "url",
-            ], empty: "No webhook. Next: countersign webhook create \(invocation.app) URL")
-    }
+    private static let list = shared.list(
+        "List an app's webhooks", "Who gets events, and how far behind?",
+        [
+            "WEBHOOK": "id", "STATE": "state", "LAG": "lag_events", "OLDEST UNREAD": "oldest_unread_ms",
+            "ERROR": "error", "URL": "url",
+        ], toCreate: "URL")
 
     private static let create = Command(
         "webhook create", summary: "Deliver an app's events to a webhook",
@@ -77,7 +62,7 @@ enum WebhookCommand {
             events, in the order of storing and at least once each, signed according to the Standard Webhooks specification:
             any of its libraries verifies them. Deliveries not answered with 2xx are retried for up to five days.
             """,
-        positionals: [.app, url], flags: filters + [from, .secretFile, .json] + Flag.target,
+        positionals: [.app, url], flags: settings + [from, .secretFile, .json] + Flag.target,
         examples: [
             "Everything from now on": "countersign webhook create shop https://shop.example/events",
             "Purchases with a valid token":
@@ -90,7 +75,7 @@ enum WebhookCommand {
             throw CommandError(.usage, "--\(empty.key) is empty")
         }
         body["url"] = .string(invocation[url])
-        body["from"] = try invocation.value(of: from).map { .string($0) }
+        body["from"] = try invocation.json(of: from)
         let admin = try invocation.admin()
         try await invocation.printSecret("secret", of: "id") {
             try await admin.post("apps", invocation.app, "webhooks", body: .object(body))
@@ -112,16 +97,14 @@ enum WebhookCommand {
         "webhook update", summary: "Change a webhook",
         details:
             "Settings that are not given stay as they are. --all-events removes every filter that is not given, --name '' removes just that one.",
-        positionals: [.app, id], flags: [newURL] + filters + [all] + Flag.target,
+        positionals: [.app, id], flags: [newURL] + settings + [all] + Flag.target,
         examples: ["Larger deliveries": "countersign webhook update shop \(example) --batch-size 500"]
     ) { invocation in
         var body = try members(invocation)
         if invocation.isSet(all) {
-            for name in ["verdict", "type", "name", "user", "claim"] where body[name] == nil {
-                body[name] = .null
-            }
+            for flag in filters where body[flag.name] == nil { body[flag.name] = .null }
         }
-        if let url = try invocation.value(of: newURL) { body["url"] = .string(url) }
+        body["url"] = try invocation.json(of: newURL)
         guard !body.isEmpty else {
             throw CommandError(.usage, "nothing to change was given", hint: "such as --batch-size 500")
         }
@@ -146,12 +129,11 @@ enum WebhookCommand {
         positionals: [.app, id], flags: [hours, .secretFile, .json] + Flag.target,
         examples: ["With a week to change over": "countersign webhook rotate shop \(example) --hours 168"]
     ) { invocation in
-        let hours = try invocation.integer(of: hours) ?? 24
+        let body: JSONValue = ["hours": try invocation.json(of: hours) ?? .null]
         let admin = try invocation.admin()
         try await invocation.printSecret("secret", of: "id") {
             try await admin.post(
-                "apps", invocation.app, "webhooks", try webhook(invocation), "rotate",
-                body: ["hours": .integer(Int64(hours))])
+                "apps", invocation.app, "webhooks", try webhook(invocation), "rotate", body: body)
         }
     }
 
@@ -176,7 +158,7 @@ enum WebhookCommand {
     ) { invocation in
         let attempts = try await invocation.admin().items(
             "apps", invocation.app, "webhooks", invocation[idOrAlerts], "deliveries",
-            limit: try invocation.integer(of: limit) ?? 20)
+            limit: try invocation.integer(of: limit))
         try invocation.printList(
             attempts,
             [
@@ -198,9 +180,9 @@ enum WebhookCommand {
         ]
     ) { invocation in
         var body: JSONObject = [:]
-        body["delivery"] = try invocation.value(of: delivery).map { .string($0) }
-        body["from_seq"] = try invocation.integer(of: first).map { .integer(Int64($0)) }
-        body["to_seq"] = try invocation.integer(of: last).map { .integer(Int64($0)) }
+        body["delivery"] = try invocation.json(of: delivery)
+        body["from_seq"] = try invocation.json(of: first)
+        body["to_seq"] = try invocation.json(of: last)
         guard body["delivery"] != nil || (body["from_seq"] != nil && body["to_seq"] != nil) else {
             throw CommandError(.usage, "--delivery is missing, or --from-seq and --to-seq")
         }
@@ -218,17 +200,12 @@ enum WebhookCommand {
         examples: ["Are alerts sent?": "countersign webhook alerts show shop"]
     ) { invocation in
         let webhook = try await invocation.admin().get("apps", invocation.app, "webhook").body
-        try invocation.print(webhook) {
-            guard webhook["url"] != .null else {
-                return invocation.io.say(
-                    "No alert webhook. Next: countersign webhook alerts set \(invocation.app) URL")
-            }
-            try invocation.io.print(
-                TextTable(rows: [
-                    ["URL", webhook["url"].shown],
-                    ["PRIVATE ADDRESS", webhook["allow_private"].isTrue ? "allowed" : "not allowed"],
-                ]))
+        guard invocation.printsJSON || webhook["url"] != .null else {
+            return invocation.io.say(
+                "No alert webhook. Next: countersign webhook alerts set \(invocation.app) URL")
         }
+        let isPrivateAllowed = Column { $0["allow_private"].isTrue ? "allowed" : "not allowed" }
+        try invocation.printTable(webhook, ["URL": "url", "PRIVATE ADDRESS": isPrivateAllowed])
     }
 
     private static let setAlerts = Command(
@@ -240,7 +217,7 @@ enum WebhookCommand {
             there is no alert webhook yet, and shown only once; changing the address keeps it. For a new secret, delete
             the alert webhook first.
             """,
-        positionals: [.app, alertURL], flags: [allowPrivate, .secretFile, .json] + Flag.target,
+        positionals: [.app, alertURL], flags: [.allowPrivate, .secretFile, .json] + Flag.target,
         examples: [
             "Alert the people on call": "countersign webhook alerts set shop https://shop.example/alerts"
         ]
@@ -249,7 +226,7 @@ enum WebhookCommand {
         try await invocation.printSecret("secret", of: "url") {
             try await admin.change("apps", invocation.app, "webhook") {
                 $0["url"] = .string(invocation[alertURL])
-                $0["allow_private"] = .bool(invocation.isSet(allowPrivate))
+                $0["allow_private"] = .bool(invocation.isSet(.allowPrivate))
             }
         }
     }
@@ -264,10 +241,7 @@ enum WebhookCommand {
             wasSet = $0["url"] != .null
             $0 = ["url": .null]
         }
-        invocation.io.say(
-            wasSet
-                ? "Deleted."
-                : "\(invocation.app) has no alert webhook.")
+        invocation.io.say(wasSet ? "Deleted." : "\(invocation.app) has no alert webhook.")
     }
 
     /// The given id. Throws `usage` for the alert webhook, which has its own commands.
@@ -283,12 +257,12 @@ enum WebhookCommand {
 
     private static func members(_ invocation: Invocation) throws -> JSONObject {
         var members: JSONObject = [:]
-        for flag in [verdict, type, name, user, claim] {
-            members[flag.name] = try invocation.value(of: flag).map { $0.isEmpty ? .null : .string($0) }
+        for flag in filters {
+            members[flag.name] = try invocation.json(of: flag).map { $0 == "" ? .null : $0 }
         }
-        members["batch_size"] = try invocation.integer(of: batch).map { .integer(Int64($0)) }
-        members["hold_days"] = try invocation.integer(of: hold).map { .integer(Int64($0)) }
-        if invocation.isSet(allowPrivate) { members["allow_private"] = true }
+        members["batch_size"] = try invocation.json(of: batch)
+        members["hold_days"] = try invocation.json(of: .hold(for: "webhook"))
+        if invocation.isSet(.allowPrivate) { members["allow_private"] = true }
         return members
     }
 

@@ -22,7 +22,7 @@ enum WriteKeyCommand {
     ) { invocation in
         let made = try await invocation.admin().post(
             "apps", invocation.app, "write-keys",
-            body: ["description": .string(try invocation.value(of: description) ?? "")])
+            body: ["description": try invocation.json(of: description) ?? ""])
         try invocation.printSecret("write_key", of: made, notice: "The write key \(made["id"].shown):")
     }
 
@@ -65,7 +65,7 @@ enum WriteKeyCommand {
             try await admin.delete("apps", app, "write-keys", id)
         } catch let error as CommandError where error.problem == "confirmation_required" {
             let reason = error.reason.split(separator: ";").first.map(String.init) ?? error.reason
-            try invocation.askToGoOn("Deleting the write key \(id) of \(app): \(reason)")
+            try invocation.requireYes("Deleting the write key \(id) of \(app): \(reason)")
             try await admin.delete("apps", app, "write-keys", id, query: [("confirm", id)])
         }
         invocation.io.say("Deleted \(id).")

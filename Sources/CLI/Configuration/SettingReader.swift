@@ -67,7 +67,7 @@ struct SettingReader {
 
     /// The configuration from settings that were already read, because the file may be a pipe.
     func configuration(of found: [Found]) throws(CommandError) -> GatewayConfiguration {
-        var configuration = GatewayConfiguration(dataDirectory: try invocation.dataDirectory())
+        var configuration = GatewayConfiguration(dataDirectory: invocation.dataDirectory)
         configuration.settings = found.map {
             GatewaySetting(
                 name: $0.setting.name, value: $0.value == nil ? nil : $0.shown, origin: $0.origin.text,
@@ -116,8 +116,10 @@ struct SettingReader {
         if let given = invocation.flagValues[flag.name]?.last {
             return (setting.isSecret ? try secret(given) : given, .flag(flag.name))
         }
-        if let text = variable(setting.environment) { return (text, .environment(setting.environment)) }
-        if setting.isSecret, let file = variable(setting.fileEnvironment) {
+        if let text = invocation.io.variable(setting.environment) {
+            return (text, .environment(setting.environment))
+        }
+        if setting.isSecret, let file = invocation.io.variable(setting.fileEnvironment) {
             return (try secret(file), .environment(setting.fileEnvironment))
         }
         let file = Origin.file(path ?? "")
@@ -130,11 +132,8 @@ struct SettingReader {
 
     var dataOrigin: Origin {
         if invocation.flagValues[Flag.data.name] != nil { return .flag(Flag.data.name) }
-        return variable("COUNTERSIGN_DATA") == nil ? .standard : .environment("COUNTERSIGN_DATA")
-    }
-
-    private func variable(_ name: String) -> String? {
-        invocation.io.environment[name].flatMap { $0.isEmpty ? nil : $0 }
+        return invocation.io.variable("COUNTERSIGN_DATA") == nil
+            ? .standard : .environment("COUNTERSIGN_DATA")
     }
 
     private func secret(_ path: String) throws(CommandError) -> String {

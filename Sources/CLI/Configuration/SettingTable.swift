@@ -17,10 +17,7 @@ enum SettingTable {
         "database-password-file", .path("PATH"),
         help: "file with the database's password; otherwise it is taken from the URL or from libpq's files"
     ) { configuration, path throws(Setting.Problem) in
-        guard configuration.database != nil else {
-            throw Setting.Problem(text: "is for the setting database, which is not given")
-        }
-        configuration.database?.passwordFile = path
+        try change(&configuration.database, of: "database") { $0.passwordFile = path }
     }
 
     static let tokenKeyFile = Setting(
@@ -28,10 +25,18 @@ enum SettingTable {
         help:
             "file with the key that seals the secrets in the database, the same for every gateway; default: token-key in the data directory"
     ) { configuration, path throws(Setting.Problem) in
-        guard configuration.database != nil else {
-            throw Setting.Problem(text: "is for the setting database, which is not given")
+        try change(&configuration.database, of: "database") { $0.tokenKeyFile = path }
+    }
+
+    /// Throws if the setting `name`, which creates `value`, is not given.
+    private static func change<Value>(
+        _ value: inout Value?, of name: String, _ body: (inout Value) -> Void
+    ) throws(Setting.Problem) {
+        guard var changed = value else {
+            throw Setting.Problem(text: "is for the setting \(name), which is not given")
         }
-        configuration.database?.tokenKeyFile = path
+        body(&changed)
+        value = changed
     }
 
     private static let addresses: [Setting] = [
@@ -95,19 +100,14 @@ enum SettingTable {
             "otlp-headers", .text("LINES"), isSecret: true,
             help: "headers for the collector, such as Authorization: Bearer …, one per line"
         ) { configuration, text throws(Setting.Problem) in
-            guard configuration.telemetry != nil else {
-                throw Setting.Problem(text: "is for the setting otlp-endpoint, which is not given")
-            }
-            configuration.telemetry?.headers = try Setting.headerFields(text)
+            let fields = try Setting.headerFields(text)
+            try change(&configuration.telemetry, of: "otlp-endpoint") { $0.headers = fields }
         },
         Setting(
             "otlp-ca-file", .path("PATH"),
             help: "PEM file with the certificates to trust for the collector instead of the system's"
         ) { configuration, path throws(Setting.Problem) in
-            guard configuration.telemetry != nil else {
-                throw Setting.Problem(text: "is for the setting otlp-endpoint, which is not given")
-            }
-            configuration.telemetry?.certificateAuthorityFile = path
+            try change(&configuration.telemetry, of: "otlp-endpoint") { $0.certificateAuthorityFile = path }
         },
         Setting(
             "otlp-sample-ratio", .text("RATIO"), default: "0.01",

@@ -35,14 +35,16 @@ struct DevFolder: Sendable {
         let isNew = try await admin.items("apps").contains { $0["id"].text == Self.appID } == false
         if isNew {
             _ = try await admin.post("apps", body: ["id": .string(Self.appID), "name": "Development"])
-            try await Self.set(.required, admin)
+            _ = try await admin.change("apps", Self.appID, "enforcement") {
+                $0["state"] = .string(Enforcement.required.rawValue)
+            }
         }
 
-        key = try Self.kept(path + "/private.pem") {
-            try SigningKey.generate(.rs256).privatePEM
-        } read: {
-            try SigningKey(pem: $0)
+        let keyPath = path + "/private.pem"
+        if !files.fileExists(atPath: keyPath) {
+            try PrivateFile(creating: keyPath).write(SigningKey.generate(.rs256).privatePEM)
         }
+        key = try SigningKey(pem: String(contentsOfFile: keyPath, encoding: .utf8))
         try Data(key.publicKey.pem.utf8).write(to: URL(fileURLWithPath: path + "/public.pem"))
         let keys = try await admin.items("apps", Self.appID, "keys")
         if !keys.contains(where: { [id = key.publicKey.thumbprint] in $0["id"].text == id }) {
@@ -58,20 +60,6 @@ struct DevFolder: Sendable {
             try PrivateFile(creating: writeKeyPath).write(made["write_key"].text ?? "")
         }
         writeKey = try String(contentsOfFile: writeKeyPath, encoding: .utf8)
-    }
-
-    /// Reads a file; creates it with `make` if it does not exist.
-    private static func kept<Value>(
-        _ path: String, make: () throws -> String, read: (String) throws -> Value
-    ) throws -> Value {
-        if !FileManager.default.fileExists(atPath: path) { try PrivateFile(creating: path).write(try make()) }
-        return try read(try String(contentsOfFile: path, encoding: .utf8))
-    }
-
-    private static func set(_ enforcement: Enforcement, _ admin: LocalAdmin) async throws {
-        _ = try await admin.change("apps", appID, "enforcement") {
-            $0["state"] = .string(enforcement.rawValue)
-        }
     }
 
     func admin() throws -> LocalAdmin { try LocalAdmin(dataDirectory: path) }

@@ -11,21 +11,21 @@ struct DevPolicy: Sendable {
     func watch(_ say: (String) -> Void) async {
         var last: String??
         while !Task.isCancelled {
-            if let line = await look(&last) { say(line) }
+            if let line = await applyIfChanged(&last) { say(line) }
             try? await Task.sleep(for: .milliseconds(500))
         }
     }
 
     /// Applies the file if its content differs from `last`. Returns a message; nil if nothing has changed.
-    func look(_ last: inout String??) async -> String? {
+    func applyIfChanged(_ last: inout String??) async -> String? {
         let text = try? String(contentsOfFile: path, encoding: .utf8)
         guard last != .some(text) else { return nil }
         last = .some(text)
-        return await outcome(of: text)
+        return await apply(text)
     }
 
     /// Applies the content. Returns a line for the developer. Invalid content changes nothing.
-    func outcome(of text: String?) async -> String {
+    func apply(_ text: String?) async -> String {
         let shown = TerminalText.safe(path)
         guard let text else { return "\(shown) cannot be read; nothing was changed." }
         guard case .object(var members)? = JSONValue(parsing: Array(text.utf8)) else {

@@ -7,7 +7,7 @@ struct AdminDoctor: Sendable {
 
     /// All checks of a running gateway, in order. If it does not respond, only that finding.
     func gateway() async -> [Finding] {
-        await looks(named: "gateway") {
+        await findings(named: "gateway") {
             let began = now()
             let overview = try await admin.get("overview").body
             let ended = now()
@@ -32,12 +32,12 @@ struct AdminDoctor: Sendable {
     }
 
     func database() async -> [Finding] {
-        await looks(named: "database") {
+        await findings(named: "database") {
             let status = try await admin.get("cluster").body
             let live = status["gateways"].elements.filter { $0["live"] == .bool(true) }.count
             let text =
                 "PostgreSQL \(status["server_version"].shown), schema \(status["schema_version"].shown), "
-                + "\(live) live \(live == 1 ? "gateway" : "gateways")"
+                + live.counted("live gateway")
             let warnings = status["warnings"].elements.map {
                 Finding.warning($0["code"].shown, $0["text"].shown, "countersign cluster status")
             }
@@ -47,7 +47,7 @@ struct AdminDoctor: Sendable {
     }
 
     /// Converts an error that stops the checks to a finding, so that all output formats include it.
-    private func looks(named name: String, _ body: () async throws -> [Finding]) async -> [Finding] {
+    private func findings(named name: String, _ body: () async throws -> [Finding]) async -> [Finding] {
         do {
             return try await body()
         } catch let error as CommandError {
@@ -63,11 +63,11 @@ struct AdminDoctor: Sendable {
             return [.warning("apps", "there is no app", "countersign app create shop")]
         }
         var found: [Finding] = []
-        for app in apps { found += try await look(at: app) }
+        for app in apps { found += try await findings(of: app) }
         return found
     }
 
-    private func look(at app: JSONValue) async throws -> [Finding] {
+    private func findings(of app: JSONValue) async throws -> [Finding] {
         let id = app["id"].shown
         let name = "app \(id)"
         let found =
@@ -76,7 +76,6 @@ struct AdminDoctor: Sendable {
             } + receivers(of: id).map { Finding.warning(name, $0.detail, $0.remedy) }
         guard found.isEmpty else { return found }
         let enforcement = app["enforcement"].shown
-        let count = app["keys"].integer ?? 0
         if enforcement != "disabled", app.isWithoutKeys {
             return [
                 .warning(
@@ -85,7 +84,7 @@ struct AdminDoctor: Sendable {
             ]
         }
         let others = app.hasKeySources ? ", and the keys of a provider" : ""
-        return [.ok(name, "\(enforcement), \(count) \(count == 1 ? "key" : "keys")\(others)")]
+        return [.ok(name, "\(enforcement), \((app["keys"].integer ?? 0).counted("key"))\(others)")]
     }
 
     private typealias Problem = (detail: String, remedy: String)
@@ -130,13 +129,13 @@ struct AdminDoctor: Sendable {
         for stream in try await admin.items("apps", app, "streams") {
             found += problems(of: stream, "stream", stream["name"].shown, of: app)
         }
-        let consumers = try await ifThere { try await admin.items("apps", app, "consumers") } ?? []
+        let consumers = try await unlessMissing { try await admin.items("apps", app, "consumers") } ?? []
         for consumer in consumers {
             found += problems(
                 of: consumer, "consumer", consumer["name"].shown, of: app, remedies: ["missed": "seek"])
         }
         // A gateway of an earlier version does not have this endpoint.
-        let files = try await ifThere { try await admin.get("apps", app, "files").body } ?? .null
+        let files = try await unlessMissing { try await admin.get("apps", app, "files").body } ?? .null
         guard files["enabled"].isTrue else { return found }
         found += problems(of: files, "files", nil, of: app)
         let oldest = files["oldest_unread_ms"].integer ?? .max
@@ -183,7 +182,7 @@ struct AdminDoctor: Sendable {
     }
 
     /// Nil if it does not exist: no gateway has run on this data directory yet.
-    private func ifThere<Value>(_ read: () async throws -> Value) async throws -> Value? {
+    private func unlessMissing<Value>(_ read: () async throws -> Value) async throws -> Value? {
         do {
             return try await read()
         } catch let error as CommandError where error.code == .notFound {

@@ -1,4 +1,3 @@
-internal import CountersignCore
 internal import CountersignTransport
 internal import Foundation
 internal import GatewayModel
@@ -8,6 +7,7 @@ struct Doctor: Sendable {
     let configuration: GatewayConfiguration
     /// The running gateway; nil without one.
     let url: URL?
+    var transport: any HTTPTransport = makeDefaultTransport()
     /// The `errno` of accessing a file in this mode (`R_OK` and others); 0 on success.
     var obstacle: @Sendable (_ path: String, _ mode: Int32) -> Int32 = { access($0, $1) == 0 ? 0 : errno }
 
@@ -101,41 +101,6 @@ struct Doctor: Sendable {
             }
             return [.warning("gateway", "none runs on this data directory", "countersign serve")] + ports
         }
-        let transport = makeDefaultTransport()
-        func get(_ path: String) async throws(HTTPTransportError) -> TransportResponse {
-            try await transport.send(
-                TransportRequest(
-                    method: "GET", url: url.appendingPathComponent(path), headers: [], body: [], timeout: 5))
-        }
-        do throws(HTTPTransportError) {
-            let before = now()
-            let live = try await get("livez")
-            let answered = now()
-            let milliseconds = Milliseconds(seconds: answered.timeIntervalSince(before)).count
-            var findings = [
-                Finding(
-                    name: "gateway", outcome: live.status == 200 ? .ok : .failed,
-                    detail: "\(url.absoluteString) answers \(live.status) after \(milliseconds) ms")
-            ]
-            let ready = try await get("readyz")
-            findings.append(
-                ready.status == 200
-                    ? .ok("storage", "a write has just succeeded")
-                    : .failed(
-                        "storage",
-                        String(decoding: ready.body.prefix(300), as: UTF8.self).trimmingCharacters(
-                            in: .whitespacesAndNewlines),
-                        "curl '\(url.absoluteString)/readyz?verbose' lists the checks"))
-            if let clock = Finding.clock(live, asked: before, answered: answered) { findings.append(clock) }
-            return findings
-        } catch {
-            return [
-                .failed(
-                    "gateway", "\(url.absoluteString) does not answer: \(error)",
-                    url.scheme == "https"
-                        ? "look at the certificate (tls-certificate, tls-key) and the gateway's log"
-                        : "look at its log; is something else on its port?")
-            ]
-        }
+        return await SelfCheck(url: url, transport: transport, now: now).health()
     }
 }

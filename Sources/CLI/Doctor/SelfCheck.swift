@@ -10,30 +10,34 @@ struct SelfCheck: Sendable {
 
     private static let requestID = "self-check-\(UUIDv7.make())"
 
-    /// All checks, in order. If nothing responds, only that finding.
-    func findings() async -> [Finding] {
-        let began = now()
-        let live: TransportResponse
+    /// The gateway's answer, clock and storage. If it does not respond, only that finding.
+    func health() async -> [Finding] {
         do throws(HTTPTransportError) {
-            live = try await get("livez")
+            let began = now()
+            let live = try await get("livez")
+            guard live.status == 200 else {
+                return [
+                    .failed(
+                        "gateway", "\(url.absoluteString)/livez answers \(live.status)",
+                        "is this a gateway, and does the proxy pass /livez on?")
+                ]
+            }
+            let ended = now()
+            let milliseconds = Milliseconds(seconds: ended.timeIntervalSince(began)).count
+            let answer = Finding.ok("gateway", "\(url.absoluteString) answered in \(milliseconds) ms")
+            let clock = Finding.clock(live, asked: began, answered: ended)
+            return [answer] + (clock.map { [$0] } ?? []) + [readiness(try await get("readyz"))]
         } catch {
             return [unreachable(error)]
         }
-        guard live.status == 200 else {
-            return [
-                .failed(
-                    "gateway", "\(url.absoluteString)/livez answers \(live.status)",
-                    "is this a gateway, and does the proxy pass /livez on?")
-            ]
-        }
-        let ended = now()
-        let milliseconds = Milliseconds(seconds: ended.timeIntervalSince(began)).count
-        var found = [
-            Finding.ok("gateway", "\(url.absoluteString) answered in \(milliseconds) ms"), network,
-        ]
-        if let clock = Finding.clock(live, asked: began, answered: ended) { found.append(clock) }
+    }
+
+    /// All checks, in order. If nothing responds, only that finding.
+    func findings() async -> [Finding] {
+        var found = await health()
+        guard found.first?.outcome == .ok else { return found }
+        found.append(network)
         do throws(HTTPTransportError) {
-            found.append(readiness(try await get("readyz")))
             found.append(version(try await get("openapi.json")))
             found += rejection(
                 try await send(
@@ -90,7 +94,9 @@ struct SelfCheck: Sendable {
     private func readiness(_ answer: TransportResponse) -> Finding {
         switch answer.status {
         case 200: .ok("storage", "a write has just succeeded")
-        case 503: .failed("storage", Self.text(answer), "countersign doctor, on the gateway's machine")
+        case 503:
+            .failed(
+                "storage", Self.text(answer), "curl '\(url.absoluteString)/readyz?verbose' lists the checks")
         default:
             .warning(
                 "storage", "/readyz answers \(answer.status) here", "request /readyz from inside the network")

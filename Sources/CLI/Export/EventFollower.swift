@@ -70,7 +70,7 @@ struct EventFollower: Sendable {
                 guard let position = entry?["position"].text, let sequence = entry?["seq"].integer else {
                     throw CommandError(.failed, "a line of the answer has no position")
                 }
-                if entry?["events_missed"] == .bool(true) { sayMissed() }
+                if entry?["events_missed"] == .bool(true) { reportGap() }
                 try io.print(json: line)
                 state.withLock { state in
                     state.move(to: position, sequence)
@@ -81,14 +81,14 @@ struct EventFollower: Sendable {
         // There is no event after the gap that could report it.
         let isMissing = fields.contains { $0.name.lowercased() == Self.missed && $0.value == "true" }
         guard isMissing, count == before else { return }
-        sayMissed()
+        reportGap()
         // Continues at the oldest event: all earlier ones were deleted, and the gap must be reported only once.
         state.withLock { $0.position = nil }
     }
 
     private static let missed = "x-countersign-events-missed"
 
-    private func sayMissed() {
+    private func reportGap() {
         let position = state.withLock { state in
             state.isAfterGap = true
             return state.position

@@ -66,14 +66,10 @@ struct Completion {
 
     /// The words that can follow, with the summary of a command or the description of a group.
     private static func next(after path: [String], _ commands: [Command]) -> [(word: String, about: String)] {
-        var next: [(word: String, about: String)] = []
         let sections = path.isEmpty ? CommandSection.all.flatMap(\.words) : []
-        for command in commands where command.path.starts(with: path) && command.path.count > path.count {
-            let word = command.path[path.count]
-            guard !next.contains(where: { $0.word == word }) else { continue }
-            let about = sections.first { $0.key == word }?.value
-            next.append((word, about ?? (command.path.count == path.count + 1 ? command.summary : "")))
+        return commands.words(after: path).map { word in
+            let group = sections.first { $0.key == word }?.value
+            return (word, group ?? commands.first { $0.path == path + [word] }?.summary ?? "")
         }
-        return next
     }
 }

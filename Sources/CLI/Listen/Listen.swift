@@ -51,9 +51,7 @@ actor Listen {
 
     init(
         _ options: Options, admin: RemoteAdmin, io: CommandIO,
-        pause: @escaping @Sendable (Double) async throws -> Void = {
-            try await Task.sleep(nanoseconds: UInt64($0 * 1_000_000_000))
-        }
+        pause: @escaping @Sendable (Double) async throws -> Void = { try await Task.sleep(for: .seconds($0)) }
     ) {
         self.options = options
         self.admin = admin

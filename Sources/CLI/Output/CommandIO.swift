@@ -36,6 +36,11 @@ struct CommandIO: Sendable {
         "\r\u{1B}[K\(messageWidth.map { text.prefix(columns: max(1, $0 - 1)) } ?? text[...])"
     }
 
+    /// An environment variable; nil if it is unset or empty.
+    func variable(_ name: String) -> String? {
+        environment[name].flatMap { $0.isEmpty ? nil : $0 }
+    }
+
     func print(_ line: String) throws {
         try output(line + "\n")
     }
@@ -50,7 +55,7 @@ struct CommandIO: Sendable {
     /// Whether data may be coloured.
     var colorsData: Bool { isOutputWatched && allowsColor }
 
-    private var allowsColor: Bool { (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb" }
+    private var allowsColor: Bool { variable("NO_COLOR") == nil && environment["TERM"] != "dumb" }
 
     func colored(_ text: String, _ color: TerminalColor) -> String {
         colorsData ? "\u{1B}[\(color.rawValue)m\(text)\u{1B}[0m" : text

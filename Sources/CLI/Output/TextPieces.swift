@@ -4,19 +4,14 @@ struct TextPieces {
 
     /// The lines completed by these bytes, without their ends.
     mutating func lines(_ bytes: [UInt8]) -> [[UInt8]] {
-        rest += bytes
-        guard let end = rest.lastIndex(of: 0x0A) else { return [] }
-        let lines = rest[..<end].split(separator: 0x0A).map(Array.init)
-        rest.removeFirst(end + 1)
-        return lines
+        whole(bytes).split(separator: 0x0A).map(Array.init)
     }
 
-    /// The text up to the last line end in these bytes.
-    mutating func whole(_ bytes: [UInt8]) -> String {
+    /// The bytes up to and including the last line end.
+    mutating func whole(_ bytes: [UInt8]) -> ArraySlice<UInt8> {
         rest += bytes
-        guard let end = rest.lastIndex(of: 0x0A) else { return "" }
-        let text = String(decoding: rest[...end], as: UTF8.self)
-        rest.removeFirst(end + 1)
-        return text
+        guard let end = rest.lastIndex(of: 0x0A) else { return [] }
+        defer { rest.removeFirst(end + 1) }
+        return rest[...end]
     }
 }

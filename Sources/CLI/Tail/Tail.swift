@@ -43,9 +43,7 @@ final class Tail: Sendable {
 
     init(
         _ options: Options, io: CommandIO, connect: @escaping @Sendable () async throws -> Connection,
-        pause: @escaping @Sendable (Double) async throws -> Void = {
-            try await Task.sleep(nanoseconds: UInt64($0 * 1_000_000_000))
-        }
+        pause: @escaping @Sendable (Double) async throws -> Void = { try await Task.sleep(for: .seconds($0)) }
     ) {
         self.options = options
         self.io = io
@@ -115,7 +113,7 @@ final class Tail: Sendable {
             }
             if isNew {
                 io.say("Connected to \(admin.location).")
-                if !options.printsJSON, !state.withLock({ $0.hasHeader }) { sayHeader() }
+                if !options.printsJSON, !state.withLock({ $0.hasHeader }) { printHeader() }
             }
             if let oneIn = data["one_in"].integer, oneIn > 1 {
                 io.say("Too many to show: printing one in \(oneIn).")
@@ -132,7 +130,7 @@ final class Tail: Sendable {
         }
     }
 
-    private func sayHeader() {
+    private func printHeader() {
         state.withLock { $0.hasHeader = true }
         io.say(line(Self.header))
     }
@@ -169,7 +167,7 @@ final class Tail: Sendable {
         let code = value("code")
         let rows = found.values.filter { code == nil || $0["code"].shown == code }
             .sorted { $0["at_ms"].integer ?? 0 < $1["at_ms"].integer ?? 0 }.suffix(earlier.count)
-        if !options.printsJSON { sayHeader() }
+        if !options.printsJSON { printHeader() }
         for row in rows { try print(row) }
     }
 

@@ -18,8 +18,6 @@ struct Trigger: Sendable {
         }
     }
 
-    private static let audience = "countersign-trigger"
-    private static let issuer = "https://issuer.example"
     private static let userID = "trigger-user"
 
     private let url: URL
@@ -35,24 +33,6 @@ struct Trigger: Sendable {
         [nil] + AuthErrorCode.all.filter { Provocation.all[$0] != nil }
     }
 
-    private func app() async throws -> TriggerApp {
-        try await apps.app("trigger") { admin, app in
-            _ = try await admin.post(
-                "apps", app.id, "keys",
-                body: ["text": .string(app.key.publicKey.pem), "description": "countersign trigger"])
-            _ = try await admin.change("apps", app.id, "policy") { policy in
-                policy["audience"] = .string(Self.audience)
-                policy["issuer"] = .string(Self.issuer)
-                policy["maximum_lifetime_seconds"] = .integer(Provocation.lifetime)
-            }
-            try await Self.requireTokens(app, admin)
-        }
-    }
-
-    private static func requireTokens(_ app: TriggerApp, _ admin: any AdminClient) async throws {
-        _ = try await admin.change("apps", app.id, "enforcement") { $0["state"] = "required" }
-    }
-
     /// Provokes a code; nil means an accepted request. Retries for three seconds, because a running gateway
     /// may need a second to load changes. Throws `usage` for a code that cannot be provoked.
     func send(_ code: AuthErrorCode?) async throws -> Answer {
@@ -62,14 +42,9 @@ struct Trigger: Sendable {
                 .usage, "no request gets \(code.reason) for certain, so it cannot be provoked",
                 hint: "`countersign trigger all` provokes every code that can be")
         }
-        let app = try await app()
-        return try await send(try await token(by: provocation, of: app), until: code, to: app)
-    }
-
-    private func send(
-        _ token: String?, until code: AuthErrorCode?, to app: TriggerApp
-    ) async throws -> Answer {
-        let isOfTwoUsers = if case .twoUsers? = code.flatMap({ Provocation.all[$0] }) { true } else { false }
+        let app = try await apps.app()
+        let token = try await token(by: provocation, of: app)
+        let isOfTwoUsers = if case .twoUsers? = provocation { true } else { false }
         var answer = try await post(token, to: app, isOfTwoUsers: isOfTwoUsers)
         for _ in 0..<30 where !answer.is(code) {
             try await Task.sleep(nanoseconds: 100_000_000)
@@ -83,7 +58,7 @@ struct Trigger: Sendable {
         let now = Int64(Date().timeIntervalSince1970)
         var claims: JSONObject = [
             "sub": .string(Self.userID), "iat": .integer(now), "exp": .integer(now + Provocation.lifetime),
-            "aud": .string(Self.audience), "iss": .string(Self.issuer),
+            "aud": .string(TriggerApp.audience), "iss": .string(TriggerApp.issuer),
         ]
         switch provocation {
         case .noToken?: return nil

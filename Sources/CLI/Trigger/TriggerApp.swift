@@ -4,6 +4,8 @@ internal import Foundation
 
 struct TriggerApp: Sendable {
     static let title = "Requests of countersign trigger"
+    static let audience = "countersign-trigger"
+    static let issuer = "https://issuer.example"
 
     static func isOne(_ id: String) -> Bool { id.hasPrefix("trigger-") }
 

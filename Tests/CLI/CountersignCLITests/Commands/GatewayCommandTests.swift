@@ -13,16 +13,11 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct GatewayCommandTests {
     private let folder = TemporaryFolder()
-    private let environment: [String: String]
-
-    init() throws {
-        environment = ["COUNTERSIGN_DATA": folder.path + "/data"]
-    }
+    private var environment: [String: String] { ["COUNTERSIGN_DATA": folder.path + "/data"] }
 
     private func run(_ line: String, input: String = "") async -> (ExitCode, RecordedIO) {
         let recorded = RecordedIO(environment: environment, input: input)
-        let program = CommandLineProgram(commands: CommandTable.all, io: recorded.io)
-        return (await program.run(line.split(separator: " ").map(String.init)), recorded)
+        return (await recorded.run(line: line), recorded)
     }
 
     @Test func appCreatePrintsOnlyTheWriteKeyToStandardOutput() async throws {
@@ -300,8 +295,8 @@ struct GatewayCommandTests {
         let keys = await run("key jwks shop").1.output
         let set = try folder.write(keys, to: "jwks.json")
         #expect(await run("key add other \(set)").1.output == ids && ids.count > 80)
-        // The former name of the command. The app has all keys already.
-        let again = await run("key import other \(set)")
+        // The app has all keys already.
+        let again = await run("key add other \(set)")
         #expect(again.0 == .done && again.1.output.isEmpty)
     }
 
@@ -326,12 +321,9 @@ struct GatewayCommandTests {
         let listed = await run("app list").1
         #expect(listed.output.isEmpty && listed.talk.contains("shop is being deleted"))
         #expect(await run("app create shop").0 == .conflict)
-        let asked = RecordedIO(environment: environment)
-        var io = asked.io
-        io.askOpenly = { _ in "kiosk" }
         _ = await run("app create kiosk")
-        let program = CommandLineProgram(commands: CommandTable.all, io: io)
-        #expect(await program.run(["app", "delete", "kiosk"]) == .done)
+        let asked = RecordedIO(environment: environment, answer: { _ in "kiosk" })
+        #expect(await asked.run("app", "delete", "kiosk") == .done)
         #expect(await run("audit list").1.output.contains("app.delete"))
     }
 
@@ -346,15 +338,15 @@ struct GatewayCommandTests {
 
     @Test func theDataDirectoryFollowsThePlatformWithoutAFlag() async throws {
         let list = try #require(CommandTable.all.first { $0.name == "app list" })
-        func place(_ environment: [String: String]) throws -> String {
+        func location(_ environment: [String: String]) -> String {
             let io = RecordedIO(environment: environment).io
-            return try list.invocation(flagValues: [:], words: [:], io: io).dataDirectory()
+            return list.invocation(flagValues: [:], words: [:], io: io).dataDirectory
         }
-        #expect(try place(["COUNTERSIGN_DATA": "/d", "HOME": "/h"]) == "/d")
+        #expect(location(["COUNTERSIGN_DATA": "/d", "HOME": "/h"]) == "/d")
         #if os(Linux)
-            #expect(try place(["HOME": "/h"]) == "/h/.local/share/countersign-data")
-            #expect(try place(["HOME": "/h", "XDG_DATA_HOME": "/x"]) == "/x/countersign-data")
-            #expect(try place(["HOME": "/h", "XDG_DATA_HOME": "x"]) == "/h/.local/share/countersign-data")
+            #expect(location(["HOME": "/h"]) == "/h/.local/share/countersign-data")
+            #expect(location(["HOME": "/h", "XDG_DATA_HOME": "/x"]) == "/x/countersign-data")
+            #expect(location(["HOME": "/h", "XDG_DATA_HOME": "x"]) == "/h/.local/share/countersign-data")
         #endif
     }
 

@@ -35,7 +35,7 @@ struct SendCommandTests {
         try Data(bytes + Array("{\"event\":\"a\",\"userId\":\"u\"}\n".utf8)).write(
             to: URL(fileURLWithPath: file))
         let io = RecordedIO(environment: environment)
-        #expect(await io.run("send", file, "--url", url) == .failed)
+        #expect(await io.run("send", file, "--server", url) == .failed)
         #expect(io.talk.contains("line 1 is skipped: it is not UTF-8"))
         #expect(io.output.hasPrefix("stored 1,"))
     }
@@ -45,7 +45,7 @@ struct SendCommandTests {
         for _ in 1...2 {
             let pipe = try FilledPipe("{\"event\":\"a\",\"userId\":\"u\"}\n")
             let io = RecordedIO(environment: environment)
-            #expect(await io.run("send", pipe.path, "--url", url) == .done, "\(io.talk)")
+            #expect(await io.run("send", pipe.path, "--server", url) == .done, "\(io.talk)")
             #expect(io.output == "stored 1, already there 0, rejected 0, unreadable 0\n")
         }
     }

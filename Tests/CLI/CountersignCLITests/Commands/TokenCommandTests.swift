@@ -21,9 +21,7 @@ struct TokenCommandTests {
 
     private func run(_ arguments: String..., input: String = "") async -> (ExitCode, RecordedIO) {
         let recorded = RecordedIO(input: input)
-        return (
-            await CommandLineProgram(commands: CommandTable.all, io: recorded.io).run(arguments), recorded
-        )
+        return (await recorded.run(arguments: arguments), recorded)
     }
 
     private func token(user: String = "user-1") async -> String {
@@ -38,7 +36,7 @@ struct TokenCommandTests {
             #expect(attributes[.posixPermissions] as? Int == 0o600)
         }
         let (code, recorded) = await run(
-            "keys", "generate", "--out", folder.path + "/ec", "--alg", "ES256", "--json")
+            "key", "generate", "--out", folder.path + "/ec", "--alg", "ES256", "--json")
         #expect(code == .done)
         #expect(recorded.output.contains(#""algorithm":"ES256""#))
         #expect(!recorded.output.contains("PRIVATE") && !recorded.talk.contains("BEGIN"))
@@ -91,9 +89,7 @@ struct TokenCommandTests {
         let token = await token()
         let recorded = RecordedIO()
         let key = command == "verify" ? ["--key", publicKey] : []
-        let code = await CommandLineProgram(commands: CommandTable.all, io: recorded.io)
-            .run(["token", command, token] + key)
-        #expect(code == .usage)
+        #expect(await recorded.run(arguments: ["token", command, token] + key) == .usage)
         #expect(recorded.talk.contains("standard input"))
         #expect((recorded.talk + recorded.output).contains(token) == false)
     }
@@ -101,9 +97,7 @@ struct TokenCommandTests {
     @Test func tokenVerifyExitsWithTheVerdict() async throws {
         let file = try folder.write(await token(), to: "token")
         func verify(_ more: String...) async -> ExitCode {
-            let recorded = RecordedIO()
-            return await CommandLineProgram(commands: CommandTable.all, io: recorded.io)
-                .run(["token", "verify", file, "--key", publicKey] + more)
+            await RecordedIO().run(arguments: ["token", "verify", file, "--key", publicKey] + more)
         }
         #expect(await verify("--user", "user-1", "--now", "1800000000") == .done)
         #expect(await verify("--now", "1800000000.5") == .done)

@@ -11,8 +11,7 @@ struct SettingReaderTests {
         _ name: String, _ arguments: [String] = [], environment: [String: String] = [:]
     ) async -> String? {
         let recorded = RecordedIO(environment: environment)
-        let words = ["config", "print", "--origin"] + arguments
-        let code = await CommandLineProgram(commands: CommandTable.all, io: recorded.io).run(words)
+        let code = await recorded.run(arguments: ["config", "print", "--origin"] + arguments)
         guard code == .done else { return recorded.talk }
         return recorded.output.split(separator: "\n").first { $0.hasPrefix(name + " ") }
             .map { $0.split(separator: " ").dropFirst().joined(separator: " ") }
@@ -107,16 +106,16 @@ struct SettingReaderTests {
         let folder = TemporaryFolder()
         let file = try folder.write(text, to: "c.json")
         let recorded = RecordedIO()
-        #expect(await recorded.run("config", "validate", "--config", file) == .usage)
+        #expect(await recorded.run("config", "print", "--config", file) == .usage)
         #expect(recorded.talk.contains(expected), "\(recorded.talk)")
     }
 
     @Test func aMisspelledEnvironmentVariableIsAUsageError() async {
         let slip = RecordedIO(environment: ["COUNTERSIGN_LOGLEVEL": "info"])
-        #expect(await slip.run("config", "validate") == .usage)
+        #expect(await slip.run("config", "print") == .usage)
         #expect(slip.talk.contains("did you mean COUNTERSIGN_LOG_LEVEL?"))
         let other = RecordedIO(environment: ["COUNTERSIGN_SOMETHING_ELSE_ENTIRELY": "x"])
-        #expect(await other.run("config", "validate") == .done)
+        #expect(await other.run("config", "print") == .done)
     }
 
     @Test func aSecretComesFromAFileAndIsNeverShown() async throws {
@@ -217,8 +216,7 @@ struct SettingReaderTests {
 
     @Test func namesAreUniqueAndTheReferenceIsCurrent() throws {
         #expect(Set(SettingTable.all.map(\.name)).count == SettingTable.all.count)
-        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-            .appendingPathComponent("../../../../docs/reference/settings.md").standardizedFileURL
+        let file = Package.folder.appendingPathComponent("docs/reference/settings.md")
         if ProcessInfo.processInfo.environment["COUNTERSIGN_ACCEPT"] == "1" {
             try Data(SettingReference.markdown.utf8).write(to: file)
         }

@@ -139,11 +139,11 @@ struct DevSessionTests {
         let policy = DevPolicy(
             path: parent.path + "/policy.json", admin: try await DevFolder(path: path).admin())
         var last: String??
-        #expect(await policy.look(&last)?.contains("cannot be read") == true)
-        #expect(await policy.look(&last) == nil)
+        #expect(await policy.applyIfChanged(&last)?.contains("cannot be read") == true)
+        #expect(await policy.applyIfChanged(&last) == nil)
         _ = try parent.write(#"{"leeway_seconds":3}"#, to: "policy.json")
-        #expect(await policy.look(&last)?.contains("applied: leeway_seconds") == true)
-        #expect(await policy.look(&last) == nil)
+        #expect(await policy.applyIfChanged(&last)?.contains("applied: leeway_seconds") == true)
+        #expect(await policy.applyIfChanged(&last) == nil)
     }
 
     @Test func aTokenNeedsAUser() async throws {
@@ -159,13 +159,13 @@ struct DevSessionTests {
         let admin = try kept.admin()
         let policy = DevPolicy(path: "policy.json", admin: admin)
         #expect(
-            await policy.outcome(of: #"{"enforcement":"optional","leeway_seconds":7}"#)
+            await policy.apply(#"{"enforcement":"optional","leeway_seconds":7}"#)
                 == "policy.json applied: enforcement, leeway_seconds.")
         for (text, part) in [
             (nil, "cannot be read"), ("{", "not a JSON object"), (#"{"leeway_seconds":-1}"#, "is invalid"),
             (#"{"enforcement":"strict"}"#, "is invalid"), (#"{"lee_way":1}"#, "is invalid"),
         ] {
-            #expect(await policy.outcome(of: text).contains(part), "\(text ?? "nil")")
+            #expect(await policy.apply(text).contains(part), "\(text ?? "nil")")
         }
         #expect(try await admin.get("apps", "dev", "policy").body["leeway_seconds"] == .number(7))
         #expect(try await admin.get("apps", "dev").body["enforcement"] == "optional")

@@ -1,48 +1,26 @@
 @testable import CountersignCLI
 
-/// Streams that remember what was written to them.
+/// Streams that record what is written to them.
 final class RecordedIO: Sendable {
     let outputText = RecordedText()
     let talkText = RecordedText()
-    private let environment: [String: String]
-    private let isInteractive: Bool
-    private let isOutputWatched: Bool
-    private let width: Int?
-    private let isInBackground: Bool
-    private let input: String
-    private let answer: @Sendable (String) -> String?
-    /// Whether time limits are over at once. Otherwise they never end.
-    private let isLate: Bool
+    let io: CommandIO
 
+    /// `isLate` ends time limits at once. Otherwise they never end.
     init(
         environment: [String: String] = [:], isInteractive: Bool = false, isOutputWatched: Bool = false,
-        width: Int? = nil, isInBackground: Bool = false, input: String = "",
-        isLate: Bool = false,
+        width: Int? = nil, isInBackground: Bool = false, input: String = "", isLate: Bool = false,
         answer: @escaping @Sendable (String) -> String? = { _ in nil }
     ) {
-        self.environment = environment
-        self.isInteractive = isInteractive
-        self.isOutputWatched = isOutputWatched
-        self.width = width
-        self.isInBackground = isInBackground
-        self.input = input
-        self.answer = answer
-        self.isLate = isLate
+        io = CommandIO(
+            output: outputText.append, talk: talkText.append, input: { Array(input.utf8) },
+            environment: environment, isInteractive: isInteractive, isOutputWatched: isOutputWatched,
+            width: width, isInBackground: isInBackground, askOpenly: answer,
+            schedule: { _, run in if isLate { run() } })
     }
 
     var output: String { outputText.text }
     var talk: String { talkText.text }
-
-    var io: CommandIO {
-        CommandIO(
-            output: outputText.append,
-            talk: talkText.append,
-            input: { Array(self.input.utf8) },
-            environment: environment,
-            isInteractive: isInteractive, isOutputWatched: isOutputWatched,
-            width: width, isInBackground: isInBackground, askOpenly: answer,
-            schedule: { [isLate] _, run in if isLate { run() } })
-    }
 
     /// Runs one command line of the real table, or of `commands`.
     func run(_ arguments: String..., commands: [Command] = CommandTable.all) async -> ExitCode {
@@ -51,5 +29,10 @@ final class RecordedIO: Sendable {
 
     func run(arguments: [String], commands: [Command] = CommandTable.all) async -> ExitCode {
         await CommandLineProgram(commands: commands, io: io).run(arguments)
+    }
+
+    /// Runs a command line without quotes.
+    func run(line: String) async -> ExitCode {
+        await run(arguments: line.split(separator: " ").map(String.init))
     }
 }
