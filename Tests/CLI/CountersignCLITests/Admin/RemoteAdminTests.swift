@@ -20,7 +20,7 @@ struct RemoteAdminTests {
         let io = RecordedIO(
             environment: ["XDG_CONFIG_HOME": folder.path + "/config"].merging(environment) { $1 },
             input: input)
-        return (await io.run(arguments: line.split(separator: " ").map(String.init)), io)
+        return (await io.run(line: line), io)
     }
 
     @Test func aRejectionHasItsExitCodeAndPrintsNoToken() async throws {

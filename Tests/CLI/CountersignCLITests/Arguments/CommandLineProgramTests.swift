@@ -30,8 +30,7 @@ struct CommandLineProgramTests {
     @Test(arguments: [("tail", "app"), ("admin token create", "name")])
     func anExtraWordSuggestsTheMissingFlag(command: String, flag: String) async {
         let recorded = RecordedIO()
-        let words = command.split(separator: " ").map(String.init) + ["shop"]
-        #expect(await recorded.run(arguments: words) == .usage)
+        #expect(await recorded.run(line: command + " shop") == .usage)
         #expect(recorded.talk.hasSuffix("did you mean --\(flag) shop?\n"))
     }
 

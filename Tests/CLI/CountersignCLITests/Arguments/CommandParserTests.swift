@@ -57,36 +57,19 @@ struct CommandParserTests {
         #expect(!invocation.isSet(Self.json))
     }
 
-    @Test func theLongestCommandPathMatchesAndFlagsSurroundWords() throws {
-        let invocation = try invocation("app create --json shop --port 1")
-        #expect(invocation.commandName == "app create")
-        #expect(invocation[Self.app] == "shop")
-        #expect(invocation.isSet(Self.json))
-    }
-
     @Test(arguments: [
         "--json app create shop --port 1", "--port 1 --json app create shop",
         "--port=1 app create --json shop",
-        "--data serve --json app create shop --port 1",
+        "--data serve --json app create shop --port 1", "app --port 1 --json create shop",
+        "--port=1 app --json create shop", "app --json --port 1 create shop",
+        "app --port 1 create --json shop", "app create --json shop --port 1",
     ])
-    func flagsAreReadBeforeTheCommand(line: String) throws {
+    func flagsAreReadBeforeBetweenAndAfterTheWordsOfACommand(line: String) throws {
         let invocation = try invocation(line)
         #expect(invocation.commandName == "app create")
         #expect(invocation[Self.app] == "shop")
         #expect(invocation.isSet(Self.json))
         #expect(try invocation.integer(of: Self.port) == 1)
-    }
-
-    @Test(arguments: [
-        "app --port 7 --json create shop", "--port=7 app --json create shop",
-        "app --json --port 7 create shop",
-        "app --port 7 create --json shop",
-    ])
-    func flagsAreReadBetweenTheWordsOfACommand(line: String) throws {
-        let invocation = try invocation(line)
-        #expect(invocation[Self.app] == "shop")
-        #expect(try invocation.integer(of: Self.port) == 7)
-        #expect(invocation.isSet(Self.json))
         #expect(throws: CommandError.self) { try self.invocation("app --nothing create shop") }
     }
 

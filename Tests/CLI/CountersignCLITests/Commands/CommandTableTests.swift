@@ -29,9 +29,7 @@ struct CommandTableTests {
     @Test func helpOnEachCommandNamesItsFlagsAndExamples() async {
         for command in CommandTable.all {
             let recorded = RecordedIO()
-            let arguments = command.path + ["--help"]
-            #expect(
-                await CommandLineProgram(commands: CommandTable.all, io: recorded.io).run(arguments) == .done)
+            #expect(await recorded.run(arguments: command.path + ["--help"]) == .done)
             let isGlobal = command.flags.contains(.server) || command.flags.contains(.profile)
             for flag in command.flags where !isGlobal || !Flag.target.contains(flag) {
                 #expect(recorded.output.contains(flag.usage))

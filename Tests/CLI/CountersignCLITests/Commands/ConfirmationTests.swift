@@ -16,7 +16,7 @@ struct ConfirmationTests {
 
     private func run(_ line: String) async -> (code: ExitCode, io: RecordedIO) {
         let io = RecordedIO(environment: fixture.place.environment)
-        return (await io.run(arguments: line.split(separator: " ").map(String.init)), io)
+        return (await io.run(line: line), io)
     }
 
     private func store() throws {

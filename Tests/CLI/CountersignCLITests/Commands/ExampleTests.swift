@@ -70,7 +70,6 @@ struct ExampleTests {
 
     /// Creates the users and profiles that the examples need.
     private func prepare(_ command: String) async throws {
-        var lines: [[String]] = []
         if command.hasPrefix("customer") {
             try storeCustomer("user-1", plan: "gold", in: folder.path + "/data")
         }
@@ -81,15 +80,12 @@ struct ExampleTests {
             }
         }
         if command.hasPrefix("profile") {
-            lines = [["profile", "add", "old", "--server", "https://127.0.0.1:1"]]
+            let io = RecordedIO(
+                environment: ["XDG_CONFIG_HOME": folder.path + "/config"], input: "csa_old")
+            #expect(await io.run(line: "profile add old --server https://127.0.0.1:1") == .done)
         }
         if command == "token verify" {
             _ = try AppDirectory(dataDirectory: folder.path + "/data").addKey(key.publicKey.pem, to: "shop")
-        }
-        for line in lines {
-            let io = RecordedIO(
-                environment: ["XDG_CONFIG_HOME": folder.path + "/config"], input: "csa_old")
-            #expect(await io.run(arguments: line) == .done)
         }
     }
 

@@ -184,7 +184,7 @@ struct MistakeTests {
     ])
     func contradictoryAndEmptyCommandsAreUsageErrors(line: String, said: String) async {
         let io = RecordedIO(environment: ["COUNTERSIGN_DATA": data, "HOME": folder.path])
-        #expect(await io.run(arguments: line.split(separator: " ").map(String.init)) == .usage)
+        #expect(await io.run(line: line) == .usage)
         #expect(io.talk.contains(said), "\(io.talk)")
     }
 
@@ -273,7 +273,7 @@ struct MistakeTests {
     func messagesNameTheNextCommand(line: String, expected: String) async throws {
         try storeEvent(of: "u", in: data)
         let io = RecordedIO(environment: ["COUNTERSIGN_DATA": data])
-        _ = await io.run(arguments: line.split(separator: " ").map(String.init))
+        _ = await io.run(line: line)
         #expect(io.talk.contains(expected), "\(io.talk)")
     }
 }

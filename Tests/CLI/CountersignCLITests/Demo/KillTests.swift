@@ -6,11 +6,8 @@ import Testing
 struct KillTests {
     @Test func eachEventIsStoredExactlyOnceAlthoughTheGatewayIsKilled() async throws {
         let folder = TemporaryFolder()
-        // Tests/CLI/CountersignCLITests/Demo/KillTests.swift is five levels below the package.
-        var package = URL(fileURLWithPath: #filePath)
-        for _ in 0..<5 { package.deleteLastPathComponent() }
         let shell = Shell(folder: folder.path, environment: ["COUNTERSIGN": Program.path])
-        let result = try await shell.run("'\(package.path)/scripts/kill-test.sh' --devices 3")
+        let result = try await shell.run("'\(Package.folder.path)/scripts/kill-test.sh' --devices 3")
         #expect(result.status == 0, "\(result.output)\(result.talk)")
         #expect(result.output.contains("ok     300 of 300 events are in the database exactly once"))
         #expect(result.output.contains("the gateway was killed 3 times"))

@@ -11,12 +11,7 @@ import Testing
 struct DocumentTests {
     private let folder = TemporaryFolder()
 
-    private var package: URL {
-        // Tests/CLI/CountersignCLITests/Documents/DocumentTests.swift is five levels below the package.
-        var package = URL(fileURLWithPath: #filePath)
-        for _ in 0..<5 { package.deleteLastPathComponent() }
-        return package
-    }
+    private let package = Package.folder
 
     private func document(_ name: String) throws -> String {
         try String(contentsOf: package.appendingPathComponent(name), encoding: .utf8)

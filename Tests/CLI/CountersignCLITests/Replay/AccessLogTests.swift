@@ -48,38 +48,19 @@ struct AccessLogTests {
         #expect(try AccessLog.event(line).properties == expected)
     }
 
+    /// A line up to the request.
+    private static let start = #"a - - [17/May/2015:10:05:03 +0000] "-""#
+
     @Test(arguments: [
-        ("", "the client address is missing"),
-        ("a", "the identity is missing"),
+        ("", "the client address is missing"), ("a", "the identity is missing"),
         ("a - - 17/May/2015", "the time is not in [ ]"),
-        (
-            "a - - [17/Mai/2015:10:05:03 +0000] \"-\" 200 1 \"-\" \"-\"",
-            "the time is not like 17/May/2015:10:05:03 +0000"
-        ),
-        (
-            "a - - [32/May/2015:10:05:03 +0000] \"-\" 200 1 \"-\" \"-\"",
-            "the time is not like 17/May/2015:10:05:03 +0000"
-        ),
-        (
-            "a - - [17/May/2015:10:05:03+0000] \"-\" 200 1 \"-\" \"-\"",
-            "the time is not like 17/May/2015:10:05:03 +0000"
-        ),
         ("a - - [17/May/2015:10:05:03 +0000] GET", "the request is not in quotes"),
         ("a - - [17/May/2015:10:05:03 +0000] \"GET", "the request has no closing quote"),
-        (
-            "a - - [17/May/2015:10:05:03 +0000] \"-\" 99 1 \"-\" \"-\"",
-            "the status is not a number from 100 to 599"
-        ),
-        (
-            "a - - [17/May/2015:10:05:03 +0000] \"-\" ok 1 \"-\" \"-\"",
-            "the status is not a number from 100 to 599"
-        ),
-        ("a - - [17/May/2015:10:05:03 +0000] \"-\" 200 -1 \"-\" \"-\"", "the size is neither a number nor -"),
-        ("a - - [17/May/2015:10:05:03 +0000] \"-\" 200 1 \"-\"", "the user agent is not in quotes"),
-        (
-            "a - - [17/May/2015:10:05:03 +0000] \"-\" 200 1 \"-\" \"-\" x",
-            "something follows the user agent"
-        ),
+        (start + #" 99 1 "-" "-""#, "the status is not a number from 100 to 599"),
+        (start + #" ok 1 "-" "-""#, "the status is not a number from 100 to 599"),
+        (start + #" 200 -1 "-" "-""#, "the size is neither a number nor -"),
+        (start + #" 200 1 "-""#, "the user agent is not in quotes"),
+        (start + #" 200 1 "-" "-" x"#, "something follows the user agent"),
         (
             "a\u{7} - - [17/May/2015:10:05:03 +0000] \"-\" 200 1 \"-\" \"-\"",
             "the client address has control characters or over 255 bytes"
@@ -88,6 +69,15 @@ struct AccessLogTests {
     func errorsNameTheFaultOfALine(line: String, reason: String) {
         let problem = #expect(throws: AccessLog.LineProblem.self) { try AccessLog.event(line) }
         #expect(problem?.reason == reason)
+    }
+
+    @Test(arguments: [
+        "17/Mai/2015:10:05:03 +0000", "32/May/2015:10:05:03 +0000", "17/May/2015:10:05:03+0000",
+    ])
+    func anInvalidTimeIsReportedWithAnExample(time: String) {
+        let line = #"a - - [\#(time)] "-" 200 1 "-" "-""#
+        let problem = #expect(throws: AccessLog.LineProblem.self) { try AccessLog.event(line) }
+        #expect(problem?.reason == "the time is not like 17/May/2015:10:05:03 +0000")
     }
 
     @Test func aBadLineIsReportedAndItsNeighboursAreKept() {

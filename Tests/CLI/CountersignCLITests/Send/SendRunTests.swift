@@ -43,13 +43,15 @@ struct SendRunTests {
     ) async throws -> (SendRun.Outcome, Script, [Double]) {
         let script = Script(answers)
         let pauses = Lock<[Double]>([])
-        let outcome = try await run(count, script, pauses: pauses, said: Lock([]), key: key, users: users)
+        let outcome = try await run(count, script, pauses: pauses, key: key, users: users)
         return (outcome, script, pauses.withLock { $0 })
     }
 
+    /// Sends events of the users in turn. `resumes` gets the positions after which an interrupted run resumes.
     private func run(
-        _ count: Int, _ script: Script, pauses: Lock<[Double]>, said: Lock<[String]>,
-        key: SigningKey? = nil, users: [String] = ["user-1"]
+        _ count: Int, _ script: Script, pauses: Lock<[Double]> = Lock([]), said: Lock<[String]> = Lock([]),
+        resumes: Lock<[Int]> = Lock([]), key: SigningKey? = nil, token: String? = nil,
+        users: [String] = ["user-1"]
     ) async throws -> SendRun.Outcome {
         let url = try #require(URL(string: "http://gateway.example:8787"))
         var run = SendRun(
@@ -57,17 +59,13 @@ struct SendRunTests {
                 SendEvent(
                     line: index + 1, userID: users[index % users.count],
                     message: ["n": .integer(Int64(index))])
-            }, url: url, writeKey: "key", signingKey: key, token: nil, progress: { _, _ in },
+            }, url: url, writeKey: "key", signingKey: key, token: token,
+            progress: { _, position in resumes.withLock { $0.append(position) } },
             say: { line in said.withLock { $0.append(line) } },
             pause: { seconds in
                 // Ends a run that would retry forever.
-                guard
-                    pauses.withLock({
-                        $0.append(seconds); return $0.count
-                    }) < 100
-                else {
-                    throw CancellationError()
-                }
+                pauses.withLock { $0.append(seconds) }
+                if pauses.withLock({ $0.count }) > 99 { throw CancellationError() }
             })
         run.transport = script
         return try await run.run()
@@ -147,41 +145,32 @@ struct SendRunTests {
     }
 
     @Test func aFileWithoutAnyAcceptedTokenStartsAgainNextTime() async throws {
-        let done = Lock<[Int]>([])
-        let url = try #require(URL(string: "http://gateway.example:8787"))
-        var run = SendRun(
-            events: [SendEvent(line: 1, userID: "user-1", message: [:])], url: url, writeKey: "key",
-            signingKey: nil, token: nil, progress: { _, resumes in done.withLock { $0.append(resumes) } },
-            say: { _ in }, pause: { _ in })
-        run.transport = Script([Self.unauthorized])
-        let error = await #expect(throws: CommandError.self) { try await run.run() }
+        let resumes = Lock<[Int]>([])
+        let error = await #expect(throws: CommandError.self) {
+            try await run(1, Script([Self.unauthorized]), resumes: resumes)
+        }
         #expect(error?.code == .notAuthorized)
-        #expect(done.withLock { $0.last } == 0)
+        #expect(resumes.withLock { $0.last } == 0)
     }
 
     /// Otherwise the next run would report rejected events as stored.
     @Test func anInterruptedRunResumesAtTheFirstRejectedEvent() async throws {
-        let done = Lock<[Int]>([])
-        let url = try #require(URL(string: "http://gateway.example:8787"))
-        var run = SendRun(
-            events: ["user-1", "user-2", "user-3", "user-4"].enumerated().map {
-                SendEvent(line: $0 + 1, userID: $1, message: [:])
-            }, url: url, writeKey: "key", signingKey: nil, token: "a.b.c",
-            progress: { _, resumes in done.withLock { $0.append(resumes) } }, say: { _ in }, pause: { _ in })
-        run.transport = Script([
+        let resumes = Lock<[Int]>([])
+        let script = Script([
             Self.stored(1), Self.unauthorized, Self.stored(1), TransportResponse(status: 404, body: []),
         ])
-        let error = await #expect(throws: CommandError.self) { try await run.run() }
+        let error = await #expect(throws: CommandError.self) {
+            try await run(
+                4, script, resumes: resumes, token: "a.b.c", users: ["user-1", "user-2", "user-3", "user-4"])
+        }
         #expect(error?.code == .failed)
-        #expect(done.withLock { $0 } == [1, 1, 1])
+        #expect(resumes.withLock { $0 } == [1, 1, 1])
     }
 
     @Test func aResponseThatDoesNotCountAllEventsIsAFailure() async throws {
         for body in ["{}", #"{"accepted":1,"duplicates":0,"rejected":[]}"#] {
             let script = Script([TransportResponse(status: 200, body: Array(body.utf8))])
-            let error = await #expect(throws: CommandError.self) {
-                try await run(2, script, pauses: Lock([]), said: Lock([]))
-            }
+            let error = await #expect(throws: CommandError.self) { try await run(2, script) }
             #expect(error?.code == .failed, "\(body)")
         }
     }
@@ -189,9 +178,7 @@ struct SendRunTests {
     @Test func anUnknownWriteKeyEndsTheRunAfterOneRequest() async throws {
         let unknown = TransportResponse(status: 401, body: Array(#"{"code":"invalid_write_key"}"#.utf8))
         let script = Script([unknown])
-        let error = await #expect(throws: CommandError.self) {
-            try await run(300, script, pauses: Lock([]), said: Lock([]))
-        }
+        let error = await #expect(throws: CommandError.self) { try await run(300, script) }
         #expect(error?.code == .notAuthorized)
         #expect(script.sent.withLock { $0.count } == 1)
     }
