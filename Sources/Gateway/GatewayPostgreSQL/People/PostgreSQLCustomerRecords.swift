@@ -1,16 +1,9 @@
 package import CountersignCore
-internal import CountersignJSON
 internal import CountersignSQLite
 package import GatewayModel
 package import GatewayStorage
 
 package struct PostgreSQLCustomerRecords: CustomerRecordStore {
-    private static let mostProperties = 1_000
-    private static let propertyBytes = 1 << 20
-    private static let mostCounted = 100_000
-    /// The maximum number of rows deleted in a commit, so that other transactions do not wait for long.
-    private static let rowsPerCommit = 500
-
     let pool: PostgreSQLPool
 
     package func find(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError)
@@ -18,27 +11,14 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
     {
         try GatewayError.storing {
             try pool.use { connection in
-                var record = CustomerRecord(identifiers: [identifier])
-                let profile = try Self.profile(of: identifier, appID, connection)
-                if let profile {
-                    record.identifiers = try Self.identifiers(of: profile, connection)
-                    let times = try connection.first(
-                        "SELECT created_ms, seen_ms FROM customer WHERE id = ?1", .text(profile)
-                    ) { ($0.int64(0), $0.int64(1)) }
-                    (record.createdMilliseconds, record.seenMilliseconds) = (times?.0, times?.1)
-                    try Self.readProperties(of: profile, connection, into: &record)
+                try Self.find(identifier, in: appID, connection) { identifier in
+                    try connection.all(
+                        """
+                        SELECT count(*) FROM (
+                            SELECT 1 FROM event WHERE \(Self.condition(identifier)) LIMIT \(Self.mostCounted)) AS own
+                        """, Self.values(identifier, appID)
+                    ) { $0.int(0) }.first ?? 0
                 }
-                for identifier in record.identifiers where record.events < Self.mostCounted {
-                    record.events +=
-                        try connection.all(
-                            """
-                            SELECT count(*) FROM (
-                                SELECT 1 FROM event WHERE \(Self.condition(identifier)) LIMIT \(Self.mostCounted)) AS own
-                            """, Self.values(identifier, appID)
-                        ) { $0.int(0) }.first ?? 0
-                }
-                record.events = min(record.events, Self.mostCounted)
-                return profile == nil && record.events == 0 ? nil : record
             }
         }
     }
@@ -52,36 +32,18 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
     {
         try GatewayError.storing {
             try pool.use { connection in
-                var deletion = CustomerDeletion()
-                var identifiers = [identifier]
-                let profile = try Self.profile(of: identifier, appID, connection)
-                if let profile { identifiers = try Self.identifiers(of: profile, connection) }
-                for identifier in identifiers {
-                    var reached: Int64? = 0
-                    while let after = reached {
-                        let piece = try connection.committing {
-                            try Self.deletePiece(of: identifier, in: appID, after: after, connection)
-                        }
-                        deletion.events += piece.events
-                        reached = piece.reached
+                try Self.delete(identifier, in: appID, connection) { identifier, after in
+                    try connection.committing {
+                        try Self.deletePiece(of: identifier, in: appID, after: after, connection)
                     }
+                } samples: { user in
+                    try connection.committing { try Self.deleteSamples(of: user, in: appID, connection) }
+                } profile: { profile in
+                    try connection.committing { try Self.deletePiece(ofProfile: profile, connection) }
                 }
-                for identifier in identifiers where identifier.isHard {
-                    deletion.samples += try connection.committing {
-                        try Self.deleteSamples(of: identifier.value, in: appID, connection)
-                    }
-                }
-                // The profile is deleted last: a repeated deletion needs its list of the person's ids.
-                if let profile {
-                    while try !connection.committing({ try Self.forgetPiece(profile, connection) }) {}
-                    deletion.hasProfile = true
-                }
-                return deletion
             }
         }
     }
-
-    // MARK: Reading
 
     /// An SQL condition for events of a person. Parameters: the app, the id's value and the id's name.
     ///
@@ -97,50 +59,6 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
     private static func values(_ identifier: CustomerIdentifier, _ appID: String) -> [SQLValue] {
         [.text(appID), .text(identifier.value), .text(identifier.name)]
     }
-
-    private static func profile(
-        of identifier: CustomerIdentifier, _ appID: String, _ connection: PostgreSQLConnection
-    ) throws -> String? {
-        try connection.first(
-            "SELECT customer_id FROM customer_identifier WHERE app_id = ?1 AND name = ?2 AND value = ?3",
-            .text(appID), .text(identifier.name), .text(identifier.value)
-        ) { $0.text(0) }
-    }
-
-    private static func identifiers(
-        of profile: String, _ connection: PostgreSQLConnection
-    ) throws -> [CustomerIdentifier] {
-        try connection.all(
-            "SELECT name, value FROM customer_identifier WHERE customer_id = ?1 ORDER BY seq", .text(profile)
-        ) { CustomerIdentifier(name: $0.text(0), value: $0.text(1)) }
-    }
-
-    private static func readProperties(
-        of profile: String, _ connection: PostgreSQLConnection, into record: inout CustomerRecord
-    ) throws {
-        var bytes = 0
-        try connection.each(
-            """
-            SELECT name, value, updated_ms FROM customer_property WHERE customer_id = ?1 AND value <> 'null'
-            ORDER BY name LIMIT \(mostProperties + 1)
-            """, [.text(profile)]
-        ) { row in
-            let text = row.blob(1)
-            bytes += text.count
-            guard record.properties.count < mostProperties, bytes <= propertyBytes else {
-                record.hasMoreProperties = true
-                return false
-            }
-            let value = try? StrictJSONParser(maximumBytes: max(1, text.count), maximumNameBytes: 1_024)
-                .parse(bytes: text) { $0.value }
-            record.properties.append(
-                CustomerRecord.Property(
-                    name: row.text(0), value: value ?? .null, updatedMilliseconds: row.int64(2)))
-            return true
-        }
-    }
-
-    // MARK: Deleting
 
     /// Deletes events in one transaction. Returns their number, and the last examined event; nil if all were examined.
     private static func deletePiece(
@@ -158,7 +76,9 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
     }
 
     /// Deletes a part of a profile in one transaction. Returns whether the profile is completely deleted.
-    private static func forgetPiece(_ profile: String, _ connection: PostgreSQLConnection) throws -> Bool {
+    private static func deletePiece(
+        ofProfile profile: String, _ connection: PostgreSQLConnection
+    ) throws -> Bool {
         try connection.run("SELECT 1 FROM customer WHERE id = ?1 FOR UPDATE", .text(profile))
         return try connection.first(
             "SELECT is_whole FROM forget_customer(?1, \(rowsPerCommit))", .text(profile)

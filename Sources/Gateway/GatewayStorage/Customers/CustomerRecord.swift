@@ -1,4 +1,6 @@
 package import CountersignCore
+internal import CountersignJSON
+internal import CountersignSQLite
 package import GatewayModel
 
 /// The stored data of a customer: the profile and the number of events.
@@ -7,12 +9,6 @@ package struct CustomerRecord: Sendable {
         package let name: String
         package let value: JSONValue
         package let updatedMilliseconds: Int64
-
-        package init(name: String, value: JSONValue, updatedMilliseconds: Int64) {
-            self.name = name
-            self.value = value
-            self.updatedMilliseconds = updatedMilliseconds
-        }
     }
 
     package var identifiers: [CustomerIdentifier]
@@ -25,10 +21,6 @@ package struct CustomerRecord: Sendable {
     package var seenMilliseconds: Int64?
     /// The number of stored events; 100,000 means as many or more.
     package var events = 0
-
-    package init(identifiers: [CustomerIdentifier]) {
-        self.identifiers = identifiers
-    }
 }
 
 package struct CustomerDeletion: Sendable, Equatable {
@@ -70,5 +62,105 @@ extension CustomerRecordStore {
                 SELECT id FROM own WHERE id IS NOT NULL
                 """, []
             ) { $0.text(0) })
+    }
+
+    /// The maximum number of an id's events that are counted.
+    package static var mostCounted: Int { 100_000 }
+    /// The maximum number of rows deleted in a commit, so that other transactions do not wait for long.
+    package static var rowsPerCommit: Int { 500 }
+
+    /// `count` returns the number of events with an id, up to ``mostCounted``.
+    package static func find(
+        _ identifier: CustomerIdentifier, in appID: String, _ connection: any SQLConnection,
+        count: (CustomerIdentifier) throws -> Int
+    ) throws -> CustomerRecord? {
+        var record = CustomerRecord(identifiers: [identifier])
+        let profile = try profile(of: identifier, appID, connection)
+        if let profile {
+            record.identifiers = try identifiers(of: profile, connection)
+            let times = try connection.first(
+                "SELECT created_ms, seen_ms FROM customer WHERE id = ?1", .text(profile)
+            ) { ($0.int64(0), $0.int64(1)) }
+            (record.createdMilliseconds, record.seenMilliseconds) = (times?.0, times?.1)
+            try readProperties(of: profile, connection, into: &record)
+        }
+        for identifier in record.identifiers where record.events < mostCounted {
+            record.events += try count(identifier)
+        }
+        record.events = min(record.events, mostCounted)
+        return profile == nil && record.events == 0 ? nil : record
+    }
+
+    /// Each closure commits its work. `events` deletes events with an id after a sequence number, and returns their
+    /// number and the last examined event, or nil if all were examined. `samples` deletes the samples of a user and
+    /// returns their number. `profile` deletes a part of a profile and returns whether nothing of the profile is left.
+    package static func delete(
+        _ identifier: CustomerIdentifier, in appID: String, _ connection: any SQLConnection,
+        events: (CustomerIdentifier, Int64) throws -> (events: Int, reached: Int64?),
+        samples: (String) throws -> Int, profile deleteProfile: (String) throws -> Bool
+    ) throws -> CustomerDeletion {
+        var deletion = CustomerDeletion()
+        let profile = try profile(of: identifier, appID, connection)
+        let identifiers = try profile.map { try Self.identifiers(of: $0, connection) } ?? [identifier]
+        for identifier in identifiers {
+            var reached: Int64? = 0
+            while let after = reached {
+                let piece = try events(identifier, after)
+                deletion.events += piece.events
+                reached = piece.reached
+            }
+        }
+        for identifier in identifiers where identifier.isHard {
+            deletion.samples += try samples(identifier.value)
+        }
+        // The profile is deleted last: a repeated deletion needs its list of the person's ids.
+        if let profile {
+            while try !deleteProfile(profile) {}
+            deletion.hasProfile = true
+        }
+        return deletion
+    }
+
+    private static func profile(
+        of identifier: CustomerIdentifier, _ appID: String, _ connection: any SQLConnection
+    ) throws -> String? {
+        try connection.first(
+            "SELECT customer_id FROM customer_identifier WHERE app_id = ?1 AND name = ?2 AND value = ?3",
+            .text(appID), .text(identifier.name), .text(identifier.value)
+        ) { $0.text(0) }
+    }
+
+    private static func identifiers(
+        of profile: String, _ connection: any SQLConnection
+    ) throws -> [CustomerIdentifier] {
+        try connection.all(
+            "SELECT name, value FROM customer_identifier WHERE customer_id = ?1 ORDER BY seq", .text(profile)
+        ) { CustomerIdentifier(name: $0.text(0), value: $0.text(1)) }
+    }
+
+    private static func readProperties(
+        of profile: String, _ connection: any SQLConnection, into record: inout CustomerRecord
+    ) throws {
+        let (most, mostBytes) = (1_000, 1 << 20)
+        var bytes = 0
+        try connection.each(
+            """
+            SELECT name, value, updated_ms FROM customer_property WHERE customer_id = ?1 AND value <> 'null'
+            ORDER BY name LIMIT \(most + 1)
+            """, [.text(profile)]
+        ) { row in
+            let text = row.blob(1)
+            bytes += text.count
+            guard record.properties.count < most, bytes <= mostBytes else {
+                record.hasMoreProperties = true
+                return false
+            }
+            let value = try? StrictJSONParser(maximumBytes: max(1, text.count), maximumNameBytes: 1_024)
+                .parse(bytes: text) { $0.value }
+            record.properties.append(
+                CustomerRecord.Property(
+                    name: row.text(0), value: value ?? .null, updatedMilliseconds: row.int64(2)))
+            return true
+        }
     }
 }

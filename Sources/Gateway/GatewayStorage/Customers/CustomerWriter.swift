@@ -21,13 +21,8 @@ struct CustomerWriter {
     /// Bytes of ids, properties and read messages. Above the maximum, properties are not added and cannot grow.
     static let maximumBytes: Int64 = 1 << 20
 
-    let connection: any SQLConnection
+    let connection: SQLiteConnection
     let appID: String
-
-    init(connection: any SQLConnection, appID: String) {
-        self.connection = connection
-        self.appID = appID
-    }
 
     private struct Found {
         let id: String
@@ -105,7 +100,7 @@ struct CustomerWriter {
                 WHERE hard.customer_id = customer.id AND hard.name = ?4)
             FROM customer_identifier AS own
             JOIN customer ON customer.id = own.customer_id
-            WHERE own.app_id = ?1 AND own.name = ?2 AND own.value = ?3\(connection.forUpdate)
+            WHERE own.app_id = ?1 AND own.name = ?2 AND own.value = ?3
             """, .text(appID), .text(identifier.name), .text(identifier.value),
             .text(CustomerIdentifier.hardName)
         ) { Found(id: $0.text(0), createdMilliseconds: $0.int64(1), isIdentified: $0.int(2) != 0) }
@@ -210,7 +205,7 @@ struct CustomerWriter {
     }
 
     /// Deletes at most `rows` rows from each table. Returns true when no row is left. May be repeated after an error.
-    static func forget(_ customer: String, rows: Int, _ connection: any SQLConnection) throws -> Bool {
+    static func delete(_ customer: String, rows: Int, _ connection: SQLiteConnection) throws -> Bool {
         for (table, key) in [
             ("customer_property", "name"), ("inbox_read", "seq"), ("customer_identifier", "seq"),
         ] {

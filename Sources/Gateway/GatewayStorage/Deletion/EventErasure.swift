@@ -56,7 +56,7 @@ struct EventErasure {
             guard let customer else { return true }
             // Deletes fewer rows at a time from a large customer, because each row may be long.
             let rows = customer.bytes > Self.bytesPerStep ? 8 : Self.rowsPerStep
-            guard try CustomerWriter.forget(customer.id, rows: rows, connection) else { return false }
+            guard try CustomerWriter.delete(customer.id, rows: rows, connection) else { return false }
             bytes += customer.bytes
         }
         return false
