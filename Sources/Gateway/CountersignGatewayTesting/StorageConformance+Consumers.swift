@@ -8,19 +8,20 @@ extension StorageConformance {
         StorageConformance(
             description: "a consumer reads each event once, from its start position", body: consumersRead),
         StorageConformance(
-            description: "leased events are not leased again until the lease ends", body: leasesExclude),
+            description: "leased events are not leased again until the lease ends", body: leasesAreExclusive),
         StorageConformance(
             description: "a user's events stay in order with any number of partitions",
             body: partitionsKeepOrder),
         StorageConformance(
             description: "a seek ends all leases, and kinds of consumers are independent", body: seeking),
         StorageConformance(
-            description: "acknowledged positions survive a restart", body: positionsStay),
+            description: "acknowledged positions survive a restart", body: positionsSurviveARestart),
         StorageConformance(
             description: "a restored backup has acknowledged positions and rejects positions of the original",
             restoring: positionsAreCopied),
         StorageConformance(
-            description: "a consumer advances over events that its filter skips", body: filtersPass),
+            description: "a consumer advances over events that its filter skips",
+            body: positionsPassFilteredEvents),
         StorageConformance(
             description: "retention keeps unread events for a limited time", body: retentionWaits),
         StorageConformance(
@@ -114,7 +115,7 @@ extension StorageConformance {
         try expect(try code { _ = try consumers.find(id) } == .notFound, "a deleted consumer is not found")
     }
 
-    private static func leasesExclude(_ storage: any Storage) throws {
+    private static func leasesAreExclusive(_ storage: any Storage) throws {
         let store = try open(storage)
         defer { store.close() }
         let clock = Clock()
@@ -236,7 +237,7 @@ extension StorageConformance {
         try expect(try consumers.find(hook).lag == 0, "the consumer of the other kind can acknowledge")
     }
 
-    private static func positionsStay(_ storage: any Storage) throws {
+    private static func positionsSurviveARestart(_ storage: any Storage) throws {
         let clock = Clock()
         let id = EventConsumerID(appID: "shop", name: "one")
         var store = try open(storage)
@@ -319,7 +320,7 @@ extension StorageConformance {
         try checkPositions(of: copy, next.events[0].sequence)
     }
 
-    private static func filtersPass(_ storage: any Storage) throws {
+    private static func positionsPassFilteredEvents(_ storage: any Storage) throws {
         let store = try open(storage)
         defer { store.close() }
         let consumers = storage.openConsumers(with: store, now: Clock().now)

@@ -33,7 +33,7 @@ extension StorageConformance {
         return try result.get()
     }
 
-    static func eventsAreKeptOnce(_ storage: any Storage) throws {
+    static func eventsAreStoredOnce(_ storage: any Storage) throws {
         let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         defer { store.close() }
         let first = try append([event("m", user: "ada"), event("n", device: "d-1")], to: store)
@@ -272,7 +272,7 @@ extension StorageConformance {
         try expect(users == ["ada", "bob"], "an app's users are listed once, in order")
     }
 
-    static func closedKeepsNothing(_ storage: any Storage) throws {
+    static func aClosedStoreRejectsEvents(_ storage: any Storage) throws {
         let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         _ = try append([event("m", user: "ada")], to: store)
         store.close()

@@ -56,7 +56,8 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
     package static let checks =
         [
             StorageConformance(
-                description: "an event is stored once by app, sender and message id", body: eventsAreKeptOnce),
+                description: "an event is stored once by app, sender and message id",
+                body: eventsAreStoredOnce),
             StorageConformance(
                 description: "an event is read as it was stored", body: eventsAreReadAsStored),
             StorageConformance(
@@ -74,26 +75,26 @@ package struct StorageConformance: Sendable, CustomStringConvertible {
                 description: "claims are stored, and a claim can filter events", body: eventsAreReadByAClaim),
             StorageConformance(
                 description: "a closed store keeps its events and accepts no more",
-                body: closedKeepsNothing),
+                body: aClosedStoreRejectsEvents),
             StorageConformance(
                 description: "retention deletes old events and customers", body: retentionDeletes),
             StorageConformance(
                 description: "key uses are summed", body: keyUsesAddUp),
             StorageConformance(
                 description: "ids of one customer are merged, ids of two customers are not",
-                body: customersAreJoined),
+                body: customersAreMerged),
             StorageConformance(
-                description: "the data of a customer is found and deleted", body: aPersonIsForgotten),
+                description: "the data of a customer is found and deleted", body: customersAreDeleted),
             StorageConformance(
                 description: "a changed or removed setting is visible through another connection",
-                body: settingsAreSeen),
+                body: settingsAreVisible),
             StorageConformance(description: "audit entries form a hash chain", body: theAuditLogIsAChain),
             StorageConformance(
                 description: "a refresh token is exchanged once", body: refreshTokensAreExchangedOnce),
             StorageConformance(
-                description: "ended sessions and used assertions stay ended", body: whatHasEndedStaysEnded),
+                description: "ended sessions and used assertions stay ended", body: endedSessionsStayEnded),
             StorageConformance(
-                description: "a backup made during use can be restored", restoring: aCopyIsAStorage),
+                description: "a backup made during use can be restored", restoring: backupsAreRestored),
         ] + ofConsumers
 
     static func expect(
@@ -120,7 +121,7 @@ extension StorageConformance {
         return change
     }
 
-    private static func customersAreJoined(_ storage: any Storage) throws {
+    private static func customersAreMerged(_ storage: any Storage) throws {
         let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         let customers = try storage.openCustomers()
         defer {
@@ -154,7 +155,7 @@ extension StorageConformance {
             "another app does not have the customer")
     }
 
-    private static func aPersonIsForgotten(_ storage: any Storage) throws {
+    private static func customersAreDeleted(_ storage: any Storage) throws {
         let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         defer { store.close() }
         let ada = CustomerIdentifier(name: "registered", value: "ada")
@@ -174,7 +175,7 @@ extension StorageConformance {
 // MARK: Control
 
 extension StorageConformance {
-    private static func settingsAreSeen(_ storage: any Storage) throws {
+    private static func settingsAreVisible(_ storage: any Storage) throws {
         let one = try storage.openControl(as: Operator(name: "ada", role: "owner"))
         let other = try storage.openControl(as: .account)
         _ = try one.createApp(id: "shop")
@@ -265,7 +266,7 @@ extension StorageConformance {
         try expect(ended?.revocation == .reuse, "the session has the reason of its end")
     }
 
-    private static func whatHasEndedStaysEnded(_ storage: any Storage) throws {
+    private static func endedSessionsStayEnded(_ storage: any Storage) throws {
         let key = try storage.openSecrets().refreshKey()
         let store = try storage.openSessions(refreshKey: key)
         let (session, token) = try open(store)
@@ -285,7 +286,7 @@ extension StorageConformance {
 // MARK: Backup
 
 extension StorageConformance {
-    private static func aCopyIsAStorage(_ storage: any Storage, _ restore: Restore) throws {
+    private static func backupsAreRestored(_ storage: any Storage, _ restore: Restore) throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "copies-" + UUID().uuidString)
         defer { try? FileManager.default.removeItem(at: folder) }

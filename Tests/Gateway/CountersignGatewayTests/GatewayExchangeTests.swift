@@ -19,7 +19,7 @@ struct GatewayExchangeTests {
 
         func start(
             take: @escaping @Sendable () -> [ClusterMessage],
-            hear: @escaping @Sendable (ClusterMessage) -> Void, isBusy: @escaping @Sendable () -> Bool
+            receive: @escaping @Sendable (ClusterMessage) -> Void, isBusy: @escaping @Sendable () -> Bool
         ) {
             ends.withLock { $0 = [take] }
         }

@@ -27,7 +27,7 @@ extension PostgreSQLTests {
                             return outgoing
                         }
                     },
-                    hear: { [self] message in
+                    receive: { [self] message in
                         messages.withLock { $0.append(message) }
                         heard.signal()
                     }, isBusy: { false })

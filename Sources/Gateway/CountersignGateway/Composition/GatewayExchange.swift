@@ -49,7 +49,7 @@ final class GatewayExchange: Sendable {
         guard let channel else { return }
         feed.whenWatched { channel.wake() }
         channel.start(
-            take: { [weak self] in self?.take() ?? [] }, hear: { [weak self] in self?.hear($0) },
+            take: { [weak self] in self?.take() ?? [] }, receive: { [weak self] in self?.hear($0) },
             isBusy: { [weak self] in self?.isBusy ?? false })
     }
 

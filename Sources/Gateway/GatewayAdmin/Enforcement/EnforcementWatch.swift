@@ -150,7 +150,7 @@ final class EnforcementWatch: Sendable {
             "enforcement.rejecting", appID, "required", rule, percent,
             ["requests": .integer(Int64(recent.requests)), "rejected": .integer(Int64(recent.rejected))],
             milliseconds)
-        try directory.alerts.tell(alert, of: appID, at: milliseconds)
+        try directory.alerts.queue(alert, of: appID, at: milliseconds)
         alerted.withLock { $0[appID] = milliseconds }
         log.note(.warning, "many requests are rejected", [("app", appID)])
     }

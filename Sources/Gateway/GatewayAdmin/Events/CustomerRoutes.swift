@@ -67,7 +67,7 @@ struct CustomerRoutes: Sendable {
         }
         if record != nil {
             let endpoints = try call.directory.webhooks.all(of: app.id).map(\.id)
-            try deliveries().forgetAnswers(
+            try deliveries().clearAnswers(
                 with: identifiers.map(\.value), of: endpoints + [DeliveryRecord.alerts(of: app.id)])
         }
         // Last, because this deletes the links between the person's ids.

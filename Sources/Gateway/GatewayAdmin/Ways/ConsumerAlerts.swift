@@ -31,7 +31,7 @@ package final class ConsumerAlerts: GatewayObserver {
         queue.async { [directory, log] in
             log.note(.error, "a consumer missed events", [("app", appID), ("consumer", consumer)])
             do throws(GatewayError) {
-                try directory.alerts.tell(alert, of: appID, at: milliseconds)
+                try directory.alerts.queue(alert, of: appID, at: milliseconds)
             } catch {
                 log.note(.error, "alert not kept", [("app", appID), ("detail", error.reason)])
             }

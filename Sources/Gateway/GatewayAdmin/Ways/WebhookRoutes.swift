@@ -234,7 +234,7 @@ struct WebhookRoutes: Sendable {
             return call.answer(["message_id": .string(id)], status: 202)
         }
         guard
-            let id = try call.directory.alerts.tell(["type": "test"], of: app.id, at: call.nowMilliseconds)
+            let id = try call.directory.alerts.queue(["type": "test"], of: app.id, at: call.nowMilliseconds)
         else { throw AdminProblem.notFound("the app has no alert webhook") }
         try call.directory.auditLog.note("webhook.test", Self.alerts, app: app.id)
         return call.answer(["message_id": .string(id)], status: 202)

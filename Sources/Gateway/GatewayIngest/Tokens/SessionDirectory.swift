@@ -151,7 +151,7 @@ public final class SessionDirectory: Sendable {
     /// revoked. Returns the number of families that had not ended.
     package func forget(_ subject: String, in appID: String) throws(GatewayError) -> Int {
         let now = clock()
-        return try store.perform { try $0.forget(subject, in: appID, at: now) }
+        return try store.perform { try $0.deleteSessions(of: subject, in: appID, at: now) }
     }
 
     /// The keys that verify access tokens, newest first.

@@ -29,28 +29,28 @@ enum ClusterMessages {
     }
 
     /// Messages of other gateways after the known message numbers, in each gateway's order of sending.
-    static func heard(
+    static func received(
         by gateway: String, after known: BytewiseDictionary<Int64>, _ connection: PostgreSQLConnection
     ) throws -> [(gateway: String, number: Int64, message: ClusterMessage?)] {
         var parameters = Parameters()
         parameters.add(.text(gateway))
         parameters.add(texts: known.map(\.key))
         parameters.add(integers: known.map(\.value))
-        var heard: [(gateway: String, number: Int64, message: ClusterMessage?)] = []
+        var received: [(gateway: String, number: Int64, message: ClusterMessage?)] = []
         try connection.each(
             """
             SELECT gateway, number, kind, body FROM cluster_message LEFT JOIN unnest($2, $3) AS known (name, last)
             ON name = gateway WHERE gateway <> $1 AND number > coalesce(last, 0) ORDER BY gateway, number
             """, parameters
         ) { row in
-            heard.append((row.text(0), row.int64(1), message(row.text(2), Array(row.text(3).utf8))))
+            received.append((row.text(0), row.int64(1), message(row.text(2), Array(row.text(3).utf8))))
             return true
         }
-        return heard
+        return received
     }
 
     /// Deletes a gateway's messages that are older than ``keptMilliseconds``, or all. Returns whether any remain.
-    static func forget(of gateway: String, all: Bool, _ connection: PostgreSQLConnection) throws -> Bool {
+    static func delete(of gateway: String, all: Bool, _ connection: PostgreSQLConnection) throws -> Bool {
         try connection.run(
             "DELETE FROM cluster_message WHERE gateway = ?1 AND sent_ms < \(ClusterTables.now) - ?2",
             .text(gateway), .integer(all ? -1_000 : keptMilliseconds))

@@ -11,7 +11,7 @@ final class PostgreSQLChannel: ClusterChannel {
     private let id: String
     private let settings: PostgreSQLSettings
     private let pauseMilliseconds: Int32
-    private let bell = WakeSignal()
+    private let wakeSignal = WakeSignal()
     private let isStopping = Lock(false)
     private let wasStarted = Lock(false)
     private let ended = CountingSemaphore(value: 0)
@@ -32,7 +32,8 @@ final class PostgreSQLChannel: ClusterChannel {
     }
 
     func start(
-        take: @escaping @Sendable () -> [ClusterMessage], hear: @escaping @Sendable (ClusterMessage) -> Void,
+        take: @escaping @Sendable () -> [ClusterMessage],
+        receive: @escaping @Sendable (ClusterMessage) -> Void,
         isBusy: @escaping @Sendable () -> Bool
     ) {
         wasStarted.withLock { $0 = true }
@@ -40,7 +41,7 @@ final class PostgreSQLChannel: ClusterChannel {
             var state = PollState()
             while !isStopping.withLock({ $0 }) {
                 do {
-                    try look(&state, take, hear)
+                    try poll(&state, take, receive)
                 } catch {
                     // The messages are lost. The thread of ``PostgreSQLMember`` reports the failed database.
                     state.connection = nil
@@ -48,7 +49,7 @@ final class PostgreSQLChannel: ClusterChannel {
                 wait(state.connection, milliseconds: isBusy() ? Self.busyMilliseconds : pauseMilliseconds)
             }
             if state.hasSent, let connection = state.connection {
-                _ = try? ClusterMessages.forget(of: id, all: true, connection)
+                _ = try? ClusterMessages.delete(of: id, all: true, connection)
             }
             ended.signal()
         }
@@ -56,12 +57,12 @@ final class PostgreSQLChannel: ClusterChannel {
         thread.start()
     }
 
-    func wake() { bell.ring() }
+    func wake() { wakeSignal.signal() }
 
     func stop() {
         isStopping.withLock { $0 = true }
         guard wasStarted.withLock({ $0 }) else { return }
-        bell.ring()
+        wakeSignal.signal()
         // Waits only briefly for an unresponsive server, which detects the closed connection itself.
         _ = ended.wait(until: .now() + 3)
     }
@@ -69,7 +70,7 @@ final class PostgreSQLChannel: ClusterChannel {
     private func wait(_ connection: PostgreSQLConnection?, milliseconds: Int32) {
         // Notifications may have arrived with a query's result.
         if let connection, !connection.notifications().isEmpty { return }
-        bell.wait(besides: connection?.socket, milliseconds: milliseconds)
+        wakeSignal.wait(besides: connection?.socket, milliseconds: milliseconds)
         connection?.takeNotifications()
     }
 
@@ -79,19 +80,19 @@ final class PostgreSQLChannel: ClusterChannel {
         return connection
     }
 
-    private func look(
-        _ state: inout PollState, _ take: () -> [ClusterMessage], _ hear: (ClusterMessage) -> Void
+    private func poll(
+        _ state: inout PollState, _ take: () -> [ClusterMessage], _ receive: (ClusterMessage) -> Void
     ) throws {
         let connection = try state.connection ?? connect()
         state.connection = connection
-        let heard = try ClusterMessages.heard(
+        let received = try ClusterMessages.received(
             by: id, after: (state.known ?? [:]).mapValues(\.number), connection)
         // Removes gateways that sent nothing for longer than messages are stored.
         let time = Uptime.milliseconds
         var known = (state.known ?? [:]).filter { $0.value.at > time - Self.rememberedMilliseconds }
-        for (gateway, number, message) in heard {
+        for (gateway, number, message) in received {
             known[gateway] = (number, time)
-            if let message, state.known != nil, !isStopping.withLock({ $0 }) { hear(message) }
+            if let message, state.known != nil, !isStopping.withLock({ $0 }) { receive(message) }
         }
         state.known = known
         let messages = take()
@@ -103,7 +104,7 @@ final class PostgreSQLChannel: ClusterChannel {
             try ClusterMessages.send(messages, of: id, after: last, connection)
         }
         if state.hasSent {
-            state.hasSent = try ClusterMessages.forget(of: id, all: false, connection)
+            state.hasSent = try ClusterMessages.delete(of: id, all: false, connection)
         }
     }
 }

@@ -33,7 +33,7 @@ final class PostgreSQLMember: ClusterMember {
     private let takesGivenTime: Bool
     private let now: @Sendable () -> Int64
     private let state = Lock(State())
-    private let bell = WakeSignal()
+    private let wakeSignal = WakeSignal()
     private let ended = CountingSemaphore(value: 0)
 
     init(
@@ -69,7 +69,7 @@ final class PostgreSQLMember: ClusterMember {
             state.url = url
             state.adminURL = adminURL
         }
-        bell.ring()
+        wakeSignal.signal()
     }
 
     func start(_ work: ClusterMemberWork) throws(GatewayError) {
@@ -96,7 +96,7 @@ final class PostgreSQLMember: ClusterMember {
             return state.goodUntil > .min && !state.isStopping
         }
         guard wasStarted else { return }
-        bell.ring()
+        wakeSignal.signal()
         // Waits only briefly for an unresponsive server, which detects the closed connection itself.
         _ = ended.wait(until: .now() + 3)
     }
@@ -230,7 +230,7 @@ final class PostgreSQLMember: ClusterMember {
 
     private func wait(_ connection: PostgreSQLConnection?) {
         if let connection, !connection.notifications().isEmpty { return }
-        bell.wait(besides: connection?.socket, milliseconds: Int32(Self.pauseMilliseconds))
+        wakeSignal.wait(besides: connection?.socket, milliseconds: Int32(Self.pauseMilliseconds))
         connection?.takeNotifications()
     }
 

@@ -21,11 +21,11 @@ final class WakeSignal: Sendable {
         for end in [reader, writer] where end >= 0 { close(end) }
     }
 
-    func ring() {
+    func signal() {
         _ = write(writer, [0], 1)
     }
 
-    /// Returns after ``ring()``, when the socket is readable, or after the time limit.
+    /// Returns after ``signal()``, when the socket is readable, or after the time limit.
     func wait(besides socket: Int32?, milliseconds: Int32) {
         // `poll` ignores negative descriptors.
         var descriptors = [

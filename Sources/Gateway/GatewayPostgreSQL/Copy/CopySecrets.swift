@@ -8,10 +8,6 @@ struct CopySecrets {
 
     let table: CopyTable
 
-    init(_ table: CopyTable) {
-        self.table = table
-    }
-
     func sealed(_ rows: [[SQLValue]], _ key: TokenKeySeal) throws -> [[SQLValue]] {
         try map(rows, token: { try key.seal.seal($0) }) { secret, column, row in
             column.isSecret(row) ? key.sealed(secret, column, row) : secret

@@ -129,7 +129,7 @@ package final class DatabaseCopy: CopyEndpoint {
                 WINDOW rows_before AS (ORDER BY \(CopyTable.quoted(key)) ROWS UNBOUNDED PRECEDING)) AS sized
             WHERE bytes_before < \(most.bytes) ORDER BY \(CopyTable.quoted(key))
             """, reached, row: table.values)
-        return try CopySecrets(table).opened(rows, tokenKey)
+        return try CopySecrets(table: table).opened(rows, tokenKey)
     }
 
     // MARK: Use as the target
@@ -175,7 +175,7 @@ package final class DatabaseCopy: CopyEndpoint {
     }
 
     package func write(_ rows: [[SQLValue]], to table: CopyTable) throws {
-        let rows = try CopySecrets(table).sealed(rows, tokenKey)
+        let rows = try CopySecrets(table: table).sealed(rows, tokenKey)
         guard table.name == CopyTable.events else {
             return try insert(rows, table)
         }

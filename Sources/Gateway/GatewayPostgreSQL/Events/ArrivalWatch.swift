@@ -5,49 +5,32 @@ internal import GatewayModel
 
 /// Wakes waiters for events that other gateways stored, or that became readable when an earlier transaction ended.
 final class ArrivalWatch: @unchecked Sendable {
-    private static let seconds = 0.25
-
     private let pool: PostgreSQLPool
     private let arrivals: EventArrivals
-    private let condition = Condition()
-    private var isStopping = false
-    private var hasEnded = false
-    // Accessed by the thread only.
-    private var looked: Int64 = 0
+    private let queue = DispatchQueue(label: "event arrivals")
+    private let ticker: Ticker
+    // Accessed on `queue` only.
+    private var scanned: Int64 = 0
     private var known: BytewiseSet = []
 
     init(_ pool: PostgreSQLPool, _ arrivals: EventArrivals) {
         self.pool = pool
         self.arrivals = arrivals
+        ticker = Ticker(queue: queue, everySeconds: 0.25)
     }
 
     func start() {
-        let thread = Thread { [self] in
-            condition.lock()
-            while !isStopping {
-                condition.unlock()
-                look()
-                condition.lock()
-                if !isStopping { _ = condition.wait(until: .now() + Self.seconds) }
-            }
-            hasEnded = true
-            condition.broadcast()
-            condition.unlock()
-        }
-        thread.name = "event arrivals"
-        thread.start()
+        ticker.start { [weak self] in self?.poll() }
     }
 
+    /// Returns after a running poll has ended.
     func stop() {
-        condition.lock()
-        isStopping = true
-        condition.broadcast()
-        while !hasEnded { condition.wait() }
-        condition.unlock()
+        ticker.stop()
+        queue.sync {}
     }
 
     /// Does nothing without waiters. Errors are retried at the next interval.
-    private func look() {
+    private func poll() {
         let awaited = arrivals.awaited
         guard !awaited.isEmpty else {
             known = []
@@ -58,10 +41,10 @@ final class ArrivalWatch: @unchecked Sendable {
             // Always wakes apps without waiters at the last poll, which did not search these apps for new events.
             var apps = awaited.filter { !known.contains($0) }
             let rest = awaited.filter { known.contains($0) }
-            if head > looked, !rest.isEmpty {
+            if head > scanned, !rest.isEmpty {
                 var parameters = Parameters()
                 parameters.add(texts: rest)
-                parameters.add(.integer(looked))
+                parameters.add(.integer(scanned))
                 parameters.add(.integer(head))
                 try connection.each(
                     """
@@ -73,7 +56,7 @@ final class ArrivalWatch: @unchecked Sendable {
                     return true
                 }
             }
-            (looked, known) = (head, BytewiseSet(awaited))
+            (scanned, known) = (head, BytewiseSet(awaited))
             return apps
         }
         if let found, !found.isEmpty { arrivals.note(BytewiseSet(found)) }

@@ -75,7 +75,7 @@ enum EventErasure {
                     """, .integer(bucket), .text(appID))
             } while connection.changes == rowsPerStep
         }
-        while try forgetCustomer(of: appID, connection) {}
+        while try deleteCustomer(of: appID, connection) {}
         let others = try connection.appTables(of: nil).filter { !["event", "message_id"].contains($0.name) }
         for table in others {
             repeat {
@@ -84,7 +84,7 @@ enum EventErasure {
         }
     }
 
-    private static func forgetCustomer(of appID: String, _ connection: PostgreSQLConnection) throws -> Bool {
+    private static func deleteCustomer(of appID: String, _ connection: PostgreSQLConnection) throws -> Bool {
         try connection.committing {
             try connection.first(
                 """

@@ -31,7 +31,7 @@ struct RetentionSweeper {
     mutating func step(_ connection: PostgreSQLConnection) throws -> Bool {
         passed = []
         let cutoff = rules.retentionDays.map { nowMilliseconds - Int64($0) * 86_400_000 } ?? .min
-        if try forgetCustomers(before: cutoff, connection) { return true }
+        if try deleteCustomers(before: cutoff, connection) { return true }
         var excess = try rules.retentionBytes.map { try keptBytes(connection) - Int64($0) } ?? 0
         if excess <= 0, let oldestMilliseconds, oldestMilliseconds >= cutoff { return false }
         let mark =
@@ -41,7 +41,7 @@ struct RetentionSweeper {
         // Reading one row is enough to decide whether more are needed.
         oldestMilliseconds = try rows(after: mark, limit: 1, connection).first?.received
         guard let oldest = oldestMilliseconds, oldest < cutoff || excess > 0 else {
-            return try excess > 0 && forgetOne(seenUntil: .max, connection)
+            return try excess > 0 && deleteCustomer(seenUntil: .max, connection)
         }
         let rows = try rows(after: mark, limit: Self.rowsPerStep, connection)
         var hold = try RetentionHold(
@@ -54,13 +54,13 @@ struct RetentionSweeper {
             isHeld = hold.holds(row.position, received: row.received)
             if isHeld { break }
             // While the app exceeds its size limit, deletes customers that were last seen before this event.
-            if row.received >= cutoff, try forgetOne(seenUntil: row.received, connection) { return true }
+            if row.received >= cutoff, try deleteCustomer(seenUntil: row.received, connection) { return true }
             gone.append((row.position, row.day, row.bytes))
             bytes += row.bytes
             excess -= row.bytes
         }
         guard let last = gone.last else {
-            return try excess > 0 && !isHeld && forgetOne(seenUntil: .max, connection)
+            return try excess > 0 && !isHeld && deleteCustomer(seenUntil: .max, connection)
         }
         try delete(gone.map { ($0.position, $0.day) }, bytes, through: last.position, connection)
         hold.noteDeleted(last.position)
@@ -121,14 +121,14 @@ struct RetentionSweeper {
     }
 
     /// Returns true if a customer was deleted, so that more may remain.
-    private mutating func forgetCustomers(before cutoff: Int64, _ connection: PostgreSQLConnection) throws
+    private mutating func deleteCustomers(before cutoff: Int64, _ connection: PostgreSQLConnection) throws
         -> Bool
     {
-        cutoff > .min ? try forgetOne(seenUntil: cutoff - 1, connection) : false
+        cutoff > .min ? try deleteCustomer(seenUntil: cutoff - 1, connection) : false
     }
 
     /// Deletes the customer with the oldest activity, or a part of a large one. Returns false without a customer.
-    private mutating func forgetOne(
+    private mutating func deleteCustomer(
         seenUntil milliseconds: Int64, _ connection: PostgreSQLConnection
     ) throws -> Bool {
         let oldest = try connection.first(

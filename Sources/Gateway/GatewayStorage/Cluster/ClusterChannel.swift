@@ -24,10 +24,11 @@ package struct ClusterMessage: Sendable, Equatable {
 
 /// Sends messages among the gateways of a cluster: verdicts at the next poll, other messages immediately.
 package protocol ClusterChannel: AnyObject, Sendable {
-    /// Starts polling. At each poll, `take` returns the messages to send, and `hear` receives the messages of other
+    /// Starts polling. At each poll, `take` returns the messages to send, and `receive` receives the messages of other
     /// gateways. Polls are more frequent while `isBusy` returns true. All callbacks run on one thread.
     func start(
-        take: @escaping @Sendable () -> [ClusterMessage], hear: @escaping @Sendable (ClusterMessage) -> Void,
+        take: @escaping @Sendable () -> [ClusterMessage],
+        receive: @escaping @Sendable (ClusterMessage) -> Void,
         isBusy: @escaping @Sendable () -> Bool)
 
     func wake()

@@ -82,24 +82,6 @@ package struct EventConsumer: Sendable {
         package var committed: Int64
         /// The deadline of the current lease, in milliseconds since 1970; nil when the partition is free.
         package var leasedUntilMilliseconds: Int64?
-
-        package init(committed: Int64, leasedUntilMilliseconds: Int64?) {
-            self.committed = committed
-            self.leasedUntilMilliseconds = leasedUntilMilliseconds
-        }
-    }
-
-    package init(
-        id: EventConsumerID, settings: EventConsumerSettings, createdMilliseconds: Int64,
-        partitions: [Partition], lag: Int, oldestUnreadMilliseconds: Int64?, gap: EventGap
-    ) {
-        self.id = id
-        self.settings = settings
-        self.createdMilliseconds = createdMilliseconds
-        self.partitions = partitions
-        self.lag = lag
-        self.oldestUnreadMilliseconds = oldestUnreadMilliseconds
-        self.gap = gap
     }
 }
 
@@ -114,18 +96,6 @@ package struct EventLease: Sendable {
     /// The position after a full acknowledgement.
     package let reached: Int64
     package let gap: EventGap
-
-    package init(
-        id: String, partition: Int, deadlineMilliseconds: Int64, events: [StoredEvent], reached: Int64,
-        gap: EventGap
-    ) {
-        self.id = id
-        self.partition = partition
-        self.deadlineMilliseconds = deadlineMilliseconds
-        self.events = events
-        self.reached = reached
-        self.gap = gap
-    }
 }
 
 package enum LeaseOutcome: Sendable {

@@ -135,7 +135,7 @@ extension AdminStore {
             guard try !Self.requiresSecondFactor(connection) else {
                 throw GatewayError(.conflict, "an owner requires a second factor")
             }
-            try Self.forgetSecondFactor(of: name, connection)
+            try Self.deleteSecondFactor(of: name, connection)
             try audit(connection, "second_factor.disable", name)
         }
     }
@@ -144,13 +144,13 @@ extension AdminStore {
     package func resetSecondFactor(of name: String) throws(GatewayError) {
         try write { connection in
             guard try Self.user(name, connection).hasSecondFactor else { return }
-            try Self.forgetSecondFactor(of: name, connection)
+            try Self.deleteSecondFactor(of: name, connection)
             try connection.run("DELETE FROM admin_session WHERE \"user\" = ?", .text(name))
             try audit(connection, "second_factor.reset", name)
         }
     }
 
-    static func forgetSecondFactor(of name: String, _ connection: any SQLConnection) throws {
+    static func deleteSecondFactor(of name: String, _ connection: any SQLConnection) throws {
         try connection.run("DELETE FROM admin_second_factor WHERE \"user\" = ?", .text(name))
         try connection.run("DELETE FROM admin_recovery_code WHERE \"user\" = ?", .text(name))
     }

@@ -69,7 +69,7 @@ package struct AdminStore: ControlStore {
                     .notFound, "the link has already been used or is older than 30 minutes")
             }
             try connection.run("DELETE FROM admin_session WHERE \"user\" = ?", .text(name))
-            try Self.forgetSecondFactor(of: name, connection)
+            try Self.deleteSecondFactor(of: name, connection)
             try connection.run(
                 """
                 INSERT INTO admin_user (name, role, password, created_ms, signed_in_ms) VALUES (?1, 'owner', ?2, ?3, NULL)

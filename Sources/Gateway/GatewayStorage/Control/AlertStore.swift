@@ -41,7 +41,7 @@ package struct AlertStore: ControlStore {
 
     /// Queues an alert. Returns the `webhook-id`; nil when the app has no webhook.
     @discardableResult
-    package func tell(
+    package func queue(
         _ body: JSONValue, of appID: String, at milliseconds: Int64
     ) throws(GatewayError) -> String? {
         try write { try add(body, of: appID, at: milliseconds, $0) }

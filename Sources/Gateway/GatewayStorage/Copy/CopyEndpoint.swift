@@ -42,11 +42,6 @@ package struct CopyGroup: Sendable {
     package let bytes: Int
 
     package static let standard = CopyGroup(rows: 500, bytes: 4 << 20)
-
-    package init(rows: Int, bytes: Int) {
-        self.rows = rows
-        self.bytes = bytes
-    }
 }
 
 /// The identity and end of an event log.

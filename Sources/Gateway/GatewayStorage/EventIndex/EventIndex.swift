@@ -264,7 +264,7 @@ final class EventIndex {
                         state.failure = nil
                     }
                     // Must come after the run is listed, so that readers always find the events.
-                    recent.forget(through: table.last)
+                    recent.remove(through: table.last)
                 } else if let runs = state.withLock({ mergeable($0, sizes) }) {
                     try merge(runs, state, writer)
                 } else {

@@ -16,16 +16,6 @@ struct KeyEntry: IndexEntry {
     let key: EventKey
     var offset: UInt32
 
-    init(key: EventKey, offset: UInt32) {
-        self.key = key
-        self.offset = offset
-    }
-
-    init(from bytes: UnsafeRawBufferPointer) {
-        key = EventKey(high: bytes.word64(at: 0), low: bytes.word64(at: 8))
-        offset = bytes.word32(at: 16)
-    }
-
     func store(in bytes: UnsafeMutableRawBufferPointer) {
         bytes.storeBytes(of: key.high.littleEndian, toByteOffset: 0, as: UInt64.self)
         bytes.storeBytes(of: key.low.littleEndian, toByteOffset: 8, as: UInt64.self)
@@ -37,22 +27,19 @@ struct KeyEntry: IndexEntry {
     }
 }
 
+extension KeyEntry {
+    init(from bytes: UnsafeRawBufferPointer) {
+        key = EventKey(high: bytes.word64(at: 0), low: bytes.word64(at: 8))
+        offset = bytes.word32(at: 16)
+    }
+}
+
 /// An entry for finding an event by app, user, device or message id.
 struct SubjectEntry: IndexEntry {
     static let width = 12
 
     let hash: UInt64
     var offset: UInt32
-
-    init(hash: UInt64, offset: UInt32) {
-        self.hash = hash
-        self.offset = offset
-    }
-
-    init(from bytes: UnsafeRawBufferPointer) {
-        hash = bytes.word64(at: 0)
-        offset = bytes.word32(at: 8)
-    }
 
     func store(in bytes: UnsafeMutableRawBufferPointer) {
         bytes.storeBytes(of: hash.littleEndian, toByteOffset: 0, as: UInt64.self)
@@ -61,6 +48,13 @@ struct SubjectEntry: IndexEntry {
 
     static func < (one: SubjectEntry, other: SubjectEntry) -> Bool {
         one.hash != other.hash ? one.hash < other.hash : one.offset < other.offset
+    }
+}
+
+extension SubjectEntry {
+    init(from bytes: UnsafeRawBufferPointer) {
+        hash = bytes.word64(at: 0)
+        offset = bytes.word32(at: 8)
     }
 }
 

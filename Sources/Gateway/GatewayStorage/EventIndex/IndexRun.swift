@@ -10,12 +10,10 @@ struct IndexRunName: Hashable {
     /// 0 for a run written from events. A merged run has a level one higher than the runs it was merged from.
     let level: Int
 
-    init(first: Int64, last: Int64, level: Int) {
-        self.first = first
-        self.last = last
-        self.level = level
-    }
+    var file: String { "idx-\(first)-\(last)-\(level)\(Self.suffix)" }
+}
 
+extension IndexRunName {
     init?(file: String) {
         guard file.hasPrefix("idx-"), file.hasSuffix(Self.suffix) else { return nil }
         let parts = file.dropFirst(4).dropLast(Self.suffix.count).split(
@@ -26,8 +24,6 @@ struct IndexRunName: Hashable {
         else { return nil }
         self.init(first: first, last: last, level: level)
     }
-
-    var file: String { "idx-\(first)-\(last)-\(level)\(Self.suffix)" }
 }
 
 /// An immutable part of the index: the keys and subjects of a range of events.
@@ -168,21 +164,9 @@ struct IndexRunTrailer {
     var filterWords: Int
     var fencesChecksum: UInt32
     var filterChecksum: UInt32
+}
 
-    init(
-        logID: [UInt8], first: Int64, last: Int64, keys: Int, subjects: Int, filterWords: Int,
-        fencesChecksum: UInt32, filterChecksum: UInt32
-    ) {
-        self.logID = logID
-        self.first = first
-        self.last = last
-        self.keys = keys
-        self.subjects = subjects
-        self.filterWords = filterWords
-        self.fencesChecksum = fencesChecksum
-        self.filterChecksum = filterChecksum
-    }
-
+extension IndexRunTrailer {
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count == IndexRun.trailerBytes, bytes.word64(at: 0) == IndexRun.magic,
             checksum(UnsafeRawBufferPointer(rebasing: bytes[..<72])) == bytes.word32(at: 72),

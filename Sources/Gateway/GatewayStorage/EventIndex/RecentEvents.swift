@@ -65,7 +65,7 @@ final class RecentEvents: Sendable {
     }
 
     /// Removes the events through `last`, which are in a run.
-    func forget(through last: Int64) {
+    func remove(through last: Int64) {
         state.withLock { state in
             guard let old = state else { return }
             var new = State(first: max(old.first, last + 1), last: old.last)

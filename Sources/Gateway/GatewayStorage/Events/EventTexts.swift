@@ -103,16 +103,6 @@ extension EventTexts {
         let room: UnsafeMutableBufferPointer<UInt8>
         private(set) var count = 0
 
-        init(
-            texts: EventTexts, bytes: UnsafeBufferPointer<UInt8>, isPlain: Bool,
-            room: UnsafeMutableBufferPointer<UInt8>
-        ) {
-            self.texts = texts
-            self.bytes = bytes
-            self.isPlain = isPlain
-            self.room = room
-        }
-
         /// `start` precedes the value: a comma, the member's name and a colon.
         mutating func text(_ start: StaticString, _ name: Name) {
             put(start)

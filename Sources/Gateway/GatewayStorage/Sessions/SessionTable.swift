@@ -327,7 +327,7 @@ package struct SessionTable {
     }
 
     /// Deletes a user's sessions and revokes the user's access tokens. Returns the number of active sessions.
-    package func forget(_ subject: String, in appID: String, at now: Int64) throws -> Int {
+    package func deleteSessions(of subject: String, in appID: String, at now: Int64) throws -> Int {
         let now = time(now)
         let (app, user): (SQLValue, SQLValue) = (.text(appID), .text(subject))
         let live =

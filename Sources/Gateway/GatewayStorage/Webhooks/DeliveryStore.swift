@@ -10,7 +10,7 @@ package final class DeliveryStore: AppData, Sendable {
     package static let mostOfEndpoint = 200
     package static let keptDays = 14
 
-    private static let migrations = [
+    package static let migrations = [
         """
         CREATE TABLE progress (
             endpoint_id TEXT PRIMARY KEY,
@@ -107,7 +107,7 @@ package final class DeliveryStore: AppData, Sendable {
     }
 
     /// Deletes stored responses with any of these texts, because a response may repeat the delivered content.
-    package func forgetAnswers(with texts: [String], of endpointIDs: [String]) throws(GatewayError) {
+    package func clearAnswers(with texts: [String], of endpointIDs: [String]) throws(GatewayError) {
         let texts = texts.map { Array($0.utf8) }
         for endpointID in endpointIDs {
             try database.write(alone: false) { connection in

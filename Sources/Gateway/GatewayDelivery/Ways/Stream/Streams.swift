@@ -76,6 +76,6 @@ package struct Streams: WayKind {
                 "error": (progress.failures > 0 ? progress.failure?.code : nil).map { .string($0) } ?? .null,
             ],
         ]
-        try directory.alerts.tell(alert, of: consumer.id.appID, at: now)
+        try directory.alerts.queue(alert, of: consumer.id.appID, at: now)
     }
 }
