@@ -205,30 +205,33 @@ package final class SQLiteConnection {
         try first("PRAGMA data_version") { row throws(SQLiteError) in row.int64(0) } ?? 0
     }
 
-    /// Applies the missing migrations, each in its own transaction, and counts them in `PRAGMA user_version`.
-    /// Throws `SQLiteError`, with the code `SQLITE_SCHEMA` when a newer version wrote the file.
+    /// Applies the missing migrations, each in its own transaction, and stores the version in `PRAGMA user_version`.
+    /// The first migration creates the version `oldest`. Throws `SQLiteError`, with the code `SQLITE_SCHEMA` when a
+    /// newer version wrote the file.
     package func migrate(
-        _ migrations: [String], didApply: (Int) throws -> Void = { _ in }
+        _ migrations: [String], from oldest: Int = 1, didApply: (Int) throws -> Void = { _ in }
     ) throws {
-        let version = try first("PRAGMA user_version") { row throws(SQLiteError) in row.int64(0) } ?? 0
-        guard version <= Int64(migrations.count) else {
+        let found = try userVersion()
+        let newest = oldest + migrations.count - 1
+        guard found <= newest else {
             throw SQLiteError(
                 extendedCode: SQLITE_SCHEMA,
-                message: "\(path) was written by a newer version (schema \(version), this one knows "
-                    + "\(migrations.count)); use that version or restore a backup")
+                message: "\(path) was written by a newer version (schema \(found), this one knows "
+                    + "\(newest)); use that version or restore a backup")
         }
-        guard version < Int64(migrations.count) else { return }
-        for number in Int(version)..<migrations.count {
+        for (version, migration) in zip(oldest..., migrations) where version > found {
             try transaction {
                 // Another process may have migrated before this transaction began.
-                let current =
-                    try first("PRAGMA user_version") { row throws(SQLiteError) in row.int64(0) } ?? 0
-                guard current == Int64(number) else { return }
-                try execute(migrations[number])
-                try execute("PRAGMA user_version = \(number + 1)")
-                try didApply(number + 1)
+                guard try userVersion() < version else { return }
+                try execute(migration)
+                try execute("PRAGMA user_version = \(version)")
+                try didApply(version)
             }
         }
+    }
+
+    package func userVersion() throws(SQLiteError) -> Int {
+        try first("PRAGMA user_version") { row throws(SQLiteError) in row.int(0) } ?? 0
     }
 
     private func lastError(sql: String?) -> SQLiteError {

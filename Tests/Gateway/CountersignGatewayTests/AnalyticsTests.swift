@@ -208,29 +208,6 @@ struct AnalyticsTests {
         }
     }
 
-    @Test(.onSQLite("the schemas of its files")) func countsOfAnEarlierVersionAreSummedUp() throws {
-        let bench = try Bench()
-        let start = bench.now.withLock { $0 }
-        note(bench.recorder, at: start, client: ClientInfo(sdk: "ios", appVersion: "1"))
-        note(bench.recorder, at: start, client: ClientInfo(sdk: "ios", appVersion: "2"))
-        note(bench.recorder, at: start, code: .expired)
-        bench.store.flush()
-        let path = bench.place.folder + "/" + AnalyticsStore.fileName
-        let earlier = try SQLiteConnection(path: path)
-        for length in BucketLength.allCases { try earlier.execute("DROP TABLE \(length.sumTable)") }
-        try earlier.execute("PRAGMA user_version = 1")
-        _ = try AnalyticsStore(
-            path: path, source: bench.recorder, now: { Date(timeIntervalSince1970: 0) }, report: { _ in })
-        let reader = bench.reader
-        var query = AnalyticsQuery(appID: "shop", fromMilliseconds: start, toMilliseconds: start + 60_000)
-        for length in BucketLength.allCases {
-            let sum = try reader.total(query, by: length)
-            #expect(sum.accepted == 2 && sum.codes == [.expired: .init(rejected: 1)], "\(length)")
-        }
-        query.appVersion = "2"
-        #expect(try reader.total(query, by: .hour).accepted == 1)
-    }
-
     @Test func theLatestSamplesOfEachCodeAreKept() throws {
         let bench = try Bench()
         let start = bench.now.withLock { $0 }

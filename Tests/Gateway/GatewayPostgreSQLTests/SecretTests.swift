@@ -82,10 +82,6 @@ extension PostgreSQLTests {
             }.map(\.key).sorted()
         }
 
-        private static let kinds = [
-            "alerts", "customers' tokens", "pseudonyms", "pushes", "second factor", "webhook",
-        ]
-
         @Test func aDumpShowsNoSecret() throws {
             try TestDatabase.use { database in
                 let folder = try TestFolder()
@@ -94,7 +90,6 @@ extension PostgreSQLTests {
                 let pseudonym = try apps.pseudonymKey()
                 let connection = try database.connect()
                 #expect(shown(try dump(connection), pseudonym: pseudonym) == [])
-                #expect(try PostgreSQLCluster(database.settings).status().openSecrets == 0)
                 try check(try folder.storage(database).openControl(as: .account), pseudonym: pseudonym)
             }
         }
@@ -119,35 +114,6 @@ extension PostgreSQLTests {
                 let moved = #expect(throws: GatewayError.self) { try apps.projects.all() }
                 #expect(moved?.code == .conflict)
                 #expect(moved?.reason.contains("customer_token_key shop key-1") == true)
-            }
-        }
-
-        /// The previous version cannot read sealed secrets, so sealing waits until its gateways have stopped.
-        @Test func secretsAreSealedOnceNoOlderGatewayRuns() throws {
-            try TestDatabase.use { database in
-                let folder = try TestFolder()
-                let connection = try database.connect()
-                // The row of a running gateway of the previous version.
-                try connection.execute(
-                    """
-                    INSERT INTO gateway (id, name, version, started_ms, seen_ms)
-                    VALUES ('old', 'host', '1', 0, floor(extract(epoch FROM clock_timestamp()) * 1000) + 600000)
-                    """)
-                let storage = try folder.storage(database)
-                let apps = try storage.openControl(as: .account)
-                try fill(apps)
-                let pseudonym = try apps.pseudonymKey()
-                try storage.openEvents(EventStoreOptions(pendingBytes: 1)).close()
-                #expect(shown(try dump(connection), pseudonym: pseudonym) == Self.kinds)
-                let before = try PostgreSQLCluster(database.settings).status()
-                #expect(before.openSecrets == Self.kinds.count)
-                #expect(before.warnings.map(\.code).contains("open_secrets"))
-
-                try connection.execute("UPDATE gateway SET seen_ms = 0")
-                try storage.openEvents(EventStoreOptions(pendingBytes: 1)).close()
-                #expect(shown(try dump(connection), pseudonym: pseudonym) == [])
-                #expect(try PostgreSQLCluster(database.settings).status().openSecrets == 0)
-                try check(apps, pseudonym: pseudonym)
             }
         }
 

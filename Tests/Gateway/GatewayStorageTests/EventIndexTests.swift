@@ -394,7 +394,7 @@ struct EventIndexTests {
         #expect(
             try reader.newest(query, before: middle.sequence, limit: 9).events.map(\.messageID)
                 == before.suffix(9).reversed())
-        let counted = try reader.following { sqlite, _ in
+        let counted = try reader.snapshot { sqlite, _ in
             try reader.index(sqlite).count(of: app, after: middle.sequence)
         }
         #expect(counted == after.count)
@@ -443,7 +443,7 @@ struct EventIndexTests {
         }
         let reader = SQLiteEventLog(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
         for (app, expected) in [("kiosk", 15), ("shop", 30)] {
-            let counted = try reader.following { sqlite, _ in
+            let counted = try reader.snapshot { sqlite, _ in
                 try reader.index(sqlite).count(of: app, after: 0)
             }
             #expect(counted == expected, "\(app)")
@@ -492,34 +492,5 @@ struct EventIndexTests {
         // An app's row under another app's name: a scan of all rows would find it.
         try log.connection.execute("UPDATE event SET app_id = 'kiosk' WHERE message_id IN ('m-1', 'm-44')")
         try check("kiosk", ["m-0", "m-15", "m-30"], runs)
-    }
-
-    /// A file of the previous schema, with its own indexes.
-    @Test func aFileOfAnEarlierSchemaGetsAnIndexAndKeepsItsRows() throws {
-        do {
-            let old = try SQLiteConnection(path: path)
-            try old.execute("PRAGMA page_size = 8192; PRAGMA journal_mode = WAL")
-            try Schema.migrate(old, Array(EventLogSchema.migrations.prefix(8)))
-            for number in 0..<100 {
-                try old.run(
-                    """
-                    INSERT INTO event (app_id, message_id, type, user_id, timestamp_ms, received_ms, body)
-                    VALUES ('shop', ?1, 'track', ?2, 1, 2, '{"a":1}')
-                    """, .text("m-\(number)"), .text("user-\(number % 3)"))
-            }
-        }
-        // An older file is readable without migration.
-        #expect(try messages(user: "user-1").count == 33)
-        #expect(try users() == ["user-0", "user-1", "user-2"])
-        let log = try open()
-        for number in 0..<100 { #expect(try !store("m-\(number)", user: "user-\(number % 3)", in: log)) }
-        #expect(try store("m-100", user: "user-1", in: log))
-        log.close()
-        #expect(try messages(user: "user-1").count == 34)
-        #expect(try users() == ["user-0", "user-1", "user-2"])
-        let indexes = try SQLiteConnection(path: path, mode: .readOnly).all(
-            "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'event'"
-        ) { $0.text(0) }
-        #expect(indexes.isEmpty)
     }
 }

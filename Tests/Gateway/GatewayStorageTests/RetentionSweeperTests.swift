@@ -20,7 +20,9 @@ struct RetentionSweeperTests {
             CREATE TABLE event_claim (app_id TEXT, user_id TEXT, seq INTEGER);
             CREATE TABLE app_user (app_id TEXT, user_id TEXT);
             """)
-        try connection.execute(CustomerSchema.script)
+        try connection.execute(
+            CustomerSchema.script + RetentionSweeper.script + CustomerSchema.propertyCount
+                + EventConsumerSchema.script)
     }
 
     private static func text(_ bytes: Int) -> String {
@@ -31,6 +33,11 @@ struct RetentionSweeperTests {
         try connection.run(
             "INSERT INTO event (app_id, received_ms, body) VALUES (?1, ?2, ?3)", .text(appID),
             .integer(day * Self.day), .text(Self.text(bytes)))
+        try connection.run(
+            """
+            INSERT INTO app_usage (app_id, events, bytes) VALUES (?1, 1, ?2)
+            ON CONFLICT (app_id) DO UPDATE SET events = events + 1, bytes = bytes + excluded.bytes
+            """, .text(appID), .integer(Int64(bytes)))
     }
 
     /// Simulates the index with the rows of the table.
@@ -77,9 +84,6 @@ struct RetentionSweeperTests {
             try add("long", day: Int64(day))
             try add("all", day: Int64(day))
         }
-        try connection.execute(
-            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
-                + EventConsumerSchema.script)
         var short = AppRules()
         short.retentionDays = 2
         var long = AppRules()
@@ -96,9 +100,6 @@ struct RetentionSweeperTests {
 
     @Test func theOldestEventsAreDeletedOverTheByteLimit() throws {
         for day in 1...5 { try add("a", day: Int64(day), bytes: 100) }
-        try connection.execute(
-            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
-                + EventConsumerSchema.script)
         var rules = AppRules()
         rules.retentionBytes = 250
         try sweep(["a": rules], day: 6)
@@ -109,9 +110,6 @@ struct RetentionSweeperTests {
     @Test func retentionDeletesManyEventsInSmallSteps() throws {
         for _ in 0..<500 { try add("other", day: 1) }
         for _ in 0..<500 { try add("a", day: 1) }
-        try connection.execute(
-            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
-                + EventConsumerSchema.script)
         var rules = AppRules()
         rules.retentionDays = 1
         #expect(try sweep(["a": rules], day: 9) == 500 / RetentionSweeper.rowsPerStep + 1)
@@ -143,9 +141,6 @@ struct RetentionSweeperTests {
         for _ in 0..<5_000 { try add("busy", day: 1) }
         try add("idle", day: 8)
         for _ in 0..<5_000 { try add("busy", day: 9) }
-        try connection.execute(
-            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
-                + EventConsumerSchema.script)
         var rules = AppRules()
         rules.retentionDays = 2
         let apps = BytewiseDictionary(uniqueKeysWithValues: ["idle", "empty"].map { ($0, rules) })
@@ -167,9 +162,6 @@ struct RetentionSweeperTests {
 
     @Test func retentionScansDeletedRangesOnce() throws {
         for day in 1...9 { try add("a", day: Int64(day)) }
-        try connection.execute(
-            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
-                + EventConsumerSchema.script)
         var rules = AppRules()
         rules.retentionDays = 2
         var sweeper = RetentionSweeper()
@@ -217,9 +209,6 @@ struct RetentionSweeperTests {
     }
 
     @Test func customersNotSeenWithinTheRetentionAreDeleted() throws {
-        try connection.execute(
-            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
-                + EventConsumerSchema.script)
         for day in 1...4 { try change("c\(day)", of: "a", day: Int64(day), properties: 3, bytes: 10) }
         try change("c1", of: "a", day: 4, properties: 0, bytes: 0)
         try change("c1", of: "all", day: 1, properties: 1, bytes: 10)
@@ -237,14 +226,8 @@ struct RetentionSweeperTests {
     }
 
     @Test func customersCountTowardsTheByteLimitAndTheOldestAreDeleted() throws {
-        try connection.execute(
-            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
-                + EventConsumerSchema.script)
         try change("c1", of: "a", day: 1, properties: 1_000, bytes: 100)
         for day in 2...3 { try add("a", day: Int64(day), bytes: 10_000) }
-        try connection.run(
-            "INSERT OR REPLACE INTO app_usage VALUES ('a', 2, 20000, ?1)",
-            .integer(try #require(try customerBytes("a"))))
         try change("c4", of: "a", day: 4, properties: 1, bytes: 5_000)
         // 1,000 properties of 102 bytes with their names, `c1` and `cookie`.
         let first: Int64 = 102_000 + 3_890 + 8
@@ -260,9 +243,6 @@ struct RetentionSweeperTests {
     }
 
     @Test func manyCustomersAreDeletedInOneStep() throws {
-        try connection.execute(
-            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
-                + EventConsumerSchema.script)
         // Three rows each: the customer, the cookie and the property.
         for number in 0..<300 { try change("c\(number)", of: "a", day: 1, properties: 1, bytes: 10) }
         var rules = AppRules()
@@ -279,9 +259,6 @@ struct RetentionSweeperTests {
     }
 
     @Test func retentionAlternatesBetweenApps() throws {
-        try connection.execute(
-            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
-                + EventConsumerSchema.script)
         for number in 0..<300 {
             for app in ["a", "b", "c"] {
                 try change("c\(number)", of: app, day: 1, properties: 1, bytes: 10)
@@ -297,9 +274,6 @@ struct RetentionSweeperTests {
 
     @Test func aRetentionStepIsLimitedByBytes() throws {
         for day in 1...20 { try add("a", day: Int64(day), bytes: 1 << 20) }
-        try connection.execute(
-            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
-                + EventConsumerSchema.script)
         // More than the limit, as in a file of an earlier version.
         try change("c1", of: "a", day: 1, properties: 0, bytes: 0)
         for number in 0..<40 {
@@ -329,9 +303,6 @@ struct RetentionSweeperTests {
     }
 
     @Test func aCustomerWithManyMergesIsDeletedInSmallSteps() throws {
-        try connection.execute(
-            RetentionSweeper.script + CustomerSchema.usage + CustomerSchema.propertyCount
-                + EventConsumerSchema.script)
         try change("c1", of: "a", day: 1, properties: 0, bytes: 0)
         try connection.execute(
             """

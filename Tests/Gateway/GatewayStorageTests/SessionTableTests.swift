@@ -341,32 +341,6 @@ struct SessionTableTests {
         #expect(rejection(try exchange(token, store, at: 999, rules: rules)) == nil)
     }
 
-    // The ages of sessions are from before there was an absolute lifetime.
-    @Test(.onSQLite("the schemas of its files")) func sessionsOfAnEarlierSchemaContinue() throws {
-        let path = try DataDirectory(path: place.folder).file("tokens.sqlite")
-        try FileManager.default.removeItem(atPath: path)
-        let token = RefreshToken(session: .random(count: RefreshToken.sessionBytes), key: key)
-        do {
-            let old = try SQLiteConnection(path: path)
-            try Schema.migrate(old, Array(SessionSchema.migrations.prefix(2)))
-            try old.run(
-                "INSERT INTO session VALUES (?, 'shop', 'user-1', NULL, 'api', 0, 1, 1, ?, NULL, NULL)",
-                .text(token.sessionID), .integer(.max))
-            try old.run(
-                "INSERT INTO refresh_token VALUES (?, 0, ?, NULL, NULL)", .text(token.sessionID),
-                .blob(token.hash))
-        }
-        let store = try store()
-        let upgrade = try #require(
-            try store.perform {
-                try $0.connection.first("SELECT lifetime_from_ms FROM session") { $0.int64(0) }
-            })
-        let now = Int64(Date().timeIntervalSince1970)
-        #expect(abs(upgrade / 1000 - now) < 600)
-        let next = try granted(exchange(token, store, at: now))
-        #expect(rejection(try exchange(next, store, at: upgrade / 1000 + 90 * 86_400)) == .expired)
-    }
-
     @Test func aSessionBelongsToItsClientAndItsApp() throws {
         let store = try store()
         let token = try open(store, client: "client_1")

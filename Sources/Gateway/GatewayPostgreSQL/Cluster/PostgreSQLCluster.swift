@@ -47,7 +47,7 @@ final class PostgreSQLCluster: Cluster {
         var pause = 0.005
         while Uptime.milliseconds - start < ClusterRules.deadMilliseconds {
             do {
-                if generation == nil { generation = try tell() }
+                if generation == nil { generation = try incrementGeneration() }
                 if try isLoaded(generation ?? 0) { return }
             } catch {
                 connection.withLock { $0.opened = nil }
@@ -58,7 +58,7 @@ final class PostgreSQLCluster: Cluster {
     }
 
     /// Increments the generation and notifies all gateways. Returns the new generation, which they must load.
-    private func tell() throws -> Int64 {
+    private func incrementGeneration() throws -> Int64 {
         try use { connection in
             try connection.execute(
                 """
@@ -136,15 +136,15 @@ final class PostgreSQLCluster: Cluster {
         let about = try connection.first(
             """
             SELECT \(ClusterTables.generation), \(ClusterTables.now), (SELECT max(version) FROM schema_version),
-                current_setting('server_version'), \(SecretColumn.countOfOpen)
+                current_setting('server_version')
             """
-        ) { ($0.int64(0), $0.int64(1), $0.int(2), $0.text(3), $0.int(4)) }
-        guard let (generation, time, schema, server, openSecrets) = about else {
+        ) { ($0.int64(0), $0.int64(1), $0.int(2), $0.text(3)) }
+        guard let (generation, time, schema, server) = about else {
             throw GatewayError(.storage, "the database returned no answer")
         }
         return ClusterStatus(
             gateways: gateways, generation: generation, nowMilliseconds: time,
-            schemaVersion: schema, serverVersion: server, openSecrets: openSecrets, partitions: partitions)
+            schemaVersion: schema, serverVersion: server, partitions: partitions)
     }
 
     private func use<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws -> Value {

@@ -18,7 +18,7 @@ package final class PostgreSQLPool: Sendable {
     private static let retry = RetryPolicy(baseDelay: 0.05, maximumDelay: 1.6)
 
     package let settings: PostgreSQLSettings
-    let tokenKey: (@Sendable () throws -> TokenKeySeal)?
+    private let tokenKey: (@Sendable () throws -> TokenKeySeal)?
     private let state = Lock(State())
     private let places: CountingSemaphore
     private let limit: Int

@@ -4,8 +4,8 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Creates partitions, deletes expired data and encrypts plain secrets, in the gateway that takes the advisory lock.
-final class EventUpkeep: @unchecked Sendable {
+/// Creates partitions and deletes expired data, in the gateway that takes the advisory lock.
+final class EventUpkeep: Sendable {
     /// The time limit of deletions before the store acknowledges its first batch, in seconds.
     private static let secondsAtStart = 2.0
     /// The pause after a deletion step, as a multiple of the step's duration.
@@ -21,17 +21,15 @@ final class EventUpkeep: @unchecked Sendable {
     private let oldest = Lock<BytewiseDictionary<Int64>>([:])
     /// For each day's partition, an app that still retains events in it.
     private let keepers = Lock<[Int: String]>([:])
-    // `condition` guards `isStopping` and `hasEnded`.
-    private let condition = Condition()
-    private var isStopping = false
-    private var hasEnded = false
+    private let stopping = CountingSemaphore(value: 0)
+    private let ended = CountingSemaphore(value: 0)
 
     init(
         _ pool: PostgreSQLPool, retention: @escaping @Sendable () -> BytewiseDictionary<AppRules>,
         observer: (any GatewayObserver)?, everySeconds: Double
     ) {
         // A separate pool, because sums over a day may exceed the statement timeout of requests.
-        self.pool = PostgreSQLPool(pool.settings.patient, connections: 1, tokenKey: pool.tokenKey)
+        self.pool = PostgreSQLPool(pool.settings.patient, connections: 1)
         self.retention = retention
         self.observer = observer
         self.everySeconds = everySeconds
@@ -50,44 +48,36 @@ final class EventUpkeep: @unchecked Sendable {
     }
 
     func stop() {
-        condition.lock()
-        isStopping = true
-        condition.broadcast()
-        while !hasEnded { condition.wait() }
-        condition.unlock()
+        stopping.signal()
+        _ = ended.wait(until: .distantFuture)
+        ended.signal()
     }
 
     private func run(atOnce: Bool) {
         var next = DispatchTime.now() + (atOnce ? 0 : everySeconds)
-        condition.lock()
-        while !isStopping {
-            if condition.wait(until: next) { continue }
-            condition.unlock()
+        while !isStopping(by: next) {
             // Errors are retried in the next round.
             _ = try? round(until: .distantFuture)
             next = .now() + everySeconds
-            condition.lock()
         }
-        hasEnded = true
-        condition.broadcast()
-        condition.unlock()
+        ended.signal()
     }
 
     /// Returns false when more work remains.
     private func round(until end: DispatchTime) throws -> Bool {
         try pool.use { connection in
-            let looked = try connection.first(
+            let measured = try connection.first(
                 """
                 SELECT pg_database_size(current_database()), count(*) FROM pg_inherits
                 WHERE inhparent = 'event'::regclass
                 """
             ) { (bytes: $0.int(0), partitions: $0.int(1)) }
-            if let looked { size.withLock { $0 = looked } }
+            if let measured { size.withLock { $0 = measured } }
             // Every gateway reads the time, so that each detects sudden jumps of the database's clock.
-            let told =
+            let databaseTime =
                 try connection.first("SELECT floor(extract(epoch FROM now()) * 1000)::bigint") { $0.int64(0) }
                 ?? 0
-            let now = clock.withLock { $0.time(told) }
+            let now = clock.withLock { $0.time(databaseTime) }
             let isMine = try connection.first(
                 "SELECT pg_try_advisory_lock(\(PostgreSQLSchema.lockClass), \(PostgreSQLSchema.AdvisoryLock.upkeep))"
             ) { $0.int(0) != 0 }
@@ -99,15 +89,13 @@ final class EventUpkeep: @unchecked Sendable {
             }
             // Without a partition, events are in the default partition until the next round.
             try? EventPartitions.make(connection)
-            // Remaining plain secrets are among the cluster's warnings.
-            try? connection.sealSecrets()
             try EventHorizon.note(connection)
             let rules = retention()
             try EventPartitions.dropIDs(nowMilliseconds: now, connection)
             let passed = try keepers.withLock {
                 try EventPartitions.dropEvents(rules, nowMilliseconds: now, keepers: &$0, connection)
             }
-            for id in passed { tell(id) }
+            for id in passed { report(id) }
             var oldest = oldest.withLock { $0 }.filter { rules[$0.key] != nil }
             var sweeps = rules.filter { $0.value.retentionDays != nil || $0.value.retentionBytes != nil }
                 .map {
@@ -117,7 +105,7 @@ final class EventUpkeep: @unchecked Sendable {
                 }
             // The apps take turns.
             var pause = DispatchTime(uptimeNanoseconds: 0)
-            while let sweep = sweeps.first, DispatchTime.now() < end, !isEnding(after: pause) {
+            while let sweep = sweeps.first, DispatchTime.now() < end, !isStopping(by: pause) {
                 let began = DispatchTime.now().uptimeNanoseconds
                 // Copies the sweep, so that a retried transaction starts with the same state.
                 let (stepped, goesOn) = try connection.committing {
@@ -125,7 +113,7 @@ final class EventUpkeep: @unchecked Sendable {
                     let goesOn = try sweep.step(connection)
                     return (sweep, goesOn)
                 }
-                for id in stepped.passed { tell(id) }
+                for id in stepped.passed { report(id) }
                 oldest[stepped.appID] = stepped.oldestMilliseconds
                 sweeps.removeFirst()
                 guard goesOn else { continue }
@@ -139,15 +127,14 @@ final class EventUpkeep: @unchecked Sendable {
         }
     }
 
-    /// Waits until `pause`. Returns true if the upkeep is being stopped.
-    private func isEnding(after pause: DispatchTime) -> Bool {
-        condition.lock()
-        defer { condition.unlock() }
-        while !isStopping, condition.wait(until: pause) {}
-        return isStopping
+    /// Waits until `time`. Returns true if the upkeep is being stopped.
+    private func isStopping(by time: DispatchTime) -> Bool {
+        guard stopping.wait(until: time) else { return false }
+        stopping.signal()
+        return true
     }
 
-    private func tell(_ consumer: EventConsumerID) {
+    private func report(_ consumer: EventConsumerID) {
         observer?.eventsMissed(by: consumer.name, ofKind: consumer.kind.rawValue, appID: consumer.appID)
     }
 }

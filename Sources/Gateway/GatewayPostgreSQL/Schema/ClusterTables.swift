@@ -10,7 +10,11 @@ enum ClusterTables {
     static let channels = [DataKind.control.channel, DataKind.secrets.channel, "countersign_cluster"]
 
     static let script = """
-        -- Times are by the database's clock. `generation` is the last change that the gateway has loaded.
+        -- The number of transactions that have changed each kind of data. Exclusive transactions lock the kind's row.
+        CREATE TABLE generation (kind TEXT PRIMARY KEY, number BIGINT NOT NULL) WITH (fillfactor = 50);
+        INSERT INTO generation SELECT kind, 1 FROM unnest(ARRAY[\(kinds)]) AS kind;
+        -- Times are by the database's clock. `generation` is the last change that the gateway has loaded. `accepted`,
+        -- `rejected` and `events` are the traffic of the last minute. `opens_seals` is 1: earlier versions read it.
         CREATE TABLE gateway (
             id TEXT PRIMARY KEY,
             name TEXT NOT NULL,
@@ -22,7 +26,11 @@ enum ClusterTables {
             clock_offset_ms BIGINT NOT NULL DEFAULT 0,
             generation BIGINT NOT NULL DEFAULT 0,
             reader_lag_ms BIGINT NOT NULL DEFAULT 0,
-            duties TEXT NOT NULL DEFAULT ''
+            duties TEXT NOT NULL DEFAULT '',
+            accepted BIGINT NOT NULL DEFAULT 0,
+            rejected BIGINT NOT NULL DEFAULT 0,
+            events BIGINT NOT NULL DEFAULT 0,
+            opens_seals BIGINT NOT NULL DEFAULT 0
         ) WITH (fillfactor = 50);
         CREATE TABLE cluster_note (
             kind TEXT NOT NULL,
@@ -31,13 +39,7 @@ enum ClusterTables {
             changed_ms BIGINT NOT NULL,
             PRIMARY KEY (kind, name)
         );
-        INSERT INTO generation VALUES ('\(kind)', 1);
-
-        """
-
-    /// Adds transient messages between gateways, and each gateway's traffic of the last minute.
-    static let talk = """
-        -- `number` counts the messages of one gateway.
+        -- Transient messages. `number` counts the messages of one gateway.
         CREATE UNLOGGED TABLE cluster_message (
             gateway TEXT NOT NULL,
             number BIGINT NOT NULL,
@@ -46,23 +48,9 @@ enum ClusterTables {
             sent_ms BIGINT NOT NULL,
             PRIMARY KEY (gateway, number)
         ) WITH (fillfactor = 50);
-        ALTER TABLE gateway ADD COLUMN accepted BIGINT NOT NULL DEFAULT 0,
-            ADD COLUMN rejected BIGINT NOT NULL DEFAULT 0, ADD COLUMN events BIGINT NOT NULL DEFAULT 0;
 
         """
 
-    /// Adds whether a gateway can decrypt secrets; 0 for gateways of earlier versions.
-    static let seals = "ALTER TABLE gateway ADD COLUMN opens_seals BIGINT NOT NULL DEFAULT 0"
-
-    /// Replaces the table of session history by a view that discards the writes of earlier versions.
-    static let sessionHistory = """
-        DROP TABLE session_audit;
-        CREATE VIEW session_audit AS
-            SELECT NULL::bigint AS at_ms, none AS app_id, none AS session_id, none AS action,
-                NULL::bigint AS generation, none AS address
-            FROM (SELECT NULL::text COLLATE "C" AS none) AS text WHERE false;
-        CREATE RULE nothing_is_written AS ON INSERT TO session_audit DO INSTEAD NOTHING;
-        CREATE RULE nothing_is_deleted AS ON DELETE TO session_audit DO INSTEAD NOTHING;
-
-        """
+    private static let kinds = (DataKind.allCases.map(\.rawValue) + [kind]).map { "'\($0)'" }
+        .joined(separator: ", ")
 }

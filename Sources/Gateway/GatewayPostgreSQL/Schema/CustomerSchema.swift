@@ -1,7 +1,7 @@
 /// The tables of customers, and the database functions that change them. Each step of a change depends on the step
 /// before it, so separate statements instead of a function would wait for the network at each step.
 enum CustomerSchema {
-    static let script = tables + lock + change + forget + member
+    static let script = tables + lock + merge + deletion + member
 
     private static let tables = """
         CREATE TABLE customer (
@@ -109,7 +109,7 @@ enum CustomerSchema {
 
         """
 
-    private static let change = """
+    private static let merge = """
         -- Deletes a customer's oldest soft ids beyond 64 of one name and 256 of all names together.
         CREATE FUNCTION trim_identifiers(customer text, trimmed text) RETURNS void LANGUAGE sql AS $$
             DELETE FROM customer_identifier WHERE customer_id = customer AND seq IN (
@@ -146,70 +146,10 @@ enum CustomerSchema {
             DELETE FROM customer WHERE id = source;
         END $$;
 
-        -- Changes a customer, as `CustomerWriter` of SQLite's store does. Must be called after `lock_customers` for
-        -- all ids of the transaction. `made` is the id for a new customer.
-        CREATE FUNCTION change_customer(
-            app text, made text, by_cookie_only boolean, at_ms bigint, received bigint,
-            id_names text[], id_values text[], names text[], jsons text[], reads text[]
-        ) RETURNS void LANGUAGE plpgsql AS $$
-        DECLARE
-            target text;
-            other text;
-            selected text[];
-            free integer[];
-        BEGIN
-            SELECT array_agg(i ORDER BY i) FILTER (WHERE owner IS NULL),
-                    array_agg(owner ORDER BY i) FILTER (WHERE owner IS NOT NULL AND selects)
-                INTO free, selected
-                FROM (SELECT i, customer.id AS owner, id_name = 'registered'
-                        OR (id_name = 'cookie' OR NOT by_cookie_only) AND NOT EXISTS (
-                            SELECT FROM customer_identifier AS hard
-                            WHERE hard.customer_id = customer.id AND hard.name = 'registered') AS selects
-                    FROM unnest(id_names, id_values) WITH ORDINALITY AS w (id_name, id_value, i)
-                    LEFT JOIN customer_identifier AS own
-                        ON own.app_id = app AND own.name = id_name AND own.value = id_value
-                    LEFT JOIN customer ON customer.id = own.customer_id) AS found;
-            SELECT id INTO target FROM customer WHERE id = ANY (selected) ORDER BY created_ms, id LIMIT 1;
-            IF target IS NOT NULL THEN
-                FOR other IN
-                    SELECT id FROM unnest(selected) WITH ORDINALITY AS one (id, i) WHERE id <> target
-                    GROUP BY id ORDER BY min(i)
-                LOOP
-                    PERFORM merge_customer(other, target, received);
-                END LOOP;
-            ELSIF free IS NULL THEN
-                -- Ignores a change without a hard id whose soft ids all belong to customers with a hard id.
-                RETURN;
-            ELSE
-                target := made;
-                INSERT INTO customer (id, app_id, created_ms, seen_ms) VALUES (made, app, received, received);
-            END IF;
-            FOR i IN 1 .. coalesce(cardinality(free), 0) LOOP
-                INSERT INTO customer_identifier (app_id, name, value, customer_id, seq)
-                    VALUES (app, id_names[free[i]], id_values[free[i]], target, nextval('customer_seq'))
-                    ON CONFLICT (app_id, name, value) DO UPDATE SET customer_id = excluded.customer_id, seq = excluded.seq;
-                IF id_names[free[i]] <> 'registered' THEN
-                    PERFORM trim_identifiers(target, id_names[free[i]]);
-                END IF;
-            END LOOP;
-            -- Stored with a resolution of one hour, so that most requests need not write it.
-            UPDATE customer SET seen_ms = received WHERE id = target AND seen_ms < received - 3600000;
-            FOR i IN 1 .. coalesce(cardinality(names), 0) LOOP
-                INSERT INTO customer_property AS property (customer_id, name, value, updated_ms)
-                    VALUES (target, names[i], jsons[i], at_ms)
-                    ON CONFLICT (customer_id, name) DO UPDATE SET value = excluded.value, updated_ms = excluded.updated_ms
-                    WHERE excluded.updated_ms >= property.updated_ms;
-            END LOOP;
-            FOR i IN 1 .. coalesce(cardinality(reads), 0) LOOP
-                INSERT INTO inbox_read (seq, customer_id, message_id, read_ms)
-                    VALUES (nextval('customer_seq'), target, reads[i], received)
-                    ON CONFLICT DO NOTHING;
-            END LOOP;
-        END $$;
-
         """
 
-    /// Counts a customer's properties and limits them to 1,000, and all data of a customer to 1 MiB.
+    /// Counts a customer's properties and limits them to 1,000, and all data of a customer to 1 MiB. Replaces an earlier
+    /// `change_customer`.
     static let propertyLimit = """
         ALTER TABLE customer ADD COLUMN properties BIGINT NOT NULL DEFAULT 0;
         CREATE FUNCTION count_customer_property() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -337,7 +277,7 @@ enum CustomerSchema {
 
         """
 
-    private static let forget = """
+    private static let deletion = """
         -- Deletes at most `most` rows of a customer, and the customer with the last of them. The caller must have
         -- locked the customer's row.
         CREATE FUNCTION forget_customer(forgotten text, most bigint, OUT deleted bigint, OUT is_whole boolean)

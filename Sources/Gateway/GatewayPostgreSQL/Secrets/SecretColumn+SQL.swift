@@ -4,19 +4,6 @@ internal import GatewayModel
 internal import GatewayStorage
 
 extension SecretColumn {
-    /// An SQL expression for the number of plain secrets.
-    static let countOfOpen = all.map { "(SELECT count(*) FROM \($0.table) WHERE \($0.isOpen))" }
-        .joined(separator: " + ")
-
-    /// An SQL condition for rows with a plain secret. Compares bytes in their text representation.
-    var isOpen: String {
-        let mark = TokenKeySeal.mark
-        let shown = isText ? mark : "\\x" + Array(mark.utf8).hexadecimal
-        let isOpen = "NOT starts_with(\(column)::text, '\(shown)')"
-        let names = Self.settings.map { "'\($0)'" }.joined(separator: ", ")
-        return table == Self.setting.table ? isOpen + " AND name IN (\(names))" : isOpen
-    }
-
     func value(_ bytes: [UInt8]) -> SQLValue {
         isText ? .text(String(decoding: bytes, as: UTF8.self)) : .blob(bytes)
     }

@@ -10,7 +10,7 @@ package import GatewayModel
 package final class AnalyticsStore: AppData, @unchecked Sendable {
     package static let fileName = "analytics.sqlite"
 
-    private static let migrations = [
+    package static let schema =
         BucketLength.allCases.map { length in
             """
             CREATE TABLE \(length.table) (
@@ -18,6 +18,11 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
                 endpoint TEXT NOT NULL, mode TEXT NOT NULL, sdk TEXT NOT NULL, app_version TEXT NOT NULL,
                 key_id TEXT NOT NULL, count INTEGER NOT NULL,
                 PRIMARY KEY (app_id, start_ms, verdict, code, endpoint, mode, sdk, app_version, key_id)
+            ) STRICT, WITHOUT ROWID;
+            CREATE TABLE \(length.sumTable) (
+                app_id TEXT NOT NULL, start_ms INTEGER NOT NULL, verdict TEXT NOT NULL, code INTEGER NOT NULL,
+                count INTEGER NOT NULL,
+                PRIMARY KEY (app_id, start_ms, verdict, code)
             ) STRICT, WITHOUT ROWID;
             """
         }.joined() + """
@@ -27,8 +32,8 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
             ) STRICT;
             CREATE TABLE failed_user_hour (
                 app_id TEXT NOT NULL, start_ms INTEGER NOT NULL, code INTEGER NOT NULL, app_version TEXT NOT NULL,
-                user INTEGER NOT NULL,
-                PRIMARY KEY (app_id, start_ms, code, app_version, user)
+                "user" INTEGER NOT NULL,
+                PRIMARY KEY (app_id, start_ms, code, app_version, "user")
             ) STRICT, WITHOUT ROWID;
             CREATE TABLE sample (
                 id TEXT PRIMARY KEY, app_id TEXT NOT NULL, at_ms INTEGER NOT NULL, code INTEGER NOT NULL,
@@ -37,19 +42,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
                 header TEXT, claims TEXT, token TEXT NOT NULL
             ) STRICT;
             CREATE INDEX sample_by_code ON sample (app_id, code, at_ms);
-            """,
-        BucketLength.allCases.map { length in
             """
-            CREATE TABLE \(length.sumTable) (
-                app_id TEXT NOT NULL, start_ms INTEGER NOT NULL, verdict TEXT NOT NULL, code INTEGER NOT NULL,
-                count INTEGER NOT NULL,
-                PRIMARY KEY (app_id, start_ms, verdict, code)
-            ) STRICT, WITHOUT ROWID;
-            INSERT INTO \(length.sumTable)
-                SELECT app_id, start_ms, verdict, code, sum(count) FROM \(length.table) GROUP BY 1, 2, 3, 4;
-            """
-        }.joined(),
-    ]
 
     private static let rowsPerStep = 1_000
     private static let sweepMilliseconds: Int64 = 600_000
@@ -84,7 +77,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
             path: path,
             pragmas:
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 16777216",
-            migrations, at: now)
+            [schema], from: 2, at: now)
     }
 
     /// `open` is called again after a failure.

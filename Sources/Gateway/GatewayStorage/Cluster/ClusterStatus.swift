@@ -101,21 +101,18 @@ package struct ClusterStatus: Sendable {
     package let nowMilliseconds: Int64
     package let schemaVersion: Int
     package let serverVersion: String
-    /// The number of secrets that are not sealed in the database.
-    package let openSecrets: Int
     /// The oldest first.
     package let partitions: [Partition]
 
     package init(
         gateways: [Gateway], generation: Int64, nowMilliseconds: Int64, schemaVersion: Int,
-        serverVersion: String, openSecrets: Int, partitions: [Partition]
+        serverVersion: String, partitions: [Partition]
     ) {
         self.gateways = gateways
         self.generation = generation
         self.nowMilliseconds = nowMilliseconds
         self.schemaVersion = schemaVersion
         self.serverVersion = serverVersion
-        self.openSecrets = openSecrets
         self.partitions = partitions
     }
 
@@ -160,12 +157,6 @@ extension ClusterStatus {
         }
         if BytewiseSet(gateways.filter(\.isLive).map(\.identity.version)).count > 1 {
             found.append(Warning(code: "versions", text: "Gateways of different versions are running."))
-        }
-        if openSecrets > 0 {
-            let text =
-                "\(openSecrets) secrets in the database are not sealed yet; they will be within a minute of the end of "
-                + "the last gateway of an older version."
-            found.append(Warning(code: "open_secrets", text: text))
         }
         return found
     }

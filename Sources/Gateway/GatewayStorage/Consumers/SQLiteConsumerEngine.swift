@@ -33,8 +33,8 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
 
     package func read<Value>(_ body: (SQLiteConnection) throws -> Value) throws(ConsumerFailure) -> Value {
         try Self.storing {
-            try reader.following { sqlite, log in
-                guard log.hasPartitionGaps else { throw SQLiteEventLog.earlierVersion }
+            try reader.snapshot { sqlite, log in
+                guard log.hasPartitionGaps else { throw EventLogState.earlierVersion }
                 return try Self.result { try body(sqlite) }
             }.get()
         }
@@ -91,19 +91,16 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
 
     // MARK: The log
 
-    private func log(_ sqlite: SQLiteConnection) throws -> EventLogState {
-        guard let log = try EventLogState.read(sqlite) else { throw SQLiteEventLog.earlierVersion }
-        return log
-    }
-
     package func head(_ connection: SQLiteConnection) throws -> Int64 {
-        try log(connection).head(connection)
+        try EventLogState.readExisting(connection).head(connection)
     }
 
     package func sequence(
         before milliseconds: Int64, of appID: String, after floor: Int64, _ connection: SQLiteConnection
     ) throws -> Int64 {
-        try reader.sequence(before: milliseconds, of: appID, after: floor, connection, try log(connection))
+        try reader.sequence(
+            before: milliseconds, of: appID, after: floor, connection,
+            try EventLogState.readExisting(connection))
     }
 
     package func unread(
@@ -125,7 +122,8 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
     package func follow(
         _ query: EventQuery, after sequence: Int64, limit: Int, _ connection: SQLiteConnection
     ) throws -> EventRange {
-        try reader.follow(query, after: sequence, limit: limit, connection, try log(connection))
+        try reader.follow(
+            query, after: sequence, limit: limit, connection, try EventLogState.readExisting(connection))
     }
 
     // MARK: Leases

@@ -26,7 +26,7 @@ struct EventCounts {
             only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
             seq INTEGER NOT NULL
         ) STRICT;
-        INSERT INTO counted SELECT 1, coalesce(max(seq), 0) FROM event;
+        INSERT INTO counted VALUES (1, 0);
         """
 
     private struct Usage {
@@ -104,8 +104,7 @@ struct EventCounts {
     static func unlistedUsers(
         of appID: String, after last: String, _ connection: SQLiteConnection
     ) throws -> [String] {
-        guard try isThere(connection) else { return [] }
-        return try connection.all(
+        try connection.all(
             """
             SELECT DISTINCT user_id FROM event
             WHERE seq > (SELECT seq FROM counted) AND app_id = ?1 AND user_id > ?2 ORDER BY user_id
@@ -114,9 +113,8 @@ struct EventCounts {
     }
 
     /// Completes `app_usage` and `app_user` from the events. Must run in a transaction before events are deleted, so
-    /// that an uncounted event is not subtracted. Files of earlier versions are always complete.
+    /// that an uncounted event is not subtracted.
     static func complete(_ connection: SQLiteConnection) throws {
-        guard try isThere(connection) else { return }
         try connection.run(
             """
             INSERT OR IGNORE INTO app_user SELECT DISTINCT app_id, user_id FROM event
@@ -135,16 +133,13 @@ struct EventCounts {
 
     /// Includes events that are not yet counted.
     static func events(_ connection: SQLiteConnection) throws -> Int64 {
-        let counted = "coalesce((SELECT sum(events) FROM app_usage), 0)"
-        let later = "(SELECT count(*) FROM event WHERE seq > (SELECT seq FROM counted))"
         // One statement, so that both parts use the same snapshot.
-        return try connection.first("SELECT \(counted)" + (isThere(connection) ? " + \(later)" : "")) {
-            $0.int64(0)
-        } ?? 0
-    }
-
-    private static func isThere(_ connection: SQLiteConnection) throws -> Bool {
-        try connection.first("SELECT 1 FROM sqlite_schema WHERE name = 'counted'") { _ in true } == true
+        try connection.first(
+            """
+            SELECT coalesce((SELECT sum(events) FROM app_usage), 0)
+                + (SELECT count(*) FROM event WHERE seq > (SELECT seq FROM counted))
+            """
+        ) { $0.int64(0) } ?? 0
     }
 
     private static func reached(_ connection: SQLiteConnection) throws -> Int64 {

@@ -28,10 +28,7 @@ package struct KeyUse: Sendable, Equatable {
         """
 
     static func all(of appID: String, _ sqlite: SQLiteConnection) throws -> [KeyUse] {
-        // The table is missing in a file of an earlier version until a gateway of this version has run.
-        let isThere = try sqlite.first("SELECT 1 FROM sqlite_schema WHERE name = 'key_use'") { _ in true }
-        guard isThere == true else { return [] }
-        return try sqlite.all(
+        try sqlite.all(
             "SELECT key_id, verified, last_ms FROM key_use WHERE app_id = ? ORDER BY key_id", .text(appID)
         ) { row in
             KeyUse(appID: appID, keyID: row.text(0), verified: row.int64(1), lastMilliseconds: row.int64(2))

@@ -1,11 +1,16 @@
 /// The tables of customers in `events.sqlite`.
 enum CustomerSchema {
-    static let script = """
+    static let script = tables + triggers
+
+    private static let tables = """
         CREATE TABLE customer (
             id TEXT PRIMARY KEY,
             app_id TEXT NOT NULL,
-            created_ms INTEGER NOT NULL
+            created_ms INTEGER NOT NULL,
+            seen_ms INTEGER NOT NULL DEFAULT 0,
+            bytes INTEGER NOT NULL DEFAULT 0
         ) STRICT, WITHOUT ROWID;
+        CREATE INDEX customer_seen ON customer (app_id, seen_ms);
         CREATE TABLE customer_identifier (
             seq INTEGER PRIMARY KEY AUTOINCREMENT,
             app_id TEXT NOT NULL,
@@ -37,23 +42,10 @@ enum CustomerSchema {
         ) STRICT;
         """
 
-    /// Adds the last activity and size of each customer, and the total size for each app. Triggers maintain
-    /// the sizes, so that merges and deletions cannot be missed. Existing customers count as active now.
-    static let usage = """
-        ALTER TABLE app_usage ADD COLUMN customer_bytes INTEGER NOT NULL DEFAULT 0;
-        ALTER TABLE customer ADD COLUMN seen_ms INTEGER NOT NULL DEFAULT 0;
-        ALTER TABLE customer ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
-        UPDATE customer SET seen_ms = max(created_ms, CAST(strftime('%s', 'now') AS INTEGER) * 1000), bytes =
-            coalesce((SELECT sum(length(CAST(name AS BLOB)) + length(CAST(value AS BLOB)))
-                FROM customer_identifier WHERE customer_id = customer.id), 0)
-            + coalesce((SELECT sum(length(CAST(name AS BLOB)) + length(CAST(value AS BLOB)))
-                FROM customer_property WHERE customer_id = customer.id), 0)
-            + coalesce((SELECT sum(length(CAST(message_id AS BLOB)))
-                FROM inbox_read WHERE customer_id = customer.id), 0);
-        INSERT INTO app_usage (app_id, events, bytes, customer_bytes)
-            SELECT app_id, 0, 0, sum(bytes) FROM customer WHERE true GROUP BY app_id
-            ON CONFLICT (app_id) DO UPDATE SET customer_bytes = excluded.customer_bytes;
-        CREATE INDEX customer_seen ON customer (app_id, seen_ms);
+    /// Triggers that maintain the size of each customer and their sum for each app, so that merges and deletions cannot
+    /// be missed.
+    private static let triggers =
+        """
         CREATE TRIGGER customer_grows AFTER UPDATE OF bytes ON customer BEGIN
             INSERT INTO app_usage (app_id, events, bytes, customer_bytes)
                 VALUES (new.app_id, 0, 0, new.bytes - old.bytes)
@@ -62,49 +54,27 @@ enum CustomerSchema {
         CREATE TRIGGER customer_goes AFTER DELETE ON customer BEGIN
             UPDATE app_usage SET customer_bytes = customer_bytes - old.bytes WHERE app_id = old.app_id;
         END;
-        CREATE TRIGGER customer_identifier_comes AFTER INSERT ON customer_identifier BEGIN
-            UPDATE customer SET bytes = bytes + length(CAST(new.name AS BLOB)) + length(CAST(new.value AS BLOB))
-                WHERE id = new.customer_id;
-        END;
-        CREATE TRIGGER customer_identifier_changes AFTER UPDATE ON customer_identifier BEGIN
-            UPDATE customer SET bytes = bytes - (length(CAST(old.name AS BLOB)) + length(CAST(old.value AS BLOB)))
-                WHERE id = old.customer_id;
-            UPDATE customer SET bytes = bytes + length(CAST(new.name AS BLOB)) + length(CAST(new.value AS BLOB))
-                WHERE id = new.customer_id;
-        END;
-        CREATE TRIGGER customer_identifier_goes AFTER DELETE ON customer_identifier BEGIN
-            UPDATE customer SET bytes = bytes - (length(CAST(old.name AS BLOB)) + length(CAST(old.value AS BLOB)))
-                WHERE id = old.customer_id;
-        END;
-        CREATE TRIGGER customer_property_comes AFTER INSERT ON customer_property BEGIN
-            UPDATE customer SET bytes = bytes + length(CAST(new.name AS BLOB)) + length(CAST(new.value AS BLOB))
-                WHERE id = new.customer_id;
-        END;
-        CREATE TRIGGER customer_property_changes AFTER UPDATE ON customer_property BEGIN
-            UPDATE customer SET bytes = bytes - (length(CAST(old.name AS BLOB)) + length(CAST(old.value AS BLOB)))
-                WHERE id = old.customer_id;
-            UPDATE customer SET bytes = bytes + length(CAST(new.name AS BLOB)) + length(CAST(new.value AS BLOB))
-                WHERE id = new.customer_id;
-        END;
-        CREATE TRIGGER customer_property_goes AFTER DELETE ON customer_property BEGIN
-            UPDATE customer SET bytes = bytes - (length(CAST(old.name AS BLOB)) + length(CAST(old.value AS BLOB)))
-                WHERE id = old.customer_id;
-        END;
-        CREATE TRIGGER inbox_read_comes AFTER INSERT ON inbox_read BEGIN
-            UPDATE customer SET bytes = bytes + length(CAST(new.message_id AS BLOB))
-                WHERE id = new.customer_id;
-        END;
-        CREATE TRIGGER inbox_read_changes AFTER UPDATE ON inbox_read BEGIN
-            UPDATE customer SET bytes = bytes - (length(CAST(old.message_id AS BLOB)))
-                WHERE id = old.customer_id;
-            UPDATE customer SET bytes = bytes + length(CAST(new.message_id AS BLOB))
-                WHERE id = new.customer_id;
-        END;
-        CREATE TRIGGER inbox_read_goes AFTER DELETE ON inbox_read BEGIN
-            UPDATE customer SET bytes = bytes - (length(CAST(old.message_id AS BLOB)))
-                WHERE id = old.customer_id;
-        END;
         """
+        + [
+            ("customer_identifier", ["name", "value"]), ("customer_property", ["name", "value"]),
+            ("inbox_read", ["message_id"]),
+        ].map { table, columns in
+            func size(_ row: String) -> String {
+                "(" + columns.map { "length(CAST(\(row).\($0) AS BLOB))" }.joined(separator: " + ") + ")"
+            }
+            return """
+                CREATE TRIGGER \(table)_comes AFTER INSERT ON \(table) BEGIN
+                    UPDATE customer SET bytes = bytes + \(size("new")) WHERE id = new.customer_id;
+                END;
+                CREATE TRIGGER \(table)_changes AFTER UPDATE ON \(table) BEGIN
+                    UPDATE customer SET bytes = bytes - \(size("old")) WHERE id = old.customer_id;
+                    UPDATE customer SET bytes = bytes + \(size("new")) WHERE id = new.customer_id;
+                END;
+                CREATE TRIGGER \(table)_goes AFTER DELETE ON \(table) BEGIN
+                    UPDATE customer SET bytes = bytes - \(size("old")) WHERE id = old.customer_id;
+                END;
+                """
+        }.joined()
 
     /// Counts the properties of each customer. Deletes the oldest properties of a customer with more than 1,000.
     static let propertyCount = """

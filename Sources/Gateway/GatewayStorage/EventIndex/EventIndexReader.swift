@@ -32,7 +32,7 @@ struct EventIndexReader {
     }
 
     private let sqlite: SQLiteConnection
-    private let hasher: IndexHasher?
+    private let hasher: IndexHasher
     private let recent: RecentEvents
     /// The parts that together contain all events, the oldest first.
     private let parts: [Part]
@@ -42,20 +42,19 @@ struct EventIndexReader {
         recent = runs.recent
         var parts: [Part] = []
         var reached: Int64 = 1
-        // A file of an earlier version has no log state.
-        let log = try EventLogState.read(sqlite)
-        for run in log.map({ runs.all(in: folder, logID: $0.id) }) ?? [] where run.name.first >= reached {
+        let log = try EventLogState.readExisting(sqlite)
+        for run in runs.all(in: folder, logID: log.id) where run.name.first >= reached {
             if run.name.first > reached { parts.append(.rows(reached...run.name.first - 1)) }
             parts.append(.run(run))
             reached = run.name.last + 1
         }
         self.parts = parts + [.rows(reached...Int64.max - 1)]
-        hasher = log.map { IndexHasher(secret: $0.secret) }
+        hasher = IndexHasher(secret: log.secret)
     }
 
     /// Returns `limit` sequence numbers, or fewer when no more follow.
     func sequences(of subject: EventSubject, in appID: String, _ side: Side, limit: Int) throws -> [Int64] {
-        let hash = hasher?.hash(of: subject, in: appID) ?? 0
+        let hash = hasher.hash(of: subject, in: appID)
         var found: [Int64] = []
         for part in isAscending(side) ? parts : parts.reversed() where found.count < limit {
             switch part {
@@ -105,26 +104,26 @@ struct EventIndexReader {
                 of: hash, in: max(low, first)...high, newestFirst: !isAscending(side), limit: limit)
         else { return try rows(of: .app, in: appID, low...high, side, limit) }
         var found: [Int64] = []
-        func look(_ low: Int64, _ high: Int64) throws {
+        func scan(_ low: Int64, _ high: Int64) throws {
             guard low <= high, found.count < limit else { return }
             found += try rows(of: .app, in: appID, low...high, side, limit - found.count)
         }
         // Events of the last commit may not be in memory yet.
         if isAscending(side) {
-            try look(low, first - 1)
+            try scan(low, first - 1)
             found += known.found.prefix(limit - found.count)
-            try look(max(low, known.last + 1), high)
+            try scan(max(low, known.last + 1), high)
         } else {
-            try look(max(low, known.last + 1), high)
+            try scan(max(low, known.last + 1), high)
             found += known.found.prefix(limit - found.count)
-            try look(low, first - 1)
+            try scan(low, first - 1)
         }
         return found
     }
 
     /// The number of an app's events after a sequence number. May include deleted events that are still in the index.
     func count(of appID: String, after sequence: Int64) throws -> Int {
-        let hash = hasher?.hash(of: .app, in: appID) ?? 0
+        let hash = hasher.hash(of: .app, in: appID)
         var count = 0
         for part in parts {
             switch part {
@@ -146,7 +145,7 @@ struct EventIndexReader {
     /// Counts rows, for damaged parts of the index.
     private func countRows(of appID: String, from first: Int64, to last: Int64) throws -> Int {
         try sqlite.first(
-            "SELECT count(*) FROM event WHERE +app_id = ?1 AND seq BETWEEN ?2 AND ?3", .text(appID),
+            "SELECT count(*) FROM event WHERE app_id = ?1 AND seq BETWEEN ?2 AND ?3", .text(appID),
             .integer(first), .integer(last)
         ) { $0.int(0) } ?? 0
     }
@@ -159,7 +158,7 @@ struct EventIndexReader {
     private func claims(
         of subject: EventSubject, in appID: String, _ side: Side, _ limit: Int
     ) throws -> [Int64] {
-        guard hasher != nil, case .user(let user) = subject else { return [] }
+        guard case .user(let user) = subject else { return [] }
         return try sequences(
             "event_claim WHERE app_id = ?1 AND user_id = ?2", [.text(appID), .text(user)], side, limit)
     }
@@ -169,8 +168,7 @@ struct EventIndexReader {
     ) throws -> [Int64] {
         let (condition, id) =
             switch subject {
-            // The plus sign avoids indexes of earlier versions, so that rows are read in the order of storing.
-            case .app: ("+app_id = ?1 AND ?2 = ?2", "")
+            case .app: ("app_id = ?1 AND ?2 = ?2", "")
             case .user(let id): ("app_id = ?1 AND user_id = ?2", id)
             case .device(let id): ("app_id = ?1 AND user_id IS NULL AND anonymous_id = ?2", id)
             case .message(let id): ("app_id = ?1 AND message_id = ?2", id)

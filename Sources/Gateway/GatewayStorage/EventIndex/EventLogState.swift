@@ -12,17 +12,15 @@ struct EventLogState {
     /// The next sequence number if the newest events were deleted; otherwise a lower bound of it.
     let next: Int64
     /// False in a file of an earlier version.
-    let hasShortColumns: Bool
-    /// False in a file of an earlier version.
     let hasClaims: Bool
     /// False in a file of an earlier version.
     let hasPartitionGaps: Bool
 
-    /// Returns nil for a file of an earlier version, which has no index of events.
+    /// Returns nil for a file that no event writer has opened yet.
     static func read(_ sqlite: SQLiteConnection) throws -> EventLogState? {
         let tables = try sqlite.all(
             """
-            SELECT name FROM sqlite_schema WHERE name IN ('event_log', 'event_key')
+            SELECT name FROM sqlite_schema WHERE name = 'event_log'
                 OR name = 'event' AND instr(sql, ' claims TEXT') > 0
                 OR name = 'event_consumer_position' AND instr(sql, ' is_after_gap ') > 0
             """, row: { $0.text(0) })
@@ -30,9 +28,19 @@ struct EventLogState {
         return try sqlite.first("SELECT id, key_secret, next_seq FROM event_log") {
             EventLogState(
                 id: $0.blob(0), secret: $0.blob(1), next: $0.int64(2),
-                hasShortColumns: tables.contains("event_key"), hasClaims: tables.contains("event"),
+                hasClaims: tables.contains("event"),
                 hasPartitionGaps: tables.contains("event_consumer_position"))
         }
+    }
+
+    static let earlierVersion = GatewayError(
+        .conflict,
+        "this folder was written by an earlier version: start the gateway of this version on it once")
+
+    /// Throws ``earlierVersion`` for a file that no event writer has opened yet.
+    static func readExisting(_ sqlite: SQLiteConnection) throws -> EventLogState {
+        guard let state = try read(sqlite) else { throw earlierVersion }
+        return state
     }
 
     /// Gives a restored copy a new id, because the copy and the original diverge. Earlier positions become invalid.
@@ -43,13 +51,10 @@ struct EventLogState {
         try sqlite.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     }
 
-    /// Creates the row of a log's state. Sequence numbers continue after the last number of `AUTOINCREMENT`.
+    /// Creates the row of a log's state.
     static func begin(_ sqlite: SQLiteConnection) throws {
         try sqlite.run(
-            """
-            INSERT INTO event_log
-                VALUES (1, ?1, ?2, 1 + coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'event'), 0))
-            """, .blob([UInt8].random(count: idBytes)),
-            .blob([UInt8].random(count: IndexHasher.secretBytes)))
+            "INSERT INTO event_log VALUES (1, ?1, ?2, 1)", .blob(.random(count: idBytes)),
+            .blob(.random(count: IndexHasher.secretBytes)))
     }
 }

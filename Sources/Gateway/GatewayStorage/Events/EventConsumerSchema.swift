@@ -29,13 +29,7 @@ enum EventConsumerSchema {
             app_id TEXT PRIMARY KEY,
             seq INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
-        INSERT INTO event_floor SELECT app_id, seq FROM retention_mark;
         """
-
-    /// False in a file of an earlier version.
-    static func isThere(_ sqlite: SQLiteConnection) throws -> Bool {
-        try sqlite.first("SELECT 1 FROM sqlite_schema WHERE name = 'event_floor'") { _ in true } == true
-    }
 }
 
 /// For each app, the sequence number of the last event that retention has deleted, in SQL for all engines.

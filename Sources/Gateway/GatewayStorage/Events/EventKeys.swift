@@ -12,7 +12,7 @@ struct EventKeys {
             UNIQUE (app_id, key_id)
         ) STRICT;
         """
-    /// An SQL expression for the key id of a row, for rows of any version.
+    /// An SQL expression for the key id of a row.
     static let id = "coalesce(key_id, (SELECT k.key_id FROM event_key AS k WHERE k.number = key_number))"
     private static let most = 1_000
 

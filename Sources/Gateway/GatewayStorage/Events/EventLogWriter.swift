@@ -125,7 +125,7 @@ final class EventLogWriter {
         staged.removeAll(keepingCapacity: true)
         var commit = Commit(next: next, counts: counts, times: times, keys: keys)
         let outcomes = try connection.transaction {
-            try forgetUsersIfOthersWrote()
+            try clearKnownUsersIfOthersWrote()
             let outcomes = try batches.map { batch in
                 guard let batch else {
                     try connection.run(
@@ -171,7 +171,7 @@ final class EventLogWriter {
         let passed = try sweeper.step(connection, events) {
             try counts.write(pending, listing: unlisted, to: connection)
             isCounted = true
-        } forgotten: { appID, userID in
+        } removedUser: { appID, userID in
             knownUsers.remove(hasher.hash(of: .user(userID), in: appID))
         }
         if isCounted {
@@ -234,7 +234,7 @@ final class EventLogWriter {
     }
 
     /// Another connection may have deleted a user. The next event must add that user to `app_user` again.
-    private func forgetUsersIfOthersWrote() throws {
+    private func clearKnownUsersIfOthersWrote() throws {
         let version = try connection.dataVersion()
         if version != dataVersion { knownUsers = [] }
         dataVersion = version

@@ -20,7 +20,7 @@ package struct EventQuery: Sendable {
     package var mostLooked = EventPage.mostLooked
 
     package var partition = EventPartition.whole
-    /// Waits for open transactions, so that no earlier event is missing. Also reads files of earlier versions.
+    /// Waits for open transactions, so that no earlier event is missing.
     package var isExport = false
 
     package init(

@@ -92,8 +92,7 @@ struct EventConditions {
     private(set) var values: [SQLValue]
 
     init(of appID: String) {
-        // The plus sign keeps SQLite from using an index of earlier versions. Rows are found by sequence number.
-        text = "+app_id = ?3"
+        text = "app_id = ?3"
         values = [.null, .null, .text(appID)]
     }
 

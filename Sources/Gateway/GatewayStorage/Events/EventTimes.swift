@@ -10,17 +10,6 @@ struct EventTimes {
             first_ms INTEGER NOT NULL,
             last_ms INTEGER NOT NULL
         ) STRICT;
-        WITH RECURSIVE stretch (first_seq) AS (
-            SELECT min(seq) FROM event
-            UNION ALL
-            SELECT first_seq + 8192 FROM stretch WHERE first_seq + 8192 <= (SELECT max(seq) FROM event)
-        )
-        INSERT INTO event_time SELECT * FROM (
-            SELECT first_seq, first_seq + 8191,
-                (SELECT min(received_ms) FROM event WHERE seq BETWEEN first_seq AND first_seq + 8191),
-                (SELECT max(received_ms) FROM event WHERE seq BETWEEN first_seq AND first_seq + 8191) AS last_ms
-            FROM stretch WHERE first_seq + 8191 <= (SELECT max(seq) FROM event)
-        ) WHERE last_ms IS NOT NULL;
         """
 
     private let size: Int64
@@ -57,7 +46,7 @@ struct EventTimes {
     static func without(
         from: Int64?, to: Int64?, _ connection: SQLiteConnection
     ) throws -> [ClosedRange<Int64>] {
-        guard from != nil || to != nil, try isThere(connection) else { return [] }
+        guard from != nil || to != nil else { return [] }
         var found: [ClosedRange<Int64>] = []
         let ranges = try connection.all(
             "SELECT first_seq, last_seq FROM event_time WHERE last_ms < ?1 OR first_ms >= ?2 ORDER BY first_seq",
@@ -71,10 +60,5 @@ struct EventTimes {
             }
         }
         return found
-    }
-
-    /// False in a file of an earlier version.
-    private static func isThere(_ connection: SQLiteConnection) throws -> Bool {
-        try connection.first("SELECT 1 FROM sqlite_schema WHERE name = 'event_time'") { _ in true } == true
     }
 }

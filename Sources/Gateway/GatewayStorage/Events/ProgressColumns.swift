@@ -1,26 +1,17 @@
 /// The columns of `event_consumer` with the progress of webhooks, streams and event files.
 package enum ProgressColumns {
-    /// `integer` is the engine's type of 64-bit integers.
-    package static func script(integer: String) -> String {
-        let texts = ["message_id", "digest", "error", "reason"]
-        let numbers = [
-            "through_seq", "revision", "failing_since_ms", "delivered_ms", "failed_ms",
-        ]
-        let counts = ["epoch", "receiver_seq", "failures", "next_ms"]
-        return
-            (texts.map { "\($0) TEXT" } + numbers.map { "\($0) \(integer)" }
-            + counts.map { "\($0) \(integer) NOT NULL DEFAULT 0" })
-            .map { "ALTER TABLE event_consumer ADD COLUMN \($0);" }.joined(separator: "\n")
-    }
+    package static let script =
+        (["message_id", "digest", "error", "reason"].map { "\($0) TEXT" }
+        + ["through_seq", "revision", "failing_since_ms", "delivered_ms", "failed_ms"].map { "\($0) INTEGER" }
+        + ["epoch", "receiver_seq", "failures", "next_ms"].map { "\($0) INTEGER NOT NULL DEFAULT 0" })
+        .map { "ALTER TABLE event_consumer ADD COLUMN \($0);" }.joined(separator: "\n")
 }
 
 /// The column for a gap before the position of a partition. Earlier versions stored a gap only for the whole
 /// consumer.
 package enum PartitionGaps {
-    /// The migration that adds the column. `integer` is the engine's type of 64-bit integers.
-    package static func script(integer: String) -> String {
-        """
-        ALTER TABLE event_consumer_position ADD COLUMN is_after_gap \(integer) NOT NULL DEFAULT 0;
+    package static let script = """
+        ALTER TABLE event_consumer_position ADD COLUMN is_after_gap INTEGER NOT NULL DEFAULT 0;
         UPDATE event_consumer_position SET is_after_gap = 1
         WHERE EXISTS (
             SELECT 1 FROM event_consumer AS own WHERE missed_ms IS NOT NULL
@@ -29,5 +20,4 @@ package enum PartitionGaps {
             AND event_consumer_position.seq >= coalesce(
                 (SELECT seq FROM event_floor WHERE event_floor.app_id = own.app_id), 0));
         """
-    }
 }

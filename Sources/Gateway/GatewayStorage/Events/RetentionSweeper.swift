@@ -28,10 +28,9 @@ struct RetentionSweeper {
         CREATE TABLE app_usage (
             app_id TEXT PRIMARY KEY,
             events INTEGER NOT NULL,
-            bytes INTEGER NOT NULL
+            bytes INTEGER NOT NULL,
+            customer_bytes INTEGER NOT NULL DEFAULT 0
         ) STRICT, WITHOUT ROWID;
-        INSERT INTO app_usage
-            SELECT app_id, count(*), sum(length(CAST(body AS BLOB))) FROM event GROUP BY app_id;
         CREATE TABLE retention_mark (
             app_id TEXT PRIMARY KEY,
             seq INTEGER NOT NULL
@@ -60,24 +59,24 @@ struct RetentionSweeper {
     }
 
     /// Excludes an app from the sweep, because all of its data is being deleted.
-    mutating func leave(_ appID: String) {
+    mutating func exclude(_ appID: String) {
         waiting.removeAll { $0.appID == appID }
         oldest[appID] = nil
     }
 
     /// Performs a step for the next app with expired data, in one transaction. An app with more to delete is queued
-    /// again after other apps. `counting` completes the counts first. `forgotten` receives users without remaining
+    /// again after other apps. `counting` completes the counts first. `removedUser` receives users without remaining
     /// events. Returns consumers whose hold expired, so that unread events were deleted.
     @discardableResult
     mutating func step(
         _ connection: SQLiteConnection, _ events: Events, counting: () throws -> Void = {},
-        forgotten: (String, String) -> Void = { _, _ in }
+        removedUser: (String, String) -> Void = { _, _ in }
     ) throws -> [EventConsumerID] {
         for _ in 0..<Self.appsPerStep {
             guard let (appID, rules) = waiting.first else { return [] }
             let app = AppSweep(id: appID, connection: connection, events: events)
             if try isDue(app, rules) {
-                return try delete(of: app, rules, counting: counting, forgotten: forgotten)
+                return try delete(of: app, rules, counting: counting, removedUser: removedUser)
             }
             waiting.removeFirst()
         }
@@ -109,7 +108,7 @@ struct RetentionSweeper {
 
     private mutating func delete(
         of app: AppSweep, _ rules: AppRules, counting: () throws -> Void,
-        forgotten: (String, String) -> Void
+        removedUser: (String, String) -> Void
     ) throws -> [EventConsumerID] {
         let (appID, connection, cutoff) = (app.id, app.connection, cutoff(rules))
         var gone: [String] = []
@@ -120,11 +119,11 @@ struct RetentionSweeper {
             let known = try oldest[appID] ?? Oldest(after: app.mark())
             return try app.sweep(cutoff, rules.retentionBytes, from: known, &hold) { users, reached in
                 gone = try users.filter { try !app.events.hasAny(appID, $0, reached) }
-                for user in users { try app.forget(user, until: reached, isGone: gone.contains(user)) }
+                for user in users { try app.deleteUser(user, until: reached, isGone: gone.contains(user)) }
             }
         }
         oldest[appID] = reached
-        for user in gone { forgotten(appID, user) }
+        for user in gone { removedUser(appID, user) }
         waiting.removeFirst()
         if goesOn { waiting.append((appID, rules)) }
         return hold.newlyPassed
@@ -163,11 +162,11 @@ struct RetentionSweeper {
             _ cutoff: Int64, _ limit: Int?, from known: Oldest, _ hold: inout RetentionHold,
             usersOfDeleted: (BytewiseSet, Int64) throws -> Void
         ) throws -> (goesOn: Bool, oldest: Oldest) {
-            var room = StepBudget()
+            var budget = StepBudget()
             // Deletes customers first, because an index on `seen_ms` finds expired customers.
             while let customer = try oldestCustomer(), customer.seenMilliseconds < cutoff {
-                _ = try forget(customer, &room)
-                if room.isUsedUp { return (true, known) }
+                _ = try deleteCustomer(customer, &budget)
+                if budget.isUsedUp { return (true, known) }
             }
             var excess = try limit.map { try bytes() - Int64($0) } ?? 0
             let found = try events.ofApp(id, known.after, RetentionSweeper.rowsPerStep)
@@ -176,11 +175,11 @@ struct RetentionSweeper {
             var users: BytewiseSet = []
             var isComplete = found.count < RetentionSweeper.rowsPerStep
             var isHeld = false
-            for sequence in found where !room.isUsedUp {
+            for sequence in found where !budget.isUsedUp {
                 if let received = try received(sequence) {
                     // While the app exceeds its size limit, deletes customers that were last seen before this event.
-                    if received >= cutoff { try forgetExcess(&excess, seenUntil: received, &room) }
-                    if room.isUsedUp { break }
+                    if received >= cutoff { try deleteExcessCustomers(&excess, seenUntil: received, &budget) }
+                    if budget.isUsedUp { break }
                     isHeld = hold.holds(sequence, received: received)
                     guard received < cutoff || excess > 0, !isHeld else {
                         isComplete = true
@@ -192,17 +191,17 @@ struct RetentionSweeper {
                     if let user { users.insert(user) }
                     deleted = (deleted.events + 1, deleted.bytes + bytes)
                     excess -= bytes
-                    room.rows -= 1
-                    room.bytes -= bytes
+                    budget.rows -= 1
+                    budget.bytes -= bytes
                 }
                 oldest.after = sequence
             }
             // Customers are not deleted to compensate for events that a consumer holds.
-            if isComplete, !isHeld { try forgetExcess(&excess, seenUntil: .max, &room) }
+            if isComplete, !isHeld { try deleteExcessCustomers(&excess, seenUntil: .max, &budget) }
             try note(oldest.after, deleted)
             try hold.write(connection)
             try usersOfDeleted(users, oldest.after)
-            return (room.isUsedUp || !isComplete, oldest)
+            return (budget.isUsedUp || !isComplete, oldest)
         }
 
         /// Nil if the event is deleted. Does not read the body, which may fill many pages.
@@ -232,7 +231,7 @@ struct RetentionSweeper {
         }
 
         /// Deletes a user's `event_claim` rows of deleted events, and the user's `app_user` row if no events remain.
-        func forget(_ user: String, until reached: Int64, isGone: Bool) throws {
+        func deleteUser(_ user: String, until reached: Int64, isGone: Bool) throws {
             try connection.run(
                 "DELETE FROM event_claim WHERE app_id = ?1 AND user_id = ?2 AND seq <= ?3", .text(id),
                 .text(user),
@@ -261,21 +260,21 @@ struct RetentionSweeper {
         }
 
         /// Deletes customers last seen until a time, the oldest first, while the size limit is exceeded.
-        private func forgetExcess(
-            _ excess: inout Int64, seenUntil milliseconds: Int64, _ room: inout StepBudget
+        private func deleteExcessCustomers(
+            _ excess: inout Int64, seenUntil milliseconds: Int64, _ budget: inout StepBudget
         ) throws {
-            while excess > 0, !room.isUsedUp, let customer = try oldestCustomer(),
+            while excess > 0, !budget.isUsedUp, let customer = try oldestCustomer(),
                 customer.seenMilliseconds <= milliseconds
             {
-                excess -= try forget(customer, &room)
+                excess -= try deleteCustomer(customer, &budget)
             }
         }
 
         /// Deletes a customer, or a part of a large customer. Returns the deleted bytes.
-        private func forget(_ customer: Customer, _ room: inout StepBudget) throws -> Int64 {
+        private func deleteCustomer(_ customer: Customer, _ budget: inout StepBudget) throws -> Int64 {
             // Deletes fewer rows at a time from a large customer, because each row may be long.
-            let rows = min(room.rows, customer.bytes > RetentionSweeper.bytesPerStep ? 8 : .max)
-            let isWhole = try forgetRows(of: customer.id, rows, &room)
+            let rows = min(budget.rows, customer.bytes > RetentionSweeper.bytesPerStep ? 8 : .max)
+            let isWhole = try deleteRows(of: customer.id, rows, &budget)
             let kept =
                 isWhole
                 ? 0
@@ -284,14 +283,14 @@ struct RetentionSweeper {
                 } ?? 0
             if isWhole {
                 try connection.run("DELETE FROM customer WHERE id = ?1", .text(customer.id))
-                room.rows -= 1
+                budget.rows -= 1
             }
-            room.bytes -= customer.bytes - kept
+            budget.bytes -= customer.bytes - kept
             return customer.bytes - kept
         }
 
         /// Returns false when more rows may remain.
-        private func forgetRows(of customer: String, _ most: Int, _ room: inout StepBudget) throws -> Bool {
+        private func deleteRows(of customer: String, _ most: Int, _ budget: inout StepBudget) throws -> Bool {
             var left = most
             for (table, owner, key) in [
                 ("customer_property", "customer_id", "name"), ("inbox_read", "customer_id", "seq"),
@@ -304,7 +303,7 @@ struct RetentionSweeper {
                         SELECT \(key) FROM \(table) WHERE \(owner) = ?1 LIMIT ?2)
                     """, .text(customer), .integer(Int64(left)))
                 left -= connection.changes
-                room.rows -= connection.changes
+                budget.rows -= connection.changes
                 if left <= 0 { return false }
             }
             return true

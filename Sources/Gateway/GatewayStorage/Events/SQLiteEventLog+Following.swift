@@ -7,19 +7,13 @@ extension SQLiteEventLog {
     private static let sequencesPerStep = 256
 
     func positions() throws(GatewayError) -> EventPositions {
-        try following { sqlite, log in EventPositions(logID: log.id, head: try log.head(sqlite)) }
+        try snapshot { sqlite, log in EventPositions(logID: log.id, head: try log.head(sqlite)) }
     }
 
     func follow(
         _ query: EventQuery, after sequence: Int64, limit: Int
     ) throws(GatewayError) -> EventRange {
-        try snapshot { sqlite, log in
-            if let log, try EventConsumerSchema.isThere(sqlite) {
-                return try follow(query, after: sequence, limit: limit, sqlite, log)
-            }
-            guard query.isExport else { throw Self.earlierVersion }
-            return try scan(query, .after(sequence), limit: limit, sqlite, log)
-        }
+        try snapshot { try follow(query, after: sequence, limit: limit, $0, $1) }
     }
 
     /// Follows events within the connection's current transaction.
@@ -79,20 +73,6 @@ extension SQLiteEventLog {
     func index(_ sqlite: SQLiteConnection) throws -> EventIndexReader {
         try EventIndexReader(sqlite, folder: IndexFolder.path(besides: readers.path), runs: runs)
     }
-
-    /// Reads the log. Throws ``earlierVersion`` if no gateway of this version has opened the file.
-    func following<Value>(
-        _ body: (SQLiteConnection, EventLogState) throws -> Value
-    ) throws(GatewayError) -> Value {
-        try snapshot { sqlite, log in
-            guard let log, try EventConsumerSchema.isThere(sqlite) else { throw Self.earlierVersion }
-            return try body(sqlite, log)
-        }
-    }
-
-    static let earlierVersion = GatewayError(
-        .conflict,
-        "this folder was written by an earlier version: start the gateway of this version on it once")
 }
 
 extension EventLogState {

@@ -35,14 +35,14 @@ struct SQLiteEventLog: EventLog {
     }
 
     /// Reads in one transaction, because a gateway may migrate the file meanwhile. A transaction also locks the file
-    /// only once. The state is nil for a file of an earlier version.
+    /// only once.
     func snapshot<Value>(
-        _ body: (SQLiteConnection, EventLogState?) throws -> Value
+        _ body: (SQLiteConnection, EventLogState) throws -> Value
     ) throws(GatewayError) -> Value {
         try read { sqlite in
             try sqlite.execute("BEGIN")
             defer { try? sqlite.execute("COMMIT") }
-            return try body(sqlite, try EventLogState.read(sqlite))
+            return try body(sqlite, try EventLogState.readExisting(sqlite))
         }
     }
 
@@ -68,14 +68,11 @@ struct SQLiteEventLog: EventLog {
         of appID: String, after last: String, _ isEnough: (String) -> Bool
     ) throws(GatewayError) {
         try read { sqlite in
-            // In a file of an earlier version, an index of `event` serves the query.
-            let source = try EventLogState.read(sqlite) == nil ? "event" : "app_user"
             // Seeks from user to user, so the cost does not depend on the number of events.
             let statement = try sqlite.prepare(
                 """
                 SELECT min(id) FROM (
-                    SELECT min(user_id) AS id FROM \(source)
-                    WHERE app_id = ?1 AND user_id IS NOT NULL AND user_id > ?2
+                    SELECT min(user_id) AS id FROM app_user WHERE app_id = ?1 AND user_id > ?2
                     UNION ALL
                     SELECT min(value) FROM customer_identifier
                     WHERE app_id = ?1 AND name = 'registered' AND value > ?2)
@@ -96,25 +93,23 @@ struct SQLiteEventLog: EventLog {
         }
     }
 
-    private static func condition(_ verdict: VerdictFilter, hasVerdicts: Bool) -> String {
+    private static func condition(_ verdict: VerdictFilter) -> String {
         switch verdict {
-        case .verdict(let verdict): hasVerdicts ? "verdict = '\(verdict.rawValue)'" : "0"
-        case .unknown: hasVerdicts ? "verdict IS NULL" : "1"
-        case .unverified:
-            hasVerdicts ? "coalesce(verdict, '') NOT IN ('verified', 'server')" : "1"
+        case .verdict(let verdict): "verdict = '\(verdict.rawValue)'"
+        case .unknown: "verdict IS NULL"
+        case .unverified: "coalesce(verdict, '') NOT IN ('verified', 'server')"
         }
     }
 
-    private static func add(_ claim: ClaimFilter, to conditions: inout EventConditions, _ log: EventLogState?)
+    private static func add(_ claim: ClaimFilter, to conditions: inout EventConditions, _ log: EventLogState)
     {
-        guard log?.hasClaims == true else { return conditions.add("0") }
+        guard log.hasClaims else { return conditions.add("0") }
         conditions.add(anyOf: claim.members.map { (ClaimFilter.sought(by: "instr"), .text($0)) })
     }
 
-    /// `log` is nil for a file of an earlier version.
     func scan(
         _ query: EventQuery, _ side: EventIndexReader.Side, through head: Int64 = .max, limit: Int,
-        _ sqlite: SQLiteConnection, _ log: EventLogState?
+        _ sqlite: SQLiteConnection, _ log: EventLogState
     ) throws -> EventRange {
         let isAscending = if case .after = side { true } else { false }
         var page = EventPageBuilder(limit: limit)
@@ -142,22 +137,14 @@ struct SQLiteEventLog: EventLog {
     }
 
     private static func statement(
-        _ query: EventQuery, _ scan: EventScan, _ sqlite: SQLiteConnection, _ log: EventLogState?
+        _ query: EventQuery, _ scan: EventScan, _ sqlite: SQLiteConnection, _ log: EventLogState
     ) throws -> SQLiteStatement {
-        // A file of an earlier version has no verdicts.
-        let hasVerdicts = log != nil
         var conditions = EventConditions(of: query.appID)
         conditions.add("message_id = ?", query.messageID.map { .text($0) })
         if let id = query.requestID {
-            if let log {
-                var isIt: [(String, SQLValue)] = [("request_id = ?", .text(id))]
-                if log.hasShortColumns, let bytes = UUIDText.bytes(of: id) {
-                    isIt.append(("request_uuid = ?", .blob(bytes)))
-                }
-                conditions.add(anyOf: isIt)
-            } else {
-                conditions.add("0")
-            }
+            conditions.add(
+                anyOf: [("request_id = ?", .text(id))]
+                    + (UUIDText.bytes(of: id).map { [("request_uuid = ?", .blob($0))] } ?? []))
         }
         conditions.add("user_id = ?", query.userID.map { .text($0) })
         if query.userID != nil, !query.isExport, scan.isAscending {
@@ -168,7 +155,7 @@ struct SQLiteEventLog: EventLog {
         conditions.add("name = ?", query.name.map { .text($0) })
         conditions.add("received_ms >= ?", query.fromMilliseconds.map { .integer($0) })
         conditions.add("received_ms < ?", query.toMilliseconds.map { .integer($0) })
-        if let verdict = query.verdict { conditions.add(condition(verdict, hasVerdicts: hasVerdicts)) }
+        if let verdict = query.verdict { conditions.add(condition(verdict)) }
         if let claim = query.claim { add(claim, to: &conditions, log) }
         let columns = "\(EventPageBuilder.columns), \(EventPageBuilder.proofColumns(of: log))"
         let statement = try sqlite.cached(
@@ -181,11 +168,9 @@ struct SQLiteEventLog: EventLog {
 struct EventPageBuilder {
     static let columns = "seq, message_id, type, user_id, anonymous_id, name, timestamp_ms, received_ms, body"
 
-    /// The last two columns are the request id as bytes and the claims. `log` is nil for a file without verdicts.
-    static func proofColumns(of log: EventLogState?) -> String {
-        guard let log else { return "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL" }
-        let (key, uuid) = log.hasShortColumns ? (EventKeys.id, "request_uuid") : ("key_id", "NULL")
-        return "verdict, code, \(key), enforcement, dialect, request_id, token_id, \(uuid), "
+    /// The last two columns are the request id as bytes and the claims.
+    static func proofColumns(of log: EventLogState) -> String {
+        "verdict, code, \(EventKeys.id), enforcement, dialect, request_id, token_id, request_uuid, "
             + (log.hasClaims ? "claims" : "NULL")
     }
 

@@ -301,7 +301,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         let result: Result<Void, GatewayError>
         var uses = queue.takeKeyUses()
         do {
-            sweeper.leave(erasure.work.appID)
+            sweeper.exclude(erasure.work.appID)
             guard try openLog().erase(&erasure.work, counting: &uses) else {
                 queue.withLock { erasures[0] = erasure }
                 return

@@ -21,12 +21,12 @@ final class SQLiteWriter: SQLDatabase {
 
     /// On a full disk, each use tries to open the file again, so that a gateway can start and recovers later.
     init(
-        path: String, pragmas: String, _ migrations: [String], at now: Date
+        path: String, pragmas: String, _ migrations: [String], from oldest: Int = 1, at now: Date
     ) throws(GatewayError) {
         open = {
             let sqlite = try SQLiteConnection(path: path)
             try sqlite.execute(pragmas)
-            try Schema.migrate(sqlite, migrations, at: now)
+            try Schema.migrate(sqlite, migrations, from: oldest, at: now)
             return sqlite
         }
         do {

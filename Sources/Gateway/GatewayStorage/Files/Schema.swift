@@ -5,23 +5,24 @@ internal import GatewayModel
 
 /// Migrates a database to this version's schema. A database with data is backed up first.
 enum Schema {
-    /// The backup is in the folder `backups` next to the file, and durable before any change. To go back, stop the
-    /// gateway and replace the file with the backup.
+    /// The first migration creates the version `oldest`. The backup is in the folder `backups` next to the file, and
+    /// durable before any change. To go back, stop the gateway and replace the file with the backup.
     ///
     /// Throws `conflict` when the file was written by a newer version, `storage` when the backup cannot be made
     /// durable, and errors of SQLite and Foundation. A failed migration is rolled back; migrations before it stay.
     static func migrate(
-        _ connection: SQLiteConnection, _ migrations: [String], at now: Date = Date()
+        _ connection: SQLiteConnection, _ migrations: [String], from oldest: Int = 1, at now: Date = Date()
     ) throws {
-        let version = try connection.first("PRAGMA user_version") { row in row.int(0) } ?? 0
-        guard version <= migrations.count else {
+        let version = try connection.userVersion()
+        let newest = oldest + migrations.count - 1
+        guard version <= newest else {
             throw GatewayError(
                 .conflict,
                 "\(connection.path) was written by a newer version (schema \(version), this one knows "
-                    + "\(migrations.count)); use that version or restore a backup")
+                    + "\(newest)); use that version or restore a backup")
         }
-        if version > 0, version < migrations.count { try backUp(connection, version: version, at: now) }
-        try connection.migrate(migrations) { number in
+        if version > 0, version < newest { try backUp(connection, version: version, at: now) }
+        try connection.migrate(migrations, from: oldest) { number in
             try connection.execute(
                 """
                 CREATE TABLE IF NOT EXISTS schema_version (

@@ -1,7 +1,12 @@
-/// The tables of `tokens.sqlite`.
-enum SessionSchema {
-    static let migrations = [
-        """
+/// The tables of `tokens.sqlite`. PostgreSQL has the same tables, from the same scripts.
+package enum SessionSchema {
+    /// The version that the first migration creates.
+    static let oldestVersion = 4
+
+    static let migrations = [script, expiries]
+
+    /// The column `is_repeated` has no use. Existing files have it, and a copy needs the same columns in both engines.
+    package static let script = """
         CREATE TABLE session (
             id TEXT PRIMARY KEY,
             app_id TEXT NOT NULL,
@@ -13,17 +18,20 @@ enum SessionSchema {
             used_ms INTEGER NOT NULL,
             expires_ms INTEGER NOT NULL,
             revoked_ms INTEGER,
-            revocation TEXT
+            revocation TEXT,
+            lifetime_from_ms INTEGER NOT NULL DEFAULT 0
         ) STRICT;
         CREATE INDEX session_subject ON session (app_id, subject);
         CREATE INDEX session_revoked ON session (revoked_ms) WHERE revoked_ms IS NOT NULL;
         CREATE INDEX session_expires ON session (expires_ms);
+        CREATE INDEX session_created ON session (app_id, created_ms, id);
         CREATE TABLE refresh_token (
             session_id TEXT NOT NULL REFERENCES session (id) ON DELETE CASCADE,
             generation INTEGER NOT NULL,
             hash BLOB NOT NULL,
             nonce BLOB,
             exchanged_ms INTEGER,
+            is_repeated INTEGER NOT NULL DEFAULT 0,
             PRIMARY KEY (session_id, generation)
         ) STRICT, WITHOUT ROWID;
         CREATE TABLE revoked_access_token (
@@ -36,30 +44,11 @@ enum SessionSchema {
             expires_ms INTEGER NOT NULL,
             PRIMARY KEY (client_id, id)
         ) STRICT, WITHOUT ROWID;
-        CREATE TABLE session_audit (
-            seq INTEGER PRIMARY KEY AUTOINCREMENT,
-            at_ms INTEGER NOT NULL,
-            app_id TEXT NOT NULL,
-            session_id TEXT NOT NULL,
-            action TEXT NOT NULL,
-            generation INTEGER,
-            address TEXT
-        ) STRICT;
-        CREATE INDEX session_audit_app ON session_audit (app_id, seq);
-        """,
-        "CREATE INDEX session_created ON session (app_id, created_ms, id);",
-        // The absolute lifetime of existing sessions starts with the upgrade, so that they do not all end at once.
         """
-        ALTER TABLE session ADD COLUMN lifetime_from_ms INTEGER NOT NULL DEFAULT 0;
-        UPDATE session SET lifetime_from_ms = 1000 * CAST(strftime('%s', 'now') AS INTEGER);
-        ALTER TABLE refresh_token ADD COLUMN is_repeated INTEGER NOT NULL DEFAULT 0;
-        """,
-        // Keeps the unused column `is_repeated`, which gateways of earlier versions write in PostgreSQL.
-        "DROP TABLE session_audit;",
-        // Indexes that find expired rows, to delete them.
-        """
+
+    /// Indexes that find expired rows, to delete them.
+    package static let expiries = """
         CREATE INDEX revoked_access_token_expires ON revoked_access_token (expires_ms);
         CREATE INDEX used_assertion_expires ON used_assertion (expires_ms);
-        """,
-    ]
+        """
 }

@@ -35,7 +35,7 @@ package final class SessionStore: AppData, Sendable {
         let file = try SQLiteWriter(
             path: try dataDirectory.file("tokens.sqlite"),
             pragmas: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = ON",
-            SessionSchema.migrations, at: now)
+            SessionSchema.migrations, from: SessionSchema.oldestVersion, at: now)
         self.init(file, refreshKey: refreshKey)
     }
 

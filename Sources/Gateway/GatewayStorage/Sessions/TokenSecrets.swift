@@ -20,17 +20,18 @@ package final class TokenSecrets: Sendable {
         package var seal: @Sendable (SQLValue) throws -> SQLValue
         package var open: @Sendable ([UInt8]) throws -> [UInt8]
 
-        package init(
-            seal: @escaping @Sendable (SQLValue) throws -> SQLValue,
-            open: @escaping @Sendable ([UInt8]) throws -> [UInt8]
-        ) {
-            self.seal = seal
-            self.open = open
-        }
-
         /// No encryption, for a file that only the gateway's account may read.
         static let none = Seal(seal: { $0 }, open: { $0 })
     }
+
+    package static let schema = """
+        CREATE TABLE refresh_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL) STRICT;
+        CREATE TABLE signing_key (
+            id TEXT PRIMARY KEY,
+            pem TEXT NOT NULL,
+            signs_from_ms INTEGER NOT NULL
+        ) STRICT;
+        """
 
     private let database: any SQLDatabase
     private let seal: Seal
@@ -45,17 +46,7 @@ package final class TokenSecrets: Sendable {
     package convenience init(dataDirectory: DataDirectory, at now: Date) throws(GatewayError) {
         let file = try SQLiteWriter(
             path: try dataDirectory.file("token-keys.sqlite"),
-            pragmas: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA",
-            [
-                """
-                CREATE TABLE refresh_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL) STRICT;
-                CREATE TABLE signing_key (
-                    id TEXT PRIMARY KEY,
-                    pem TEXT NOT NULL,
-                    signs_from_ms INTEGER NOT NULL
-                ) STRICT;
-                """
-            ], at: now)
+            pragmas: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA", [Self.schema], at: now)
         self.init(file, seal: .none)
     }
 

@@ -14,14 +14,14 @@ package struct EarlierStreams: Sendable {
             database = nil
             return
         }
-        database = try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, [Self.table], at: Date())
+        database = try SQLiteWriter(path: path, pragmas: SQLiteWriter.shortLog, [Self.schema], at: Date())
     }
 
     package init(_ database: any SQLDatabase) {
         self.database = database
     }
 
-    private static let table = """
+    package static let schema = """
         CREATE TABLE sink_state (
             sink TEXT PRIMARY KEY,
             holder TEXT,
