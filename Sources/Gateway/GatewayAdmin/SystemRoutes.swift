@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import Foundation
 internal import GatewayHTTP
 internal import GatewayIngest
 internal import GatewayModel
@@ -64,14 +63,7 @@ struct SystemRoutes: Sendable {
 
     private func overview(_ call: AdminCall) throws -> HTTPResponse {
         let load = store.load
-        let failure = Lock<StoreFailure?>(nil)
-        let done = DispatchSemaphore(value: 0)
-        store.probe { result in
-            if case .failure(let found) = result { failure.withLock { $0 = found } }
-            done.signal()
-        }
-        done.wait()
-        let problem = failure.withLock { $0 }
+        let problem = store.probe()
         let isRoomy = load.freeBytes.map { $0 >= diskFloorBytes } ?? true
         var checks = [
             Check(name: "storage", isOK: problem == nil, detail: problem?.summary ?? "written just now"),
@@ -83,35 +75,28 @@ struct SystemRoutes: Sendable {
             checks.insert(Check(name: "disk", isOK: isRoomy, detail: detail), at: 1)
         }
         var warnings: [JSONValue] = []
+        func warn(_ code: String, _ text: String, app: String? = nil) {
+            var members: JSONObject = ["code": .string(code), "text": .string(text)]
+            members["app"] = app.map { .string($0) }
+            warnings.append(.object(members))
+        }
         for app in try call.directory.apps() {
             if app.enforcement != .disabled, app.keys.isEmpty {
-                warnings.append([
-                    "code": "no_key", "app": .string(app.id),
-                    "text": .string("\(app.name) checks tokens but has no key: every token fails."),
-                ])
+                warn("no_key", "\(app.name) checks tokens but has no key: every token fails.", app: app.id)
             }
             if let returned = try call.directory.enforcementPlan(of: app.id).returned {
-                warnings.append([
-                    "code": "returned", "app": .string(app.id),
-                    "text": .string(
-                        "\(app.name) returned to optional: the tokens of \(returned.rejectedPercent) % of users had stopped working."
-                    ),
-                ])
+                warn(
+                    "returned",
+                    "\(app.name) returned to optional: the tokens of \(returned.rejectedPercent) % of users had stopped working.",
+                    app: app.id)
             }
         }
         for deletion in try call.directory.deletions() where deletion.erasedMilliseconds == nil {
-            warnings.append([
-                "code": "deleting",
-                "text": .string("\(deletion.appID) is being deleted: nothing is accepted for it any more."),
-            ])
+            warn("deleting", "\(deletion.appID) is being deleted: nothing is accepted for it any more.")
         }
-        if !isRoomy {
-            warnings.append(["code": "disk", "text": "The disk is almost full: nothing is stored."])
-        }
+        if !isRoomy { warn("disk", "The disk is almost full: nothing is stored.") }
         let shared = try cluster?.status()
-        for warning in shared?.warnings ?? [] {
-            warnings.append(["code": .string(warning.code), "text": .string(warning.text)])
-        }
+        for warning in shared?.warnings ?? [] { warn(warning.code, warning.text) }
         let minute = shared?.lastMinute ?? recorder.traffic(until: call.nowMilliseconds)
         return call.answer([
             "version": .string(countersignVersion), "database": .bool(cluster != nil),

@@ -14,8 +14,6 @@ package final class HeardRequests: GatewayObserver {
         arrived.signal()
     }
 
-    package func commitEnded(_ record: CommitRecord) {}
-
     /// The next record, or nil when none comes.
     package func next() -> RequestRecord? {
         guard arrived.wait(timeout: .now() + 20) == .success else { return nil }

@@ -19,8 +19,6 @@ package final class ConsumerAlerts: GatewayObserver {
     }
 
     package func requestEnded(_ record: RequestRecord) {}
-    package func commitEnded(_ record: CommitRecord) {}
-
     package func eventsMissed(by consumer: String, ofKind kind: String, appID: String) {
         let alert: JSONValue = [
             "type": "consumer.events_missed",

@@ -1,3 +1,6 @@
+internal import CountersignCore
+internal import Dispatch
+
 package protocol EventStore: AppData {
     /// Stores a batch. Calls `completion`, from any thread, once the batch is durable or has failed.
     func append(
@@ -18,4 +21,18 @@ package protocol EventStore: AppData {
 
     /// Stores waiting batches and closes; later calls fail with `closed`.
     func close()
+}
+
+extension EventStore {
+    /// Writes to the storage and waits until the write is durable. Returns the failure; nil after success.
+    package func probe() -> StoreFailure? {
+        let failure = Lock<StoreFailure?>(nil)
+        let done = DispatchSemaphore(value: 0)
+        probe { result in
+            if case .failure(let found) = result { failure.withLock { $0 = found } }
+            done.signal()
+        }
+        done.wait()
+        return failure.withLock { $0 }
+    }
 }

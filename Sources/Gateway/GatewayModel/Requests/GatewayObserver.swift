@@ -11,6 +11,8 @@ package protocol GatewayObserver: Sendable {
 }
 
 extension GatewayObserver {
+    package func commitEnded(_ record: CommitRecord) {}
+
     package func eventsMissed(by consumer: String, ofKind kind: String, appID: String) {}
 }
 

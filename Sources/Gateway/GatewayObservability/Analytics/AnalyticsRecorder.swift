@@ -99,8 +99,6 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         self.live = live
     }
 
-    package func commitEnded(_ record: CommitRecord) {}
-
     package func requestEnded(_ record: RequestRecord) {
         guard let verdict = record.context.verdict, let appID = record.context.appID else { return }
         let minute = record.receivedMilliseconds - record.receivedMilliseconds % 60_000
