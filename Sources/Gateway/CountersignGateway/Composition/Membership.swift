@@ -31,10 +31,11 @@ struct Membership: Sendable {
         return ClusterGauges(
             gateways: member.gateways,
             beat: member.lastBeat.map { beat in
-                ClusterGauges.Heartbeat(
-                    ageSeconds: Milliseconds(beat.ageMilliseconds).seconds,
-                    clockOffsetSeconds: Milliseconds(beat.clockOffsetMilliseconds).seconds,
-                    readerLagSeconds: Milliseconds(beat.readerLagMilliseconds).seconds)
+                (
+                    Milliseconds(beat.ageMilliseconds).seconds,
+                    Milliseconds(beat.clockOffsetMilliseconds).seconds,
+                    Milliseconds(beat.readerLagMilliseconds).seconds
+                )
             }, database: database)
     }
 

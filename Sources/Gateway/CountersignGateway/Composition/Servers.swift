@@ -38,16 +38,14 @@ struct Servers: Sendable {
             let load = events.load
             return Gauges(
                 store: load, connections: served.withLock { $0.main?.connectionCount ?? 0 },
-                tokens: Gauges.Tokens(
-                    remembered: verifiedTokens.count, bytes: verifiedTokens.byteCount,
-                    hits: verifiedTokens.hits, misses: verifiedTokens.misses),
+                tokens: (
+                    verifiedTokens.count, verifiedTokens.byteCount, verifiedTokens.hits, verifiedTokens.misses
+                ),
                 droppedLogLines: log.droppedLines, uncountedRequests: stores.analytics.dropped,
                 droppedSpans: exporter?.droppedSpans,
                 lags: stores.lags(at: now()),
                 webhookAttempts: delivery.webhookCounts.byApp.mapValues { ($0.delivered, $0.failed) },
-                ways: delivery.runner.counts.map {
-                    Gauges.Way(id: $0.id, events: $0.events, isFailing: $0.isFailing)
-                },
+                ways: delivery.runner.counts.map { ($0.id, $0.events, $0.isFailing) },
                 cluster: membership.gauges(load.database))
         }
         self.gauges = gauges

@@ -1,5 +1,4 @@
 internal import CountersignCore
-internal import Dispatch
 internal import Foundation
 internal import GatewayAdmin
 internal import GatewayIngest
@@ -36,20 +35,10 @@ struct Stores: Sendable {
     /// Throws `storage` unless events can be written now. A full disk is only logged: requests that store get
     /// 503, while operators can delete data.
     func prove(_ log: GatewayLog) throws(GatewayError) {
-        let proof = Lock<Result<Void, StoreFailure>?>(nil)
-        let done = DispatchSemaphore(value: 0)
-        events.probe { outcome in
-            proof.withLock { $0 = outcome }
-            done.signal()
-        }
-        done.wait()
-        if case .failure(let failure) = proof.withLock({ $0 }) {
-            guard failure.reason != .full else {
-                return log.note(
-                    .error, "no event can be stored", [("detail", failure.summary + ": " + failure.detail)])
-            }
-            throw GatewayError(.storage, "\(failure.summary): \(failure.detail)")
-        }
+        guard let failure = events.probe() else { return }
+        let detail = "\(failure.summary): \(failure.detail)"
+        guard failure.reason == .full else { throw GatewayError(.storage, detail) }
+        log.note(.error, "no event can be stored", [("detail", detail)])
     }
 
     /// Deletes the positions of event files, which are no longer written, so that they do not count as lag.
@@ -69,10 +58,8 @@ struct Stores: Sendable {
         EventConsumerID.Kind.allCases.flatMap { kind in
             ((try? consumers.all(kind, of: nil)) ?? []).prefix(Self.mostLags).map { consumer in
                 let oldest = consumer.oldestUnreadMilliseconds.map { Milliseconds($0).seconds }
-                return Gauges.Lag(
-                    id: consumer.id, events: consumer.lag,
-                    seconds: oldest.map { max(0, date.timeIntervalSince1970 - $0) } ?? 0,
-                    gap: consumer.gap)
+                let seconds = oldest.map { max(0, date.timeIntervalSince1970 - $0) } ?? 0
+                return (consumer.id, consumer.lag, seconds, consumer.gap)
             }
         }
     }

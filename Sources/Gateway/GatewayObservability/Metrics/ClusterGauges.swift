@@ -2,18 +2,8 @@ internal import CountersignCore
 package import GatewayModel
 
 package struct ClusterGauges: Sendable {
-    package struct Heartbeat: Sendable {
-        let ageSeconds: Double
-        /// The offset of the gateway's clock from the database's.
-        let clockOffsetSeconds: Double
-        let readerLagSeconds: Double
-
-        package init(ageSeconds: Double, clockOffsetSeconds: Double, readerLagSeconds: Double) {
-            self.ageSeconds = ageSeconds
-            self.clockOffsetSeconds = clockOffsetSeconds
-            self.readerLagSeconds = readerLagSeconds
-        }
-    }
+    /// `clockOffsetSeconds` is the offset of the gateway's clock from the database's.
+    package typealias Heartbeat = (ageSeconds: Double, clockOffsetSeconds: Double, readerLagSeconds: Double)
 
     let gateways: Int
     /// Nil before the first heartbeat.
@@ -26,61 +16,50 @@ package struct ClusterGauges: Sendable {
         self.database = database
     }
 
-    static func write(_ gauges: ClusterGauges?, to text: inout some MetricWriter) {
-        for metric in metrics {
-            text.begin(metric.name, metric.kind, help: metric.help)
-            if let value = gauges.flatMap(metric.value) { text.sample(value) }
-        }
-        text.begin(
-            "countersign_database_connections", .gauge,
-            help: "Connections to the database that requests share, by state.")
-        if let database = gauges?.database {
-            text.sample([("state", "in_use")], Double(database.connectionsInUse))
-            text.sample([("state", "idle")], Double(database.connectionsIdle))
-        }
-        text.begin(
-            "countersign_database_errors_total", .counter,
-            help: "Errors of the database and of connections to it, by class of SQLSTATE.")
-        for (name, count) in (gauges?.database.errors ?? [:]).sorted(by: { $0.key < $1.key }) {
-            text.sample([("class", name)], Double(count))
-        }
-    }
-
-    private static let metrics:
-        [(
-            name: String, kind: MetricKind, help: String,
-            value: @Sendable (ClusterGauges) -> Double?
-        )] = [
-            (
+    /// With nil, the metrics have no samples.
+    static func families(_ gauges: ClusterGauges?) -> [MetricFamily] {
+        let database = gauges?.database
+        return [
+            MetricFamily(
                 "countersign_cluster_gateways", .gauge,
-                "Live gateways, as of this one's last read of the database.", { Double($0.gateways) }
-            ),
-            (
+                "Live gateways, as of this one's last read of the database.",
+                gauges.map { Double($0.gateways) }),
+            MetricFamily(
                 "countersign_cluster_heartbeat_age_seconds", .gauge,
                 "Age of the apps, keys and settings that this gateway last read from the database; from 5 s on it rejects requests.",
-                { $0.beat?.ageSeconds }
-            ),
-            (
+                gauges?.beat?.ageSeconds),
+            MetricFamily(
                 "countersign_cluster_clock_offset_seconds", .gauge,
-                "How far this gateway's clock is ahead of the database's.", { $0.beat?.clockOffsetSeconds }
-            ),
-            (
+                "How far this gateway's clock is ahead of the database's.", gauges?.beat?.clockOffsetSeconds),
+            MetricFamily(
                 "countersign_cluster_reader_lag_seconds", .gauge,
-                "Age of the transaction that readers of events wait for.", { $0.beat?.readerLagSeconds }
-            ),
-            (
+                "Age of the transaction that readers of events wait for.", gauges?.beat?.readerLagSeconds),
+            MetricFamily(
                 "countersign_database_connection_limit", .gauge,
                 "The most connections to the database that requests may use at once.",
-                { Double($0.database.connectionLimit) }
-            ),
-            (
+                database.map { Double($0.connectionLimit) }),
+            MetricFamily(
                 "countersign_database_write_retries_total", .counter,
                 "Commits of events that were retried because they conflicted with other transactions.",
-                { Double($0.database.writeRetries) }
-            ),
-            (
-                "countersign_database_event_partitions", .gauge,
-                "Partitions of the table of events.", { Double($0.database.eventPartitions) }
-            ),
+                database.map { Double($0.writeRetries) }),
+            MetricFamily(
+                "countersign_database_event_partitions", .gauge, "Partitions of the table of events.",
+                database.map { Double($0.eventPartitions) }),
+            MetricFamily(
+                "countersign_database_connections", .gauge,
+                "Connections to the database that requests share, by state.",
+                database.map { load in
+                    [
+                        ([("state", "in_use")], Double(load.connectionsInUse)),
+                        ([("state", "idle")], Double(load.connectionsIdle)),
+                    ]
+                } ?? []),
+            MetricFamily(
+                "countersign_database_errors_total", .counter,
+                "Errors of the database and of connections to it, by class of SQLSTATE.",
+                (database?.errors ?? [:]).sorted(by: { $0.key < $1.key }).map { name, count in
+                    ([("class", name)], Double(count))
+                }),
         ]
+    }
 }

@@ -2,70 +2,29 @@ package import CountersignCore
 package import GatewayModel
 
 package struct Gauges: Sendable {
-    package var store: StoreLoad
-    package var connections: Int
-    package var tokens: Tokens
-    package var droppedLogLines: Int
-    package var uncountedRequests: Int
+    /// `events` are undelivered. `seconds` is the time since the oldest of them was received; 0 without one.
+    package typealias Lag = (id: EventConsumerID, events: Int, seconds: Double, gap: EventGap)
+    /// `events` were accepted since the gateway started.
+    package typealias Way = (id: EventConsumerID, events: Int, isFailing: Bool)
+
+    let store: StoreLoad
+    let connections: Int
+    let tokens: (remembered: Int, bytes: Int, hits: Int, misses: Int)
+    let droppedLogLines: Int
+    let uncountedRequests: Int
     /// Spans dropped so far; nil when tracing is disabled.
-    package var droppedSpans: Int?
+    let droppedSpans: Int?
     /// The lag of each way out of the event log.
-    package var lags: [Lag]
-
-    package struct Tokens: Sendable {
-        let remembered: Int
-        let bytes: Int
-        let hits: Int
-        let misses: Int
-
-        package init(remembered: Int, bytes: Int, hits: Int, misses: Int) {
-            self.remembered = remembered
-            self.bytes = bytes
-            self.hits = hits
-            self.misses = misses
-        }
-    }
-
-    package struct Lag: Sendable {
-        let id: EventConsumerID
-        /// Undelivered events.
-        let events: Int
-        /// Seconds since the oldest of them was received; 0 without one.
-        let seconds: Double
-        let gap: EventGap
-
-        package init(id: EventConsumerID, events: Int, seconds: Double, gap: EventGap) {
-            self.id = id
-            self.events = events
-            self.seconds = seconds
-            self.gap = gap
-        }
-    }
-
-    package struct Way: Sendable {
-        let id: EventConsumerID
-        /// Events accepted since the gateway started.
-        let events: Int
-        let isFailing: Bool
-
-        package init(id: EventConsumerID, events: Int, isFailing: Bool) {
-            self.id = id
-            self.events = events
-            self.isFailing = isFailing
-        }
-    }
-
+    let lags: [Lag]
     /// Webhook delivery attempts so far, by app.
-    package var webhookAttempts: BytewiseDictionary<(delivered: Int, failed: Int)>
-
-    package var ways: [Way]
-
+    let webhookAttempts: BytewiseDictionary<(delivered: Int, failed: Int)>
+    let ways: [Way]
     /// Nil without a shared database.
-    package var cluster: ClusterGauges?
+    let cluster: ClusterGauges?
 
     package init(
-        store: StoreLoad, connections: Int, tokens: Tokens, droppedLogLines: Int,
-        uncountedRequests: Int = 0, droppedSpans: Int? = nil,
+        store: StoreLoad, connections: Int, tokens: (remembered: Int, bytes: Int, hits: Int, misses: Int),
+        droppedLogLines: Int, uncountedRequests: Int = 0, droppedSpans: Int? = nil,
         lags: [Lag] = [], webhookAttempts: BytewiseDictionary<(delivered: Int, failed: Int)> = [:],
         ways: [Way] = [], cluster: ClusterGauges? = nil
     ) {
@@ -81,29 +40,105 @@ package struct Gauges: Sendable {
         self.webhookAttempts = webhookAttempts
     }
 
-    /// The gauges without labels. A nil value writes no sample.
-    var all: [(name: String, help: String, value: Double?)] {
+    var families: [MetricFamily] { own + waysOut + ClusterGauges.families(cluster) }
+
+    private var own: [MetricFamily] {
         [
-            ("countersign_connections", "Open connections.", Double(connections)),
-            (
-                "countersign_store_queue_depth", "Batches waiting for the disk.",
-                Double(store.waitingBatches)
-            ),
-            ("countersign_store_queue_bytes", "Bytes waiting for the disk.", Double(store.waitingBytes)),
-            ("countersign_store_bytes", "Bytes of the event database and its log.", Double(store.fileBytes)),
-            (
-                "countersign_disk_free_bytes", "Free bytes on the disk that holds the events.",
-                store.freeBytes.map { Double($0) }
-            ),
-            (
-                "countersign_remembered_tokens",
-                "Cached tokens, whose signatures need not be verified again.",
-                Double(tokens.remembered)
-            ),
-            (
-                "countersign_remembered_tokens_bytes", "Bytes that the cached tokens take.",
-                Double(tokens.bytes)
-            ),
+            MetricFamily("countersign_connections", .gauge, "Open connections.", Double(connections)),
+            MetricFamily(
+                "countersign_store_queue_depth", .gauge, "Batches waiting for the disk.",
+                Double(store.waitingBatches)),
+            MetricFamily(
+                "countersign_store_queue_bytes", .gauge, "Bytes waiting for the disk.",
+                Double(store.waitingBytes)),
+            MetricFamily(
+                "countersign_store_bytes", .gauge, "Bytes of the event database and its log.",
+                Double(store.fileBytes)),
+            MetricFamily(
+                "countersign_disk_free_bytes", .gauge, "Free bytes on the disk that holds the events.",
+                store.freeBytes.map { Double($0) }),
+            MetricFamily(
+                "countersign_remembered_tokens", .gauge,
+                "Cached tokens, whose signatures need not be verified again.", Double(tokens.remembered)),
+            MetricFamily(
+                "countersign_remembered_tokens_bytes", .gauge, "Bytes that the cached tokens take.",
+                Double(tokens.bytes)),
+            MetricFamily(
+                "countersign_token_lookups_total", .counter,
+                "Lookups of tokens in the cache. After a miss the token is parsed and verified.",
+                [([("result", "hit")], Double(tokens.hits)), ([("result", "miss")], Double(tokens.misses))]),
+            MetricFamily(
+                "countersign_log_dropped_total", .counter,
+                "Log lines dropped because the log's reader was too slow.", Double(droppedLogLines)),
+            MetricFamily(
+                "countersign_analytics_dropped_total", .counter,
+                "Requests that the dashboard does not count: its database could not be written for long.",
+                Double(uncountedRequests)),
+            MetricFamily(
+                "countersign_spans_dropped_total", .counter,
+                "Spans that were not exported: too many were waiting, or the collector rejected them.",
+                droppedSpans.map { Double($0) }),
         ]
+    }
+
+    private var waysOut: [MetricFamily] {
+        let attempts = webhookAttempts.sorted(by: { $0.key < $1.key }).flatMap {
+            appID, attempts -> [(MetricFamily.Labels, Double)] in
+            [
+                ([("app", appID), ("result", "delivered")], Double(attempts.delivered)),
+                ([("app", appID), ("result", "failed")], Double(attempts.failed)),
+            ]
+        }
+        let events = lags.map { ($0.id, Double($0.events)) }
+        let seconds = lags.map { ($0.id, $0.seconds) }
+        let gaps = lags.map { ($0.id, $0.gap.isOpen ? 1.0 : 0) }
+        let accepted = ways.map { ($0.id, Double($0.events)) }
+        let failing = ways.map { ($0.id, $0.isFailing ? 1.0 : 0) }
+        // Earlier versions called a stream a sink.
+        let streams = ["stream", "sink"].flatMap { noun -> [MetricFamily] in
+            [
+                family(.stream, noun, "lag_events", "Events that are not in a stream yet.", events),
+                family(
+                    .stream, noun, "lag_seconds", "Age of the oldest event that is not in a stream yet.",
+                    seconds),
+                family(
+                    .stream, noun, "published_total", "Events that a stream has accepted since the start.",
+                    accepted, as: .counter),
+                family(
+                    .stream, noun, "failing", "1 while nothing can be published to a stream.", failing),
+            ]
+        }
+        return streams + [
+            MetricFamily(
+                "countersign_webhook_attempts_total", .counter,
+                "Delivery attempts to webhooks, by app and result.", attempts),
+            family(
+                .webhook, "webhook", "lag_seconds", "Age of the oldest event after a webhook's position.",
+                seconds),
+            family(.file, "files", "lag_events", "Events that are in no hourly file yet.", events),
+            family(
+                .file, "files", "lag_seconds", "Age of the oldest event that is in no hourly file yet.",
+                seconds),
+            family(.file, "files", "failing", "1 while no hourly file can be written.", failing),
+            family(.pull, "consumer", "lag_events", "Events that a consumer has not confirmed.", events),
+            family(
+                .pull, "consumer", "oldest_unread_seconds",
+                "Age of the oldest event that a consumer has not confirmed.", seconds),
+            family(
+                .pull, "consumer", "events_missed",
+                "1 while events after a consumer's position were deleted unread.", gaps),
+        ]
+    }
+
+    /// A metric of the ways of one kind. `noun` is part of the metric's name, and the name of a label.
+    private func family(
+        _ kind: EventConsumerID.Kind, _ noun: String, _ suffix: String, _ help: String,
+        _ values: [(EventConsumerID, Double)], as metric: MetricFamily.Kind = .gauge
+    ) -> MetricFamily {
+        MetricFamily(
+            "countersign_\(noun)_\(suffix)", metric, help,
+            values.filter { $0.0.kind == kind }.map { id, value in
+                ([("app", id.appID), (noun, id.name)], value)
+            })
     }
 }

@@ -1,32 +1,33 @@
 /// Metrics in Prometheus' text format, version 0.0.4.
-struct PrometheusText: MetricWriter {
+struct PrometheusText {
     private(set) var bytes: [UInt8] = []
-    private var name = ""
 
-    mutating func begin(_ name: String, _ kind: MetricKind, help: String) {
-        self.name = name
-        put("# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n")
+    init(_ families: [MetricFamily]) {
+        for family in families {
+            put("# HELP \(family.name) \(family.help)\n# TYPE \(family.name) \(family.kind.rawValue)\n")
+            for (labels, value) in family.samples {
+                switch value {
+                case .number(let number): put(family.name, labels, number)
+                case .histogram(let histogram): put(family.name, labels, histogram)
+                }
+            }
+        }
     }
 
-    mutating func sample(_ labels: [(String, String)], _ value: Double) {
-        sample(suffix: "", labels, value)
-    }
-
-    mutating func samples(_ histogram: Histogram, _ labels: [(String, String)]) {
+    private mutating func put(_ name: String, _ labels: MetricFamily.Labels, _ histogram: Histogram) {
         var running = 0
         for (index, count) in histogram.counts.enumerated() {
             running += count
             let bound =
                 index < histogram.bounds.count ? Self.text(histogram.bounds[index]) : "+Inf"
-            sample(suffix: "_bucket", labels + [("le", bound)], Double(running))
+            put(name + "_bucket", labels + [("le", bound)], Double(running))
         }
-        sample(suffix: "_sum", labels, histogram.sum)
-        sample(suffix: "_count", labels, Double(running))
+        put(name + "_sum", labels, histogram.sum)
+        put(name + "_count", labels, Double(running))
     }
 
-    private mutating func sample(suffix: String, _ labels: [(String, String)], _ value: Double) {
+    private mutating func put(_ name: String, _ labels: MetricFamily.Labels, _ value: Double) {
         put(name)
-        put(suffix)
         if !labels.isEmpty {
             put("{")
             for (index, label) in labels.enumerated() {

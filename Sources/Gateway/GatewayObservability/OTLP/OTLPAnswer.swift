@@ -9,17 +9,12 @@ package struct OTLPAnswer: Sendable {
     /// A stable error code when there is no response.
     let failure: String?
 
-    package init(status: Int, retryAfterSeconds: Int?, body: [UInt8]) {
+    package init(
+        status: Int? = nil, retryAfterSeconds: Int? = nil, body: [UInt8] = [], failure: String? = nil
+    ) {
         self.status = status
         self.retryAfterSeconds = retryAfterSeconds
         self.body = body
-        failure = nil
-    }
-
-    package init(failure: String) {
-        status = nil
-        retryAfterSeconds = nil
-        body = []
         self.failure = failure
     }
 
@@ -31,13 +26,8 @@ package struct OTLPAnswer: Sendable {
         }
     }
 
-    struct PartialSuccess {
-        let spans: Int
-        let detail: String
-    }
-
-    /// Nil when the collector accepted everything.
-    var partialSuccess: PartialSuccess? {
+    /// The number of rejected spans, and a description; nil when the collector accepted everything.
+    var partialSuccess: (spans: Int, detail: String)? {
         try? StrictJSONParser(maximumBytes: 1 << 16, maximumDepth: 8).parse(bytes: body) { root in
             guard let part = root["partialSuccess"], part.kind == .object else { return nil }
             func count(_ name: StaticString) -> Int {
@@ -49,7 +39,7 @@ package struct OTLPAnswer: Sendable {
             let rejected = spans + count("rejectedDataPoints")
             let message = part["errorMessage"]?.string ?? ""
             guard rejected > 0 || !message.isEmpty else { return nil }
-            return PartialSuccess(spans: spans, detail: "\(rejected) rejected: \(message.prefix(200))")
+            return (spans: spans, detail: "\(rejected) rejected: \(message.prefix(200))")
         }
     }
 }

@@ -36,8 +36,6 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
         condition.unlock()
     }
 
-    package func commitEnded(_ record: CommitRecord) {}
-
     package var droppedSpans: Int {
         condition.lock()
         defer { condition.unlock() }
@@ -103,9 +101,8 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
     }
 
     private func written(_ gauges: Gauges) -> [JSONValue] {
-        var written = OTLPMetrics(startTime: UInt64(metrics.started * 1e9), time: Self.wallTime)
-        metrics.write(gauges, to: &written)
-        return written.metrics
+        let format = OTLPMetrics(startTime: UInt64(metrics.started * 1e9), time: Self.wallTime)
+        return metrics.families(gauges).compactMap(format.json)
     }
 
     private func export(_ path: String, _ body: [UInt8]) {

@@ -84,7 +84,7 @@ struct MetricsTests {
             let text = Metrics().text(
                 Gauges(
                     store: StoreLoad(freeBytes: free), connections: 0,
-                    tokens: Gauges.Tokens(remembered: 0, bytes: 0, hits: 0, misses: 0), droppedLogLines: 0))
+                    tokens: (0, 0, 0, 0), droppedLogLines: 0))
             return samples(String(decoding: text, as: UTF8.self))["countersign_disk_free_bytes"]
         }
         #expect(sample(7) == 7)
@@ -110,9 +110,9 @@ struct MetricsTests {
     }
 
     @Test func labelsAreEscaped() {
-        var text = PrometheusText()
-        text.begin("countersign_test", .gauge, help: "Test.")
-        text.sample([("app", "a\"b\\c\nd")], 1.5)
+        let text = PrometheusText([
+            MetricFamily("countersign_test", .gauge, "Test.", [([("app", "a\"b\\c\nd")], 1.5)])
+        ])
         let expected = #"""
             # HELP countersign_test Test.
             # TYPE countersign_test gauge
@@ -126,9 +126,7 @@ struct MetricsTests {
     @Test func aHistogramCountsUpToEachBound() {
         var histogram = Histogram([1, 2])
         for value in [0.5, 1, 1.5, 7] { histogram.observe(value) }
-        var text = PrometheusText()
-        text.begin("h", .histogram, help: "H.")
-        text.samples(histogram)
+        let text = PrometheusText([MetricFamily("h", "H.", histograms: [([], histogram)])])
         let lines = String(decoding: text.bytes, as: UTF8.self).split(separator: "\n").dropFirst(2)
         let expected: [Substring] = [
             #"h_bucket{le="1"} 2"#, #"h_bucket{le="2"} 3"#, #"h_bucket{le="+Inf"} 4"#, "h_sum 10",
