@@ -118,7 +118,7 @@ package final class NATSConnection: StreamConnection {
     package func close() {
         guard isOpen else { return }
         isOpen = false
-        giveBack()
+        freeWritten()
         natsSubscription_Destroy(answers)
         natsConnection_Destroy(connection)
     }
@@ -162,7 +162,7 @@ package final class NATSConnection: StreamConnection {
     }
 
     package func answer(withinMilliseconds milliseconds: Int) throws(StreamError) -> StreamAnswer? {
-        giveBack()
+        freeWritten()
         var found: OpaquePointer?
         let status = natsSubscription_NextMsg(&found, answers, Int64(milliseconds))
         if status == NATS_TIMEOUT {
@@ -178,7 +178,7 @@ package final class NATSConnection: StreamConnection {
         return StreamAnswer(number: number, body: natsMsg_IsNoResponders(found) ? nil : Self.data(found))
     }
 
-    private func giveBack() {
+    private func freeWritten() {
         for message in written { natsMsg_Destroy(message) }
         written.removeAll(keepingCapacity: true)
     }

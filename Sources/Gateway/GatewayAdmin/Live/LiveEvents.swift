@@ -29,9 +29,9 @@ final class LiveEvents: Sendable {
     private struct State {
         var ready: [UInt8]?
         var enforcement: JSONValue?
-        var isLooking = false
+        var isRefreshing = false
         /// On the clock of `nanoseconds`.
-        var nextLook: UInt64 = 0
+        var nextRefresh: UInt64 = 0
         var isOver = false
     }
 
@@ -91,15 +91,15 @@ final class LiveEvents: Sendable {
     var stream: ResponseStream {
         ResponseStream(pull: { [self] in
             let now = nanoseconds()
-            let mustLook = state.withLock { state in
-                guard now >= state.nextLook, !state.isLooking, !state.isOver, state.ready == nil else {
+            let isDue = state.withLock { state in
+                guard now >= state.nextRefresh, !state.isRefreshing, !state.isOver, state.ready == nil else {
                     return false
                 }
-                state.nextLook = now + Self.pause
-                state.isLooking = true
+                state.nextRefresh = now + Self.pause
+                state.isRefreshing = true
                 return true
             }
-            if mustLook { beside { [self] in look(now) } }
+            if isDue { beside { [self] in refresh(now) } }
             return state.withLock { state in
                 defer { state.ready = nil }
                 return state.isOver ? .end : state.ready.map { .bytes($0) } ?? .nothing
@@ -107,7 +107,7 @@ final class LiveEvents: Sendable {
         })
     }
 
-    private func look(_ now: UInt64) {
+    private func refresh(_ now: UInt64) {
         let output = progress.withLock { progress in
             if now >= progress.nextCheck {
                 check(access: progress.hasBegun)
@@ -118,7 +118,7 @@ final class LiveEvents: Sendable {
         }
         state.withLock { state in
             state.ready = output.isEmpty ? nil : output
-            state.isLooking = false
+            state.isRefreshing = false
         }
     }
 

@@ -24,7 +24,7 @@ package struct KnownTokens: Sendable {
     private static let maximumUsers = 100_000
     private static let longestWindow: Int64 = 3_600_000
     /// The minimum time between two removals of inactive users.
-    private static let forgetPause: Int64 = 60_000
+    private static let sweepPause: Int64 = 60_000
 
     // The users by the hash of an accepted token. When `young` is full or too old, it replaces `old`.
     private var young: [UInt64: UInt64] = [:]
@@ -34,7 +34,7 @@ package struct KnownTokens: Sendable {
     /// The number of users by the second of their last request, for at most three hours.
     private var seconds: [Int64: Sum] = [:]
     private var lastMilliseconds: Int64 = 0
-    private var forgotMilliseconds: Int64 = 0
+    private var sweptMilliseconds: Int64 = 0
 
     package static func hash(_ text: String) -> UInt64 {
         var hasher = Hasher()
@@ -50,7 +50,7 @@ package struct KnownTokens: Sendable {
         switch verdict {
         case .accepted:
             let user = Self.hash(userID)
-            remember(token, of: user, at: milliseconds)
+            add(token, of: user, at: milliseconds)
             note(user, User(seenMilliseconds: milliseconds))
         // Users outside of the enforcement ramp get a warning for the same failure.
         case .rejected where Self.isLost(code), .acceptedWithWarning where Self.isLost(code):
@@ -92,7 +92,7 @@ package struct KnownTokens: Sendable {
         seconds = seconds.filter { $0.key >= oldest }
     }
 
-    private mutating func remember(_ token: UInt64, of user: UInt64, at milliseconds: Int64) {
+    private mutating func add(_ token: UInt64, of user: UInt64, at milliseconds: Int64) {
         if young.count >= Self.maximumTokens
             || abs(milliseconds - turnedMilliseconds) >= Self.halfLifeMilliseconds
         {
@@ -112,8 +112,8 @@ package struct KnownTokens: Sendable {
         lastMilliseconds = seen.seenMilliseconds
         if users[user] == nil, users.count >= Self.maximumUsers {
             // Limits scans of the table. A scan for every new user would cost more than verifying a token.
-            guard abs(seen.seenMilliseconds - forgotMilliseconds) >= Self.forgetPause else { return }
-            forgotMilliseconds = seen.seenMilliseconds
+            guard abs(seen.seenMilliseconds - sweptMilliseconds) >= Self.sweepPause else { return }
+            sweptMilliseconds = seen.seenMilliseconds
             users = users.filter { $0.value.seenMilliseconds > seen.seenMilliseconds - Self.longestWindow }
             // A sample of 100,000 users is large enough for the percentage.
             guard users.count < Self.maximumUsers else { return }

@@ -20,7 +20,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     private let condition = Condition()
     private var waiting: [Entry] = []
     private var dropped = 0
-    private var droppedSaid = 0
+    private var droppedReported = 0
     private var isClosing = false
     private var hasEnded = false
 
@@ -118,8 +118,8 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
             while !isClosing, waiting.count < capacity / 2, condition.wait(until: deadline) {}
             let entries = waiting
             waiting.removeAll(keepingCapacity: true)
-            let missing = dropped - droppedSaid
-            droppedSaid = dropped
+            let missing = dropped - droppedReported
+            droppedReported = dropped
             let isLast = isClosing && entries.isEmpty
             condition.unlock()
             if isLast { break }
