@@ -405,6 +405,18 @@ struct AdminReadTests {
         #expect(try bench.ask("GET", "apps/shop/analytics?mode=strict", nil, viewer).status == 422)
     }
 
+    @Test func aChangeIsMarkedInAChartDespiteThousandsOfLaterEntries() throws {
+        try bench.apps.setEnforcement(.optional, for: "shop")
+        try bench.apps.transaction { directory in
+            for number in 0..<2_001 { try directory.auditLog.note("app.test", "\(number)", app: "shop") }
+        }
+        bench.clock.advance(by: 60)
+        let counts = try bench.ask("GET", "apps/shop/analytics", nil, bench.token("read")).json
+        let markers = try #require(counts["markers"] as? [[String: Any]])
+        #expect(markers.map { $0["kind"] as? String } == ["enforcement"])
+        #expect(markers.map { $0["text"] as? String } == ["Enforcement set to optional"])
+    }
+
     @Test func theErrorCodesEndpointListsEveryCode() throws {
         let answer = try bench.ask("GET", "error-codes", nil, bench.token("read")).json
         let items = try #require(answer["items"] as? [[String: Any]])
