@@ -82,7 +82,7 @@ public final class Gateway: Sendable {
             directory: try storage.openControl(as: .account), issued: issued, cache: verifiedTokens,
             sharesKeys: storage.cluster != nil, sharers: gateways,
             health: observability.readHealth(of: "apps"),
-            removed: { [memory] in memory.forget($0) },
+            removed: { [memory] in memory.remove($0) },
             reportKeys: { [log = observability.log] app, problem in
                 if let problem {
                     log.note(
@@ -104,22 +104,23 @@ public final class Gateway: Sendable {
             SampleVerifier(recorder: observability.recorder, apps: registry, now: now), storage.analytics)
         self.exchange = exchange
         sampleVerifier = SampleVerifier(
-            recorder: observability.recorder, apps: registry, now: now, elsewhere: exchange.ask)
+            recorder: observability.recorder, apps: registry, now: now, elsewhere: exchange.verify)
         let ways = try Delivery(
             configuration, in: storage, stores: stores, membership: membership, log: observability.log)
-        memory.counts(ways.webhookCounts)
-        memory.wakes(stores.events.arrivals)
+        memory.setDelivery(ways.webhookCounts, arrivals: stores.events.arrivals)
         delivery = ways.runner
+        let refresh: @Sendable () throws(GatewayError) -> Void = {
+            [registry, tokens, delivery] () throws(GatewayError) in
+            try registry.refresh()
+            try tokens.refresh()
+            delivery.look()
+        }
         admin = try Administration(
             configuration: configuration, storage: storage,
             backupFolder: folder.backups?.folder,
-            gateways: gateways, tells: { [membership] in membership.has(.enforcementAlerts) },
+            gateways: gateways, sendsAlerts: { [membership] in membership.has(.enforcementAlerts) },
             registry: registry,
-            refresh: { [registry, tokens, delivery] () throws(GatewayError) in
-                try registry.refresh()
-                try tokens.refresh()
-                delivery.look()
-            }, sessions: tokens.health, store: stores.events, consumers: stores.consumers,
+            refresh: refresh, sessions: tokens.health, store: stores.events, consumers: stores.consumers,
             deliveries: stores.deliveries,
             analytics: stores.analytics,
             recorder: observability.recorder, verifier: sampleVerifier, log: observability.log, now: now,
@@ -147,11 +148,7 @@ public final class Gateway: Sendable {
             freed: { [live = observability.recorder.live] in live.forget([$0]) },
             hasDuty: { [membership] in membership.has(.deletedApps) }, log: observability.log,
             now: membership.sharedTime)
-        localChanges = try folder.changes { [registry, tokens, delivery] in
-            try registry.refresh()
-            try tokens.refresh()
-            delivery.look()
-        }
+        localChanges = try folder.changes(load: refresh)
     }
 
     package var analytics: AnalyticsStore { stores.analytics }
@@ -262,7 +259,7 @@ public final class Gateway: Sendable {
         delivery.stop(graceSeconds: left())
         // Before the stores are closed, because the last export measures them.
         observability.exporter?.close(within: min(2, max(0.1, left())))
-        exchange.giveUp()
+        exchange.stopWaiting()
         admin.close()
         deletedApps.stop()
         // Not earlier: while this gateway serves, other gateways must wait until it has loaded their changes.

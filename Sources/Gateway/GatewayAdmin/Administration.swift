@@ -17,10 +17,10 @@ package final class Administration: Sendable {
     private let alerts: WebhookSender
 
     /// Without `backupFolder`, the database's own tools make backups. `refresh` makes the gateway load
-    /// changes. `tells` is false while another gateway sends alerts about many rejections.
+    /// changes. `sendsAlerts` is false while another gateway sends alerts about many rejections.
     package init(
         configuration: GatewayConfiguration, storage: any Storage, backupFolder: String?,
-        gateways: @escaping @Sendable () -> Int, tells: @escaping @Sendable () -> Bool,
+        gateways: @escaping @Sendable () -> Int, sendsAlerts: @escaping @Sendable () -> Bool,
         registry: AppRegistry, refresh: @escaping @Sendable () throws(GatewayError) -> Void,
         sessions: RefreshHealth,
         store: any EventStore, consumers: any EventConsumers, deliveries: DeliveryStore,
@@ -45,7 +45,7 @@ package final class Administration: Sendable {
             directory: try storage.openControl(as: .schedule), now: sharedTime,
             recent: Self.recent(storage, recorder, now), known: { recorder.knownTokens(of: $0, since: $1) },
             changed: changed,
-            gateways: gateways, tells: tells,
+            gateways: gateways, sendsAlerts: sendsAlerts,
             send: { alert, completion in
                 let began = Milliseconds(now()).count
                 alerts.send(
@@ -127,43 +127,37 @@ package final class Administration: Sendable {
         let sessions = try SessionDirectory(
             storage: storage, apps: directory, clock: { Milliseconds(now()).count })
         let activity = BoundedWait(queue: DispatchQueue(label: "admin activity"), milliseconds: 1_500)
-        return AppRoutes(
-            activity: { appID, now in
-                // If the report takes too long, apps are shown without it.
-                activity.result {
-                    flushForReport()
-                    return try? storage.analytics.activity(
-                        of: appID, from: now - 86_400_000, to: now + 60_000)
-                } ?? nil
-            }, writeKeyUses: writeKeyUses, customers: { () throws(GatewayError) in try storage.people.apps() }
-        ).all
-            + KeyRoutes(log: storage.log).all
-            + KeySourceRoutes(registry: registry).all + IdentityProviderRoutes().all
-            + TokenVerificationRoutes(registry: registry).all
-            + ProjectRoutes().all
-            + TokenServiceRoutes(sessions: sessions).all.map { $0.on(.sessions) }
-            + CustomerRoutes(
-                log: storage.log, records: storage.people, sessions: sessions, deliveries: deliveries,
-                flush: flush
-            ).all.map { $0.on(.data) }
-            + EnforcementRoutes().all
-            + RestrictionRoutes(sessions: sessions).all.map { $0.on(.sessions) }
-            + EventRoutes(log: storage.log).all.map { $0.on(.data) }
-            + ConsumerRoutes(log: storage.log, consumers: consumers).all.map { $0.on(.data) }
-            + WebhookRoutes(log: storage.log, consumers: consumers, deliveries: storage.deliveries).all.map {
-                $0.on(.data)
-            }
-            + StreamRoutes(log: storage.log, consumers: consumers).all.map { $0.on(.data) }
-            + FileRoutes(log: storage.log, consumers: consumers).all.map { $0.on(.data) }
-            + PeopleRoutes(passwordCost: passwordCost).all
+        let settings: [AdminRoute] =
+            AppRoutes(
+                activity: { appID, now in
+                    // If the report takes too long, apps are shown without it.
+                    activity.result {
+                        flushForReport()
+                        return try? storage.analytics.activity(
+                            of: appID, from: now - 86_400_000, to: now + 60_000)
+                    } ?? nil
+                }, writeKeyUses: writeKeyUses,
+                customers: { () throws(GatewayError) in try storage.people.apps() }
+            ).all + KeyRoutes(log: storage.log).all + KeySourceRoutes(registry: registry).all
+            + IdentityProviderRoutes().all + TokenVerificationRoutes(registry: registry).all
+            + ProjectRoutes().all + EnforcementRoutes().all + PeopleRoutes(passwordCost: passwordCost).all
             + SecondFactorRoutes.others
             + BackupRoutes(storage: storage, place: backupFolder, diskFloorBytes: diskFloorBytes).all
-            + ClusterRoutes(cluster: storage.cluster).all
-            + AnalyticsRoutes(analytics: storage.analytics, flush: flushForReport).all.map { $0.on(.data) }
-            + ErrorCodeRoutes().all
-            + SampleRoutes(analytics: storage.analytics, flush: flushForReport, verifier: verifier).all.map {
-                $0.on(.data)
-            }
+            + ClusterRoutes(cluster: storage.cluster).all + ErrorCodeRoutes().all
+        let ofSessions: [AdminRoute] =
+            TokenServiceRoutes(sessions: sessions).all + RestrictionRoutes(sessions: sessions).all
+        let data: [AdminRoute] =
+            CustomerRoutes(
+                log: storage.log, records: storage.people, sessions: sessions, deliveries: deliveries,
+                flush: flush
+            ).all + EventRoutes(log: storage.log).all
+            + ConsumerRoutes(log: storage.log, consumers: consumers).all
+            + WebhookRoutes(log: storage.log, consumers: consumers, deliveries: storage.deliveries).all
+            + StreamRoutes(log: storage.log, consumers: consumers).all
+            + FileRoutes(log: storage.log, consumers: consumers).all
+            + AnalyticsRoutes(analytics: storage.analytics, flush: flushForReport).all
+            + SampleRoutes(analytics: storage.analytics, flush: flushForReport, verifier: verifier).all
+        return settings + ofSessions.map { $0.on(.sessions) } + data.map { $0.on(.data) }
     }
 
     package var endpoints: [Endpoint] {

@@ -17,21 +17,13 @@ package final class LocalAdministration: Sendable {
     private let isLate: @Sendable () -> Void
     private let now: @Sendable () -> Date
 
-    /// Without `backupFolder`, there are no backups. `isLate` is called if a running gateway has not loaded a
-    /// change within some seconds. Throws `storage`.
-    package convenience init(
-        storage: any Storage, backupFolder: String?, isLate: @escaping @Sendable () -> Void = {},
-        now: @escaping @Sendable () -> Date = { Date() }
+    /// Without `directory`, opens the storage's. Without `backupFolder`, there are no backups. `isLate` is called if a
+    /// running gateway has not loaded a change within some seconds. Throws `storage`.
+    package init(
+        storage: any Storage, directory: AppDirectory? = nil, backupFolder: String?,
+        isLate: @escaping @Sendable () -> Void = {}, now: @escaping @Sendable () -> Date = { Date() }
     ) throws(GatewayError) {
-        try self.init(
-            storage: storage, directory: storage.openControl(as: .account), backupFolder: backupFolder,
-            isLate: isLate, now: now)
-    }
-
-    init(
-        storage: any Storage, directory: AppDirectory, backupFolder: String?,
-        isLate: @escaping @Sendable () -> Void = {}, now: @escaping @Sendable () -> Date
-    ) throws(GatewayError) {
+        let directory = if let directory { directory } else { try storage.openControl(as: .account) }
         self.now = now
         self.directory = directory
         self.isLate = isLate

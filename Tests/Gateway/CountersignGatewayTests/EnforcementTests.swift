@@ -54,7 +54,7 @@ struct EnforcementTests {
 
         func look(after milliseconds: Int64 = 0) {
             now.withLock { $0 += milliseconds }
-            watch.look()
+            watch.check()
         }
 
         func see(_ requests: Int, rejected: Int) {

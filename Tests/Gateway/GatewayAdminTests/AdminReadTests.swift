@@ -612,8 +612,7 @@ struct AdminReadTests {
                 return nil
             } catch {
                 guard let problem = error as? AdminProblem else { return "\(error)" }
-                guard case .pointer(let pointer)? = problem.errors.first?.place else { return problem.code }
-                return pointer
+                return problem.error?.place ?? problem.code
             }
         }
         #expect(problem(#"{"name":"abc","count":5,"inner":{"on":true},"made_ms":"anything"}"#) == nil)

@@ -328,7 +328,7 @@ struct FloodTests {
         let waiting = (0..<100).filter { places.take(.password, of: "192.0.2.\($0)") }.count
         #expect(waiting == 16)
         #expect(places.take(.common, of: "192.0.2.200"))
-        places.give(.password, of: "192.0.2.0")
+        places.release(.password, of: "192.0.2.0")
         #expect(places.take(.password, of: "192.0.2.201"))
     }
 

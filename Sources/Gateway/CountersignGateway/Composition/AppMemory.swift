@@ -8,25 +8,25 @@ internal import GatewayObservability
 final class AppMemory: AppData {
     private let recorder: AnalyticsRecorder
     private let metrics: Metrics
-    private let webhookCounts = Lock<WebhookCounts?>(nil)
-    private let arrivals = Lock<EventArrivals?>(nil)
+    private let delivery = Lock<(webhookCounts: WebhookCounts, arrivals: EventArrivals)?>(nil)
 
     init(_ observability: Observability) {
         recorder = observability.recorder
         metrics = observability.metrics
     }
 
-    func counts(_ counts: WebhookCounts) { webhookCounts.withLock { $0 = counts } }
-
-    /// Sets the signal that wakes requests waiting for events of a deleted app, so that they fail.
-    func wakes(_ arrivals: EventArrivals) { self.arrivals.withLock { $0 = arrivals } }
-
-    func forget(_ appIDs: BytewiseSet) {
-        recorder.forget(appIDs)
-        metrics.forget(appIDs)
-        webhookCounts.withLock { $0 }?.remove(appIDs)
-        arrivals.withLock { $0 }?.note(appIDs)
+    /// `arrivals` wakes requests waiting for events of a deleted app, so that they fail.
+    func setDelivery(_ webhookCounts: WebhookCounts, arrivals: EventArrivals) {
+        delivery.withLock { $0 = (webhookCounts, arrivals) }
     }
 
-    func erase(appID: String) throws(GatewayError) { forget([appID]) }
+    func remove(_ appIDs: BytewiseSet) {
+        recorder.forget(appIDs)
+        metrics.forget(appIDs)
+        let delivery = delivery.withLock { $0 }
+        delivery?.webhookCounts.remove(appIDs)
+        delivery?.arrivals.note(appIDs)
+    }
+
+    func erase(appID: String) throws(GatewayError) { remove([appID]) }
 }

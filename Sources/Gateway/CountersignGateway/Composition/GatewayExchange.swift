@@ -10,14 +10,14 @@ internal import GatewayStorage
 final class GatewayExchange: Sendable {
     /// How long other gateways send live results after a request, and how often the request is repeated.
     private static let watchSeconds: UInt64 = 15
-    private static let tellNanoseconds: UInt64 = 5_000_000_000
+    private static let announceNanoseconds: UInt64 = 5_000_000_000
     /// The maximum wait for a response. A gateway with the token responds immediately; gateways of the
     /// previous version check once a second.
     private static let questionSeconds = 2.5
     private static let mostQuestions = 16
 
     private struct State {
-        var told: UInt64?
+        var announced: UInt64?
         var outgoing: [ClusterMessage] = []
         /// The responses by the id of the question; nil before the response.
         var answers: BytewiseDictionary<SampleVerifier.Verdict?> = [:]
@@ -49,12 +49,12 @@ final class GatewayExchange: Sendable {
         guard let channel else { return }
         feed.whenWatched { channel.wake() }
         channel.start(
-            take: { [weak self] in self?.take() ?? [] }, receive: { [weak self] in self?.hear($0) },
+            take: { [weak self] in self?.take() ?? [] }, receive: { [weak self] in self?.receive($0) },
             isBusy: { [weak self] in self?.isBusy ?? false })
     }
 
     /// Ends all waits for responses and rejects new ones.
-    func giveUp() {
+    func stopWaiting() {
         answered.lock()
         state.withLock { $0.isStopping = true }
         answered.broadcast()
@@ -64,7 +64,7 @@ final class GatewayExchange: Sendable {
     func stop() { channel?.stop() }
 
     /// Asks other gateways to verify a sample. Returns nil without a response. May take some seconds.
-    func ask(_ sample: FailureSample) -> SampleVerifier.Verdict? {
+    func verify(_ sample: FailureSample) -> SampleVerifier.Verdict? {
         guard let channel, gateways() > 1 else { return nil }
         let id = UUIDv7.make()
         let isAsked = state.withLock { state in
@@ -98,11 +98,11 @@ final class GatewayExchange: Sendable {
         let isWatched = feed.isWatched
         var messages = state.withLock { state in
             defer { state.outgoing = [] }
-            if isWatched, state.told.map({ now - $0 >= Self.tellNanoseconds }) ?? true {
-                state.told = now
+            if isWatched, state.announced.map({ now - $0 >= Self.announceNanoseconds }) ?? true {
+                state.announced = now
                 state.outgoing.append(ClusterMessage(.watch, [:]))
             }
-            if !isWatched { state.told = nil }
+            if !isWatched { state.announced = nil }
             return state.outgoing
         }
         let shared = feed.takeShared()
@@ -110,7 +110,7 @@ final class GatewayExchange: Sendable {
         return messages
     }
 
-    private func hear(_ message: ClusterMessage) {
+    private func receive(_ message: ClusterMessage) {
         switch message.kind {
         case .watch:
             feed.share(forSeconds: Self.watchSeconds)

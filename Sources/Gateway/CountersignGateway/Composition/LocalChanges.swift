@@ -20,7 +20,7 @@ final class LocalChanges: Sendable {
     }
 
     func start() {
-        ticker.start { [weak self] in self?.look() }
+        ticker.start { [weak self] in self?.check() }
     }
 
     /// Stops loading and releases waiting commands. Called once the gateway answers no more requests.
@@ -30,7 +30,7 @@ final class LocalChanges: Sendable {
         signal.noteLoaded(.max)
     }
 
-    private func look() {
+    private func check() {
         let asked = signal.asked
         guard asked > signal.loaded else { return }
         do {

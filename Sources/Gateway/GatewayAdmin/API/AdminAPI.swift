@@ -14,12 +14,8 @@ package final class AdminAPI: Sendable {
     private let routes: [AdminRoute]
     private let now: @Sendable () -> Date
     private let changed: @Sendable () -> Void
-    private let queue = DispatchQueue(label: "admin")
-    private let dataQueue = DispatchQueue(label: "admin data")
-    private let sessionQueue = DispatchQueue(label: "admin sessions")
-    private let passwordQueue = DispatchQueue(label: "admin passwords")
-    private let backupQueue = DispatchQueue(label: "admin backups")
-    private let otherGatewaysQueue = DispatchQueue(label: "admin other gateways")
+    /// The queue of each class, at its raw value.
+    private let queues = AdminOperation.QueueClass.allCases.map { DispatchQueue(label: "admin \($0)") }
     private let permits = RequestPermits()
     private let idempotencyKeys: IdempotencyKeys
 
@@ -56,12 +52,7 @@ package final class AdminAPI: Sendable {
     }
 
     func close() {
-        queue.sync {}
-        dataQueue.sync {}
-        sessionQueue.sync {}
-        passwordQueue.sync {}
-        backupQueue.sync {}
-        otherGatewaysQueue.sync {}
+        for queue in queues { queue.sync {} }
     }
 
     private func answer(_ request: AdminRequest, _ route: AdminRoute) -> HTTPOutcome {
@@ -71,47 +62,28 @@ package final class AdminAPI: Sendable {
             return .answer(problem.response(requestID: request.id))
         }
         return .waiting({ [self] done in
-            queue(of: route).async { [self] in
+            queues[route.operation.queueClass.rawValue].async { [self] in
                 let response = respond(request, route)
-                permits.give(route.operation.queueClass, of: request.clientAddress)
+                permits.release(route.operation.queueClass, of: request.clientAddress)
                 done(response)
             }
         }) { $0 }
-    }
-
-    private func queue(of route: AdminRoute) -> DispatchQueue {
-        switch route.operation.queueClass {
-        case .common: queue
-        case .data: dataQueue
-        case .sessions: sessionQueue
-        case .password: passwordQueue
-        case .backup: backupQueue
-        case .otherGateways: otherGatewaysQueue
-        }
     }
 
     private func respond(_ request: AdminRequest, _ route: AdminRoute) -> HTTPResponse {
         Self.respond(request) {
             let milliseconds = Milliseconds(now()).count
             let identity = try authorize(request, route, at: milliseconds)
-            if let known = try idempotencyKeys.answer(
-                to: request, route.operation, of: identity, at: milliseconds)
-            {
-                return known
-            }
-            let response: HTTPResponse
-            do {
-                response = try route.respond(
+            return try idempotencyKeys.response(
+                to: request, route.operation, of: identity, at: milliseconds
+            ) {
+                let response = try route.respond(
                     request, identity, directory, at: milliseconds,
                     isStillAllowed: { [self] in isStillAllowed(request, route) })
-            } catch {
-                idempotencyKeys.forget(request, route.operation, of: identity, after: error)
-                throw error
+                // Sessions need no reload: they are read at each request.
+                if !request.isSafe, !route.operation.path.hasPrefix("/session") { changed() }
+                return response
             }
-            // Sessions need no reload: they are read at each request.
-            if !request.isSafe, !route.operation.path.hasPrefix("/session") { changed() }
-            idempotencyKeys.keep(response, to: request, route.operation, of: identity, at: milliseconds)
-            return response
         }
     }
 

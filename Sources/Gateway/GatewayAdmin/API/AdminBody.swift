@@ -10,7 +10,7 @@ struct AdminBody {
     private let known: [JSONMember]
 
     /// Throws 400, 413 or 422.
-    init(_ bytes: [UInt8], _ body: AdminOperation.Body) throws {
+    init(_ bytes: [UInt8], _ shape: JSONShape) throws {
         guard bytes.count <= Self.longest else {
             throw AdminProblem(413, "too_large", "a body may have at most 1 MiB")
         }
@@ -27,15 +27,11 @@ struct AdminBody {
         guard case .object(let members) = value else {
             throw AdminProblem(422, "invalid", "the body must be a JSON object")
         }
-        if case .object(let known) = body {
-            do throws(ShapeMismatch) {
-                try JSONShape.check(members, known)
-            } catch {
-                throw AdminProblem.invalid(error.path, error.detail)
-            }
-            self.known = known
-        } else {
-            known = []
+        if case .object(let known) = shape { self.known = known } else { known = [] }
+        do throws(ShapeMismatch) {
+            try shape.check(value, at: "")
+        } catch {
+            throw AdminProblem.invalid(error.path, error.detail)
         }
         self.members = members
     }

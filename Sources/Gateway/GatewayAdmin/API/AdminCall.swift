@@ -45,8 +45,9 @@ struct AdminCall: Sendable {
         }
     }
 
-    /// Checks `If-Match` against the current state: 428 without it, 412 if it does not match. Call it only in
-    /// ``changing(_:)``, otherwise another change could occur before the write.
+    /// Checks `If-Match` against the tags of the current state; nil if the resource does not exist. Throws 428 if
+    /// the field is missing and required, and 412 if it does not match. Call it only in ``changing(_:)``. Otherwise
+    /// another change could occur before the write.
     func checkMatch(_ current: JSONValue?, _ more: JSONValue...) throws {
         assert(operation.match != .no, "the route does not declare If-Match")
         assert(directory.isInTransaction, "If-Match is checked outside the transaction that writes")
@@ -64,7 +65,8 @@ struct AdminCall: Sendable {
         }
     }
 
-    /// Throws 403 if a caller below owner allows a new URL with a private address.
+    /// Throws 403 if a caller below owner allows private addresses for `url`. `before` is the URL for which they are
+    /// already allowed.
     func checkPrivateAddress(_ url: String, before: String?) throws {
         guard identity.role < .owner, url != before else { return }
         throw AdminProblem(

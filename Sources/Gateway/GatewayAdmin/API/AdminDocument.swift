@@ -29,14 +29,14 @@ struct AdminDocument {
     private func operation(_ route: AdminOperation) -> JSONValue {
         OpenAPI.operation(
             route.method, route.path, route.summary, part: ["type": "string", "minLength": 1],
-            parameters: Self.parameters(route), body: route.body?.shape.schema(isBody: true),
+            parameters: Self.parameters(route), body: route.body?.schema(isBody: true),
             responses: responses(route), security: Self.security(route),
             with: ["x-role": route.role.map { .string($0.rawValue) } ?? .null])
     }
 
     private static func parameters(_ route: AdminOperation) -> [JSONValue] {
         var parameters: [JSONValue] = route.query.map {
-            ["name": .string($0.name), "in": "query", "schema": $0.value.shape.schema(isBody: false)]
+            ["name": .string($0.name), "in": "query", "schema": $0.type.schema(isBody: false)]
         }
         if route.match != .no {
             let more =
@@ -134,7 +134,7 @@ extension AdminOperation {
             case .list(let type): JSONShape.page(of: type)
             case .nothing, .file: nil
             }
-        return [body?.shape, answer].compactMap { $0 }
+        return [body, answer].compactMap { $0 }
     }
 }
 

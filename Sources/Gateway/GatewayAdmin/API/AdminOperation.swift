@@ -18,7 +18,7 @@ struct AdminOperation: Sendable {
     }
 
     /// The class of an operation. Operations of one class run one after the other.
-    enum QueueClass: Sendable {
+    enum QueueClass: Int, CaseIterable, Sendable {
         /// Settings, keys and enforcement: the content of the control database.
         case common
         /// Events, counts and deliveries, which are stored elsewhere. Settings do not wait for them.
@@ -31,6 +31,19 @@ struct AdminOperation: Sendable {
         case backup
         /// Waits for other gateways, which can take seconds.
         case otherGateways
+
+        /// The maximum number of waiting requests.
+        var mostWaiting: Int {
+            switch self {
+            case .common: 128
+            case .data, .sessions: 64
+            // With 16 requests, the last one waits for two seconds.
+            case .password: 16
+            case .backup: 4
+            // With 4 requests, the last one waits for ten seconds.
+            case .otherGateways: 4
+            }
+        }
     }
 
     enum Returns: Sendable {
@@ -41,54 +54,15 @@ struct AdminOperation: Sendable {
         case file([String])
     }
 
-    struct Parameter: Sendable {
-        enum Value: Sendable {
-            /// At most `longest` bytes, without control characters.
-            case text(longest: Int)
-            case choice([String])
-            case integer(ClosedRange<Int64>)
-
-            static let milliseconds = Value.integer(JSONShape.millisecondRange)
-
-            var shape: JSONShape {
-                switch self {
-                case .text(let longest): .text(longest: longest)
-                case .choice(let words): .choice(words)
-                case .integer(let range): .integer(range)
-                }
-            }
-        }
-
-        let name: String
-        let value: Value
-
-        init(_ name: String, _ value: Value) {
-            self.name = name
-            self.value = value
-        }
-    }
-
-    enum Body: Sendable {
-        case object([JSONMember])
-        /// Any members. The handler validates them.
-        case anyObject
-
-        var shape: JSONShape {
-            switch self {
-            case .object(let members): .object(members)
-            case .anyObject: .map(.any)
-            }
-        }
-    }
-
     let method: String
     let path: String
     /// The required role; nil needs no credential.
     let role: AdminRole?
     /// One line, without a full stop.
     let summary: String
-    let query: [Parameter]
-    let body: Body?
+    let query: [JSONMember]
+    /// The shape of the body; nil without a body.
+    let body: JSONShape?
     let match: Match
     let returns: Returns
     var queueClass: QueueClass
@@ -119,30 +93,15 @@ extension AdminOperation {
             if text.isEmpty, name == "cursor" { continue }
             // A script with an unset variable would otherwise select everything.
             guard !text.isEmpty else { throw .invalidParameter(name, "is empty; leave it out") }
-            try parameter.check(text)
+            var value = JSONValue.string(text)
+            if case .integer = parameter.type, let number = Int64(text) { value = .integer(number) }
+            do throws(ShapeMismatch) {
+                try parameter.type.check(value, at: name)
+            } catch {
+                throw .invalidParameter(name, error.detail)
+            }
             found[name] = text
         }
         return found
-    }
-}
-
-extension AdminOperation.Parameter {
-    fileprivate func check(_ text: String) throws(AdminProblem) {
-        switch value {
-        case .integer(let range):
-            guard let number = Int64(text), range.contains(number) else {
-                throw .invalidParameter(
-                    name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
-            }
-        case .choice(let words):
-            guard text.utf8.count <= 64, words.contains(text) else {
-                throw .invalidParameter(name, "must be one of \(words.joined(separator: ", "))")
-            }
-        case .text(let longest):
-            guard text.utf8.count <= longest else {
-                throw .invalidParameter(name, "may have at most \(longest) bytes")
-            }
-            if text.hasControlCharacter { throw .invalidParameter(name, "must have no control characters") }
-        }
     }
 }

@@ -8,14 +8,10 @@ struct AdminProblem: Error {
     /// The stable identifier at the end of the type's URL.
     let code: String
     let detail: String
-    var errors: [(place: ParameterLocation, detail: String)] = []
+    /// The invalid value. `place` is a JSON pointer into the body (RFC 6901) if `kind` is `pointer`, and the name of
+    /// a query parameter if it is `parameter`.
+    var error: (kind: String, place: String, detail: String)?
     var retryAfterSeconds: Int?
-
-    enum ParameterLocation: Sendable {
-        /// A JSON pointer into the body (RFC 6901).
-        case pointer(String)
-        case parameter(String)
-    }
 
     init(_ status: Int, _ code: String, _ detail: String) {
         self.status = status
@@ -25,7 +21,7 @@ struct AdminProblem: Error {
 
     static func invalid(_ member: String, _ detail: String) -> AdminProblem {
         var problem = AdminProblem(422, "invalid", "\(member) \(detail)")
-        problem.errors = [(.pointer(pointer(to: member)), detail)]
+        problem.error = ("pointer", pointer(to: member), detail)
         return problem
     }
 
@@ -36,7 +32,7 @@ struct AdminProblem: Error {
 
     static func invalidParameter(_ name: String, _ detail: String) -> AdminProblem {
         var problem = AdminProblem(422, "invalid", "\(name) \(detail)")
-        problem.errors = [(.parameter(name), detail)]
+        problem.error = ("parameter", name, detail)
         return problem
     }
 
@@ -51,7 +47,7 @@ struct AdminProblem: Error {
             self.init(503, "storage", error.reason)
             retryAfterSeconds = 1
         }
-        if let member = error.member { errors = [(.pointer(Self.pointer(to: member)), error.reason)] }
+        if let member = error.member { self.error = ("pointer", Self.pointer(to: member), error.reason) }
     }
 
     private static let titles = [
@@ -69,16 +65,10 @@ struct AdminProblem: Error {
             "status": .integer(Int64(status)), "detail": .string(detail), "code": .string(code),
             "request_id": .string(requestID),
         ]
-        if !errors.isEmpty {
-            members["errors"] = .array(
-                errors.map { place, detail in
-                    switch place {
-                    case .pointer(let pointer):
-                        ["pointer": .string(pointer), "detail": .string(detail)]
-                    case .parameter(let name):
-                        ["parameter": .string(name), "detail": .string(detail)]
-                    }
-                })
+        if let error {
+            members["errors"] = [
+                .object([error.kind: .string(error.place), "detail": .string(error.detail)])
+            ]
         }
         var response = HTTPResponse(
             status: status, headers: [("Content-Type", "application/problem+json")] + AdminAnswer.headers,

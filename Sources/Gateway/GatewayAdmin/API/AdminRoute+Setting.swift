@@ -4,19 +4,14 @@ internal import GatewayStorage
 
 extension AdminRoute {
     /// Routes that show and change a setting of an app. The OpenAPI document has the shape under `name`, or
-    /// inline if nil. `set` makes the change in the transaction that checks `If-Match`. Only the answer to a
-    /// change has the members of `made`, such as a new secret.
+    /// inline if nil. `set` makes the change in the transaction that checks `If-Match`.
     static func setting<Setting: AppSetting>(
         _ type: Setting.Type, _ path: String, _ summaries: (show: String, set: String),
         named name: String? = nil,
-        made: [JSONMember] = [],
-        set:
-            @escaping @Sendable (AdminCall, AdminBody, _ from: Setting, _ to: Setting) throws -> JSONObject =
-            {
-                call, _, _, setting in
-                try call.directory.set(setting, for: call[0])
-                return [:]
-            }
+        set: @escaping @Sendable (AdminCall, AdminBody, _ from: Setting, _ to: Setting) throws -> Void = {
+            call, _, _, setting in
+            try call.directory.set(setting, for: call[0])
+        }
     ) -> [AdminRoute] {
         let shape = name.map { .named($0, .object(type.shown)) } ?? JSONShape.object(type.shown)
         return [
@@ -26,7 +21,7 @@ extension AdminRoute {
             },
             AdminRoute(
                 "PUT", "/apps/{app}/" + path, .operator, summaries.set, body: .object(type.taken),
-                match: .required, .json(made.isEmpty ? shape : shape.with(made))
+                match: .required, .json(shape)
             ) { call in
                 let body = try call.body()
                 return try call.changing { call in
@@ -34,10 +29,9 @@ extension AdminRoute {
                     try call.checkMatch(current.json)
                     var next = current
                     next.replace(with: body.members, for: call[0])
-                    let made = try set(call, body, current, next)
-                    let kept = try call.directory.setting(type, of: call[0])
-                    return call.answer(
-                        .object(kept.members.merging(made) { _, made in made }), tag: kept.json)
+                    try set(call, body, current, next)
+                    let stored = try call.directory.setting(type, of: call[0]).json
+                    return call.answer(stored, tag: stored)
                 }
             },
         ]

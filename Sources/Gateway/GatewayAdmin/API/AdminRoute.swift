@@ -8,7 +8,7 @@ struct AdminRoute: Sendable {
 
     init(
         _ method: String, _ path: String, _ role: AdminRole?, _ summary: String,
-        query: [AdminOperation.Parameter] = [], body: AdminOperation.Body? = nil,
+        query: [JSONMember] = [], body: JSONShape? = nil,
         match: AdminOperation.Match = .no,
         queueClass: AdminOperation.QueueClass = .common, rejections: [Int] = [],
         _ returns: AdminOperation.Returns,
@@ -16,12 +16,22 @@ struct AdminRoute: Sendable {
     ) {
         var query = query
         if case .list = returns {
-            query += [.init("cursor", .text(longest: 512)), .init("limit", .integer(1...500))]
+            query += [.may("cursor", .text(longest: 512)), .may("limit", .integer(1...500))]
         }
         operation = AdminOperation(
             method: method, path: path, role: role, summary: summary, query: query, body: body, match: match,
             returns: returns, queueClass: queueClass, rejections: rejections)
         self.answer = answer
+    }
+
+    static func delete(
+        _ path: String, _ role: AdminRole, _ summary: String, query: [JSONMember] = [],
+        match: AdminOperation.Match = .no, perform: @escaping @Sendable (AdminCall) throws -> Void
+    ) -> AdminRoute {
+        AdminRoute("DELETE", path, role, summary, query: query, match: match, .nothing) { call in
+            try perform(call)
+            return call.noContent
+        }
     }
 
     /// Returns the route with this class, unless it already has one.

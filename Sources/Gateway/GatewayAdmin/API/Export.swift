@@ -4,7 +4,7 @@ internal import GatewayModel
 
 /// Responses as files: CSV (RFC 4180) or one JSON object per line.
 enum Export {
-    static let format = AdminOperation.Parameter("format", .choice(["ndjson", "csv"]))
+    static let format = JSONMember.may("format", .choice(["ndjson", "csv"]))
     static let mediaTypes = ["application/x-ndjson", "text/csv"]
 
     static func isCSV(_ call: AdminCall) -> Bool { call.query("format") == "csv" }
@@ -73,18 +73,14 @@ enum Export {
         page: @escaping @Sendable (Int64) throws -> (rows: [Row], next: Int64?)
     ) -> HTTPResponse {
         let isCSV = isCSV(call)
-        let position = Lock<Int64?>(start)
-        let isFirst = Lock(true)
+        let state = Lock<(next: Int64?, hasBegun: Bool)>((start, false))
         let stream = ListStream {
-            guard let place = position.withLock({ $0 }) else { return nil }
-            let (rows, next) = try page(place)
-            position.withLock { $0 = next }
+            let (position, hasBegun) = state.withLock { $0 }
+            guard let position else { return nil }
+            let (rows, next) = try page(position)
+            state.withLock { $0 = (next, true) }
             var bytes: [UInt8] = []
-            let begins = isFirst.withLock { first in
-                defer { first = false }
-                return first
-            }
-            if isCSV, begins { write(columns, to: &bytes) }
+            if isCSV, !hasBegun { write(columns, to: &bytes) }
             for row in rows {
                 if isCSV {
                     write(row.cells, to: &bytes)

@@ -21,21 +21,41 @@ final class IdempotencyKeys: Sendable {
         self.cluster = cluster
     }
 
-    /// Returns the stored response to the same request of the same caller with the same key. After nil, call
-    /// ``keep(_:to:_:of:at:)`` or ``forget(_:_:of:after:)``. Throws 422 for a malformed key or the key of another
-    /// request, 409 while the first request is running, and `storage`.
-    func answer(
-        to request: AdminRequest, _ route: AdminOperation, of identity: AdminIdentity, at milliseconds: Int64
-    ) throws -> HTTPResponse? {
-        guard let name = Self.name(of: request, route, identity), let key = request.idempotencyKey else {
-            return nil
-        }
+    /// Returns the stored response to the same request of the same caller with the same key. Otherwise runs the
+    /// request. Throws 422 for a malformed key or the key of another request, 409 while the first request is running,
+    /// `storage`, and the errors of `run`.
+    func response(
+        to request: AdminRequest, _ route: AdminOperation, of identity: AdminIdentity, at milliseconds: Int64,
+        run: () throws -> HTTPResponse
+    ) throws -> HTTPResponse {
+        guard route.takesIdempotencyKey, let key = request.idempotencyKey else { return try run() }
         guard (1...255).contains(key.utf8.count) else {
             throw AdminProblem(422, "invalid", "Idempotency-Key must have 1 to 255 bytes")
         }
-        let asked = IdempotencyEntry(digest: Self.digest(request, route), milliseconds: milliseconds)
-        guard let known = try known(as: name, orNote: asked) else { return nil }
-        guard known.digest == asked.digest else {
+        // Contains the user's time of creation, so that a new user does not get the responses of a deleted user of the
+        // same name.
+        let name = "\(identity.name)\n\(identity.userCreatedMilliseconds ?? 0)\n\(key)"
+        var entry = IdempotencyEntry(digest: Self.digest(request, route), milliseconds: milliseconds)
+        if let known = try state(of: name, orRecord: entry) {
+            return try Self.replay(known, digest: entry.digest)
+        }
+        let response: HTTPResponse
+        do {
+            response = try run()
+        } catch {
+            // After a storage error, the record remains, because the effect of the request is unknown.
+            let isRejection =
+                error is AdminProblem || (error as? GatewayError).map { $0.code != .storage } == true
+            if isRejection { store(nil, as: name) }
+            throw error
+        }
+        entry.response = response
+        store(entry, as: name)
+        return response
+    }
+
+    private static func replay(_ known: IdempotencyEntry, digest: [UInt8]) throws -> HTTPResponse {
+        guard known.digest == digest else {
             throw AdminProblem(
                 422, "idempotency_key_reused",
                 "this Idempotency-Key was already used for another request; each request needs its own")
@@ -51,36 +71,20 @@ final class IdempotencyKeys: Sendable {
         return response.with("Idempotency-Replayed", "true")
     }
 
-    func keep(
-        _ response: HTTPResponse, to request: AdminRequest, _ route: AdminOperation,
-        of identity: AdminIdentity,
-        at milliseconds: Int64
-    ) {
-        guard let name = Self.name(of: request, route, identity) else { return }
-        let entry = IdempotencyEntry(
-            digest: Self.digest(request, route), milliseconds: milliseconds, response: response)
-        guard let cluster else { return entries.withLock { Self.add(entry, as: name, to: &$0) } }
-        // If this fails, the request remains recorded without a response.
-        let note = Self.note(name)
-        try? cluster.change([note]) { $0[note] = entry.note }
-    }
-
-    /// Deletes the record of a rejected request, so that it can be corrected. Does nothing after a storage
-    /// error, because the effect of the request is unknown.
-    func forget(
-        _ request: AdminRequest, _ route: AdminOperation, of identity: AdminIdentity, after error: any Error
-    ) {
-        guard let cluster, let name = Self.name(of: request, route, identity) else { return }
-        guard error is AdminProblem || (error as? GatewayError).map({ $0.code != .storage }) == true else {
-            return
+    /// Stores the entry of a request, or deletes its record with nil. If this fails, the request remains recorded
+    /// without a response.
+    private func store(_ entry: IdempotencyEntry?, as name: String) {
+        if let cluster {
+            let note = Self.note(name)
+            try? cluster.change([note]) { $0[note] = entry?.note }
+        } else if let entry {
+            entries.withLock { Self.add(entry, as: name, to: &$0) }
         }
-        let note = Self.note(name)
-        try? cluster.change([note]) { $0[note] = nil }
     }
 
     /// Returns the state for a name. If there is no state, records the request for other gateways.
-    private func known(
-        as name: String, orNote asked: IdempotencyEntry
+    private func state(
+        of name: String, orRecord asked: IdempotencyEntry
     ) throws(GatewayError) -> IdempotencyEntry? {
         func isKept(_ entry: IdempotencyEntry) -> Bool {
             asked.milliseconds - entry.milliseconds < Self.lifetimeMilliseconds
@@ -114,15 +118,6 @@ final class IdempotencyKeys: Sendable {
 
     private static func note(_ name: String) -> ClusterNote.Name {
         ClusterNote.Name(.answers, SHA256.digest(name).hexadecimal)
-    }
-
-    private static func name(
-        of request: AdminRequest, _ route: AdminOperation, _ identity: AdminIdentity
-    ) -> String? {
-        guard route.takesIdempotencyKey, let key = request.idempotencyKey else { return nil }
-        // Contains the user's time of creation, so that a new user does not get the responses of a deleted user of the
-        // same name.
-        return "\(identity.name)\n\(identity.userCreatedMilliseconds ?? 0)\n\(key)"
     }
 
     private static func digest(_ request: AdminRequest, _ route: AdminOperation) -> [UInt8] {

@@ -69,13 +69,12 @@ struct AppRoutes: Sendable {
                 }
                 return call.answer(Self.writeKey.json(WriteKeyResource(key, call)))
             },
-            AdminRoute(
-                "DELETE", "/apps/{app}/write-keys/{id}", .operator,
+            AdminRoute.delete(
+                "/apps/{app}/write-keys/{id}", .operator,
                 "Delete a write key; the last one, or one used within 30 days, needs its id in confirm",
-                query: [.init("confirm", .text(longest: 64))], .nothing
+                query: [.may("confirm", .text(longest: 64))]
             ) { call in
                 try call.changing(deleteWriteKey)
-                return call.noContent
             },
         ]
     }
@@ -130,7 +129,7 @@ struct AppRoutes: Sendable {
     private static let hour = AnswerShape<AppActivity.Hour>(
         .init("requests", \.requests), .init("failures", \.failures))
 
-    private static let changes = AdminOperation.Body.object(
+    private static let changes = JSONShape.object(
         [.may("name", .text(longest: 200))] + AppRules.taken)
 
     /// A write key as the caller may see it. Viewers see only its prefix.

@@ -15,8 +15,8 @@ struct IdentityProviderRoutes: Sendable {
                 "GET", "/identity-providers/{id}", .viewer,
                 "Show the policy and key source for a tenant of an identity provider",
                 query: [
-                    .init("tenant", .text(longest: 200)), .init("audience", .text(longest: 512)),
-                    .init("allow_private", .choice(["true"])),
+                    .may("tenant", .text(longest: 200)), .may("audience", .text(longest: 512)),
+                    .may("allow_private", .choice(["true"])),
                 ],
                 .json(
                     .all(["policy": .named("Policy", .object(ClaimsPolicy.shown)), "key_source": .string]))

@@ -48,10 +48,8 @@ struct KeyRoutes: Sendable {
                 "Make a public key primary, or change its description",
                 body: .object([.may("slot", .choice(["primary"])), .may("description", .text(longest: 200))]),
                 match: .required, .json(Self.keyShape.shape), answer: change),
-            AdminRoute(
-                "DELETE", "/apps/{app}/keys/{id}", .operator, "Delete a public key", match: .optional,
-                .nothing
-            ) { call in
+            AdminRoute.delete("/apps/{app}/keys/{id}", .operator, "Delete a public key", match: .optional) {
+                call in
                 try call.changing { call in
                     let (app, key) = try key(call)
                     try call.checkMatch(key.json, Self.tagged(app))
@@ -60,7 +58,6 @@ struct KeyRoutes: Sendable {
                     }
                     try call.directory.deleteKey(keyID: key.id, of: app.id)
                 }
-                return call.noContent
             },
         ]
     }
@@ -143,7 +140,7 @@ struct KeyRoutes: Sendable {
         } catch {
             var problem = AdminProblem(
                 422, error.code == .secretKey ? "private_key" : "invalid", error.reason)
-            problem.errors = [(.pointer("/text"), error.reason)]
+            problem.error = ("pointer", "/text", error.reason)
             throw problem
         }
     }

@@ -40,15 +40,13 @@ struct KeySourceRoutes: Sendable {
                 }
                 return try answer(call)
             },
-            AdminRoute(
-                "DELETE", "/apps/{app}/key-source", .operator, "Stop following published keys",
-                match: .optional, .nothing
+            AdminRoute.delete(
+                "/apps/{app}/key-source", .operator, "Stop following published keys", match: .optional
             ) { call in
                 try call.changing { call in
                     try call.checkMatch(try Self.sources(call).json)
                     try call.directory.setKeySources(KeySources([]), of: call[0])
                 }
-                return call.noContent
             },
         ]
     }

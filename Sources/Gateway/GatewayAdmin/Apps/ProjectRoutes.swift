@@ -25,12 +25,10 @@ struct ProjectRoutes: Sendable {
                     ProjectSettings.taken + [.ignored("private_keys", .list(Self.privateKey.shape))]),
                 match: .required, .json(Self.project.shape.with([.may("webhook_secret", .string)]))
             ) { try $0.changing(set) },
-            AdminRoute(
-                "DELETE", "/apps/{app}/project/sync-tokens", .operator,
-                "Make clients fetch their whole App Inbox again", .nothing
+            AdminRoute.delete(
+                "/apps/{app}/project/sync-tokens", .operator, "Make clients fetch their whole App Inbox again"
             ) { call in
                 try call.directory.projects.endSyncTokens(of: call[0])
-                return call.noContent
             },
             AdminRoute(
                 "POST", "/apps/{app}/project/private-keys", .operator,
@@ -46,12 +44,9 @@ struct ProjectRoutes: Sendable {
                 if given == nil { members["secret"] = .string(secret) }
                 return call.answer(.object(members), status: 201)
             },
-            AdminRoute(
-                "DELETE", "/apps/{app}/project/private-keys/{id}", .operator, "Delete a private key",
-                .nothing
-            ) { call in
+            AdminRoute.delete("/apps/{app}/project/private-keys/{id}", .operator, "Delete a private key") {
+                call in
                 try call.directory.projects.deleteCustomerTokenKey(id: call[1], of: try call.app().id)
-                return call.noContent
             },
         ]
     }
@@ -75,12 +70,12 @@ struct ProjectRoutes: Sendable {
             },
             AdminRoute(
                 "PUT", "/apps/{app}/project/items/{kind}/{id}", .operator,
-                "Add a message, consent category or engine, or replace it", body: .anyObject,
+                "Add a message, consent category or engine, or replace it", body: .map(.any),
                 match: .requiredToReplace, .json(.map(.any))
             ) { try $0.changing(put) },
-            AdminRoute(
-                "DELETE", "/apps/{app}/project/items/{kind}/{id}", .operator,
-                "Delete a message, consent category or engine", match: .optional, .nothing
+            AdminRoute.delete(
+                "/apps/{app}/project/items/{kind}/{id}", .operator,
+                "Delete a message, consent category or engine", match: .optional
             ) { call in
                 try call.changing { call in
                     guard let item = try Self.item(call) else { throw Self.noItem }
@@ -91,7 +86,6 @@ struct ProjectRoutes: Sendable {
                         try call.directory.projects.removeInboxMessage(id: item.id, from: call[0])
                     }
                 }
-                return call.noContent
             },
         ]
     }

@@ -21,7 +21,6 @@ struct TokenServiceRoutes: Sendable {
                 rules.absoluteSeconds = current.absoluteSeconds
             }
             try call.directory.setTokenRules(rules, for: call[0])
-            return [:]
         }
     }
 
@@ -42,15 +41,12 @@ struct TokenServiceRoutes: Sendable {
                     .may("grants", .list(Self.grant)),
                 ]), .json(Self.client.shape.with([.may("client_secret", .string)]), status: 201),
                 answer: createClient),
-            AdminRoute(
-                "DELETE", "/apps/{app}/clients/{id}", .operator, "Delete a client of the token service",
-                .nothing
-            ) { call in
+            AdminRoute.delete("/apps/{app}/clients/{id}", .operator, "Delete a client of the token service") {
+                call in
                 guard try call.directory.clients.all(of: call[0]).contains(where: { $0.id == call[1] }) else {
                     throw AdminProblem.notFound("the app has no such client")
                 }
                 try call.directory.clients.delete(id: call[1])
-                return call.noContent
             },
         ]
     }
@@ -93,9 +89,7 @@ struct TokenServiceRoutes: Sendable {
                 }
                 return call.answer(["ended": .integer(Int64(ended))])
             },
-            AdminRoute(
-                "DELETE", "/apps/{app}/sessions/{id}", .operator, "End a session", .nothing
-            ) { call in
+            AdminRoute.delete("/apps/{app}/sessions/{id}", .operator, "End a session") { call in
                 let app = try call.app()
                 guard let session = try sessions.session(id: call[1]), session.appID == app.id else {
                     throw AdminProblem.notFound("the app has no such session")
@@ -103,7 +97,6 @@ struct TokenServiceRoutes: Sendable {
                 try sessions.revoke(id: session.id)
                 try call.directory.auditLog.note(
                     "session.revoke", session.id, app: app.id, before: ["user": .string(session.subject)])
-                return call.noContent
             },
         ]
     }
@@ -142,7 +135,7 @@ struct TokenServiceRoutes: Sendable {
         .init("proof", .choice(["secret", "key"])) { $0.publicKey == nil ? "secret" : "key" },
         .time("created_ms", \.createdMilliseconds))
 
-    private static let user = AdminOperation.Parameter("user", .text(longest: 600))
+    private static let user = JSONMember.may("user", .text(longest: 600))
 
     private struct Resource {
         let session: Session

@@ -15,7 +15,6 @@ struct EnforcementRoutes: Sendable {
                 throw AdminProblem.invalid("scheduled.at_ms", "must be in the future")
             }
             try call.directory.setEnforcementPlan(plan, for: call[0], at: call.nowMilliseconds)
-            return [:]
         }
             + AdminRoute.setting(
                 ClaimsPolicy.self, "policy",

@@ -35,7 +35,7 @@ final class EnforcementWatch: Sendable {
     private let knownPlans = Lock<(version: Int64, plans: BytewiseDictionary<EnforcementPlan>)?>(nil)
     private let changed: @Sendable () -> Void
     private let gateways: @Sendable () -> Int
-    private let tells: @Sendable () -> Bool
+    private let sendsAlerts: @Sendable () -> Bool
     private let send: Send
     private let log: GatewayLog
     private let now: @Sendable () -> Date
@@ -43,15 +43,15 @@ final class EnforcementWatch: Sendable {
     private let ticker: Ticker
 
     /// `directory` must have its own database connection; otherwise changes go unnoticed. `recent` counts the requests
-    /// of all gateways, `known` only the requests of this gateway. `tells` is false while another gateway sends alerts.
-    /// Any gateway may make a scheduled switch, because each switch is decided in its own transaction.
+    /// of all gateways, `known` only the requests of this gateway. `sendsAlerts` is false while another gateway sends
+    /// alerts. Any gateway may make a scheduled switch, because each switch is decided in its own transaction.
     init(
         directory: AppDirectory, now: @escaping @Sendable () -> Date,
         recent: @escaping @Sendable (String, Int64) -> Recent,
         known: @escaping @Sendable (String, Int64) -> KnownTokens.Sum,
         changed: @escaping @Sendable () -> Void,
         gateways: @escaping @Sendable () -> Int = { 1 },
-        tells: @escaping @Sendable () -> Bool = { true },
+        sendsAlerts: @escaping @Sendable () -> Bool = { true },
         send: @escaping Send,
         log: GatewayLog
     ) {
@@ -61,14 +61,14 @@ final class EnforcementWatch: Sendable {
         self.known = known
         self.changed = changed
         self.gateways = gateways
-        self.tells = tells
+        self.sendsAlerts = sendsAlerts
         self.send = send
         self.log = log
         ticker = Ticker(queue: queue, everySeconds: 1)
     }
 
     func start() {
-        ticker.start { [weak self] in self?.look() }
+        ticker.start { [weak self] in self?.check() }
     }
 
     func stop() {
@@ -76,7 +76,7 @@ final class EnforcementWatch: Sendable {
         queue.sync {}
     }
 
-    func look() {
+    func check() {
         let milliseconds = Milliseconds(now()).count
         do throws(GatewayError) {
             var isChanged = false
@@ -91,8 +91,8 @@ final class EnforcementWatch: Sendable {
                 guard plan.state == .required else { continue }
                 if try returns(appID, plan, at: milliseconds) {
                     isChanged = true
-                } else if tells() {
-                    try tell(appID, plan, at: milliseconds)
+                } else if sendsAlerts() {
+                    try alertRejections(appID, plan, at: milliseconds)
                 }
             }
             if isChanged {
@@ -138,7 +138,7 @@ final class EnforcementWatch: Sendable {
         return true
     }
 
-    private func tell(
+    private func alertRejections(
         _ appID: String, _ plan: EnforcementPlan, at milliseconds: Int64
     ) throws(GatewayError) {
         let rule = plan.autoReturn ?? Self.usual

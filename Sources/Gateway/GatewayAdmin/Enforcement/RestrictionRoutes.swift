@@ -31,12 +31,10 @@ struct RestrictionRoutes: Sendable {
                     .may("requests_per_minute", .integer(1...60_000)),
                     .may("seconds", .integer(1...315_360_000)), .may("reason", .text(longest: 200)),
                 ]), .json(Self.shape, status: 201), answer: add),
-            AdminRoute(
-                "DELETE", "/apps/{app}/restrictions/{id}", .operator,
-                "Lift a measure against a user or device", .nothing
+            AdminRoute.delete(
+                "/apps/{app}/restrictions/{id}", .operator, "Lift a measure against a user or device"
             ) { call in
                 try call.directory.restrictions.remove(call[1], from: call[0])
-                return call.noContent
             },
         ]
     }

@@ -24,8 +24,10 @@ extension AnalyticsRoutes {
 
     private static let marker = AnswerShape<AuditEntry>(
         .time("at_ms", \.atMilliseconds),
-        .init("kind", .choice(BytewiseSet(markers.values).sorted())) { markers[$0.action] ?? "enforcement" },
-        .init("text", text), .init("by", \.actor))
+        .init("kind", .choice(BytewiseSet(markers.values.map { $0.kind }).sorted())) {
+            markers[$0.action]?.kind ?? ""
+        },
+        .init("text") { markers[$0.action]?.text($0) ?? "" }, .init("by", \.actor))
 
     struct Counts {
         let range: Range

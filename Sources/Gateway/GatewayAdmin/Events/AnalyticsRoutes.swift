@@ -16,35 +16,40 @@ struct AnalyticsRoutes: Sendable {
                 "GET", "/apps/{app}/analytics/top", .viewer,
                 "Rank the values of a property by their verdicts",
                 query: Self.filters + [
-                    .init("by", .choice(Self.properties.keys.sorted())), .init("limit", .integer(1...500)),
-                    .init("code", SampleRoutes.code),
+                    .may("by", .choice(Self.properties.keys.sorted())), .may("limit", .integer(1...500)),
+                    .may("code", SampleRoutes.code),
                 ], .json(.page(of: Self.rank.shape)), answer: top),
             AdminRoute(
                 "GET", "/apps/{app}/analytics/export", .viewer, "Export counts as CSV or NDJSON",
                 query: Self.filters + [Export.format], .file(Export.mediaTypes), answer: export),
             AdminRoute(
                 "GET", "/apps/{app}/enforcement/preview", .viewer,
-                "Preview what requiring tokens would reject", query: [.init("hours", .integer(1...168))],
+                "Preview what requiring tokens would reject", query: [.may("hours", .integer(1...168))],
                 .json(Self.previewShape.shape), answer: preview),
         ]
     }
 
-    private static let filters: [AdminOperation.Parameter] = [
-        .init("from_ms", .milliseconds), .init("to_ms", .milliseconds),
-        .init("bucket", .choice(["auto"] + BucketLength.allCases.map(\.rawValue))),
-        .init("endpoint", .text(longest: 512)), .init("mode", .choice(Enforcement.allCases.map(\.rawValue))),
-        .init("sdk", .text(longest: 512)),
-        .init("app_version", .text(longest: 512)), .init("key", .text(longest: 128)),
+    private static let filters: [JSONMember] = [
+        .may("from_ms", .milliseconds), .may("to_ms", .milliseconds),
+        .may("bucket", .choice(["auto"] + BucketLength.allCases.map(\.rawValue))),
+        .may("endpoint", .text(longest: 512)), .may("mode", .choice(Enforcement.allCases.map(\.rawValue))),
+        .may("sdk", .text(longest: 512)),
+        .may("app_version", .text(longest: 512)), .may("key", .text(longest: 128)),
     ]
 
     private static let properties: BytewiseDictionary<AnalyticsProperty> = [
         "app_version": .appVersion, "sdk": .sdk, "key": .key, "endpoint": .endpoint, "mode": .mode,
     ]
 
-    static let markers: BytewiseDictionary = [
-        "key.add": "key_added", "key.primary": "key_primary", "key.delete": "key_deleted",
-        "enforcement.set": "enforcement", "policy.set": "policy", "enforcement.returned": "returned",
-        "enforcement.scheduled": "scheduled",
+    /// The audited actions that a chart marks, each with the kind and the text of its marker.
+    static let markers: BytewiseDictionary<(kind: String, text: @Sendable (AuditEntry) -> String)> = [
+        "key.add": ("key_added", { "Key \($0.target.prefix(8)) added" }),
+        "key.primary": ("key_primary", { "Key \($0.target.prefix(8)) made primary" }),
+        "key.delete": ("key_deleted", { "Key \($0.target.prefix(8)) deleted" }),
+        "enforcement.set": ("enforcement", { "Enforcement set to \($0.target)" }),
+        "policy.set": ("policy", { _ in "Policy changed" }),
+        "enforcement.returned": ("returned", { _ in "Reverted to optional automatically" }),
+        "enforcement.scheduled": ("scheduled", { "Switched to \($0.target) as scheduled" }),
     ]
 
     struct Range {
@@ -101,18 +106,6 @@ struct AnalyticsRoutes: Sendable {
                 Counts(
                     range: range, buckets: buckets, totals: totals, previous: previous, changes: changes,
                     nowMilliseconds: call.nowMilliseconds)))
-    }
-
-    @Sendable static func text(_ entry: AuditEntry) -> String {
-        switch entry.action {
-        case "key.add": "Key \(entry.target.prefix(8)) added"
-        case "key.primary": "Key \(entry.target.prefix(8)) made primary"
-        case "key.delete": "Key \(entry.target.prefix(8)) deleted"
-        case "policy.set": "Policy changed"
-        case "enforcement.returned": "Reverted to optional automatically"
-        case "enforcement.scheduled": "Switched to \(entry.target) as scheduled"
-        default: "Enforcement set to \(entry.target)"
-        }
     }
 
     private func top(_ call: AdminCall) throws -> HTTPResponse {

@@ -25,7 +25,7 @@ struct CustomerRoutes: Sendable {
         ]
     }
 
-    private static let kind = AdminOperation.Parameter("id_name", .text(longest: 128))
+    private static let kind = JSONMember.may("id_name", .text(longest: 128))
 
     private static let deletion = AnswerShape<(found: CustomerDeletion, messages: Int, sessions: Int)>(
         .init("profile") { $0.found.hasProfile }, .init("events") { $0.found.events },

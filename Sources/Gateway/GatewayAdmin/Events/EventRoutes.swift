@@ -14,7 +14,7 @@ struct EventRoutes: Sendable {
                 .list(Self.event), answer: list),
             AdminRoute(
                 "GET", "/apps/{app}/events/export", .operator, "Export events, oldest first",
-                query: Self.filters + [Export.format, .init("after", .text(longest: 64))],
+                query: Self.filters + [Export.format, .may("after", .text(longest: 64))],
                 .file(Export.mediaTypes), answer: export),
             // After the export, because this path would match `export` as a position.
             AdminRoute(
@@ -27,12 +27,12 @@ struct EventRoutes: Sendable {
     /// Set if events after the given position were deleted before the export.
     private static let missed = "X-Countersign-Events-Missed"
 
-    private static let filters: [AdminOperation.Parameter] = [
-        .init("user", .text(longest: 512)), .init("message_id", .text(longest: 512)),
-        .init("request_id", .text(longest: 128)),
-        .init("type", .choice(EventKind.storedWords)), .init("name", .text(longest: 512)),
-        .init("verdict", .choice(VerdictFilter.words)), .init("claim", .text(longest: 512)),
-        .init("from_ms", .milliseconds), .init("to_ms", .milliseconds),
+    private static let filters: [JSONMember] = [
+        .may("user", .text(longest: 512)), .may("message_id", .text(longest: 512)),
+        .may("request_id", .text(longest: 128)),
+        .may("type", .choice(EventKind.storedWords)), .may("name", .text(longest: 512)),
+        .may("verdict", .choice(VerdictFilter.words)), .may("claim", .text(longest: 512)),
+        .may("from_ms", .milliseconds), .may("to_ms", .milliseconds),
     ]
 
     private static let event = JSONShape.named(

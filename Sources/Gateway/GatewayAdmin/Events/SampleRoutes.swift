@@ -15,8 +15,8 @@ struct SampleRoutes: Sendable {
             AdminRoute(
                 "GET", "/apps/{app}/samples", .viewer, "List samples of failed requests",
                 query: [
-                    .init("code", Self.code), .init("from_ms", .milliseconds), .init("to_ms", .milliseconds),
-                    .init("request_id", .text(longest: 128)),
+                    .may("code", Self.code), .may("from_ms", .milliseconds), .may("to_ms", .milliseconds),
+                    .may("request_id", .text(longest: 128)),
                 ], .list(.named("Sample", Self.facts.shape)), answer: list),
             AdminRoute(
                 "GET", "/apps/{app}/samples/{id}", .viewer, "Show a sample",
@@ -36,7 +36,7 @@ struct SampleRoutes: Sendable {
         ]
     }
 
-    static let code = AdminOperation.Parameter.Value.integer(1...999)
+    static let code = JSONShape.integer(1...999)
 
     private struct Resource {
         let sample: FailureSample
@@ -52,7 +52,7 @@ struct SampleRoutes: Sendable {
 
     private static let facts = AnswerShape<Resource>(
         .init("id", \.sample.id), .time("at_ms", \.sample.atMilliseconds),
-        .init("code", code.shape, \.sample.code.rawValue), .init("reason", \.sample.code.reason),
+        .init("code", code, \.sample.code.rawValue), .init("reason", \.sample.code.reason),
         .init("verdict", .choice(["rejected", "warned"]), \.sample.verdict.rawValue),
         .init("endpoint", \.sample.endpoint), .init("user", \.user), .init("sdk", \.sample.client.sdk),
         .init("app_version", \.sample.client.appVersion), .init("client", \.sample.network),

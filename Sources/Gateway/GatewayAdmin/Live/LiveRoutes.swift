@@ -12,8 +12,8 @@ struct LiveRoutes: Sendable {
             AdminRoute(
                 "GET", "/live", .viewer, "Follow verdicts as they happen",
                 query: [
-                    .init("app", .text(longest: 64)), .init("code", SampleRoutes.code),
-                    .init("user", .text(longest: 512)), .init("enforcement", .choice(["only"])),
+                    .may("app", .text(longest: 64)), .may("code", SampleRoutes.code),
+                    .may("user", .text(longest: 512)), .may("enforcement", .choice(["only"])),
                 ], .file(["text/event-stream"])
             ) { call in
                 // Following an unknown app would wait for ever.

@@ -51,13 +51,11 @@ struct PeopleRoutes: Sendable {
                     return try Self.answer(call, call[0])
                 }
             },
-            AdminRoute("DELETE", "/users/{name}", .owner, "Delete a user", match: .optional, .nothing) {
-                call in
+            AdminRoute.delete("/users/{name}", .owner, "Delete a user", match: .optional) { call in
                 try call.changing { call in
                     try call.checkMatch(try Self.user(call, call[0]).tagged)
                     try call.directory.admins.deleteUser(call[0])
                 }
-                return call.noContent
             },
         ]
     }
@@ -83,9 +81,8 @@ struct PeopleRoutes: Sendable {
                 }
                 return call.answer(Self.token.json(token))
             },
-            AdminRoute("DELETE", "/tokens/{id}", .owner, "Delete an API token", .nothing) { call in
+            AdminRoute.delete("/tokens/{id}", .owner, "Delete an API token") { call in
                 try call.directory.apiTokens.delete(id: call[0])
-                return call.noContent
             },
         ]
     }
@@ -94,7 +91,7 @@ struct PeopleRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/audit", .viewer, "List changes, newest first",
-                query: [.init("app", .text(longest: 64)), .init("actor", .text(longest: 512))],
+                query: [.may("app", .text(longest: 64)), .may("actor", .text(longest: 512))],
                 .list(Self.entry.shape)
             ) { call in
                 let mask = try call.userMask()
@@ -108,7 +105,7 @@ struct PeopleRoutes: Sendable {
             AdminRoute(
                 "GET", "/audit/export", .viewer, "Export changes, newest first",
                 query: [
-                    .init("app", .text(longest: 64)), .init("actor", .text(longest: 512)), Export.format,
+                    .may("app", .text(longest: 64)), .may("actor", .text(longest: 512)), Export.format,
                 ], .file(Export.mediaTypes), answer: exportAudit),
             AdminRoute(
                 "GET", "/audit/verify", .viewer,

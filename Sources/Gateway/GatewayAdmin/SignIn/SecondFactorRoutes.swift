@@ -62,12 +62,10 @@ struct SecondFactorRoutes: Sendable {
 
     static var others: [AdminRoute] {
         [
-            AdminRoute(
-                "DELETE", "/users/{name}/second-factor", .owner,
-                "Remove the second factor of a user who has lost it", .nothing
+            AdminRoute.delete(
+                "/users/{name}/second-factor", .owner, "Remove the second factor of a user who has lost it"
             ) { call in
                 try call.directory.admins.resetSecondFactor(of: call[0])
-                return call.noContent
             },
             AdminRoute(
                 "GET", "/sign-in-rules", .owner, "Show whether signing in requires a second factor",
@@ -86,7 +84,7 @@ struct SecondFactorRoutes: Sendable {
 
     // MARK: Shapes
 
-    private static let password = AdminOperation.Body.object([.must("password", SignInRoutes.password)])
+    private static let password = JSONShape.object([.must("password", SignInRoutes.password)])
     private static let codes = JSONShape.all(["recovery_codes": .list(.string)])
     private static let rules = AnswerShape<Bool>(.init("second_factor_required") { $0 })
 

@@ -87,38 +87,36 @@ final class SignInThrottle: Sendable {
 
     /// Uncounts an attempt that neither succeeded nor failed.
     func takeBack(name: String, address: String) {
-        change(name, address, otherwise: ()) { state in
-            // Any block in force was started by this attempt; an earlier one would have prevented it.
-            for (key, _) in Self.limits(name, address, state) {
-                guard var entry = state.attempts[key] else { continue }
-                entry.failures -= 1
-                entry.blockedUntil = 0
-                state.attempts[key] = entry.failures > 0 ? entry : nil
-            }
-        }
+        change(name, address, otherwise: ()) { Self.uncount(name, address, &$0, isSuccess: false) }
     }
 
     func succeed(name: String, address: String) {
         change(name, address, otherwise: ()) { state in
-            // Any block in force was started by this attempt; an earlier one would have prevented it.
-            for (key, _) in Self.limits(name, address, state) {
-                guard var entry = state.attempts[key] else { continue }
-                entry.failures = key.name != nil && key.network != nil ? 0 : entry.failures - 1
-                entry.blockedUntil = 0
-                state.attempts[key] = entry.failures > 0 ? entry : nil
-            }
+            Self.uncount(name, address, &state, isSuccess: true)
             guard name != Self.oneTimeLink else { return }
             let network = Self.network(address)
-            let name = Self.known(name)
+            let name = Self.truncated(name)
             let others = (state.networks[name] ?? []).filter { $0 != network }
             state.networks[name] = others.suffix(Self.networksOfAName - 1) + [network]
+        }
+    }
+
+    /// A success also resets the failures for the name from the address.
+    private static func uncount(_ name: String, _ address: String, _ state: inout State, isSuccess: Bool) {
+        for (key, _) in limits(name, address, state) {
+            guard var entry = state.attempts[key] else { continue }
+            let isReset = isSuccess && key.name != nil && key.network != nil
+            entry.failures = isReset ? 0 : entry.failures - 1
+            // Any block in force was started by this attempt; an earlier one would have prevented it.
+            entry.blockedUntil = 0
+            state.attempts[key] = entry.failures > 0 ? entry : nil
         }
     }
 
     private static func limits(
         _ name: String, _ address: String, _ state: State
     ) -> [(key: Key, limit: Int)] {
-        let name = known(name)
+        let name = truncated(name)
         let network = Self.network(address)
         let own = [(Key(name: name, network: network), 5), (Key(name: nil, network: network), 20)]
         if name == oneTimeLink || state.networks[name]?.contains(network) == true { return own }
@@ -126,7 +124,7 @@ final class SignInThrottle: Sendable {
     }
 
     /// Truncates a name from a client to bound memory. The longest user name with a time of creation fits.
-    private static func known(_ name: String) -> String {
+    private static func truncated(_ name: String) -> String {
         String(decoding: name.utf8.prefix(96), as: UTF8.self)
     }
 
@@ -154,7 +152,7 @@ final class SignInThrottle: Sendable {
         _ name: String, _ address: String, otherwise: Value, _ body: (inout State) -> Value
     ) -> Value {
         guard let cluster else { return state.withLock(body) }
-        let (name, network) = (Self.known(name), Self.network(address))
+        let (name, network) = (Self.truncated(name), Self.network(address))
         let keys = [
             Key(name: name, network: network), Key(name: nil, network: network),
             Key(name: name, network: nil),

@@ -46,13 +46,10 @@ struct ConsumerRoutes: Sendable {
                     after: .object(try call.body().members))
                 return try answer(call, moved)
             },
-            AdminRoute(
-                "DELETE", "/apps/{app}/consumers/{name}", .operator, "Delete an event consumer", .nothing
-            ) { call in
+            AdminRoute.delete("/apps/{app}/consumers/{name}", .operator, "Delete an event consumer") { call in
                 let id = try id(call)
                 try Self.answering { try consumers.delete(id) }
                 try call.directory.auditLog.note("consumer.delete", id.name, app: id.appID, after: nil)
-                return call.noContent
             },
         ]
     }

@@ -42,14 +42,12 @@ struct StreamRoutes: Sendable {
                 try matching { _ = try consumers.seek(settings.consumer, to: .after(after)) }
                 return try answer(call, settings)
             },
-            AdminRoute(
-                "DELETE", "/apps/{app}/\(noun)/{name}", .operator,
-                "Delete a stream; its messages stay on the server", .nothing
+            AdminRoute.delete(
+                "/apps/{app}/\(noun)/{name}", .operator, "Delete a stream; its messages stay on the server"
             ) { call in
                 let settings = try call.directory.streams.stream(call[1], of: call[0])
                 try call.directory.streams.delete(call[1], of: call[0])
                 try matching { try consumers.delete(settings.consumer) }
-                return call.noContent
             },
         ]
             + WayRoutes.pauses(

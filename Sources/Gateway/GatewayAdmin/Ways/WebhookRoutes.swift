@@ -43,11 +43,8 @@ struct WebhookRoutes: Sendable {
             AdminRoute(
                 "PATCH", "/apps/{app}/webhooks/{id}", .operator, "Change a webhook",
                 body: .object(Self.changes), match: .required, .json(Self.webhook.shape), answer: change),
-            AdminRoute(
-                "DELETE", "/apps/{app}/webhooks/{id}", .operator, "Delete a webhook", .nothing
-            ) { call in
+            AdminRoute.delete("/apps/{app}/webhooks/{id}", .operator, "Delete a webhook") { call in
                 try call.directory.webhooks.delete(call[1], of: call[0])
-                return call.noContent
             },
         ]
     }
