@@ -14,6 +14,7 @@ struct TLSTests {
     private var folder: URL { temporary.url }
     private var certificate: String { folder.appendingPathComponent("certificate.pem").path }
     private var key: String { folder.appendingPathComponent("key.pem").path }
+    private var files: TLSFiles { TLSFiles(certificatePath: certificate, keyPath: key) }
 
     init() throws {
         try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: true)
@@ -38,7 +39,6 @@ struct TLSTests {
         try makeCertificate("first", key: key, certificate: certificate)
         let one = try String(contentsOfFile: certificate, encoding: .utf8)
         try String(repeating: one, count: 17).write(toFile: certificate, atomically: true, encoding: .utf8)
-        let files = TLSFiles(certificatePath: certificate, keyPath: key)
         let error = #expect(throws: GatewayError.self) {
             try GatewayFixture(enforcement: .disabled) { $0.tls = files }
         }
@@ -47,7 +47,6 @@ struct TLSTests {
 
     @Test func newConnectionsUseANewCertificateUnlessItIsInvalid() throws {
         try makeCertificate("first", key: key, certificate: certificate)
-        let files = TLSFiles(certificatePath: certificate, keyPath: key)
         let fixture = try GatewayFixture(enforcement: .disabled) { $0.tls = files }
         let url = "https://127.0.0.1:\(fixture.gateway.port)"
         let old = folder.appendingPathComponent("old.pem").path
@@ -74,7 +73,6 @@ struct TLSTests {
     /// For outbound requests, an operator's certificate authority replaces those of the system.
     @Test func outgoingCertificatesAreVerifiedByTheGivenAuthority() throws {
         try makeCertificate("collector", key: key, certificate: certificate)
-        let files = TLSFiles(certificatePath: certificate, keyPath: key)
         let fixture = try GatewayFixture(enforcement: .disabled) { $0.tls = files }
         func status(_ authority: String?) throws(OutboundRequest.Failure) -> Int {
             try OutboundRequest(
@@ -102,7 +100,6 @@ struct TLSTests {
         throws
     {
         try makeCertificate("first", key: key, certificate: certificate)
-        let files = TLSFiles(certificatePath: certificate, keyPath: key)
         let fixture = try GatewayFixture(enforcement: .disabled) { $0.tls = files }
         let session = folder.appendingPathComponent("session.pem").path
         func isResumed(_ option: String) throws -> Bool {
@@ -122,7 +119,6 @@ struct TLSTests {
 
     @Test func abandonedHandshakesDelayNoRequest() throws {
         try makeCertificate("first", key: key, certificate: certificate)
-        let files = TLSFiles(certificatePath: certificate, keyPath: key)
         let fixture = try GatewayFixture(enforcement: .disabled) {
             $0.tls = files
             $0.loopCount = 1
@@ -140,9 +136,7 @@ struct TLSTests {
 
     @Test func withoutAValidCertificateItDoesNotStart() throws {
         #expect(throws: GatewayError.self) {
-            try GatewayFixture(enforcement: .disabled) {
-                $0.tls = TLSFiles(certificatePath: certificate, keyPath: key)
-            }
+            try GatewayFixture(enforcement: .disabled) { $0.tls = files }
         }
     }
 

@@ -253,7 +253,7 @@ struct AdminAccessTests {
         #expect(try bench.ask("GET", "/readyz", nil, [:], by: bench.client()).status == 200)
     }
 
-    @Test func refusalsAreProblemDetails() throws {
+    @Test func rejectionsAreProblemDetails() throws {
         let bench = try AdminBench()
         let token = try bench.token("admin")
         let large = #"{"id":"big","name":""# + String(repeating: "x", count: 1 << 20) + #""}"#

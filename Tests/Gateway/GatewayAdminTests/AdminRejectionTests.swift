@@ -4,11 +4,9 @@ import CountersignJOSE
 import GatewayTestSupport
 import Testing
 
-@testable import GatewayAdmin
-
 /// Rejected admin requests: invalid or misleading values, and bodies that are not JSON.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
-struct AdminRefusalTests {
+struct AdminRejectionTests {
     private let bench: AdminBench
 
     init() throws { bench = try AdminBench() }
@@ -315,14 +313,5 @@ struct AdminRefusalTests {
         #expect(statuses == [422, 422, 422, 422, 422, 429])
         let entry = try bench.apps.auditLog.entries(limit: 1).first
         #expect(entry?.action == "session.blocked" && entry?.target == "vi")
-    }
-
-    /// A quote followed by a combining mark is one `Character`, but must still be doubled (RFC 4180).
-    @Test func everyQuoteInACellIsDoubled() {
-        var row: [UInt8] = []
-        Export.write(["a\"\u{301},=HYPERLINK(1)", "-1", "=1+1", "x\r\n"], to: &row)
-        #expect(
-            row == Array("\"a\"\"\u{301},=HYPERLINK(1)\",-1,'=1+1,\"x\r\n\"\r\n".utf8),
-            "\(String(decoding: row, as: UTF8.self))")
     }
 }
