@@ -52,7 +52,7 @@ private func check(_ events: [EventBatch.Event], in body: [UInt8]) {
 private func fuzzNative(_ bytes: [UInt8], isSingle: Bool) {
     let request = request(bytes)
     guard
-        case .value(let decoder) = parsers.parseEvents(
+        let decoder = try? parsers.parseEvents(
             request, isolate: { if !isSingle { $0.isolateElements(of: ["batch"], times: ["timestamp"]) } },
             { root, events throws(RejectedBody) in
                 try NativeDecoder(root, single: isSingle ? .track : nil, events)
@@ -68,7 +68,7 @@ private func fuzzNative(_ bytes: [UInt8], isSingle: Bool) {
 private func fuzzBraze(_ bytes: [UInt8]) {
     let request = request(bytes)
     guard
-        case .value(let decoder) = parsers.parseEvents(
+        let decoder = try? parsers.parseEvents(
             request, isolate: { $0.isolateElements(of: ["events", "attributes"], times: ["time"]) },
             { root, events throws(RejectedBody) in try BrazeDecoder(root, events) })
     else { return }
@@ -82,7 +82,7 @@ private func fuzzBraze(_ bytes: [UInt8]) {
 private func fuzzLocations(_ bytes: [UInt8]) {
     let request = request(bytes)
     guard
-        case .value(let decoder) = parsers.parseEvents(
+        let decoder = try? parsers.parseEvents(
             request, isolate: { $0.isolateLocations() },
             { root, events throws(RejectedBody) in
                 try GeolocationDecoder(root, user: "user-1", events)

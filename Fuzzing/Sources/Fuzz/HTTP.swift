@@ -79,7 +79,7 @@ private let port: UInt16 = {
     do {
         var limits = GatewayLimits()
         limits.bodyBytes = 20_000
-        let server = try HTTPServer(limits: limits, observer: ObserverGroup(members: [])) { request in
+        let server = HTTPServer(limits: limits, observer: ObserverGroup(members: [])) { request in
             let answer = HTTPResponse.text(200, "\(request.body.count) \(request.fields.all.count)")
             guard request.path.utf8.count % 2 == 0 else { return .answer(answer) }
             return .waiting(

@@ -111,7 +111,7 @@ enum TokenVerifyCommand {
                 throw CommandError(
                     .usage, "a token is for a user or for a customer", hint: "--user or --customer-id")
             }
-            return CustomerTokenVerifier(secrets: customerKey.map { [$0.verifying] } ?? [], ring: verifier)
+            return CustomerTokenVerifier(keys: customerKey.map { [$0] } ?? [], ring: verifier)
                 .verify(text, naming: BytewiseDictionary(customerIDs), at: instant)
         }
         if let user = try invocation.value(of: user) {

@@ -38,9 +38,7 @@ struct DevBackend: Sendable {
         Endpoint(method: "GET", path: path) { request, _ in
             guard Self.isLocal("http://" + (request.header("host") ?? "")) else {
                 return .answer(
-                    .failure(
-                        421, code: "other_host", reason: "the host must be 127.0.0.1 or localhost",
-                        requestID: request.id))
+                    request.failure(421, "other_host", "the host must be 127.0.0.1 or localhost"))
             }
             return .answer(answer(request))
         }
@@ -54,8 +52,7 @@ struct DevBackend: Sendable {
     private func token(_ request: HTTPRequest) -> HTTPResponse {
         let user = QueryString.value(of: "user", in: request.query) ?? ""
         guard !user.isEmpty else {
-            return .failure(
-                400, code: "missing_user", reason: "name the user: /token?user=user-1", requestID: request.id)
+            return request.failure(400, "missing_user", "name the user: /token?user=user-1")
         }
         let seconds = Int64(now().timeIntervalSince1970)
         do {
@@ -71,15 +68,14 @@ struct DevBackend: Sendable {
             guard let origin = request.header("origin"), Self.isLocal(origin) else { return answer }
             return answer.with("Access-Control-Allow-Origin", origin)
         } catch {
-            return .failure(500, code: "not_signed", reason: error.reason, requestID: request.id)
+            return request.failure(500, "not_signed", error.reason)
         }
     }
 
     /// Signs the developer in. The gateway receives the cookie too: cookies ignore ports (RFC 6265, section 8.5).
     private func signIn(_ request: HTTPRequest) -> HTTPResponse {
         guard let session = try? openSession() else {
-            return .failure(
-                500, code: "not_signed_in", reason: "the session could not be stored", requestID: request.id)
+            return request.failure(500, "not_signed_in", "the session could not be stored")
         }
         let (name, value) = AdminCookie.field(session, isSecure: false)
         return HTTPResponse(

@@ -30,7 +30,7 @@ struct DevSession: Sendable {
             dashboardURL: gatewayURL + "/admin/", openSession: folder.openSession)
         do {
             let router = Router(backend.endpoints)
-            server = try HTTPServer(limits: GatewayLimits(), observer: ObserverGroup(members: [])) {
+            server = HTTPServer(limits: GatewayLimits(), observer: ObserverGroup(members: [])) {
                 router.route($0)
             }
             let bound = try server.start(host: "127.0.0.1", port: backendPort)

@@ -65,6 +65,12 @@ public final class GatewayFixture: Sendable {
 
     package func client() throws -> any TestClient { try transport.client(of: gateway) }
 
+    /// Changes the directory as another process would. The gateway has loaded the change when this returns.
+    package func edit(_ change: (AppDirectory) throws -> Void) throws {
+        try change(apps)
+        try gateway.refreshApps()
+    }
+
     /// A token for a user, signed with the app's key.
     ///
     /// - Parameters:

@@ -3,8 +3,8 @@ package enum RFC3339 {
     /// The years 0000 to 9999, in milliseconds since 1970.
     package static let instants: Range<Int64> = -62_167_219_200_000..<253_402_300_800_000
 
-    /// Nil when `text` is not a date, `T`, a time and `Z` or an offset, in the years 0000 to 9999. Digits after the
-    /// milliseconds are cut off. A leap second counts as the second after it.
+    /// Nil when `text` is not a date, `T` or a space, a time and `Z` or an offset, in the years 0000 to 9999. Letters
+    /// may be in lower case. Digits after the milliseconds are cut off. A leap second counts as the second after it.
     package static func milliseconds(_ text: String, isLenient: Bool = false) -> Int64? {
         var text = text
         return text.withUTF8 { milliseconds($0, isLenient: isLenient) }

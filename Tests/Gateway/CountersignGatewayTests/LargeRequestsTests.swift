@@ -17,7 +17,7 @@ struct LargeRequestsTests {
         let began = DispatchSemaphore(value: 0)
         let passed = DispatchSemaphore(value: 0)
         let reply = HeardRequests()
-        let server = try HTTPServer(limits: GatewayLimits(), observer: reply) { request in
+        let server = HTTPServer(limits: GatewayLimits(), observer: reply) { request in
             guard request.path == "/large" else {
                 passed.signal()
                 return .answer(.text(200, ""))
@@ -119,7 +119,7 @@ struct LargeRequestsTests {
         let began = DispatchSemaphore(value: 0)
         let goesOn = DispatchSemaphore(value: 0)
         let reply = HeardRequests()
-        let server = try HTTPServer(limits: GatewayLimits(), observer: reply) { request in
+        let server = HTTPServer(limits: GatewayLimits(), observer: reply) { request in
             if request.path == "/large" {
                 began.signal()
                 _ = goesOn.wait(timeout: .now() + 60)
@@ -155,7 +155,7 @@ struct LargeRequestsTests {
     @Test func aLargeRequestInProgressIsAnsweredDuringAStop() throws {
         let began = DispatchSemaphore(value: 0)
         let goesOn = DispatchSemaphore(value: 0)
-        let server = try HTTPServer(limits: GatewayLimits(), observer: HeardRequests()) { request in
+        let server = HTTPServer(limits: GatewayLimits(), observer: HeardRequests()) { request in
             began.signal()
             _ = goesOn.wait(timeout: .now() + 60)
             return .answer(.text(200, "\(request.body.count)"))

@@ -300,8 +300,10 @@ struct LiveEventsTests {
         #expect(try next().contains(#""state":"required""#))
         _ = try RawConnection(port: fixture.gateway.port).post(
             batch(trackEvent("a")), headers: ["X-Write-Key": fixture.writeKey])
-        let later = EnforcementPlan.Switch(state: .required, atMilliseconds: 4_000_000_000_000)
-        try fixture.apps.setEnforcementPlan(EnforcementPlan(state: .optional, scheduled: later), for: "shop")
+        var plan = EnforcementPlan()
+        plan.state = .optional
+        plan.scheduled = .init(state: .required, atMilliseconds: 4_000_000_000_000)
+        try fixture.apps.setEnforcementPlan(plan, for: "shop")
         #expect(try next().contains("4000000000000"))
     }
 }

@@ -17,8 +17,7 @@ struct CustomerTokenVerifierTests {
         policy.maximumLifetime = 3_600
         ring = TokenVerifier(
             keys: KeyRing(entries: [KeyRing.Entry(id: "ring", key: signingKey.publicKey)]), policy: policy)
-        verifier = CustomerTokenVerifier(
-            secrets: [CustomerTokenVerifier.Secret(id: "key-1", bytes: secret)], ring: ring)
+        verifier = CustomerTokenVerifier(keys: [CustomerTokenKey(id: "key-1", secret: secret)], ring: ring)
     }
 
     private func token(
@@ -57,7 +56,7 @@ struct CustomerTokenVerifierTests {
         var policy = ring.policy
         policy.userClaim = "oid"
         let verifier = CustomerTokenVerifier(
-            secrets: [CustomerTokenVerifier.Secret(id: "key-1", bytes: secret)],
+            keys: [CustomerTokenKey(id: "key-1", secret: secret)],
             ring: TokenVerifier(keys: ring.keys, policy: policy))
         let own = token(#"{"sub":{"registered":"jane"},"exp":1800000600}"#)
         let signed = try signingKey.sign(claims: [

@@ -6,11 +6,12 @@ import Testing
 @testable import CountersignJOSE
 
 struct SignatureTests {
+    private func verifier(_ keys: [SigningKey]) -> TokenVerifier {
+        TokenVerifier(keys: KeyRing(keys), policy: ClaimsPolicy(algorithms: JWSAlgorithm.all))
+    }
+
     private func matched(_ token: String, _ keys: [SigningKey]) -> String? {
-        let entries = keys.enumerated().map { KeyRing.Entry(id: "\($0.offset)", key: $0.element.publicKey) }
-        return TokenVerifier(
-            keys: KeyRing(entries: entries), policy: ClaimsPolicy(algorithms: JWSAlgorithm.all)
-        ).inspect(token, at: Case.now).matchedKeyID
+        verifier(keys).inspect(token, at: Case.now).matchedKeyID
     }
 
     @Test(arguments: JWSAlgorithm.all)
@@ -91,13 +92,6 @@ struct SignatureTests {
         for (mine, other) in [(TestKeys.rsa, TestKeys.otherRSA), (TestKeys.ec, TestKeys.otherEC)] {
             let forMine = try mine.sign(claims: ["exp": 1])
             let forOther = try other.sign(claims: ["exp": 1])
-            func verifier(_ keys: [SigningKey]) -> TokenVerifier {
-                let entries = keys.enumerated().map {
-                    KeyRing.Entry(id: "\($0.offset)", key: $0.element.publicKey)
-                }
-                return TokenVerifier(
-                    keys: KeyRing(entries: entries), policy: ClaimsPolicy(algorithms: JWSAlgorithm.all))
-            }
             let both = verifier([mine, other])
             let (onlyMine, onlyOther) = (verifier([mine]), verifier([other]))
             for _ in 0..<3 {
@@ -114,12 +108,7 @@ struct SignatureTests {
     /// Sixteen threads verify the same tokens at once.
     @Test func manyThreadsGetTheSameVerdicts() throws {
         let keys = [TestKeys.rsa, TestKeys.ec, TestKeys.ed]
-        let verifier = TokenVerifier(
-            keys: KeyRing(
-                entries: keys.enumerated().map {
-                    KeyRing.Entry(id: "\($0.offset)", key: $0.element.publicKey)
-                }),
-            policy: ClaimsPolicy(algorithms: JWSAlgorithm.all))
+        let verifier = verifier(keys)
         let tokens = try (keys + [TestKeys.otherRSA]).map {
             try $0.sign(claims: ["sub": "user-1", "exp": 1_800_000_600])
         }

@@ -31,6 +31,13 @@ enum TestKeys {
     }
 }
 
+extension KeyRing {
+    /// The public keys of these pairs, each with its index as id.
+    init(_ keys: [SigningKey]) {
+        self.init(entries: keys.enumerated().map { Entry(id: "\($0.offset)", key: $0.element.publicKey) })
+    }
+}
+
 /// A token and its verifier. Both are valid unless a test changes a member.
 struct Case {
     static let now = 1_800_000_000.0

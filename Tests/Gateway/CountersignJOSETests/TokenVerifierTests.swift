@@ -4,7 +4,7 @@ import Testing
 @testable import CountersignCrypto
 @testable import CountersignJOSE
 
-/// The rows of codes.md in order. Each test has a token with the fault and a similar valid token.
+/// Each test has a token with a fault and a similar valid token. The codes are in docs/reference/error-codes.md.
 struct TokenVerifierTests {
     @Test func aGoodTokenIsAcceptedWithItsClaims() throws {
         let claims = #"{"sub":"user-1","exp":1800000600.5,"iat":1,"iss":"i","aud":["a","b"],"x":{"y":[1]}}"#
@@ -20,7 +20,7 @@ struct TokenVerifierTests {
     }
 
     @Test(arguments: [nil, "", " ", "\t\r\n "] as [String?])
-    func row1MissingToken(token: String?) {
+    func aMissingOrBlankTokenIsReported(token: String?) {
         let report = Case().report(of: token)
         #expect(report.code == .missingToken && report.claims == nil && report.matchedKeyID == nil)
     }
@@ -29,7 +29,7 @@ struct TokenVerifierTests {
         "a", "a.b", "a.b.c.d", "..", "...", "e30.e30", ".e30.e30", "é.e30.e30", "{\"a\":1}", "e30.e30.e3 0",
         "e30=.e30.e30", "e30.e30.e30\n", " e30.e30.e30", "e30.e30.e", "e30+.e30.e30", "e30.e30/.e30",
     ])
-    func row2NotCompactForm(token: String) {
+    func aTokenThatIsNotInCompactFormIsRejected(token: String) {
         #expect(Case().report(of: token).code == .decodingError)
     }
 
@@ -44,7 +44,7 @@ struct TokenVerifierTests {
         #expect(Case().report(of: token).faults.map(\.detail) == [detail])
     }
 
-    @Test func row2StrayBitsInAnyPart() throws {
+    @Test func strayBitsInAnyPartAreRejected() throws {
         // The last character of each part encodes two or four bits. The next letter has the same bits and one
         // unused bit.
         let good = Case(claims: #"{"sub":"user-1","exp":1800000600}"#, signer: TestKeys.rsa)
@@ -71,7 +71,7 @@ struct TokenVerifierTests {
         #"{"alg":"RS256","typ":"application/application/jwt"}"#, #"{"alg":"RS256","x":1e400}"#,
         #"{"alg":"RS256",}"#, "{'alg':'RS256'}",
     ])
-    func row2Header(header: String) throws {
+    func anInvalidHeaderIsRejected(header: String) throws {
         #expect(try Case(header: header).report().code == .decodingError)
     }
 
@@ -80,7 +80,7 @@ struct TokenVerifierTests {
         #expect(try Case(header: #"{"alg":"RS256","typ":"\#(type)"}"#).codes() == [])
     }
 
-    @Test func row2InvalidUTF8AndDepthInTheHeader() throws {
+    @Test func aHeaderWithInvalidUTF8OrDeepNestingIsRejected() throws {
         let bytes = Array("{\"alg\":\"RS256\",\"x\":\"\u{7F}\"}".utf8).map { $0 == 0x7F ? 0xFF : $0 }
         let token = try TestKeys.rsa.sign(header: bytes, payload: Array(Case().claims.utf8))
         #expect(Case().report(of: token).code == .decodingError)
@@ -92,7 +92,7 @@ struct TokenVerifierTests {
         #expect(try Case(header: nested(33)).report().code == .decodingError)
     }
 
-    @Test func row2TheLimitIs8KiB() throws {
+    @Test func aTokenOfMoreThan8KiBIsRejected() throws {
         func token(_ padding: Int) throws -> String {
             let claims = #"{"sub":"user-1","exp":1800000600,"x":""# + String(repeating: "x", count: padding)
             return try TestKeys.rsa.sign(
@@ -116,11 +116,11 @@ struct TokenVerifierTests {
         #"{"alg":"PS256"}"#, #"{"alg":"ES256"}"#, #"{"alg":"EdDSA"}"#, #"{"alg":"RS384"}"#,
         #"{"alg":"RS256\u0000"}"#,
     ])
-    func row3Algorithm(header: String) throws {
+    func anAlgorithmThatIsNotAllowedIsRejected(header: String) throws {
         #expect(try Case(header: header).codes() == [24])
     }
 
-    @Test func row3NoneAndHMACCannotBeAllowed() throws {
+    @Test func noneAndHMACCannotBeAllowed() throws {
         for name in ["none", "HS256"] {
             var attack = Case(header: #"{"alg":"\#(name)"}"#)
             attack.policy.algorithms = [JWSAlgorithm(rawValue: name)]
@@ -130,7 +130,7 @@ struct TokenVerifierTests {
         #expect(Case().report(of: "eyJhbGciOiJub25lIn0.\(parts[1]).").code == .incorrectAlgorithm)
     }
 
-    @Test func row4NoUsableKey() throws {
+    @Test func anAppWithoutAUsableKeyIsReported() throws {
         var broken = Case()
         broken.keys = [KeyRing.Entry(id: "cut", text: "-----BEGIN PUBLIC KEY-----\nMIIB")]
         #expect(try broken.codes() == [25])
@@ -138,7 +138,7 @@ struct TokenVerifierTests {
         #expect(try broken.codes() == [])
     }
 
-    @Test func row5NoKeyVerifies() throws {
+    @Test func aTokenThatNoKeyVerifiesIsRejected() throws {
         var other = Case()
         other.keys = []
         #expect(try other.codes() == [27])
@@ -156,7 +156,7 @@ struct TokenVerifierTests {
         #expect(try other.codes() == [27])
     }
 
-    @Test func row5EveryChangedBitOfTheSignatureCounts() throws {
+    @Test func everyChangedBitOfTheSignatureCounts() throws {
         let token = try Case().token
         let dot = try #require(token.lastIndex(of: "."))
         let signature = try #require(Base64URL.decode(String(token[token.index(after: dot)...])))
@@ -191,11 +191,11 @@ struct TokenVerifierTests {
         #"{"sub":"user-1","exp":1800000600,"aud":["a",1]}"#, #"{"sub":"user-1","exp":1800000600,"aud":null}"#,
         #"{"sub":"user-1","exp":NaN}"#, #"{"sub":"user-1\udc00","exp":1800000600}"#,
     ])
-    func row6Payload(claims: String) throws {
+    func malformedClaimsAreRejected(claims: String) throws {
         #expect(try Case(claims: claims).codes() == [23])
     }
 
-    @Test func row6EveryWrongClaimIsNamedAndTheOthersAreChecked() throws {
+    @Test func everyMalformedClaimIsNamedAndTheOthersAreChecked() throws {
         let report = try Case(claims: #"{"sub":"user-2","iat":"x","nbf":[],"exp":1}"#).report()
         #expect(report.faults.map(\.code.rawValue) == [23, 23, 22, 21])
         #expect(report.matchedKeyID == "first" && report.claims == nil)
@@ -204,7 +204,7 @@ struct TokenVerifierTests {
     @Test(arguments: [
         #"{"sub":"user-1"}"#, #"{"sub":"user-1","exp":null}"#, #"{"sub":"user-1","a":{"exp":9e9}}"#,
     ])
-    func row7ExpirationRequired(claims: String) throws {
+    func aTokenWithoutExpIsRejected(claims: String) throws {
         #expect(try Case(claims: claims).codes() == [10])
     }
 
@@ -212,27 +212,27 @@ struct TokenVerifierTests {
         (0.0, 600.0, true), (0, 599.999, false), (30, 629.999, false), (30, 630, true), (300, 899.9, false),
         (300, 900, true), (4000, 900, true), (-5, 600, true), (Double.nan, 600, true),
     ])
-    func row8Expired(leeway: Double, after: Double, expected: Bool) throws {
+    func aTokenExpiresAfterExpAndTheLeeway(leeway: Double, after: Double, expected: Bool) throws {
         var late = Case()
         late.policy.leeway = leeway
         late.now += after
         #expect(try late.codes() == (expected ? [22] : []))
     }
 
-    @Test func row8ANaNClockAcceptsNoToken() throws {
+    @Test func aNaNClockAcceptsNoToken() throws {
         var strange = Case(claims: #"{"sub":"user-1","exp":1800000600,"nbf":1,"iat":1}"#)
         strange.now = .nan
         #expect(try strange.codes() == [22, 30, 31])
     }
 
     @Test(arguments: [("nbf", 30, 1800000030.0), ("iat", 31, 1800000030.0)])
-    func rows9And10Future(claim: String, code: Int, last: Double) throws {
+    func nbfAndIatMayNotBeInTheFuture(claim: String, code: Int, last: Double) throws {
         #expect(try Case(claims: #"{"sub":"user-1","exp":1800000600,"\#(claim)":\#(last)}"#).codes() == [])
         let over = #"{"sub":"user-1","exp":1800000600,"\#(claim)":\#(last + 0.001)}"#
         #expect(try Case(claims: over).codes() == [code])
     }
 
-    @Test func row11Lifetime() throws {
+    @Test func thePolicyLimitsTheLifetime() throws {
         var limited = Case(claims: #"{"sub":"user-1","exp":1800000600,"iat":1799999999}"#)
         limited.policy.maximumLifetime = 600
         #expect(try limited.codes() == [32])
@@ -255,7 +255,7 @@ struct TokenVerifierTests {
             (#"[]"#, false, [33]),
             (#""""#, false, [33]), (nil, false, []), (nil, true, [33]),
         ] as [(String?, Bool, [Int])])
-    func row12Audience(aud: String?, required: Bool, codes: [Int]) throws {
+    func theAudienceMustBeOneOfThePolicy(aud: String?, required: Bool, codes: [Int]) throws {
         var bound = Case(claims: #"{"sub":"user-1","exp":1800000600\#(aud.map { ",\"aud\":\($0)" } ?? "")}"#)
         bound.policy.requiresAudience = required
         #expect(try bound.codes() == [])
@@ -268,7 +268,7 @@ struct TokenVerifierTests {
             as [(
                 String?, Bool, [Int]
             )])
-    func row13Issuer(iss: String?, required: Bool, codes: [Int]) throws {
+    func theIssuerMustBeOneOfThePolicy(iss: String?, required: Bool, codes: [Int]) throws {
         var bound = Case(claims: #"{"sub":"user-1","exp":1800000600\#(iss.map { ",\"iss\":\($0)" } ?? "")}"#)
         bound.policy.requiresIssuer = required
         #expect(try bound.codes() == [])
@@ -284,11 +284,11 @@ struct TokenVerifierTests {
         (#"{"sub":"re\u0301mi","exp":1800000600}"#, "r\u{E9}mi"),
         (#"{"sub":"\u212b","exp":1800000600}"#, "\u{C5}"),
     ])
-    func row15Subject(claims: String, user: String) throws {
+    func theSubjectMustBeTheUser(claims: String, user: String) throws {
         #expect(try Case(claims: claims, user: user).codes() == [21])
     }
 
-    @Test func row16EveryUserOfTheRequest() throws {
+    @Test func everyUserOfTheRequestMustBeTheSubject() throws {
         #expect(try Case(payloadUsers: ["user-1", "", "user-1"]).codes() == [])
         #expect(try Case(payloadUsers: ["user-1", "user-2"]).codes() == [28])
         #expect(try Case(user: "user-2", payloadUsers: ["user-1"]).codes() == [21, 28])

@@ -11,16 +11,16 @@ struct VerifiedTokenCacheTests {
     private func verifier(
         _ keys: [SigningKey] = [TestKeys.rsa], _ policy: ClaimsPolicy = ClaimsPolicy()
     ) -> TokenVerifier {
-        let entries = keys.enumerated().map { KeyRing.Entry(id: "\($0.offset)", key: $0.element.publicKey) }
-        return TokenVerifier(keys: KeyRing(entries: entries), policy: policy, cache: cache)
+        TokenVerifier(keys: KeyRing(keys), policy: policy, cache: cache)
     }
 
     private let token = try? Case(
         claims: #"{"sub":"user-1","exp":1800000600,"iat":1799999990,"nbf":1799999990,"aud":"a"}"#
     ).token
 
-    private func codes(_ verifier: TokenVerifier, user: String = "user-1", at now: Double = Case.now) -> [Int]
-    {
+    private func codes(
+        _ verifier: TokenVerifier, user: String = "user-1", at now: Double = Case.now
+    ) -> [Int] {
         verifier.verify(token, userID: user, at: now).faults.map(\.code.rawValue)
     }
 
@@ -188,8 +188,7 @@ struct VerifiedTokenCacheTests {
     @Test(arguments: [0, 600, 1_100])
     func tokensOfMoreThanHalfTheCacheAreNotCached(maximumBytes: Int) throws {
         let small = VerifiedTokenCache(maximumBytes: maximumBytes)
-        let verifier = TokenVerifier(
-            keys: KeyRing(entries: [KeyRing.Entry(id: "k", key: TestKeys.rsa.publicKey)]), cache: small)
+        let verifier = TokenVerifier(keys: KeyRing([TestKeys.rsa]), cache: small)
         for _ in 0..<2 {
             #expect(verifier.verify(token, userID: "user-1", at: Case.now).isAccepted)
             #expect(small.count == 0 && small.byteCount == 0)
@@ -200,8 +199,7 @@ struct VerifiedTokenCacheTests {
     @Test func memoryIsBounded() throws {
         let small = VerifiedTokenCache(maximumBytes: 12_000)
         let verifier = TokenVerifier(
-            keys: KeyRing(entries: [KeyRing.Entry(id: "k", key: TestKeys.ed.publicKey)]),
-            policy: ClaimsPolicy(algorithms: [.edDSA]), cache: small)
+            keys: KeyRing([TestKeys.ed]), policy: ClaimsPolicy(algorithms: [.edDSA]), cache: small)
         var tokens: [String] = []
         for index in 0..<100 {
             let token = try TestKeys.ed.sign(

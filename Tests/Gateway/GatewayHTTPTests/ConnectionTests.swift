@@ -10,14 +10,14 @@ import Testing
 
 /// Connections of the HTTP server: persistence, pipelining, interim responses and early responses.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
-struct ConnectionTests {
+final class ConnectionTests {
     private let server: HTTPServer
     private let port: UInt16
 
     init() throws {
         var limits = GatewayLimits()
         limits.bodyBytes = 100_000
-        server = try HTTPServer(limits: limits, observer: HeardRequests()) { request in
+        server = HTTPServer(limits: limits, observer: HeardRequests()) { request in
             let answer = HTTPResponse.text(200, "\(request.path) \(request.body.count)")
             guard request.path.hasPrefix("/later") else { return .answer(answer) }
             return .waiting(
@@ -28,6 +28,8 @@ struct ConnectionTests {
         port = try server.start(host: "127.0.0.1", port: 0)
     }
 
+    deinit { server.stop(graceSeconds: 0) }
+
     private func answers(_ text: String, count: Int) throws -> [TestAnswer?] {
         let connection = try RawConnection(port: port)
         connection.send(text)
@@ -37,7 +39,6 @@ struct ConnectionTests {
     @Test(arguments: ["/now", "/later"]) func aThousandPipelinedRequestsAreAnsweredInOrder(path: String)
         throws
     {
-        defer { server.stop(graceSeconds: 0) }
         let text = (0..<1_000).map {
             "POST \(path)/\($0) HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
         }.joined()
@@ -46,7 +47,6 @@ struct ConnectionTests {
     }
 
     @Test func requestsThatArriveByteByByteAreRead() throws {
-        defer { server.stop(graceSeconds: 0) }
         let connection = try RawConnection(port: port)
         for byte in Array(
             ("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
@@ -61,7 +61,6 @@ struct ConnectionTests {
 
     /// The next request arrives with the end of a body, and with an unfinished head of its own.
     @Test func inputBehindAChunkedBodyBelongsToTheNextRequest() throws {
-        defer { server.stop(graceSeconds: 0) }
         let connection = try RawConnection(port: port)
         let chunk = "2000\r\n" + String(repeating: "x", count: 0x2000) + "\r\n"
         connection.send(
@@ -78,7 +77,6 @@ struct ConnectionTests {
         ("HTTP/1.0", "Connection: keep-alive\r\n", "keep-alive"),
     ])
     func keepAliveFollowsVersionAndConnectionField(version: String, field: String, option: String?) throws {
-        defer { server.stop(graceSeconds: 0) }
         let connection = try RawConnection(port: port)
         connection.send("GET / \(version)\r\nHost: a\r\n\(field)\r\n")
         let answer = try #require(connection.answer())
@@ -92,7 +90,6 @@ struct ConnectionTests {
     }
 
     @Test func theAnswerToHEADHasALengthAndNoBody() throws {
-        defer { server.stop(graceSeconds: 0) }
         let connection = try RawConnection(port: port)
         connection.send("HEAD /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n")
         var lines: [String] = []
@@ -102,7 +99,6 @@ struct ConnectionTests {
     }
 
     @Test func anInterimResponseIsSentOnlyToAClientThatWaits() throws {
-        defer { server.stop(graceSeconds: 0) }
         let head = "POST /a HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 3\r\n\r\n"
         let connection = try RawConnection(port: port)
         connection.send(head)
@@ -120,7 +116,6 @@ struct ConnectionTests {
         "Content-Length: 2000000\r\nContent-Length: 1",
     ])
     func theAnswerToARejectedRequestSurvivesTheRestOfItsBody(field: String) throws {
-        defer { server.stop(graceSeconds: 0) }
         let connection = try RawConnection(port: port)
         connection.send("POST /a HTTP/1.1\r\nHost: a\r\n\(field)\r\n\r\n")
         let chunk = Array("4000\r\n".utf8) + [UInt8](repeating: 0x20, count: 0x4000) + Array("\r\n".utf8)
@@ -133,7 +128,6 @@ struct ConnectionTests {
     }
 
     @Test func aClientThatEndsItsRequestsIsAnsweredAndClosed() throws {
-        defer { server.stop(graceSeconds: 0) }
         let connection = try RawConnection(port: port)
         connection.send("GET /later HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\nGET /c HT")
         connection.endSending()
@@ -144,8 +138,8 @@ struct ConnectionTests {
 
     private func stream(
         _ limits: GatewayLimits = GatewayLimits(), _ pull: @escaping @Sendable () -> ResponseStream.Piece
-    ) throws -> HTTPServer {
-        try HTTPServer(limits: limits, observer: HeardRequests(), loopCount: 1) { _ in
+    ) -> HTTPServer {
+        HTTPServer(limits: limits, observer: HeardRequests(), loopCount: 1) { _ in
             var response = HTTPResponse.text(200, "")
             response.stream = ResponseStream(pull: pull, page: { nil })
             return .answer(response)
@@ -155,7 +149,7 @@ struct ConnectionTests {
     /// A client must notice that a stop cut the list.
     @Test func stoppingEndsAListWithoutItsFinalChunk() throws {
         let pulled = DispatchSemaphore(value: 0)
-        let server = try stream {
+        let server = stream {
             pulled.signal()
             return .nothing
         }
@@ -191,7 +185,7 @@ struct ConnectionTests {
         var limits = GatewayLimits()
         limits.bodySeconds = 3_600
         let pulled = DispatchSemaphore(value: 0)
-        let server = try stream(limits) {
+        let server = stream(limits) {
             pulled.signal()
             return .bytes([UInt8](repeating: 0x20, count: 1 << 16))
         }

@@ -10,7 +10,7 @@ struct FieldBytesTests {
             for place in 0..<19 {
                 var value = [UInt8](repeating: UInt8(ascii: "a"), count: 19)
                 value[place] = byte
-                #expect(Self.isRefused(value) == isControl, "\(byte) at \(place)")
+                #expect(Self.isRejected(value) == isControl, "\(byte) at \(place)")
             }
         }
     }
@@ -19,14 +19,14 @@ struct FieldBytesTests {
         for other: UInt8 in [0x09, 0x20, 0x7E, 0x80, 0x9F, 0xFF] {
             for place in 0..<16 {
                 var value = [UInt8](repeating: other, count: 16)
-                #expect(!Self.isRefused(value))
+                #expect(!Self.isRejected(value))
                 value[place] = 0x01
-                #expect(Self.isRefused(value), "1 among \(other) at \(place)")
+                #expect(Self.isRejected(value), "1 among \(other) at \(place)")
             }
         }
     }
 
-    private static func isRefused(_ value: [UInt8]) -> Bool {
+    private static func isRejected(_ value: [UInt8]) -> Bool {
         value.withUnsafeBytes { HTTPSyntax.hasControlCharacter($0) }
     }
 }

@@ -28,6 +28,12 @@ struct FloodTests {
         "POST /v1/batch HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n"
     }
 
+    private func table(connections: Int) -> ConnectionTable {
+        var limits = GatewayLimits()
+        limits.connections = connections
+        return ConnectionTable(limits: limits)
+    }
+
     @Test func largeBodiesBeyondTheMemoryLimitAreRejected() throws {
         try withGateway({ $0.limits.bodyMemoryBytes = 1 << 20 }) { fixture in
             let large = try RawConnection(port: fixture.gateway.port)
@@ -105,7 +111,7 @@ struct FloodTests {
     ) throws {
         var limits = GatewayLimits()
         limits.bodyMemoryBytes = 8 << 10
-        let server = try HTTPServer(limits: limits, observer: HeardRequests()) { request in
+        let server = HTTPServer(limits: limits, observer: HeardRequests()) { request in
             var response = HTTPResponse.text(
                 200, request.path == "/" ? String(repeating: "x", count: 9_000) : "")
             response.changesNothing = changesNothing
@@ -121,14 +127,14 @@ struct FloodTests {
     }
 
     @Test func atMost64StreamedResponsesRunAtOnce() throws {
-        let server = try HTTPServer(limits: GatewayLimits(), observer: HeardRequests()) { _ in
+        let server = HTTPServer(limits: GatewayLimits(), observer: HeardRequests()) { _ in
             .answer(.text(200, ""))
         }
         #expect(
-            (0..<65).map { _ in server.common.takeStream() } == Array(repeating: true, count: 64) + [false])
-        server.common.giveStream()
-        #expect(server.common.takeStream())
-        #expect(!server.common.takeStream())
+            (0..<65).map { _ in server.service.takeStream() } == Array(repeating: true, count: 64) + [false])
+        server.service.giveStream()
+        #expect(server.service.takeStream())
+        #expect(!server.service.takeStream())
     }
 
     @Test func aFalseGzipSizeIsInvalidEncoding() throws {
@@ -235,9 +241,7 @@ struct FloodTests {
     }
 
     @Test func aClosedConnectionFreesOneSlotOnly() throws {
-        var limits = GatewayLimits()
-        limits.connections = 2
-        let table = ConnectionTable(limits: limits)
+        let table = table(connections: 2)
         let (first, second) = (
             try PeerSocket(in: table, .handling), try PeerSocket(in: table, .handling)
         )
@@ -276,9 +280,7 @@ struct FloodTests {
     }
 
     @Test func closedConnectionsCountUntilTheirDescriptorsAreFree() throws {
-        var limits = GatewayLimits()
-        limits.connections = 10
-        let table = ConnectionTable(limits: limits)
+        let table = table(connections: 10)
         var all = try (0..<10).map { _ in try PeerSocket(in: table, .handling) }
         for socket in all { table.close(socket.peer) }
         // The extra room for closing connections is eight.
@@ -297,9 +299,7 @@ struct FloodTests {
     }
 
     @Test func aNewAddressIsAdmittedBesideOneWithAllConnections() throws {
-        var limits = GatewayLimits()
-        limits.connections = 2
-        let table = ConnectionTable(limits: limits)
+        let table = table(connections: 2)
         let greedy = try #require(NetworkAddress("192.0.2.1"))
         let all = try (0..<2).map { _ in try PeerSocket(in: table, .receiving, unit: greedy) }
         let now = MonotonicClock.now
@@ -310,9 +310,7 @@ struct FloodTests {
 
     /// A flood must not cause a search for each new connection.
     @Test func aFailedSearchForAConnectionToEvictIsNotRepeatedAtOnce() throws {
-        var limits = GatewayLimits()
-        limits.connections = 1
-        let table = ConnectionTable(limits: limits)
+        let table = table(connections: 1)
         let only = try PeerSocket(in: table, .handling)
         let now = MonotonicClock.now
         let tenth = MonotonicClock.second / 10

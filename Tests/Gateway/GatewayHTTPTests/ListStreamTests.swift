@@ -14,7 +14,7 @@ struct ListStreamTests {
     private func server(
         _ page: @escaping @Sendable (_ path: String) throws -> [UInt8]?
     ) throws -> (HTTPServer, port: UInt16) {
-        let server = try HTTPServer(
+        let server = HTTPServer(
             limits: GatewayLimits(), trustedProxies: [], certificates: nil,
             observer: ObserverGroup(members: [])
         ) { request in

@@ -49,7 +49,7 @@ struct ServerLoopTests {
             let begun = DispatchSemaphore(value: 0)
             let gate = Gate()
             (self.threads, self.begun, self.gate) = (threads, begun, gate)
-            server = try HTTPServer(limits: limits, observer: HeardRequests(), loopCount: 2) { _ in
+            server = HTTPServer(limits: limits, observer: HeardRequests(), loopCount: 2) { _ in
                 threads.withLock { _ = $0.insert(ObjectIdentifier(Thread.current)) }
                 return .later(
                     start: { resume in
@@ -102,7 +102,7 @@ struct ServerLoopTests {
     @Test func aWaitingRequestDelaysNoOther() throws {
         let begun = DispatchSemaphore(value: 0)
         let end = Lock<[@Sendable () -> Void]>([])
-        let server = try HTTPServer(limits: GatewayLimits(), observer: HeardRequests(), loopCount: 1) {
+        let server = HTTPServer(limits: GatewayLimits(), observer: HeardRequests(), loopCount: 1) {
             request in
             .later(
                 start: { resume in

@@ -16,8 +16,7 @@ struct BrazeWebClientTests {
         fixture = try GatewayFixture(.standard, enforcement: .required)
         var rules = AppRules()
         rules.origins = [Self.origin]
-        try fixture.apps.setRules(rules, of: fixture.appID)
-        try fixture.gateway.refreshApps()
+        try fixture.edit { try $0.setRules(rules, of: "shop") }
         connection = try fixture.client()
     }
 

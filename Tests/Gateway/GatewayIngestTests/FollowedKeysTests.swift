@@ -79,7 +79,7 @@ struct FollowedKeysTests {
 
     /// Otherwise gateways could disagree about a token for up to ten minutes.
     @Test func gatewaysShareTheLastValidKeySet() throws {
-        let copy = Lock<SharedKeySet.Copy?>(nil)
+        let copy = Lock<PublishedKeySet?>(nil)
         let shared = SharedKeySet(
             read: { copy.withLock { $0 } }, write: { new in copy.withLock { $0 = new } })
         let first = FollowedKeys(source: keys.source, shared: shared)
@@ -305,7 +305,7 @@ struct FollowedKeysTests {
         let token = try SharedKeys.stranger().sign(claims: ["sub": "user-1", "exp": 2_000])
         let admission = AdmissionRequest(
             credential: Credential(scheme, token), userIDs: scheme == .userToken ? ["user-1"] : [])
-        let admitted = path.admit(
+        let admitted = path.admitted(
             admission, app: try #require(registry.app(writeKey: writeKey)),
             request: HTTPRequest(method: "POST", path: "/", receivedMilliseconds: 0))
         guard case .rejected(let error) = admitted else {

@@ -28,8 +28,7 @@ struct ForgedIdentityTests {
         var plan = EnforcementPlan()
         plan.state = .required
         plan.rampPercent = percent
-        try fixture.apps.setEnforcementPlan(plan, for: fixture.appID)
-        try fixture.gateway.refreshApps()
+        try fixture.edit { try $0.setEnforcementPlan(plan, for: fixture.appID) }
     }
 
     private func stored() throws -> Int {

@@ -86,8 +86,7 @@ struct GeolocationDialectTests {
     }
 
     @Test func theAudienceIsTheAppsIDOrItsProjectToken() throws {
-        try fixture.apps.setProjectToken("shop-project", for: "shop")
-        try fixture.gateway.refreshApps()
+        try fixture.edit { try $0.setProjectToken("shop-project", for: "shop") }
         for name in ["shop", "shop-project"] {
             #expect(
                 post(Self.record, authorization: try token(app: ["x", .string(name)]))?.status == 200,

@@ -38,9 +38,9 @@ struct RequestLimitsTests {
 
     @Test(arguments: WireShape.lists)
     func aBatchOverTheEventLimitIsRejected(shape: WireShape) throws {
-        let refused = try post(body(shape, 4), shape)
-        #expect(refused.status == 413)
-        #expect(refused.json["code"] as? String == "batch_too_large")
+        let rejected = try post(body(shape, 4), shape)
+        #expect(rejected.status == 413)
+        #expect(rejected.json["code"] as? String == "batch_too_large")
         #expect(try stored() == 0)
         #expect((200...201).contains(try post(body(shape, 3), shape).status))
         #expect(try stored() == 3)
@@ -68,9 +68,9 @@ struct RequestLimitsTests {
         let alone = try post(body(280), .locations)
         #expect(alone.status == 200)
         #expect(alone.body.contains("event_too_large"))
-        let refused = try post(body(1_200), .locations)
-        #expect(refused.status == 413)
-        #expect(refused.json["code"] as? String == "batch_too_large")
+        let rejected = try post(body(1_200), .locations)
+        #expect(rejected.status == 413)
+        #expect(rejected.json["code"] as? String == "batch_too_large")
         #expect(try stored() == 0)
     }
 }

@@ -24,7 +24,7 @@ void countersign_ignore_broken_pipes(void);
 // Configures malloc to return freed memory to the system, so that memory use shrinks after a flood.
 void countersign_return_freed_memory(void);
 
-// Returns free memory between used blocks to the system if this memory has grown by 32 MiB since it was last
+// Returns free memory between used blocks to the system if this memory has grown by 8 MiB since it was last
 // returned. Not thread-safe.
 void countersign_return_free_pages(void);
 

@@ -23,17 +23,14 @@ struct Monitoring: Sendable {
                 let isProxys = request.isFromLoopback && request.namesProxies
                 guard let address, !isProxys, readers.contains(where: { $0.contains(address) }) else {
                     return .answer(
-                        .failure(
-                            403, code: "forbidden",
-                            reason: "this address may not read metrics; see the setting metrics-from",
-                            requestID: request.id))
+                        request.failure(
+                            403, "forbidden",
+                            "this address may not read metrics; see the setting metrics-from"))
                 }
                 guard queue.take() else {
                     return .answer(
-                        .failure(
-                            503, code: "overloaded", reason: "too many requests for metrics; try again",
-                            requestID: request.id
-                        ).with("Retry-After", "1"))
+                        request.failure(503, "overloaded", "too many requests for metrics; try again")
+                            .with("Retry-After", "1"))
                 }
                 return .waiting({ [queue, metrics, gauges] done in
                     queue.async { done(metrics.text(gauges())) }

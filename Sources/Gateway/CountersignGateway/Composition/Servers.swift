@@ -71,7 +71,7 @@ struct Servers: Sendable {
         let report: @Sendable (String) -> Void = {
             log.note(.error, "no file descriptor is left", [("hint", $0)])
         }
-        let main = try HTTPServer(
+        let main = HTTPServer(
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
             certificates: certificates, observer: observability.observer, sampler: observability.sampler,
             credentialHeaders: credentialHeaders,
@@ -88,7 +88,7 @@ struct Servers: Sendable {
             router: Router(admin.endpoints + admin.appEndpoints, rejections: [AdminAPI.rejection]),
             addresses: middleware.addresses,
             cors: middleware.cors)
-        self.admin = try HTTPServer(
+        self.admin = HTTPServer(
             limits: limits, memory: memory, trustedProxies: configuration.trustedProxies,
             certificates: certificates, observer: observability.observer, sampler: observability.sampler,
             credentialHeaders: credentialHeaders, now: now, report: report

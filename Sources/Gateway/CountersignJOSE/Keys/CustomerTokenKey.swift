@@ -7,7 +7,7 @@ public struct CustomerTokenKey: Sendable {
     /// The value of the header's `kid`.
     public let id: String
 
-    let secret: [UInt8]
+    package let secret: [UInt8]
 
     /// Creates a key from the text that the gateway or the vendor shows.
     ///
@@ -21,6 +21,11 @@ public struct CustomerTokenKey: Sendable {
         }
         self.id = id
         self.secret = Array(secret.utf8)
+    }
+
+    package init(id: String, secret: [UInt8]) {
+        self.id = id
+        self.secret = secret
     }
 
     /// Signs a token for a customer with HS256.

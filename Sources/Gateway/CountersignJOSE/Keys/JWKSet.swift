@@ -36,7 +36,10 @@ public struct JWKSet: Sendable {
                     guard nodes.count <= 64 else {
                         throw JOSEError(.tooManyKeys, "the set has more than 64 keys")
                     }
-                    return (nodes.map(Self.fields), nodes.map { $0["kid"]?.string })
+                    let fields = nodes.map { node in
+                        Result { () throws(JOSEError) in try JWKFields(node) }
+                    }
+                    return (fields, nodes.map { $0["kid"]?.string })
                 }
         } catch let error as JOSEError {
             throw error
@@ -53,14 +56,6 @@ public struct JWKSet: Sendable {
             }
         }
         self.members = members
-    }
-
-    private static func fields(_ node: JSONNode) -> Result<JWKFields, JOSEError> {
-        do throws(JOSEError) {
-            return .success(try JWKFields(node))
-        } catch {
-            return .failure(error)
-        }
     }
 
     /// Creates a set of keys to publish.

@@ -20,29 +20,26 @@ struct PEMBlock {
             }
             let label = String(rest[..<close.lowerBound])
             rest = rest[close.upperBound...]
-            // Checked first, so that a private key is recognized even if it is truncated or encrypted.
-            if label.contains("PRIVATE KEY") {
-                blocks.append(PEMBlock(label: label, bytes: body(of: rest, label: label) ?? []))
-                // Without an end line, the rest of the text cannot be parsed.
-                guard let end = rest.range(of: "-----END \(label)-----") else { break }
-                rest = rest[end.upperBound...]
-                continue
-            }
-            guard let end = rest.range(of: "-----END \(label)-----") else {
+            // A private key is recognized even if it is truncated or encrypted.
+            let isPrivate = label.contains("PRIVATE KEY")
+            let end = rest.range(of: "-----END \(label)-----")
+            guard end != nil || isPrivate else {
                 throw JOSEError(.unreadableKey, "the END line is missing: the key was truncated")
             }
-            guard let bytes = body(of: rest, label: label) else {
+            let bytes = end.flatMap { body(of: rest[..<$0.lowerBound]) }
+            guard bytes != nil || isPrivate else {
                 throw JOSEError(.unreadableKey, "the text between BEGIN and END is not base64")
             }
-            blocks.append(PEMBlock(label: label, bytes: bytes))
+            blocks.append(PEMBlock(label: label, bytes: bytes ?? []))
+            // Without an end line, the rest of the text cannot be parsed.
+            guard let end else { break }
             rest = rest[end.upperBound...]
         }
         return blocks
     }
 
-    private static func body(of text: Substring, label: String) -> [UInt8]? {
-        guard let end = text.range(of: "-----END \(label)-----") else { return nil }
-        let characters = text[..<end.lowerBound].utf8.filter {
+    private static func body(of text: Substring) -> [UInt8]? {
+        let characters = text.utf8.filter {
             $0 != 0x20 && $0 != 0x09 && $0 != 0x0A && $0 != 0x0D
         }
         guard let data = Data(base64Encoded: Data(characters)) else { return nil }

@@ -87,12 +87,7 @@ public final class SigningKey: Sendable {
 
     private init(_ key: EVPKey, algorithm: JWSAlgorithm?) throws(JOSEError) {
         let material = try KeyMaterial(subjectPublicKeyInfo: key.subjectPublicKeyInfo)
-        let bound: JWSAlgorithm
-        switch material {
-        case .rsa: bound = algorithm ?? .rs256
-        case .p256: bound = algorithm ?? .es256
-        case .ed25519: bound = algorithm ?? .edDSA
-        }
+        let bound = algorithm ?? material.onlyAlgorithm ?? .rs256
         publicKey = try PublicKey(material, algorithm: bound, kid: nil)
         self.algorithm = bound
         self.key = key

@@ -85,22 +85,12 @@ final class Claims: Sendable {
 
     private static func texts(_ node: JSONNode?) -> Value<[String]> {
         guard let node else { return .absent }
-        guard node.kind == .array else { return text(node).map { [$0] } }
+        guard node.kind == .array else { return node.string.map { .value([$0]) } ?? .malformed }
         var texts: [String] = []
         for element in node.elements {
             guard let text = element.string else { return .malformed }
             texts.append(text)
         }
         return .value(texts)
-    }
-}
-
-extension Claims.Value {
-    func map<Other: Sendable>(_ change: (Wrapped) -> Other) -> Claims.Value<Other> {
-        switch self {
-        case .absent: .absent
-        case .malformed: .malformed
-        case .value(let wrapped): .value(change(wrapped))
-        }
     }
 }

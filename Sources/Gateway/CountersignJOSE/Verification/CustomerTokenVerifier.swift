@@ -7,21 +7,11 @@ internal import CountersignJSON
 /// The app's backend signs these tokens with HS256, where `kid` names the secret, or with a key of the app's ring.
 /// ``TokenVerifier`` does not accept HS256, so a public key can never be used as a secret (RFC 8725, section 3.1).
 package struct CustomerTokenVerifier: Sendable {
-    package struct Secret: Sendable {
-        let id: String
-        let bytes: [UInt8]
-
-        package init(id: String, bytes: [UInt8]) {
-            self.id = id
-            self.bytes = bytes
-        }
-    }
-
-    private let secrets: [Secret]
+    private let keys: [CustomerTokenKey]
     private let ring: TokenVerifier
 
-    package init(secrets: [Secret], ring: TokenVerifier) {
-        self.secrets = secrets
+    package init(keys: [CustomerTokenKey], ring: TokenVerifier) {
+        self.keys = keys
         self.ring = ring
     }
 
@@ -75,18 +65,18 @@ package struct CustomerTokenVerifier: Sendable {
     private func check(
         _ jws: CompactJWS, _ token: String, at now: Double, _ report: inout VerificationReport
     ) {
-        guard let keyID = jws.keyID, let secret = secrets.first(where: { $0.id.hasSameBytes(as: keyID) })
+        guard let keyID = jws.keyID, let key = keys.first(where: { $0.id.hasSameBytes(as: keyID) })
         else {
             report.add(.noMatchingPublicKeys, "kid names no private key of the app")
             return
         }
         let bytes = Array(token.utf8)
         let end = bytes.lastIndex(of: UInt8(ascii: ".")) ?? bytes.endIndex
-        guard HMACSHA256.isValid(jws.signature, of: Array(bytes[..<end]), key: secret.bytes) else {
+        guard HMACSHA256.isValid(jws.signature, of: Array(bytes[..<end]), key: key.secret) else {
             report.add(.noMatchingPublicKeys, "the private key that kid names did not make the signature")
             return
         }
-        report.matchedKeyID = secret.id
+        report.matchedKeyID = key.id
         // The payload is parsed only after the signature has been verified.
         let claims = try? Self.parser().parse(bytes: jws.payload) { root in
             root.kind == .object ? jws.payload.withUnsafeBytes { Claims(root, json: $0) } : nil
@@ -117,11 +107,5 @@ package struct CustomerTokenVerifier: Sendable {
     private static func parser() -> StrictJSONParser {
         StrictJSONParser(
             maximumBytes: CompactJWS.maximumBytes, maximumDepth: CompactJWS.maximumDepth)
-    }
-}
-
-extension CustomerTokenKey {
-    package var verifying: CustomerTokenVerifier.Secret {
-        CustomerTokenVerifier.Secret(id: id, bytes: secret)
     }
 }

@@ -56,29 +56,14 @@ public struct TokenVerifier: Sendable {
         _ token: String?, userID: String?, payloadUserIDs: [String] = [], at now: Double,
         deviceTime: Double? = nil
     ) -> VerificationReport {
-        guard var token else {
-            return verify(
-                bytes: UnsafeBufferPointer(start: nil, count: 0), userID: userID,
-                payloadUserIDs: payloadUserIDs, at: now, deviceTime: deviceTime)
-        }
-        return token.withUTF8 {
-            verify(
-                bytes: $0, userID: userID, payloadUserIDs: payloadUserIDs, at: now, deviceTime: deviceTime)
-        }
-    }
-
-    /// Verifies a token from its bytes. An empty buffer is a request without a token.
-    func verify(
-        bytes token: UnsafeBufferPointer<UInt8>, userID: String?, payloadUserIDs: [String] = [],
-        at now: Double, deviceTime: Double? = nil
-    ) -> VerificationReport {
         var report = VerificationReport()
         let users = User(id: userID, payloadIDs: payloadUserIDs)
         guard let user = users.expected else {
             report.isAnonymous = true
             return report
         }
-        check(token, user: users, at: now, deviceTime: deviceTime, &report)
+        var token = token ?? ""
+        token.withUTF8 { check($0, user: users, at: now, deviceTime: deviceTime, &report) }
         if payloadUserIDs.contains(where: { !$0.isEmpty && !$0.hasSameBytes(as: user) }) {
             report.add(.payloadUserIDMismatch, "the request carries ids of more than one user")
             report.claims = nil
@@ -94,6 +79,7 @@ public struct TokenVerifier: Sendable {
         return report
     }
 
+    /// Checks a token from its bytes. An empty buffer is a request without a token.
     private func check(
         _ token: UnsafeBufferPointer<UInt8>, user: User?, at now: Double, deviceTime: Double?,
         _ report: inout VerificationReport

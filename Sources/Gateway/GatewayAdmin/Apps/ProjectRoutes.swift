@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignJOSE
 internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage

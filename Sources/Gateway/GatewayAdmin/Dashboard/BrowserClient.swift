@@ -29,10 +29,9 @@ struct BrowserClient: Sendable {
                 case "countersign.json": description
                 default:
                     .answer(
-                        .failure(
-                            404, code: "not_found",
-                            reason: "there is no such file; /sdk/countersign.json names the present one",
-                            requestID: request.id))
+                        request.failure(
+                            404, "not_found",
+                            "there is no such file; /sdk/countersign.json names the present one"))
                 }
             }
         ]

@@ -76,8 +76,7 @@ struct DashboardFiles: Sendable {
 
     private func serve(_ path: String, _ request: HTTPRequest) -> HTTPOutcome {
         guard let file = Self.files[path] else {
-            return .answer(
-                .failure(404, code: "not_found", reason: "the page has no such file", requestID: request.id))
+            return .answer(request.failure(404, "not_found", "the page has no such file"))
         }
         var headers = [
             ("Content-Security-Policy", Self.policy), ("X-Content-Type-Options", "nosniff"),

@@ -1,4 +1,5 @@
-package struct HTTPResponse: Sendable {
+/// A response. Thrown to reject a request.
+package struct HTTPResponse: Error {
     package var status: Int
     package var headers: [(name: String, value: String)]
     package var body: [UInt8]

@@ -86,7 +86,7 @@ struct RequestFault: Error, Equatable {
     static func framing(_ reason: String) -> RequestFault { RequestFault(400, "invalid_framing", reason) }
 
     var response: HTTPResponse {
-        var response = HTTPResponse.failure(status, code: code, reason: reason, requestID: nil)
+        var response = HTTPResponse.failure(status, code, reason, requestID: nil)
         response.closes = true
         return response
     }

@@ -1,5 +1,4 @@
-internal import Foundation
-internal import GatewayModel
+package import GatewayModel
 
 /// Limits the request rate of each IPv4 address, each IPv6 /64, and all /64s of a /48 together. One customer may own
 /// a whole /48.
@@ -13,7 +12,7 @@ package struct AddressLimiter: Sendable {
     /// `rate` is requests per second, divided among the gateways counted by `sharers`. 0 means no limit.
     package init(
         rate: Int, sharers: @escaping @Sendable () -> Int = { 1 },
-        now: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
+        now: @escaping @Sendable () -> UInt64 = { MonotonicClock.now }
     ) {
         units = RateLimiter(rate: rate, sharers: sharers, now: now)
         networks = RateLimiter(rate: rate * Self.networkShare, sharers: sharers, now: now)

@@ -43,10 +43,8 @@ package struct CORS: Sendable {
         let methods = methods(request.path)
         if methods.isEmpty { return nil }
         guard let allowed = Self.match(origin, originsOfAllApps()) else {
-            return HTTPResponse.failure(
-                403, code: "origin_not_allowed",
-                reason: "no app allows this origin; add it to the origins of the app",
-                requestID: request.id
+            return request.failure(
+                403, "origin_not_allowed", "no app allows this origin; add it to the origins of the app"
             ).with("Vary", "Origin")
         }
         return HTTPResponse(

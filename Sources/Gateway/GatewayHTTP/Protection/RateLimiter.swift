@@ -1,5 +1,5 @@
 internal import CountersignCore
-internal import Foundation
+package import GatewayModel
 
 /// Token buckets in bounded memory. A bucket is stored as the time at which it will be full (the generic cell
 /// rate algorithm of ITU-T I.371).
@@ -42,7 +42,7 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     /// `capacity` is the number of buckets, 16 bytes each.
     package init(
         rate: Int, capacity: Int = 65_536, sharers: @escaping @Sendable () -> Int = { 1 },
-        now: @escaping @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
+        now: @escaping @Sendable () -> UInt64 = { MonotonicClock.now }
     ) {
         self.rate = rate
         sets = max(1, capacity / Self.ways)
@@ -103,11 +103,9 @@ extension RateLimiter.Decision {
     package func rejection(_ request: HTTPRequest, policy: String, burst: Int) -> HTTPResponse? {
         guard case .limited(let seconds) = self else { return nil }
         // draft-ietf-httpapi-ratelimit-headers-10.
-        return HTTPResponse.failure(
-            429, code: "rate_limited",
-            reason:
-                "too many requests for this \(policy); nothing was stored, send it again after Retry-After",
-            requestID: request.id
+        return request.failure(
+            429, "rate_limited",
+            "too many requests for this \(policy); nothing was stored, send it again after Retry-After"
         )
         .with("Retry-After", String(seconds))
         .with("RateLimit-Policy", #""\#(policy)";q=\#(burst);w=5"#)

@@ -1,4 +1,8 @@
 package struct Endpoint: Sendable {
+    /// Handles a request. The second argument has the values of the path's parts in braces, in order. Throws the
+    /// response to a rejected request.
+    package typealias Handler = @Sendable (HTTPRequest, [Substring]) throws(HTTPResponse) -> HTTPOutcome
+
     let method: String
     /// A path such as `/v1/batch`. A part in braces matches any one non-empty segment.
     let path: String
@@ -6,12 +10,9 @@ package struct Endpoint: Sendable {
     var operation: APIOperation?
     /// Whether pages of an app's allowed origins may call the endpoint (``CORS``).
     private(set) var isForPages = false
-    /// Handles the request. The second argument has the values of the parts in braces, in order.
-    let handle: @Sendable (HTTPRequest, [Substring]) -> HTTPOutcome
+    let handle: Handler
 
-    package init(
-        method: String, path: String, handle: @escaping @Sendable (HTTPRequest, [Substring]) -> HTTPOutcome
-    ) {
+    package init(method: String, path: String, handle: @escaping Handler) {
         self.method = method
         self.path = path
         self.handle = handle

@@ -34,7 +34,7 @@ package struct Router: Sendable {
         let method: String
         let path: String
         let isForPages: Bool
-        let handle: @Sendable (HTTPRequest, [Substring]) -> HTTPOutcome
+        let handle: Endpoint.Handler
 
         init(_ endpoint: Endpoint) {
             method = endpoint.method
@@ -135,13 +135,17 @@ package struct Router: Sendable {
     ) -> HTTPResponse {
         let own = rejections.first { $0.prefixes.contains { request.path.hasPrefix($0) } }
         return own?.make(status, code, reason, request)
-            ?? .failure(status, code: code, reason: reason, requestID: request.id)
+            ?? request.failure(status, code, reason)
     }
 
     private static func handle(
         _ request: HTTPRequest, _ route: Route, _ parameters: [Substring]
     ) -> HTTPOutcome {
         request.context.route = route.path
-        return route.handle(request, parameters)
+        do throws(HTTPResponse) {
+            return try route.handle(request, parameters)
+        } catch {
+            return .answer(error)
+        }
     }
 }

@@ -23,7 +23,7 @@ package final class BodyMemory: Sendable {
         }
     }
 
-    func takeAnyhow(_ count: Int) {
+    func takeBeyondLimit(_ count: Int) {
         used.withLock { $0 += count }
     }
 
@@ -64,9 +64,9 @@ final class MemoryReservation: Sendable {
     }
 
     /// Reserves memory even beyond the limit.
-    func takeAnyhow(_ count: Int) {
+    func takeBeyondLimit(_ count: Int) {
         state.withLock { state in
-            memory.takeAnyhow(count)
+            memory.takeBeyondLimit(count)
             state.bytes += count
         }
     }

@@ -5,7 +5,7 @@ enum ClientAddress {
     /// The address of a request for which a trusted proxy sent no valid address.
     static let unknown = ""
 
-    private static let longestWay = 32
+    private static let mostProxies = 32
 
     /// The address that limits and logs use for the client.
     ///
@@ -15,7 +15,7 @@ enum ClientAddress {
     static func resolve(peer: String, forwarded: [String], proxies: [AddressRange]) -> String {
         guard isTrusted(peer, proxies) else { return peer }
         var client = peer
-        var way = 0
+        var count = 0
         for value in forwarded.reversed() {
             var rest = value[...]
             while true {
@@ -23,8 +23,8 @@ enum ClientAddress {
                 let text = trimmed(comma.map { rest[rest.index(after: $0)...] } ?? rest)
                 // RFC 9110, section 5.6.1.2: empty elements are ignored.
                 if !text.isEmpty {
-                    way += 1
-                    guard way <= longestWay, let address = address(text) else { return unknown }
+                    count += 1
+                    guard count <= mostProxies, let address = address(text) else { return unknown }
                     client = address
                     if !isTrusted(address, proxies) { return client }
                 }

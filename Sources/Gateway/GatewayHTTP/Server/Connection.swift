@@ -385,8 +385,8 @@ final class Connection {
 extension HTTPResponse {
     static func overloaded(_ request: HTTPRequest?) -> HTTPResponse {
         .failure(
-            503, code: "overloaded",
-            reason: "the gateway is receiving more data than it can hold; nothing was stored, send it again",
+            503, "overloaded",
+            "the gateway is receiving more data than it can hold; nothing was stored, send it again",
             requestID: request?.id
         ).with("Retry-After", "1")
     }

@@ -31,7 +31,7 @@ final class Peer: RequestPeer {
     // Written by the connection's loop, read by other threads.
     private let state: Lock<State>
     /// Guarded by the table's lock. Whether the connection was shut down and is no longer counted.
-    fileprivate let isLeaving = Lock(false)
+    fileprivate let isClosing = Lock(false)
 
     init(socket: Int32, address: String = "", unit: NetworkAddress? = nil, at now: UInt64) {
         self.socket = socket
@@ -66,11 +66,11 @@ final class ConnectionTable: Sendable {
         var all: [ObjectIdentifier: Peer] = [:]
         var ofUnit: [NetworkAddress: [ObjectIdentifier: Peer]] = [:]
         /// The number of connections that are not being closed.
-        var staying = 0
+        var openCount = 0
         /// No search for connections to close runs before this time, unless the new connection's address has
         /// fewer connections than in the last failed search.
-        var nextLook: UInt64 = 0
-        var fruitless = 0
+        var nextSearch: UInt64 = 0
+        var ownInFailedSearch = 0
         var nextReport: UInt64 = 0
     }
 
@@ -92,7 +92,7 @@ final class ConnectionTable: Sendable {
     }
 
     /// The maximum number of closing connections that still have a descriptor, in addition to the open connections.
-    static func mostLeaving(_ connections: Int) -> Int { min(128, max(8, connections / 4)) }
+    static func mostClosing(_ connections: Int) -> Int { min(128, max(8, connections / 4)) }
 
     var count: Int { connections.withLock { $0.all.count } }
 
@@ -106,7 +106,7 @@ final class ConnectionTable: Sendable {
             let id = ObjectIdentifier(peer)
             connections.all[id] = peer
             if let unit = peer.unit { connections.ofUnit[unit, default: [:]][id] = peer }
-            connections.staying += 1
+            connections.openCount += 1
             return true
         }
     }
@@ -126,15 +126,15 @@ final class ConnectionTable: Sendable {
         }
         let own = unit.flatMap { connections.ofUnit[$0]?.count } ?? 0
         // Half of the extra room is reserved for addresses without a connection.
-        let room = Self.mostLeaving(limits.connections) / (own > 0 ? 2 : 1)
+        let room = Self.mostClosing(limits.connections) / (own > 0 ? 2 : 1)
         guard connections.all.count < limits.connections + room else { return false }
-        guard connections.staying >= limits.connections else { return true }
-        guard now >= connections.nextLook || own < connections.fruitless else { return false }
+        guard connections.openCount >= limits.connections else { return true }
+        guard now >= connections.nextSearch || own < connections.ownInFailedSearch else { return false }
         let closing = Self.closing(connections, own: own)
         for peer in closing { Self.close(peer, &connections) }
         if closing.isEmpty {
-            connections.nextLook = now + Self.pause
-            connections.fruitless = own
+            connections.nextSearch = now + Self.pause
+            connections.ownInFailedSearch = own
         }
         return !closing.isEmpty
     }
@@ -143,7 +143,7 @@ final class ConnectionTable: Sendable {
     private static func closing(_ connections: Connections, own: Int) -> [Peer] {
         var idle: [(Peer, UInt64)] = []
         var slow: [(Peer, UInt64)] = []
-        for peer in connections.all.values where !peer.isLeaving.withLock({ $0 }) {
+        for peer in connections.all.values where !peer.isClosing.withLock({ $0 }) {
             let state = peer.snapshot
             switch state.phase {
             case .idle: idle.append((peer, state.since))
@@ -174,18 +174,18 @@ final class ConnectionTable: Sendable {
 
     private static func close(_ peer: Peer, _ connections: inout Connections) {
         // A removed connection is marked as closing too: its descriptor may belong to another connection.
-        guard !peer.isLeaving.withLock({ $0 }) else { return }
+        guard !peer.isClosing.withLock({ $0 }) else { return }
         _ = shutdown(peer.socket, Int32(SHUT_RDWR))
         uncount(peer, &connections)
     }
 
     private static func uncount(_ peer: Peer, _ connections: inout Connections) {
-        let wasLeaving = peer.isLeaving.withLock { isLeaving in
-            defer { isLeaving = true }
-            return isLeaving
+        let wasClosing = peer.isClosing.withLock { isClosing in
+            defer { isClosing = true }
+            return isClosing
         }
-        guard !wasLeaving else { return }
-        connections.staying -= 1
+        guard !wasClosing else { return }
+        connections.openCount -= 1
         guard let unit = peer.unit else { return }
         connections.ofUnit[unit]?[ObjectIdentifier(peer)] = nil
         if connections.ofUnit[unit]?.isEmpty == true { connections.ofUnit[unit] = nil }

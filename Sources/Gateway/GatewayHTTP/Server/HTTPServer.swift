@@ -6,11 +6,9 @@ package import GatewayModel
 /// HTTP/1.1: framing, limits, deadlines, and requests that wait for the disk. Runs several loops on one port,
 /// each with a thread; all limits apply to the loops together.
 package final class HTTPServer: Sendable {
-    /// Runs a closure that starts the work of all requests of one pass of a loop.
-    package typealias Together = @Sendable (() -> Void) -> Void
-
-    package var service: RequestService { common.service }
-    let common: ServerCommon
+    package let service: RequestService
+    private let certificates: TLSCertificates?
+    private let together: RequestService.Together
     private let loopCount: Int
     private let loops = Lock<[ServerLoop]>([])
     private let running = DispatchGroup()
@@ -19,29 +17,34 @@ package final class HTTPServer: Sendable {
     package static var usualLoopCount: Int { min(8, max(1, Int(countersign_usable_loops()))) }
 
     /// `credentialHeaders` are lower-case, and a request may have each of them only once. `report` gets advice when no
-    /// file descriptor is free for a connection. Throws `cannotBind` if no descriptor is free now.
+    /// file descriptor is free for a connection.
     package init(
         limits: GatewayLimits, memory: BodyMemory? = nil, trustedProxies: [AddressRange] = [],
         certificates: TLSCertificates? = nil, observer: any GatewayObserver, sampler: TraceSampler? = nil,
         credentialHeaders: [StaticString] = [], loopCount: Int = 1,
         now: @escaping @Sendable () -> Date = { Date() },
         report: @escaping @Sendable (String) -> Void = { _ in },
-        together: @escaping Together = { $0() },
+        together: @escaping RequestService.Together = { $0() },
         decorate: @escaping RequestService.Decorator = { _, _ in },
         handler: @escaping RequestService.Handler
-    ) throws(GatewayError) {
+    ) {
+        self.certificates = certificates
+        self.together = together
         self.loopCount = loopCount
-        common = ServerCommon(
+        service = RequestService(
             limits: limits, memory: memory ?? BodyMemory(limit: limits.bodyMemoryBytes),
-            trustedProxies: trustedProxies, certificates: certificates, observer: observer,
-            sampler: sampler, rules: HeadRules(limits, credentialFields: credentialHeaders), now: now,
-            report: report, together: together, decorate: decorate, handler: handler)
+            trustedProxies: trustedProxies, observer: observer, sampler: sampler,
+            rules: HeadRules(limits, credentialFields: credentialHeaders), now: now, report: report,
+            decorate: decorate, handler: handler)
     }
 
-    /// Binds the port and starts to serve. Returns the port, which the system chooses if `port` is 0.
+    /// Binds the port and starts to serve. Returns the port, which the system chooses if `port` is 0. Throws
+    /// `cannotBind`, also if no file descriptor is free.
     package func start(host: String, port: UInt16) throws(GatewayError) -> UInt16 {
         var made: [ServerLoop] = []
-        for _ in 0..<loopCount { made.append(try ServerLoop(common)) }
+        for _ in 0..<loopCount {
+            made.append(try ServerLoop(service, certificates: certificates, together: together))
+        }
         var sockets = [Int32](repeating: -1, count: loopCount)
         errno = 0
         let bound = countersign_listen(host, port, &sockets, Int32(loopCount))
@@ -85,5 +88,5 @@ package final class HTTPServer: Sendable {
         if !stopping.isEmpty { running.wait() }
     }
 
-    package var connectionCount: Int { common.connections.count }
+    package var connectionCount: Int { service.connections.count }
 }

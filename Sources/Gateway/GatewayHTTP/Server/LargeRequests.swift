@@ -27,10 +27,9 @@ final class LargeRequests: Sendable {
     ) -> HTTPOutcome {
         guard queue.take() else {
             return .answer(
-                .failure(
-                    503, code: "overloaded",
-                    reason: "too many large requests are waiting; nothing was stored, send it again",
-                    requestID: request.id
+                request.failure(
+                    503, "overloaded",
+                    "too many large requests are waiting; nothing was stored, send it again"
                 ).with("Retry-After", "1"))
         }
         let work = Work(request: request.detached(), held: held)

@@ -10,7 +10,7 @@ package enum ProcessLimits {
 
     /// Raises the limit of open files, and configures the allocator to return unused memory.
     package static func prepare(for limits: GatewayLimits, listeners: Int) {
-        let connections = limits.connections + ConnectionTable.mostLeaving(limits.connections)
+        let connections = limits.connections + ConnectionTable.mostClosing(limits.connections)
         countersign_raise_open_files(listeners * connections + otherFiles)
         countersign_return_freed_memory()
         ticker.start { countersign_return_free_pages() }
@@ -20,7 +20,7 @@ package enum ProcessLimits {
     package static func connections(_ wanted: Int, listeners: Int, openFiles: Int) -> Int {
         let most = (openFiles - min(otherFiles, openFiles / 2)) / max(1, listeners)
         // Closing connections still have their descriptors.
-        guard most < wanted + ConnectionTable.mostLeaving(wanted) else { return wanted }
-        return min(wanted, max(1, most * 4 / 5, most - ConnectionTable.mostLeaving(most)))
+        guard most < wanted + ConnectionTable.mostClosing(wanted) else { return wanted }
+        return min(wanted, max(1, most * 4 / 5, most - ConnectionTable.mostClosing(most)))
     }
 }

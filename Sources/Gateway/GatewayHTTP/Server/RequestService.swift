@@ -2,27 +2,37 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
+/// Handles the requests of a server's loops, which share its limits.
 package final class RequestService: Sendable {
     package typealias Handler = @Sendable (HTTPRequest) -> HTTPOutcome
     /// Adds the headers that a web page needs to read a response, independent of the response's source.
     package typealias Decorator = @Sendable (inout HTTPResponse, HTTPRequest) -> Void
+    /// Runs a closure that starts the work of all requests of one pass of a loop.
+    package typealias Together = @Sendable (() -> Void) -> Void
 
     let limits: GatewayLimits
     let trustedProxies: [AddressRange]
     let observer: any GatewayObserver
     let memory: BodyMemory
+    let rules: HeadRules
+    let connections: ConnectionTable
+    let holders: EvictionQueue
+    let decorate: Decorator
     /// Nil when no traces are recorded.
     private let sampler: TraceSampler?
-    private let rules: HeadRules
     private let now: @Sendable () -> Date
     private let handler: Handler
-    let decorate: Decorator
     private let largeRequests = LargeRequests()
+    private let streams = Lock(0)
+
+    /// The maximum number of streamed responses; each may hold some pages in memory.
+    private static let mostStreams = 64
 
     init(
         limits: GatewayLimits, memory: BodyMemory, trustedProxies: [AddressRange],
         observer: any GatewayObserver, sampler: TraceSampler?, rules: HeadRules,
-        now: @escaping @Sendable () -> Date, decorate: @escaping Decorator, handler: @escaping Handler
+        now: @escaping @Sendable () -> Date, report: @escaping @Sendable (String) -> Void,
+        decorate: @escaping Decorator, handler: @escaping Handler
     ) {
         self.limits = limits
         self.memory = memory
@@ -33,7 +43,19 @@ package final class RequestService: Sendable {
         self.now = now
         self.handler = handler
         self.decorate = decorate
+        connections = ConnectionTable(limits: limits, report: report)
+        holders = EvictionQueue(limit: limits.bodyMemoryBytes, connections: connections)
     }
+
+    func takeStream() -> Bool {
+        streams.withLock { streams in
+            guard streams < Self.mostStreams else { return false }
+            streams += 1
+            return true
+        }
+    }
+
+    func giveStream() { streams.withLock { $0 -= 1 } }
 
     var nowMilliseconds: Int64 { Milliseconds(now()).count }
 
@@ -52,10 +74,8 @@ package final class RequestService: Sendable {
         case nil, "", "identity": break
         case "gzip", "x-gzip": request.isCompressed = true
         default:
-            return .failure(
-                415, code: "unsupported_encoding",
-                reason: "send the body as it is, or with Content-Encoding: gzip",
-                requestID: request.id
+            return request.failure(
+                415, "unsupported_encoding", "send the body as it is, or with Content-Encoding: gzip"
             ).with("Accept-Encoding", "gzip")
         }
         if case .length(let bytes) = framing, bytes > limits.bodyBytes { return .tooLarge(request, limits) }
@@ -63,7 +83,7 @@ package final class RequestService: Sendable {
     }
 
     func outcome(of request: HTTPRequest, largestBody: Int, holding held: MemoryReservation) -> HTTPOutcome {
-        request.context.span?.handlingBegan = RequestSpan.instant
+        request.context.span?.handlingBegan = MonotonicClock.now
         var handle = handler
         if request.isCompressed {
             handle = { [handler, limits] request in
@@ -138,7 +158,7 @@ extension RequestService {
 
     private func answer(_ request: HTTPRequest) -> HTTPResponse {
         let held = MemoryReservation(memory)
-        held.takeAnyhow(request.body.count)
+        held.takeBeyondLimit(request.body.count)
         var largest = request.body.count
         if request.isCompressed {
             do throws(Gunzip.Failure) {
@@ -185,19 +205,16 @@ extension Gunzip.Failure {
         switch self {
         case .tooLarge: .tooLarge(request, limits)
         case .damaged:
-            .failure(
-                400, code: "invalid_encoding", reason: "the body is not one complete gzip member",
-                requestID: request.id)
+            request.failure(400, "invalid_encoding", "the body is not one complete gzip member")
         }
     }
 }
 
 extension HTTPResponse {
     static func tooLarge(_ request: HTTPRequest, _ limits: GatewayLimits) -> HTTPResponse {
-        .failure(
-            413, code: "body_too_large",
-            reason:
-                "a body may have at most \(limits.bodyBytes) bytes, decompressed too: send fewer events at a time",
-            requestID: request.id)
+        request.failure(
+            413, "body_too_large",
+            "a body may have at most \(limits.bodyBytes) bytes, decompressed too: send fewer events at a time"
+        )
     }
 }

@@ -13,7 +13,9 @@ internal import GatewayModel
 /// A pass reads from all ready connections. Afterwards, the complete requests are handed over together, so
 /// that they share a commit. A handler runs on this thread and must not block.
 final class ServerLoop: @unchecked Sendable {
-    private let common: ServerCommon
+    private let service: RequestService
+    private let certificates: TLSCertificates?
+    private let together: RequestService.Together
     private let inbox: Inbox
     private let stopGraceSeconds = Lock<Double?>(nil)
 
@@ -65,8 +67,12 @@ final class ServerLoop: @unchecked Sendable {
     private static let slowestReader = 8 * 1024
 
     /// Throws `cannotBind` when the process has no file descriptors left.
-    init(_ common: ServerCommon) throws(GatewayError) {
-        self.common = common
+    init(
+        _ service: RequestService, certificates: TLSCertificates?, together: @escaping RequestService.Together
+    ) throws(GatewayError) {
+        self.service = service
+        self.certificates = certificates
+        self.together = together
         inbox = try Inbox()
         poller = try Poller()
         now = MonotonicClock.now
@@ -128,7 +134,7 @@ final class ServerLoop: @unchecked Sendable {
 
     private func handOver() {
         guard !begun.isEmpty else { return }
-        common.together {
+        together {
             for work in begun { work.start { [inbox, ticket = work.ticket] in inbox.signal(ticket) } }
         }
         begun.removeAll(keepingCapacity: true)
@@ -192,7 +198,7 @@ final class ServerLoop: @unchecked Sendable {
                 switch errno {
                 case EAGAIN, EWOULDBLOCK: return
                 case EINTR, ECONNABORTED: continue
-                case EMFILE, ENFILE: common.connections.freeDescriptors(at: now)
+                case EMFILE, ENFILE: service.connections.freeDescriptors(at: now)
                 default: break
                 }
                 // The listener stays readable, so polling it would not wait.
@@ -205,29 +211,29 @@ final class ServerLoop: @unchecked Sendable {
     }
 
     private func open(_ socket: Int32, _ address: String) {
-        let isTrusted = ClientAddress.isTrusted(address, common.trustedProxies)
+        let isTrusted = ClientAddress.isTrusted(address, service.trustedProxies)
         let peer = Peer(
             socket: socket, address: address,
             unit: isTrusted ? nil : NetworkAddress(address)?.limitedUnit, at: now)
-        guard common.connections.add(peer, at: now) else {
+        guard service.connections.add(peer, at: now) else {
             systemClose(socket)
             return
         }
-        let tls = common.certificates?.open(socket)
-        if tls == nil, common.certificates != nil {
-            common.connections.remove(peer)
+        let tls = certificates?.open(socket)
+        if tls == nil, certificates != nil {
+            service.connections.remove(peer)
             systemClose(socket)
             return
         }
         if free.isEmpty {
             free.append(connections.count)
             connections.append(
-                Connection(index: connections.count, rules: common.rules, memory: common.memory))
+                Connection(index: connections.count, rules: service.rules, memory: service.memory))
         }
         let connection = connections[free.removeLast()]
         connection.open(peer, tls: tls)
         openCount += 1
-        setDeadline(connection, seconds: common.limits.headerSeconds)
+        setDeadline(connection, seconds: service.limits.headerSeconds)
         poller.add(
             socket, id: UInt64(connection.index) | (connection.generation & 0x7FFF_FFFF) << 32)
     }
@@ -238,13 +244,13 @@ final class ServerLoop: @unchecked Sendable {
             observe(connection, status: nil, code: nil, bytesOut: 0, trace: nil)
         }
         _ = unlist(connection)
-        if connection.stream != nil { common.giveStream() }
+        if connection.stream != nil { service.giveStream() }
         if streaming.contains(connection.index) { streaming.removeAll { $0 == connection.index } }
         if connection.isReady { ready.removeAll { $0 == connection.index } }
         connection.isReady = false
         deadlines.set(connection.index, Deadlines.never)
-        common.connections.remove(connection.peer)
-        connection.close(&pool, memory: common.memory)
+        service.connections.remove(connection.peer)
+        connection.close(&pool, memory: service.memory)
         free.append(connection.index)
         openCount -= 1
     }
@@ -255,7 +261,7 @@ final class ServerLoop: @unchecked Sendable {
         _ = shutdown(connection.socket, Int32(SHUT_WR))
         connection.phase = .lingering
         connection.peer.enter(.sending, at: now)
-        setDeadline(connection, seconds: common.limits.headerSeconds)
+        setDeadline(connection, seconds: service.limits.headerSeconds)
     }
 
     private func setDeadline(_ connection: Connection, seconds: Int) {
@@ -355,7 +361,7 @@ final class ServerLoop: @unchecked Sendable {
                 if connection.parser.hasRequestLine {
                     let request = connection.makeRequest(nowMilliseconds: nowMilliseconds)
                     // Determines the client's address for the record.
-                    _ = common.service.checkHeader(of: request, .none)
+                    _ = service.checkHeader(of: request, .none)
                 }
                 return respond(connection, fault.response)
             case .incomplete: break
@@ -380,14 +386,14 @@ final class ServerLoop: @unchecked Sendable {
             connection.peer.enter(.receiving, at: connection.began)
             deadlines.set(
                 connection.index,
-                connection.began + UInt64(common.limits.headerSeconds) * MonotonicClock.second)
+                connection.began + UInt64(service.limits.headerSeconds) * MonotonicClock.second)
         }
         return false
     }
 
     private func beginRequest(_ connection: Connection) -> Bool {
         let request = connection.makeRequest(nowMilliseconds: nowMilliseconds)
-        if let rejection = common.service.checkHeader(of: request, connection.parser.framing) {
+        if let rejection = service.checkHeader(of: request, connection.parser.framing) {
             return respond(connection, rejection)
         }
         connection.beginBody()
@@ -403,7 +409,7 @@ final class ServerLoop: @unchecked Sendable {
                 }
             }
             connection.peer.enter(.receiving, at: now)
-            setDeadline(connection, seconds: common.limits.bodySeconds)
+            setDeadline(connection, seconds: service.limits.bodySeconds)
         }
         return take(progress, connection)
     }
@@ -435,7 +441,7 @@ final class ServerLoop: @unchecked Sendable {
         case .tooLarge:
             return respond(
                 connection,
-                connection.request.map { .tooLarge($0, common.limits) } ?? .overloaded(nil))
+                connection.request.map { .tooLarge($0, service.limits) } ?? .overloaded(nil))
         case .noRoom: return respond(connection, .overloaded(connection.request))
         case .crumbled:
             close(connection)
@@ -448,7 +454,7 @@ final class ServerLoop: @unchecked Sendable {
         switch connection.readSocket(into: scratch) {
         case .bytes(let count):
             connection.discarded += count
-            if connection.discarded <= 4 * common.limits.bodyBytes { return true }
+            if connection.discarded <= 4 * service.limits.bodyBytes { return true }
         case .wouldBlock: return false
         case .ended, .failed: break
         }
@@ -460,36 +466,36 @@ final class ServerLoop: @unchecked Sendable {
 
     private var nowMilliseconds: Int64 {
         if let milliseconds { return milliseconds }
-        let value = common.service.nowMilliseconds
+        let value = service.nowMilliseconds
         milliseconds = value
         return value
     }
 
-    private func makeRoom() -> Bool { common.holders.makeRoom(at: now) }
+    private func makeRoom() -> Bool { service.holders.makeRoom(at: now) }
 
     /// Allows the memory to be reclaimed while the client sends or reads slowly.
     private func list(_ connection: Connection) {
         guard !connection.isListed, connection.held.bytes > EvictionQueue.untouched else { return }
         connection.isListed = true
-        common.holders.add(connection.held, of: connection.peer)
+        service.holders.add(connection.held, of: connection.peer)
     }
 
     /// Protects the memory from being reclaimed. Returns false if it was already reclaimed.
     private func unlist(_ connection: Connection) -> Bool {
         guard connection.isListed else { return true }
         connection.isListed = false
-        return common.holders.remove(connection.held)
+        return service.holders.remove(connection.held)
     }
 
     private func handle(_ connection: Connection) -> Bool {
-        if let rejection = connection.prepareUnpacking(common.limits, makeRoom: makeRoom) {
+        if let rejection = connection.prepareUnpacking(service.limits, makeRoom: makeRoom) {
             return respond(connection, rejection, isWhole: true)
         }
         // The memory is in use from this point, so it cannot be reclaimed.
         guard unlist(connection), let request = connection.request else {
             return respond(connection, .overloaded(connection.request), isWhole: true)
         }
-        switch common.service.outcome(
+        switch service.outcome(
             of: request, largestBody: connection.largestBody, holding: connection.held)
         {
         case .answer(let response): return respond(connection, response, isWhole: true)
@@ -528,8 +534,8 @@ final class ServerLoop: @unchecked Sendable {
         let request = connection.request
         var response = answer
         afford(&response, connection)
-        if let request { common.service.decorate(&response, request) }
-        let trace = common.service.trace(of: request)
+        if let request { service.decorate(&response, request) }
+        let trace = service.trace(of: request)
         observe(
             connection, status: response.status, code: response.code, bytesOut: response.body.count,
             trace: trace)
@@ -538,7 +544,7 @@ final class ServerLoop: @unchecked Sendable {
         let isBodiless =
             request?.method == "HEAD" || response.status == 204 || response.status == 304
         connection.stream = isBodiless ? nil : response.stream
-        if response.stream != nil, isBodiless { common.giveStream() }
+        if response.stream != nil, isBodiless { service.giveStream() }
         connection.isWhole = isWhole
         connection.isChunked = response.stream != nil && !connection.parser.isOld
         if response.stream != nil, !connection.isChunked { connection.closesAfterwards = true }
@@ -587,7 +593,7 @@ final class ServerLoop: @unchecked Sendable {
 
     private func waitForReader(_ connection: Connection, bytes: Int) {
         connection.peer.enter(.sending, at: now)
-        setDeadline(connection, seconds: common.limits.bodySeconds + bytes / Self.slowestReader)
+        setDeadline(connection, seconds: service.limits.bodySeconds + bytes / Self.slowestReader)
     }
 
     /// Replaces the response by 503 if there is no memory for it. Only for requests that changed nothing,
@@ -596,7 +602,7 @@ final class ServerLoop: @unchecked Sendable {
         _ = unlist(connection)
         connection.freeBody()
         if response.stream != nil {
-            if !common.takeStream() { response = .overloaded(connection.request) }
+            if !service.takeStream() { response = .overloaded(connection.request) }
             return
         }
         guard response.body.count > EvictionQueue.untouched, !response.isShared else { return }
@@ -605,7 +611,7 @@ final class ServerLoop: @unchecked Sendable {
                 response = .overloaded(connection.request)
                 return
             }
-            connection.held.takeAnyhow(response.body.count)
+            connection.held.takeBeyondLimit(response.body.count)
         }
         list(connection)
     }
@@ -614,7 +620,7 @@ final class ServerLoop: @unchecked Sendable {
         _ connection: Connection, status: Int?, code: String?, bytesOut: Int, trace: TraceParent?
     ) {
         connection.isObserved = true
-        common.observer.requestEnded(
+        service.observer.requestEnded(
             RequestRecord(
                 connection.request, status: status, code: code, trace: trace,
                 bytesIn: max(connection.bodyBytes, connection.request?.body.count ?? 0), bytesOut: bytesOut,
@@ -647,7 +653,7 @@ final class ServerLoop: @unchecked Sendable {
                 guard let count else {
                     if connection.isChunked { output.append("0\r\n\r\n") }
                     connection.stream = nil
-                    common.giveStream()
+                    service.giveStream()
                     if connection.send(output.bytes) { return true }
                     close(connection)
                     return false
@@ -680,9 +686,9 @@ final class ServerLoop: @unchecked Sendable {
             closeGracefully(connection)
             return connection.phase == .lingering
         }
-        connection.endRequest(&pool, memory: common.memory)
+        connection.endRequest(&pool, memory: service.memory)
         connection.peer.enter(.idle, at: now)
-        setDeadline(connection, seconds: common.limits.idleSeconds)
+        setDeadline(connection, seconds: service.limits.idleSeconds)
         return true
     }
 }

@@ -1,7 +1,7 @@
 internal import CountersignCore
 package import CountersignJOSE
 package import GatewayHTTP
-package import GatewayModel
+internal import GatewayModel
 
 /// The parts of a request that admission needs, independent of its dialect.
 package struct AdmissionRequest {
@@ -101,15 +101,6 @@ package struct AuthErrorBody {
     let enforcement: Enforcement
     let requestID: String
     let serverMilliseconds: Int64
-
-    package init(
-        report: VerificationReport, enforcement: Enforcement, requestID: String, serverMilliseconds: Int64
-    ) {
-        self.report = report
-        self.enforcement = enforcement
-        self.requestID = requestID
-        self.serverMilliseconds = serverMilliseconds
-    }
 
     package func write(to output: inout [UInt8]) { write(.of(code), to: &output) }
 

@@ -19,16 +19,14 @@ extension UserRestrictions.Rejection {
     func response(_ request: HTTPRequest) -> HTTPResponse {
         switch self {
         case .blocked:
-            .failure(
-                403, code: "user_blocked",
-                reason: "an operator of this app has blocked this user or device; nothing was stored",
-                requestID: request.id)
+            request.failure(
+                403, "user_blocked",
+                "an operator of this app has blocked this user or device; nothing was stored")
         case .limited(let seconds):
-            HTTPResponse.failure(
-                429, code: "user_rate_limited",
-                reason: "an operator of this app limits the requests of this user or device; nothing was "
-                    + "stored, send it again after Retry-After",
-                requestID: request.id
+            request.failure(
+                429, "user_rate_limited",
+                "an operator of this app limits the requests of this user or device; nothing was stored, send it "
+                    + "again after Retry-After"
             ).with("Retry-After", String(seconds))
         }
     }

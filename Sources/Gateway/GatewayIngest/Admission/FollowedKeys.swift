@@ -3,6 +3,7 @@ package import CountersignJOSE
 internal import CountersignJSON
 internal import GatewayHTTP
 package import GatewayModel
+internal import GatewayStorage
 
 /// Fetches the document of a key source; called on its own thread.
 typealias KeySourceFetch = @Sendable (KeySource) throws(OutboundRequest.Failure) -> [UInt8]
@@ -97,7 +98,7 @@ package final class FollowedKeys: Sendable {
         at instant: Double, fetch: @escaping KeySourceFetch,
         run: (@escaping @Sendable () -> Void) -> Void
     ) {
-        if shared != nil, hasOthers { lookIfDue(at: instant, run: run) }
+        if shared != nil, hasOthers { readSharedIfDue(at: instant, run: run) }
         let isDue = state.withLock { state -> Bool in
             guard !state.isFetching, Self.isDue(state, at: instant) else { return false }
             state.isFetching = true
@@ -112,7 +113,9 @@ package final class FollowedKeys: Sendable {
                 let fetched = try JWKSet(json: json).keys
                 finish(fetched, at: instant, problem: fetched.isEmpty ? "the set has no usable key" : nil)
                 if !fetched.isEmpty, mustStore(at: instant) {
-                    shared?.write(SharedKeySet.Copy(json: json, fetchedAt: instant))
+                    shared?.write(
+                        PublishedKeySet(
+                            json: json, fetchedMilliseconds: Milliseconds(seconds: instant).count))
                 }
             } catch {
                 let reason =
@@ -171,14 +174,15 @@ package final class FollowedKeys: Sendable {
 
     func takeStored(at instant: Double) {
         // A fetch time in the future was written with a wrong clock, so the set may be old.
-        guard let copy = shared?.read(), copy.fetchedAt > fetchedAt ?? 0,
-            copy.fetchedAt < instant + SharedKeySet.tolerance,
-            let keys = try? JWKSet(json: copy.json).keys, !keys.isEmpty
+        guard let set = shared?.read() else { return }
+        let time = Milliseconds(set.fetchedMilliseconds).seconds
+        guard time > fetchedAt ?? 0, time < instant + SharedKeySet.tolerance,
+            let keys = try? JWKSet(json: set.json).keys, !keys.isEmpty
         else { return }
-        take(keys, fetchedAt: copy.fetchedAt)
+        take(keys, fetchedAt: time)
     }
 
-    private func lookIfDue(at instant: Double, run: (@escaping @Sendable () -> Void) -> Void) {
+    private func readSharedIfDue(at instant: Double, run: (@escaping @Sendable () -> Void) -> Void) {
         let isDue = state.withLock { state in
             if let last = state.sharedAt, abs(instant - last) < Self.sharedSeconds { return false }
             state.sharedAt = instant

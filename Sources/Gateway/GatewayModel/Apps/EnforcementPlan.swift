@@ -10,17 +10,7 @@ package struct EnforcementPlan: Sendable, Equatable {
     package var returned: Returned?
     package var sinceMilliseconds: Int64 = 0
 
-    package init(
-        state: Enforcement = Enforcement.disabled, rampPercent: Int = 100, scheduled: Switch? = nil,
-        autoReturn: Return? = nil, returned: Returned? = nil, sinceMilliseconds: Int64 = 0
-    ) {
-        self.state = state
-        self.rampPercent = rampPercent
-        self.scheduled = scheduled
-        self.autoReturn = autoReturn
-        self.returned = returned
-        self.sinceMilliseconds = sinceMilliseconds
-    }
+    package init() {}
 
     package func isDue(at milliseconds: Int64) -> Bool {
         scheduled.map { $0.atMilliseconds <= milliseconds } ?? false
@@ -30,12 +20,6 @@ package struct EnforcementPlan: Sendable, Equatable {
         package var state: Enforcement
         package var atMilliseconds: Int64
         package var rampPercent = 100
-
-        package init(state: Enforcement, atMilliseconds: Int64, rampPercent: Int = 100) {
-            self.state = state
-            self.atMilliseconds = atMilliseconds
-            self.rampPercent = rampPercent
-        }
     }
 
     /// The condition for the automatic return from `required` to `optional`: too many users are rejected because

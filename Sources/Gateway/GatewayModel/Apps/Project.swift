@@ -1,5 +1,5 @@
 package import CountersignCore
-internal import CountersignJOSE
+package import CountersignJOSE
 internal import CountersignJSON
 
 /// The settings and contents of an app for clients of the Bloomreach dialect.
@@ -20,18 +20,6 @@ package struct Project: Sendable {
         case .inAppMessage: inAppMessages
         case .consentCategory: consentCategories
         }
-    }
-}
-
-/// A shared key that signs customer tokens with HS256.
-package struct CustomerTokenKey: Sendable {
-    /// The `kid` of the tokens.
-    package let id: String
-    package let secret: [UInt8]
-
-    package init(id: String, secret: [UInt8]) {
-        self.id = id
-        self.secret = secret
     }
 }
 
@@ -102,7 +90,7 @@ package struct InboxContents: Sendable {
     /// Increases when the operator invalidates all sync tokens.
     package var epoch: Int64 = 1
     package private(set) var revision: Int64 = 0
-    private(set) var forEverybody: [InboxMessage] = []
+    private(set) var forAll: [InboxMessage] = []
     private(set) var byRecipient: [CustomerIdentifier: [InboxMessage]] = [:]
     /// Whether a message is for one `registered` id, by message id.
     private var ids: BytewiseDictionary<Bool> = [:]
@@ -113,12 +101,12 @@ package struct InboxContents: Sendable {
         if let recipient = message.recipient {
             byRecipient[recipient, default: []].append(message)
         } else {
-            forEverybody.append(message)
+            forAll.append(message)
         }
     }
 
     package var all: [InboxMessage] {
-        (forEverybody + byRecipient.values.flatMap { $0 }).sorted { $0.revision > $1.revision }
+        (forAll + byRecipient.values.flatMap { $0 }).sorted { $0.revision > $1.revision }
     }
 
     /// Whether a message has this id. Without `forHardIDs`, messages for one `registered` id do not count.
@@ -129,7 +117,7 @@ package struct InboxContents: Sendable {
     /// Unexpired messages for customers with any of these ids, newest first.
     package func messages(for identifiers: [CustomerIdentifier], atMilliseconds now: Int64) -> [InboxMessage]
     {
-        let all = forEverybody + identifiers.flatMap { byRecipient[$0] ?? [] }
+        let all = forAll + identifiers.flatMap { byRecipient[$0] ?? [] }
         return all.filter { message in message.expiresMilliseconds.map { $0 > now } ?? true }
             .sorted { ($0.createdMilliseconds, $0.revision) > ($1.createdMilliseconds, $1.revision) }
     }

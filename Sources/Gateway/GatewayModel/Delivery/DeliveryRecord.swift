@@ -58,15 +58,6 @@ package struct DeliveryRecord: Sendable, Equatable {
     /// Decodes bytes from another server without control characters and changes of text direction.
     package static func text(_ bytes: some Collection<UInt8>) -> String {
         let text = String(decoding: bytes.prefix(longestAnswer), as: UTF8.self)
-        return String(
-            String.UnicodeScalarView(
-                text.unicodeScalars.filter { scalar in
-                    switch scalar.properties.generalCategory {
-                    case .control, .format, .privateUse, .surrogate, .unassigned, .lineSeparator,
-                        .paragraphSeparator:
-                        false
-                    default: true
-                    }
-                }))
+        return String(String.UnicodeScalarView(text.unicodeScalars.filter(\.isPrintable)))
     }
 }

@@ -66,10 +66,9 @@ package struct AuditEntry: Sendable {
 
     /// SHA-256 of the previous hash and of the other fields as JSON.
     package var computedHash: [UInt8] {
-        func optional(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
         let content: JSONValue = .array([
             .integer(seq), .integer(atMilliseconds), .string(actor), .string(role), .string(action),
-            .string(target), optional(appID), optional(before), optional(after),
+            .string(target), appID.jsonValue, before.jsonValue, after.jsonValue,
         ])
         return SHA256.digest(previousHash + content.bytes)
     }

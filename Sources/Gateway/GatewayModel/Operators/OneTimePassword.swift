@@ -35,13 +35,8 @@ package struct OneTimePassword: Sendable {
         let hash = HMACSHA1.authenticate(message, key: secret)
         let offset = Int(hash[19] & 15)
         let number = hash[offset..<offset + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) } & 0x7FFF_FFFF
-        var text = ""
-        var rest = number
-        for _ in 0..<digits {
-            text = String(rest % 10) + text
-            rest /= 10
-        }
-        return text
+        let text = String(number)
+        return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text.suffix(digits)
     }
 
     /// The time step that the password is valid for. Accepts the current step and its neighbours, for clock

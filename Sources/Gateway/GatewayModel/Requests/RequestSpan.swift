@@ -1,5 +1,3 @@
-internal import Dispatch
-
 /// The times of a request's phases, in nanoseconds of the monotonic clock; 0 for phases that were not reached.
 package struct RequestSpan: Sendable {
     /// The trace id and the span id of the whole request.
@@ -23,8 +21,6 @@ package struct RequestSpan: Sendable {
         self.context = context
         self.parentID = parentID
     }
-
-    package static var instant: UInt64 { DispatchTime.now().uptimeNanoseconds }
 }
 
 /// Decides whether a request's trace is recorded. Follows the caller's decision, and samples a share of the

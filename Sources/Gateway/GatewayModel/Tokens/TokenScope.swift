@@ -3,8 +3,7 @@ internal import CountersignCore
 /// Scopes of the token service's tokens (RFC 6749, section 3.3).
 package enum TokenScope {
     /// Permission to write events. Segment's clients request it by this name.
-    static let writeEvents = "tracking_api:write"
-    package static let all = writeEvents
+    package static let all = "tracking_api:write"
 
     /// The maximum length of a requested scope, in bytes.
     static let maximumBytes = 1_024

@@ -94,7 +94,7 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
 
     private func spans(of requests: [TracedRequest]) -> [JSONValue] {
         let common = resource.requestAttributes
-        let epoch = Self.wallTime - RequestSpan.instant
+        let epoch = Self.wallTime - MonotonicClock.now
         return requests.flatMap {
             $0.spans(common, epoch: epoch) { UInt64.random(in: 1...UInt64.max) }
         }
@@ -130,7 +130,7 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
     }
 
     /// Seconds of the monotonic clock.
-    private static var now: Double { Double(RequestSpan.instant) / 1e9 }
+    private static var now: Double { Double(MonotonicClock.now) / 1e9 }
 
     /// Nanoseconds since 1970.
     private static var wallTime: UInt64 { UInt64(Date().timeIntervalSince1970 * 1e9) }

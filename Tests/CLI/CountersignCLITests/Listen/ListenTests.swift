@@ -227,7 +227,7 @@ private final class ScriptedGateway: Sendable {
     init(events: Int, created: Int = 201, deletions statuses: [Int] = []) throws {
         let (deletions, isFirst) = (Lock(statuses), Lock(true))
         self.deletions = deletions
-        server = try HTTPServer(limits: GatewayLimits(), observer: ObserverGroup(members: [])) { request in
+        server = HTTPServer(limits: GatewayLimits(), observer: ObserverGroup(members: [])) { request in
             switch request.method {
             case "POST":
                 let body: JSONValue = ["partitions": [["position": "p0"]]]
@@ -277,7 +277,7 @@ private final class Receiver: Sendable {
         let secret = PushWebhook.newSecret()
         let verifier = try WebhookVerifier(secrets: [secret])
         let (answers, verified) = (Lock<[Int]>([]), Lock<[CountersignConsumer.WebhookDelivery]>([]))
-        server = try HTTPServer(limits: GatewayLimits(), observer: ObserverGroup(members: [])) { request in
+        server = HTTPServer(limits: GatewayLimits(), observer: ObserverGroup(members: [])) { request in
             do {
                 let fields = [
                     "webhook-id": request.header("webhook-id"),

@@ -15,8 +15,9 @@ package struct ExampleDialect: Dialect {
 
     package var endpoints: [Endpoint] {
         [
-            Endpoint(method: "POST", path: "/example/{writeKey}") { request, parameters in
-                ingest(request, writeKey: String(parameters[0]))
+            Endpoint(method: "POST", path: "/example/{writeKey}") {
+                request, parameters throws(HTTPResponse) in
+                try ingest(request, writeKey: String(parameters[0]))
             }.described(
                 APIOperation(
                     summary: "Store one event", security: [[.bearerToken]], body: ["type": "object"],
@@ -27,35 +28,28 @@ package struct ExampleDialect: Dialect {
 
     package var schemas: JSONObject { HTTPResponse.ingestedSchemas }
 
-    private func ingest(_ request: HTTPRequest, writeKey: String) -> HTTPOutcome {
+    private func ingest(_ request: HTTPRequest, writeKey: String) throws(HTTPResponse) -> HTTPOutcome {
         guard let app = path.apps.app(writeKey: writeKey) else {
-            return .answer(
-                .failure(
-                    401, code: "invalid_write_key", reason: "no app has this write key",
-                    requestID: request.id))
+            throw request.failure(401, "invalid_write_key", "no app has this write key")
         }
-        let user: String?
-        switch path.parsers.parse(request, { $0["user"]?.string }) {
-        case .failed(let response): return .answer(response)
-        case .value(let named): user = named
+        let named: String?
+        switch path.parsers.read(request, { $0["user"]?.string }) {
+        case .success(let user): named = user
+        case .failure(let invalid): throw request.failure(400, "invalid_json", invalid.reason)
         }
         let admission = AdmissionRequest(
-            credential: Self.credential(request), userIDs: user.map { [$0] } ?? [])
-        switch path.admit(admission, app: app, request: request) {
-        case .failed(let response): return .answer(response)
-        case .rejected(let error): return .answer(error.rejection())
-        case .accepted(let user, let warning):
-            let event = EventBatch.Event(
-                messageID: request.id, kind: .track, userID: user,
-                timestampMilliseconds: request.receivedMilliseconds, json: request.body.indices)
-            let batch = EventBatch(
-                appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
-                events: [event])
-            return path.store(batch, for: request, dialect: "example") { result in
-                switch result {
-                case .success(let outcome): .ingested(outcome, warning: warning)
-                case .failure(let failure): failure.response(request)
-                }
+            credential: Self.credential(request), userIDs: named.map { [$0] } ?? [])
+        let (user, warning) = try path.admit(admission, app: app, request: request)
+        let event = EventBatch.Event(
+            messageID: request.id, kind: .track, userID: user,
+            timestampMilliseconds: request.receivedMilliseconds, json: request.body.indices)
+        let batch = EventBatch(
+            appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
+            events: [event])
+        return path.store(batch, for: request, dialect: "example") { result in
+            switch result {
+            case .success(let outcome): .ingested(outcome, warning: warning)
+            case .failure(let failure): failure.response(request)
             }
         }
     }

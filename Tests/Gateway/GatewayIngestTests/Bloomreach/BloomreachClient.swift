@@ -14,8 +14,7 @@ struct BloomreachClient {
     init(limits: GatewayLimits = GatewayLimits()) throws {
         fixture = try GatewayFixture(.standard, enforcement: .disabled, limits: limits)
         connection = try fixture.client()
-        try fixture.apps.setProjectToken(project, for: fixture.appID)
-        try fixture.gateway.refreshApps()
+        try fixture.edit { try $0.setProjectToken(project, for: fixture.appID) }
     }
 
     /// The header fields of the iOS SDK, as URLSession writes them.
@@ -40,10 +39,7 @@ struct BloomreachClient {
     }
 
     /// Changes the project as an operator in another process would.
-    func edit(_ change: (AppDirectory) throws -> Void) throws {
-        try change(fixture.apps)
-        try fixture.gateway.refreshApps()
-    }
+    func edit(_ change: (AppDirectory) throws -> Void) throws { try fixture.edit(change) }
 
     /// The stored events, each as the columns that matter.
     func events() throws -> [[String?]] {

@@ -17,8 +17,7 @@ struct DeviceTokenTests {
     init() throws {
         fixture = try GatewayFixture(enforcement: .required)
         connection = try RawConnection(port: fixture.gateway.port)
-        try fixture.apps.setTokenRules(rules, for: "shop")
-        try fixture.gateway.refreshApps()
+        try fixture.edit { try $0.setTokenRules(rules, for: "shop") }
     }
 
     private var rules: TokenRules {
@@ -119,8 +118,7 @@ struct DeviceTokenTests {
     @Test func aTokenIsValidInTheMillisecondOfItsIssue() throws {
         let fixture = try GatewayFixture(
             .live, now: { Date(timeIntervalSince1970: 1_800_000_000.9997) })
-        try fixture.apps.setTokenRules(rules, for: "shop")
-        try fixture.gateway.refreshApps()
+        try fixture.edit { try $0.setTokenRules(rules, for: "shop") }
         let connection = try RawConnection(port: fixture.gateway.port)
         let pair = try self.pair(try #require(connection.post(Self.device, path: "/api/register")))
         let answer = connection.post(
@@ -161,8 +159,7 @@ struct DeviceTokenTests {
     }
 
     @Test func aTokenIsForOneApp() throws {
-        _ = try fixture.apps.createApp(id: "other")
-        try fixture.gateway.refreshApps()
+        try fixture.edit { _ = try $0.createApp(id: "other") }
         let access = try register().access
         let answer = connection.post(
             #"{"coords":{"latitude":1,"longitude":2}}"#, path: "/api/locations/other",
@@ -172,8 +169,7 @@ struct DeviceTokenTests {
     }
 
     @Test func theIDOfAnAppWithAProjectTokenRegisters() throws {
-        try fixture.apps.setProjectToken("shop-project", for: "shop")
-        try fixture.gateway.refreshApps()
+        try fixture.edit { try $0.setProjectToken("shop-project", for: "shop") }
         for org in ["shop", "shop-project"] {
             let answer = connection.post(#"{"org":"\#(org)","uuid":"u-1"}"#, path: "/api/register")
             #expect(answer?.status == 200)
@@ -182,8 +178,7 @@ struct DeviceTokenTests {
 
     @Test func closedRegistrationRejectsDevices() throws {
         let token = try register().refresh
-        try fixture.apps.setTokenRules(TokenRules(), for: "shop")
-        try fixture.gateway.refreshApps()
+        try fixture.edit { try $0.setTokenRules(TokenRules(), for: "shop") }
         for org in ["shop", "none-such"] {
             let answer = connection.post(#"{"org":"\#(org)","uuid":"u-2"}"#, path: "/api/register")
             #expect(answer?.status == 403)
@@ -243,8 +238,7 @@ struct DeviceTokenTests {
         var rules = TokenRules()
         rules.allowsRegistration = true
         rules.absoluteSeconds = 600
-        try fixture.apps.setTokenRules(rules, for: "shop")
-        try fixture.gateway.refreshApps()
+        try fixture.edit { try $0.setTokenRules(rules, for: "shop") }
         let opened = Date().timeIntervalSince1970
         let answer = try #require(connection.post(Self.device, path: "/api/register"))
         let refreshed = try #require(refresh("refresh_token=" + (try pair(answer)).refresh))

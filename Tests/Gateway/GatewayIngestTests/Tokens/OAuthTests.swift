@@ -114,8 +114,7 @@ struct OAuthTests {
     @Test func aDeletedClientsTokensAreRejected() throws {
         let answer = try post("grant_type=client_credentials", basic: (client.id, secret))
         let access = try #require(answer.json["access_token"] as? String)
-        try fixture.apps.clients.delete(id: client.id)
-        try fixture.gateway.refreshApps()
+        try fixture.edit { try $0.clients.delete(id: client.id) }
         #expect(try upload(access, user: "user-1") == 401)
         #expect(
             error(try post("grant_type=client_credentials", basic: (client.id, secret)))
@@ -330,8 +329,7 @@ struct OAuthTests {
     }
 
     @Test func deviceSessionsUseTheAppsIDAsPublicClient() throws {
-        _ = try fixture.apps.createApp(id: "other")
-        try fixture.gateway.refreshApps()
+        try fixture.edit { _ = try $0.createApp(id: "other") }
         let token = try sessions.open(for: "user-1", of: "shop").refreshToken
         #expect(error(try refresh(token, extra: "&client_id=other")) == "400 invalid_grant")
         #expect(error(try refresh(token, basic: (client.id, secret))) == "400 invalid_grant")
@@ -343,8 +341,7 @@ struct OAuthTests {
     @Test func aStolenTokenEndsTheSessionAndItsAccessTokens() throws {
         var rules = TokenRules()
         rules.reuseSeconds = 0
-        try fixture.apps.setTokenRules(rules, for: "shop")
-        try fixture.gateway.refreshApps()
+        try fixture.edit { try $0.setTokenRules(rules, for: "shop") }
         let first = try sessions.open(for: "user-1", of: "shop")
         let second = try #require(try refresh(first.refreshToken).json["refresh_token"] as? String)
         let third = try refresh(second)

@@ -47,7 +47,7 @@ struct FollowingError: Error {
         retryAfterSeconds: 1)
 
     func response(requestID: String) -> HTTPResponse {
-        var response = HTTPResponse.failure(status, code: code, reason: reason, requestID: requestID)
+        var response = HTTPResponse.failure(status, code, reason, requestID: requestID)
         if status == 401 { response.headers.append(("WWW-Authenticate", "Bearer")) }
         if let retryAfterSeconds { response.headers.append(("Retry-After", String(retryAfterSeconds))) }
         return response

@@ -80,25 +80,3 @@ enum BloomreachAnswer {
         return .json(200, body)
     }
 }
-
-struct BloomreachRejection: Error {
-    let response: HTTPResponse
-
-    init(_ response: HTTPResponse) {
-        self.response = response
-    }
-
-    init(_ status: Int, _ message: String, _ request: HTTPRequest) {
-        response = BloomreachAnswer.failure(status, message, request)
-    }
-}
-
-extension HTTPOutcome {
-    static func bloomreach(_ body: () throws(BloomreachRejection) -> HTTPOutcome) -> HTTPOutcome {
-        do throws(BloomreachRejection) {
-            return try body()
-        } catch {
-            return .answer(error.response)
-        }
-    }
-}

@@ -20,9 +20,9 @@ struct BloomreachAttributes {
         case invalid(String)
     }
 
-    func outcome() throws(BloomreachRejection) -> HTTPOutcome {
+    func outcome() throws(HTTPResponse) -> HTTPOutcome {
         let (identifiers, attributes) = try call.body {
-            root throws(BloomreachRejection) -> ([CustomerIdentifier], [Attribute]) in
+            root throws(HTTPResponse) -> ([CustomerIdentifier], [Attribute]) in
             let identifiers = try call.identifiers(root)
             guard !identifiers.isEmpty else { throw call.reject("At least one id should be specified.") }
             guard let list = root["attributes"], list.kind == .array else {

@@ -31,11 +31,11 @@ struct BloomreachCall {
 
     init(
         _ request: HTTPRequest, project: some StringProtocol, access: BloomreachAccess, path: RequestPath
-    ) throws(BloomreachRejection) {
+    ) throws(HTTPResponse) {
         self.path = path
         self.request = request
         guard let app = path.apps.app(projectToken: project) else {
-            throw BloomreachRejection(400, "Invalid project id", request)
+            throw BloomreachAnswer.failure(400, "Invalid project id", request)
         }
         self.app = app
         request.context.appID = app.id
@@ -45,33 +45,33 @@ struct BloomreachCall {
         switch credentials.opening {
         case .apiKey(let key):
             if case .inbox = access, mode == .required {
-                throw BloomreachRejection(
+                throw BloomreachAnswer.failure(
                     401, "this project's App Inbox needs a customer token: Authorization: Bearer", request)
             }
             guard path.apps.app(writeKey: key)?.id == app.id else {
-                throw BloomreachRejection(401, "Access key not found", request)
+                throw BloomreachAnswer.failure(401, "Access key not found", request)
             }
             token = nil
         case .customerToken(let text):
             if case .key = access {
-                throw BloomreachRejection(
+                throw BloomreachAnswer.failure(
                     401, "this endpoint takes the API key: Authorization: Token", request)
             }
             guard mode != .off else {
-                throw BloomreachRejection(401, "customer tokens are off for this project", request)
+                throw BloomreachAnswer.failure(401, "customer tokens are off for this project", request)
             }
             token = try Self.verify(text, app: app, path: path, request: request)
         case .nothing:
-            throw BloomreachRejection(
+            throw BloomreachAnswer.failure(
                 401, "Access key not provided; send Authorization: Token and the project's API key", request)
         }
     }
 
     private static func verify(
         _ token: String, app: AdmittedApp, path: RequestPath, request: HTTPRequest
-    ) throws(BloomreachRejection) -> CustomerToken {
+    ) throws(HTTPResponse) -> CustomerToken {
         if let rejection = path.overLimit(of: app, request) {
-            throw BloomreachRejection(BloomreachAnswer.overLimit(rejection, request))
+            throw BloomreachAnswer.overLimit(rejection, request)
         }
         let (report, identifiers, issuedAt) = app.customerTokens.verify(
             token, at: path.now().timeIntervalSince1970)
@@ -85,62 +85,58 @@ struct BloomreachCall {
 
     private static func rejection(
         _ report: VerificationReport, app: AdmittedApp, path: RequestPath, request: HTTPRequest
-    ) -> BloomreachRejection {
+    ) -> HTTPResponse {
         request.context.note(.rejected(report), app: app)
         let error = AuthErrorBody(
             report: report, enforcement: .required, requestID: request.id,
             serverMilliseconds: Milliseconds(path.now()).count)
-        return BloomreachRejection(BloomreachAnswer.rejection(error, request))
+        return BloomreachAnswer.rejection(error, request)
     }
 
     func body<Value>(
-        _ read: (JSONNode) throws(BloomreachRejection) -> Value
-    ) throws(BloomreachRejection) -> Value {
+        _ read: (JSONNode) throws(HTTPResponse) -> Value
+    ) throws(HTTPResponse) -> Value {
         try value(
             path.parsers.read(request) { root in
-                object(root) { () throws(BloomreachRejection) in try read(root) }
+                object(root) { () throws(HTTPResponse) in try read(root) }
             })
     }
 
     /// Parses the body as the JSON object of one event, with unpaired surrogates and unusable times replaced.
     func eventBody<Value>(
-        _ read: (JSONNode, EventFaults) throws(BloomreachRejection) -> Value
-    ) throws(BloomreachRejection) -> Value {
+        _ read: (JSONNode, EventFaults) throws(HTTPResponse) -> Value
+    ) throws(HTTPResponse) -> Value {
         try value(
             path.parsers.readEvents(request, isolate: { $0.clearTimes(["timestamp", "age"], at: $0.root) }) {
                 root, faults in
-                object(root) { () throws(BloomreachRejection) in try read(root, faults) }
+                object(root) { () throws(HTTPResponse) in try read(root, faults) }
             })
     }
 
     private func object<Value>(
-        _ root: JSONNode, _ read: () throws(BloomreachRejection) -> Value
-    ) -> Result<Value, BloomreachRejection> {
-        guard root.kind == .object else {
-            return .failure(BloomreachRejection(400, "the body must be a JSON object", request))
-        }
-        do throws(BloomreachRejection) {
-            return .success(try read())
-        } catch {
-            return .failure(error)
+        _ root: JSONNode, _ read: () throws(HTTPResponse) -> Value
+    ) -> Result<Value, HTTPResponse> {
+        Result { () throws(HTTPResponse) in
+            guard root.kind == .object else { throw reject("the body must be a JSON object") }
+            return try read()
         }
     }
 
     private func value<Value>(
-        _ parsed: Result<Result<Value, BloomreachRejection>, InvalidJSON>
-    ) throws(BloomreachRejection) -> Value {
+        _ parsed: Result<Result<Value, HTTPResponse>, InvalidJSON>
+    ) throws(HTTPResponse) -> Value {
         switch parsed {
         case .success(let value): return try value.get()
-        case .failure(let invalid): throw BloomreachRejection(400, invalid.reason, request)
+        case .failure(let invalid): throw reject(invalid.reason)
         }
     }
 
-    func reject(_ message: String) -> BloomreachRejection { BloomreachRejection(400, message, request) }
+    func reject(_ message: String) -> HTTPResponse { BloomreachAnswer.failure(400, message, request) }
 
     /// The ids in `customer_ids`, without duplicate names; empty if there are no ids.
     func identifiers(
         _ root: JSONNode, _ member: StaticString = "customer_ids"
-    ) throws(BloomreachRejection) -> [CustomerIdentifier] {
+    ) throws(HTTPResponse) -> [CustomerIdentifier] {
         guard let node = root[member], !node.isNull else { return [] }
         do {
             return try CustomerIdentifier.all(in: node, named: member)
@@ -153,14 +149,13 @@ struct BloomreachCall {
     ///
     /// With an API key: the ids as sent, after the admission that all dialects share. With a customer token: the ids
     /// that are also in the token. Any other id is rejected, except a cookie if the token has none, which is ignored.
-    func admit(_ identifiers: [CustomerIdentifier]) throws(BloomreachRejection) -> BloomreachCaller {
+    func admit(_ identifiers: [CustomerIdentifier]) throws(HTTPResponse) -> BloomreachCaller {
         guard let token else { return try admitByKey(identifiers) }
-        func rejected(_ code: AuthErrorCode, _ detail: String) -> BloomreachRejection {
+        func rejected(_ code: AuthErrorCode, _ detail: String) -> HTTPResponse {
             var report = token.report
             report.add(code, detail)
             return Self.rejection(report, app: app, path: path, request: request)
         }
-        func foreign(_ detail: String) -> BloomreachRejection { rejected(.subjectMismatch, detail) }
         if let restrictions = app.restrictions {
             let instant = path.now().timeIntervalSince1970
             let users = token.identifiers.filter { !$0.isCookie }.map(\.value)
@@ -168,7 +163,7 @@ struct BloomreachCall {
                 throw rejected(.userRevoked, "an operator has revoked the tokens that the user had")
             }
             let rejection = path.restricted(restrictions, users: users, app: app, request, at: instant)
-            if let rejection { throw BloomreachRejection(BloomreachAnswer.overLimit(rejection, request)) }
+            if let rejection { throw BloomreachAnswer.overLimit(rejection, request) }
         }
         let namesCookie = token.identifiers.contains { $0.name == CustomerIdentifier.cookieName }
         var covered: [CustomerIdentifier] = []
@@ -176,31 +171,30 @@ struct BloomreachCall {
             if token.identifiers.contains(identifier) {
                 covered.append(identifier)
             } else if identifier.name != CustomerIdentifier.cookieName || namesCookie {
-                throw foreign("an id of the request is not in the customer token")
+                throw rejected(.subjectMismatch, "an id of the request is not in the customer token")
             }
         }
         guard identifiers.isEmpty || !covered.isEmpty else {
-            throw foreign("the customer token names no id of the request")
+            throw rejected(.subjectMismatch, "the customer token names no id of the request")
         }
-        return BloomreachCaller(identifiers: covered, warning: nil, vouched: covered)
+        return BloomreachCaller(identifiers: covered, warning: nil, authenticated: covered)
     }
 
     private func admitByKey(
         _ identifiers: [CustomerIdentifier]
-    ) throws(BloomreachRejection) -> BloomreachCaller {
+    ) throws(HTTPResponse) -> BloomreachCaller {
         let hard = identifiers.first(where: \.isHard)
         var users = DistinctIDs()
         for identifier in hard.map({ [$0] }) ?? identifiers
         where identifier.name != CustomerIdentifier.cookieName {
             users.insert(identifier.value)
         }
-        let admission = AdmissionRequest(
-            credential: user, userIDs: users.ids)
-        switch path.admit(admission, app: app, request: request) {
+        let admission = AdmissionRequest(credential: user, userIDs: users.ids)
+        switch path.admitted(admission, app: app, request: request) {
         case .failed(let rejection):
-            throw BloomreachRejection(BloomreachAnswer.overLimit(rejection, request))
+            throw BloomreachAnswer.overLimit(rejection, request)
         case .rejected(let error):
-            throw BloomreachRejection(BloomreachAnswer.rejection(error, request))
+            throw BloomreachAnswer.rejection(error, request)
         case .accepted(_, let warning):
             // Not every accepted request is authenticated. Invalid tokens are accepted while tokens are optional, and for
             // users outside the percentage that must have one. While enforcement is disabled, no token is verified.
@@ -213,7 +207,8 @@ struct BloomreachCall {
                 case .anonymous, .acceptedWithWarning, .rejected, nil: false
                 }
             return BloomreachCaller(
-                identifiers: identifiers, warning: warning, vouched: isProven ? hard.map { [$0] } ?? [] : [],
+                identifiers: identifiers, warning: warning,
+                authenticated: isProven ? hard.map { [$0] } ?? [] : [],
                 joinsByCookieOnly: hard != nil && app.enforcement == .required)
         }
     }
@@ -223,7 +218,7 @@ struct BloomreachCaller {
     let identifiers: [CustomerIdentifier]
     let warning: AuthErrorBody?
     /// The ids authenticated by a token, regardless of the app's enforcement.
-    let vouched: [CustomerIdentifier]
+    let authenticated: [CustomerIdentifier]
     /// Set if tokens are required and the request has a hard id. The token then covers only the hard id, so a
     /// soft id other than the cookie neither opens nor merges a customer. Such an id is added to the customer of
     /// the hard id unless another customer has it. The cookie identifies the device.
@@ -231,7 +226,7 @@ struct BloomreachCaller {
 
     /// The ids by which the request may read. Customers with a hard id require a token.
     var readable: [CustomerIdentifier] {
-        identifiers.filter { $0.isHard ? vouched.contains($0) : !joinsByCookieOnly || $0.isCookie }
+        identifiers.filter { $0.isHard ? authenticated.contains($0) : !joinsByCookieOnly || $0.isCookie }
     }
 
     func change(atMilliseconds milliseconds: Int64) -> CustomerChange {
@@ -242,11 +237,6 @@ struct BloomreachCaller {
 
 extension AdmittedApp {
     fileprivate var customerTokens: CustomerTokenVerifier {
-        derived { app in
-            CustomerTokenVerifier(
-                secrets: app.project.customerTokenKeys.map {
-                    CustomerTokenVerifier.Secret(id: $0.id, bytes: $0.secret)
-                }, ring: app.verifier)
-        }
+        derived { CustomerTokenVerifier(keys: $0.project.customerTokenKeys, ring: $0.verifier) }
     }
 }

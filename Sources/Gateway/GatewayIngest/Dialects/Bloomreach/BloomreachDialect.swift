@@ -27,7 +27,7 @@ package struct BloomreachDialect: Dialect {
     package var credentialHeaders: [StaticString] { ["x-countersign-signature"] }
 
     package var endpoints: [Endpoint] {
-        (tracking + content + inbox + neighbours + [selfCheck]).map(\.forPages)
+        (tracking + content + inbox + emptyEndpoints + [selfCheck]).map(\.forPages)
     }
 
     private var tracking: [Endpoint] {
@@ -36,19 +36,19 @@ package struct BloomreachDialect: Dialect {
             endpoint(
                 "POST", project + "/customers", .key, "Update a customer",
                 body: APIOperation.schema("CustomerUpdate")
-            ) { call throws(BloomreachRejection) in
+            ) { call throws(HTTPResponse) in
                 try BloomreachTracking(call: call, kind: .customer).outcome()
             },
             endpoint(
                 "POST", project + "/customers/events", .key, "Store an event of a customer",
                 body: APIOperation.schema("CustomerEvent")
-            ) { call throws(BloomreachRejection) in
+            ) { call throws(HTTPResponse) in
                 try BloomreachTracking(call: call, kind: .event).outcome()
             },
             endpoint(
                 "POST", project + "/campaigns/clicks", .key, "Store a click on a campaign",
                 body: APIOperation.schema("CampaignClick")
-            ) { call throws(BloomreachRejection) in
+            ) { call throws(HTTPResponse) in
                 try BloomreachTracking(call: call, kind: .campaignClick).outcome()
             },
         ]
@@ -61,7 +61,7 @@ package struct BloomreachDialect: Dialect {
                 "POST", "/data/v2/projects/{token}/customers/attributes", .key,
                 "Read attributes of a customer", body: APIOperation.schema("AttributesRequest")
             ) {
-                call throws(BloomreachRejection) in
+                call throws(HTTPResponse) in
                 try BloomreachAttributes(call: call, customers: customers).outcome()
             },
             // The vendor's documentation says POST; existing clients send GET without a body.
@@ -74,8 +74,8 @@ package struct BloomreachDialect: Dialect {
             endpoint(
                 "POST", "/webxp/s/{token}/inappmessages", .key, "List the in-app messages of a customer",
                 body: APIOperation.schema("CustomerRequest")
-            ) { call throws(BloomreachRejection) in
-                let identifiers = try call.body { root throws(BloomreachRejection) in
+            ) { call throws(HTTPResponse) in
+                let identifiers = try call.body { root throws(HTTPResponse) in
                     try call.identifiers(root)
                 }
                 _ = try call.admit(identifiers)
@@ -90,21 +90,21 @@ package struct BloomreachDialect: Dialect {
                 "POST", "/webxp/projects/{token}/appinbox/fetch", .inbox, "Fetch the App Inbox of a customer",
                 body: APIOperation.schema("InboxFetch")
             ) {
-                call throws(BloomreachRejection) in
+                call throws(HTTPResponse) in
                 try BloomreachInbox(call: call, customers: customers).fetch()
             },
             endpoint(
                 "POST", "/webxp/projects/{token}/appinbox/markasread", .inbox,
                 "Mark messages of the App Inbox as read", body: APIOperation.schema("InboxMark")
             ) {
-                call throws(BloomreachRejection) in
+                call throws(HTTPResponse) in
                 try BloomreachInbox(call: call, customers: customers).markAsRead()
             },
         ]
     }
 
     /// Endpoints that existing clients call at start. The responses are valid and empty.
-    private var neighbours: [Endpoint] {
+    private var emptyEndpoints: [Endpoint] {
         let none = BloomreachAnswer.success([("data", Array("[]".utf8))])
         return [
             endpoint(
@@ -132,14 +132,12 @@ package struct BloomreachDialect: Dialect {
     }
 
     private var selfCheck: Endpoint {
-        Endpoint(method: "POST", path: "/campaigns/send-self-check-notification") { request, _ in
-            HTTPOutcome.bloomreach { () throws(BloomreachRejection) in
-                let call = try BloomreachCall(
-                    request, project: QueryString.value(of: "project_id", in: request.query) ?? "",
-                    access: .key,
-                    path: path)
-                return try BloomreachSelfCheck(call: call, webhooks: webhooks).outcome()
-            }
+        Endpoint(method: "POST", path: "/campaigns/send-self-check-notification") {
+            request, _ throws(HTTPResponse) in
+            let call = try BloomreachCall(
+                request, project: QueryString.value(of: "project_id", in: request.query) ?? "", access: .key,
+                path: path)
+            return try BloomreachSelfCheck(call: call, webhooks: webhooks).outcome()
         }.described(
             Self.operation(
                 "Hand a test push to the project's webhook", body: APIOperation.schema("SelfCheck"),
@@ -168,13 +166,11 @@ package struct BloomreachDialect: Dialect {
     private func endpoint(
         _ method: String, _ template: String, _ access: BloomreachAccess, _ summary: String,
         body: JSONValue? = nil,
-        _ handle: @escaping @Sendable (BloomreachCall) throws(BloomreachRejection) -> HTTPOutcome
+        _ handle: @escaping @Sendable (BloomreachCall) throws(HTTPResponse) -> HTTPOutcome
     ) -> Endpoint {
-        Endpoint(method: method, path: template) { request, parameters in
-            HTTPOutcome.bloomreach { () throws(BloomreachRejection) in
-                try handle(
-                    BloomreachCall(request, project: parameters.first ?? "", access: access, path: path))
-            }
+        Endpoint(method: method, path: template) { request, parameters throws(HTTPResponse) in
+            try handle(
+                BloomreachCall(request, project: parameters.first ?? "", access: access, path: path))
         }.described(Self.operation(summary, body: body))
     }
 }

@@ -9,9 +9,9 @@ struct BloomreachInbox {
 
     static let maximumReads = 1_000
 
-    func fetch() throws(BloomreachRejection) -> HTTPOutcome {
+    func fetch() throws(HTTPResponse) -> HTTPOutcome {
         let (identifiers, syncToken) = try call.body {
-            root throws(BloomreachRejection) -> ([CustomerIdentifier], String?) in
+            root throws(HTTPResponse) -> ([CustomerIdentifier], String?) in
             (try requiredIdentifiers(root), try token(root))
         }
         let caller = try call.admit(identifiers)
@@ -29,9 +29,9 @@ struct BloomreachInbox {
         }
     }
 
-    func markAsRead() throws(BloomreachRejection) -> HTTPOutcome {
+    func markAsRead() throws(HTTPResponse) -> HTTPOutcome {
         let (identifiers, messageIDs) = try call.body {
-            root throws(BloomreachRejection) -> ([CustomerIdentifier], [String]) in
+            root throws(HTTPResponse) -> ([CustomerIdentifier], [String]) in
             _ = try token(root)
             return (try requiredIdentifiers(root), try self.messageIDs(root))
         }
@@ -40,7 +40,7 @@ struct BloomreachInbox {
         var change: CustomerChange?
         // Unknown message ids are ignored, because a client may still have deleted messages. All message ids are
         // ignored if the request has a hard id without a token for it, because an app's key can be extracted.
-        let isProven = caller.vouched.contains(where: \.isHard)
+        let isProven = caller.authenticated.contains(where: \.isHard)
         let isClosed = !isProven && caller.identifiers.contains(where: \.isHard)
         let known = messageIDs.filter {
             !isClosed && call.app.project.inbox.contains($0, forHardIDs: isProven)
@@ -63,20 +63,20 @@ struct BloomreachInbox {
         }
     }
 
-    private func requiredIdentifiers(_ root: JSONNode) throws(BloomreachRejection) -> [CustomerIdentifier] {
+    private func requiredIdentifiers(_ root: JSONNode) throws(HTTPResponse) -> [CustomerIdentifier] {
         let identifiers = try call.identifiers(root)
         guard !identifiers.isEmpty else { throw call.reject("At least one id should be specified.") }
         return identifiers
     }
 
-    private func token(_ root: JSONNode) throws(BloomreachRejection) -> String? {
+    private func token(_ root: JSONNode) throws(HTTPResponse) -> String? {
         guard let node = root["sync_token"], !node.isNull else { return nil }
         guard let text = node.string else { throw call.reject("Field 'sync_token' must be a string.") }
         guard text.utf8.count <= 256 else { return "" }
         return text.isEmpty ? nil : text
     }
 
-    private func messageIDs(_ root: JSONNode) throws(BloomreachRejection) -> [String] {
+    private func messageIDs(_ root: JSONNode) throws(HTTPResponse) -> [String] {
         guard let list = root["message_ids"], list.kind == .array else {
             throw call.reject("Field 'message_ids' must be an array of strings.")
         }
@@ -107,7 +107,7 @@ struct BloomreachInbox {
             let (customer, own) = try customers.open(caller.readable, appID: app.id)
             // An update of the customer may not be stored yet, so the ids of the request are added.
             var identifiers = try customer.map { try customers.identifiers(of: $0) } ?? []
-            for identifier in own + caller.vouched where !identifiers.contains(identifier) {
+            for identifier in own + caller.authenticated where !identifiers.contains(identifier) {
                 identifiers.append(identifier)
             }
             var since: InboxSyncToken?

@@ -11,9 +11,9 @@ struct BloomreachSelfCheck {
     let call: BloomreachCall
     let webhooks: WebhookSender
 
-    func outcome() throws(BloomreachRejection) -> HTTPOutcome {
+    func outcome() throws(HTTPResponse) -> HTTPOutcome {
         let (identifiers, data) = try call.body {
-            root throws(BloomreachRejection) -> ([CustomerIdentifier], JSONValue) in
+            root throws(HTTPResponse) -> ([CustomerIdentifier], JSONValue) in
             var members: JSONObject = ["project_id": .string(call.app.project.settings.token)]
             for name in ["platform", "push_notification_id"] as [StaticString] {
                 guard let text = root[name]?.utf8, (1...Self.longestText).contains(text.count) else {
@@ -31,7 +31,7 @@ struct BloomreachSelfCheck {
         _ = try call.admit(identifiers)
         guard let webhook = call.app.project.settings.webhook else {
             // Clients show the text of this status, and report only a 2xx as success.
-            throw BloomreachRejection(
+            throw BloomreachAnswer.failure(
                 409,
                 "this project has no push webhook; set one, which then receives a request to send the notification",
                 call.request)

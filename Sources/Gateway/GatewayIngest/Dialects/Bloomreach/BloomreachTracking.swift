@@ -22,13 +22,13 @@ struct BloomreachTracking {
         var warnings: [EventWarning] = []
     }
 
-    func outcome() throws(BloomreachRejection) -> HTTPOutcome {
+    func outcome() throws(HTTPResponse) -> HTTPOutcome {
         let json = call.request.body.withUnsafeBytes { JSONSpans.root(of: $0) }
         guard json.count <= call.path.limits.eventBytes else {
-            throw BloomreachRejection(
+            throw BloomreachAnswer.failure(
                 413, "an event may have at most \(call.path.limits.eventBytes) bytes", call.request)
         }
-        let contents = try call.eventBody { root, faults throws(BloomreachRejection) in
+        let contents = try call.eventBody { root, faults throws(HTTPResponse) in
             let ids: [StaticString] = ["customer_ids", "message_id"]
             guard !faults.haveReplaced(ids, of: root, at: json, in: call.request.body) else {
                 throw call.reject(RejectedEvent.replacedID(0, "customer_ids and message_id").reason)
@@ -85,7 +85,7 @@ struct BloomreachTracking {
 
     private func decode(
         _ root: JSONNode, hasUnusableTime: Bool
-    ) throws(BloomreachRejection) -> Contents {
+    ) throws(HTTPResponse) -> Contents {
         var contents = Contents()
         contents.identifiers = try call.identifiers(root)
         guard !contents.identifiers.isEmpty || kind == .campaignClick else {
@@ -129,7 +129,7 @@ struct BloomreachTracking {
 
     private func text(
         _ node: JSONNode?, _ member: String, longest: Int
-    ) throws(BloomreachRejection) -> String {
+    ) throws(HTTPResponse) -> String {
         guard let node, !node.isNull else { throw call.reject("Field '\(member)' is required.") }
         guard let utf8 = node.utf8, (1...longest).contains(utf8.count) else {
             throw call.reject("Field '\(member)' must be a string of 1 to \(longest) bytes.")

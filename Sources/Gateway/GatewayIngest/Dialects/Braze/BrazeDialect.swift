@@ -25,79 +25,58 @@ package struct BrazeDialect: Dialect {
         return [[key], [key, .header("X-Braze-Auth-Signature", as: "apiSignature")]]
     }()
 
-    package var endpoints: [Endpoint] { ([data] + neighbours).map(\.forPages) }
-
-    private var data: Endpoint {
-        Endpoint(method: "POST", path: "/api/v3/data") { request, _ in ingest(request) }
-            .described(
-                APIOperation(
-                    summary: "Store events and attributes in Braze's shape", security: Self.security,
-                    body: APIOperation.schema("BrazeData"), status: 201,
-                    answer: APIOperation.schema("BrazeStored")))
-    }
-
-    /// Other endpoints that existing clients call. The responses are valid and empty.
-    private var neighbours: [Endpoint] {
+    package var endpoints: [Endpoint] {
         [
+            ("data", "Store events and attributes in Braze's shape", ""),
+            // Other endpoints that existing clients call. The responses are valid and empty.
             (
                 "content_cards/sync", "Sync content cards: none",
                 #","cards":[],"full_sync":true,"last_full_sync_at":0,"last_card_updated_at":0"#
             ), ("feature_flags/sync", "Sync feature flags: none", #","feature_flags":[]"#),
             ("template", "Fetch a templated message: none", #","templated_message":null"#),
         ].map { name, summary, members in
-            Endpoint(method: "POST", path: "/api/v3/" + name) { request, _ in
-                ingest(request, answering: members)
+            Endpoint(method: "POST", path: "/api/v3/" + name) { request, _ throws(HTTPResponse) in
+                try ingest(request, answering: members)
             }.described(
                 APIOperation(
                     summary: summary, security: Self.security, body: APIOperation.schema("BrazeData"),
-                    status: 201, answer: APIOperation.schema("BrazeStored")))
+                    status: 201, answer: APIOperation.schema("BrazeStored"))
+            ).forPages
         }
     }
 
     /// Stores the content of a request. `members` are added to the response, each preceded by a comma.
-    private func ingest(_ request: HTTPRequest, answering members: String = "") -> HTTPOutcome {
+    private func ingest(
+        _ request: HTTPRequest, answering members: String
+    ) throws(HTTPResponse) -> HTTPOutcome {
         let header = request.header("x-braze-api-key")
         // With an unknown key, the body is not parsed.
-        if let header, path.apps.app(writeKey: header) == nil { return .answer(Self.unknownKey(request)) }
-        let decoded = path.parsers.parseEvents(
+        if let header, path.apps.app(writeKey: header) == nil { throw Self.unknownKey(request) }
+        let contents = try path.parsers.parseEvents(
             request, isolate: { $0.isolateElements(of: ["events", "attributes"], times: ["time"]) }
         ) { root, events throws(RejectedBody) in try BrazeDecoder(root, events) }
-        let contents: BrazeDecoder
-        switch decoded {
-        case .failed(let response): return .answer(response)
-        case .value(let read): contents = read
-        }
         if let header, let body = contents.apiKey, !header.utf8.elementsEqual(body.utf8) {
-            return .answer(
-                .failure(
-                    400, code: "invalid_credentials", reason: "X-Braze-Api-Key and api_key differ",
-                    requestID: request.id))
+            throw request.failure(400, "invalid_credentials", "X-Braze-Api-Key and api_key differ")
         }
         guard let key = header ?? contents.apiKey, let app = path.apps.app(writeKey: key) else {
-            return .answer(Self.unknownKey(request))
+            throw Self.unknownKey(request)
         }
         let admission = AdmissionRequest(
             credential: Credential(.userToken, request.header("x-braze-auth-signature")),
             userIDs: contents.events.userIDs.ids,
             deviceTime: contents.deviceTime)
-        switch path.admit(admission, app: app, request: request) {
-        case .failed(let response): return .answer(response)
-        case .rejected(let error): return .answer(error.rejection())
-        case .accepted(_, let warning):
-            let members = members + (contents.wantsTriggers ? #","triggers":[]"# : "")
-            return path.store(contents.events, of: app, dialect: "braze") { result in
-                switch result {
-                case .success: Self.stored(contents.events, members, warning)
-                case .failure(let failure): failure.response(request)
-                }
+        let (_, warning) = try path.admit(admission, app: app, request: request)
+        let all = members + (contents.wantsTriggers ? #","triggers":[]"# : "")
+        return path.store(contents.events, of: app, dialect: "braze") { result in
+            switch result {
+            case .success: Self.stored(contents.events, all, warning)
+            case .failure(let failure): failure.response(request)
             }
         }
     }
 
     private static func unknownKey(_ request: HTTPRequest) -> HTTPResponse {
-        .failure(
-            401, code: "invalid_api_key", reason: "no app has this API key; send it in X-Braze-Api-Key",
-            requestID: request.id)
+        request.failure(401, "invalid_api_key", "no app has this API key; send it in X-Braze-Api-Key")
     }
 
     /// Sends 201 even if all events are invalid. It is not documented how clients react to 400. A client that

@@ -181,8 +181,6 @@ package struct EventFaults {
     /// The offsets of replaced surrogates, which are now escapes of U+FFFD, in order.
     fileprivate(set) var replaced: [Int] = []
 
-    package init() {}
-
     /// The reason why an event, or a part of the event, is not JSON; nil if the event is JSON.
     package func reason(for event: Range<Int>) -> String? {
         if reasons.isEmpty { return nil }

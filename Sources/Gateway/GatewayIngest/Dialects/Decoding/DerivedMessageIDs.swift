@@ -1,4 +1,5 @@
 internal import CountersignCrypto
+internal import GatewayModel
 
 /// Message ids for events that clients send without ids. The ids derive from the content, so a repeated request
 /// has the same ids. Equal events within one request have different ids.
@@ -14,8 +15,6 @@ struct DerivedMessageIDs {
         let digest = SHA256.digest(Array(namespace.utf8) + [0] + json)
         let occurrence = seen[digest, default: 0]
         seen[digest] = occurrence + 1
-        let letters = Array("0123456789abcdef".utf8)
-        let text = digest.prefix(16).flatMap { [letters[Int($0 >> 4)], letters[Int($0 & 0xF)]] }
-        return "sha256-" + String(decoding: text, as: UTF8.self) + (occurrence == 0 ? "" : "-\(occurrence)")
+        return "sha256-" + Array(digest.prefix(16)).hexadecimal + (occurrence == 0 ? "" : "-\(occurrence)")
     }
 }

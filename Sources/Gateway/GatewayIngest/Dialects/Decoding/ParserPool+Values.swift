@@ -3,14 +3,6 @@ package import GatewayHTTP
 
 // These functions are generic, and generic functions are specialized only in the module that defines them.
 extension ParserPool {
-    package func parse<Value>(_ request: HTTPRequest, _ body: (JSONNode) -> Value) -> Parsed<Value> {
-        switch read(request, body) {
-        case .success(let value): .value(value)
-        case .failure(let invalid):
-            .failed(.failure(400, code: "invalid_json", reason: invalid.reason, requestID: request.id))
-        }
-    }
-
     package func read<Value>(_ request: HTTPRequest, _ body: (JSONNode) -> Value) -> Result<
         Value, InvalidJSON
     > {
@@ -24,23 +16,21 @@ extension ParserPool {
         return .success(value)
     }
 
-    /// `isolate` removes events that are not JSON. A rejected body has a response in the native format.
+    /// `isolate` removes events that are not JSON. Throws the rejection of the body in the native format.
     func parseEvents<Value>(
         _ request: HTTPRequest, isolate: (inout BodyRepair) -> Void,
         _ decode: (JSONNode, DecodedEvents) throws(RejectedBody) -> Value
-    ) -> Parsed<Value> {
+    ) throws(HTTPResponse) -> Value {
         let parsed = readEvents(request, isolate: isolate) { root, faults in
             Result { () throws(RejectedBody) in try decode(root, DecodedEvents(request, limits, faults)) }
         }
         let rejection: RejectedBody
         switch parsed {
-        case .success(.success(let value)): return .value(value)
+        case .success(.success(let value)): return value
         case .success(.failure(let rejected)): rejection = rejected
         case .failure(let invalid): rejection = RejectedBody(code: "invalid_json", reason: invalid.reason)
         }
-        return .failed(
-            .failure(
-                rejection.status, code: rejection.code, reason: rejection.reason, requestID: request.id))
+        throw request.failure(rejection.status, rejection.code, rejection.reason)
     }
 
     func readEvents<Value>(
@@ -54,10 +44,5 @@ extension ParserPool {
         }
         guard let value else { preconditionFailure("a body was parsed and its root not handed over") }
         return .success(value)
-    }
-
-    package enum Parsed<Value> {
-        case value(Value)
-        case failed(HTTPResponse)
     }
 }

@@ -30,14 +30,25 @@ package struct RequestPath: Sendable {
         self.now = now
     }
 
+    /// Returns the access token's subject or the request's first user, or throws a rejection in the native format.
+    func admit(
+        _ admission: AdmissionRequest, app: AdmittedApp, request: HTTPRequest
+    ) throws(HTTPResponse) -> (user: String?, warning: AuthErrorBody?) {
+        switch admitted(admission, app: app, request: request) {
+        case .accepted(let user, let warning): return (user, warning)
+        case .failed(let response): throw response
+        case .rejected(let error): throw error.rejection()
+        }
+    }
+
     /// Applies the app's rate limit and verifies the token, once per request.
-    func admit(_ admission: AdmissionRequest, app: AdmittedApp, request: HTTPRequest) -> Admitted {
-        defer { request.context.span?.admissionEnded = RequestSpan.instant }
+    func admitted(_ admission: AdmissionRequest, app: AdmittedApp, request: HTTPRequest) -> Admitted {
+        defer { request.context.span?.admissionEnded = MonotonicClock.now }
         if let rejection = overLimit(of: app, request) { return .failed(rejection) }
         let instant = now().timeIntervalSince1970
-        request.context.span?.verifyBegan = RequestSpan.instant
+        request.context.span?.verifyBegan = MonotonicClock.now
         let verdict = app.admit(admission, at: instant)
-        request.context.span?.verifyEnded = RequestSpan.instant
+        request.context.span?.verifyEnded = MonotonicClock.now
         if let restrictions = app.restrictions,
             let users = verdict.users(of: admission),
             let rejection = restricted(restrictions, users: users, app: app, request, at: instant)

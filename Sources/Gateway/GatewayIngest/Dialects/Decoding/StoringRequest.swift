@@ -31,13 +31,13 @@ final class StoringRequest: @unchecked Sendable {
     }
 
     func start(_ resume: @escaping @Sendable () -> Void) {
-        if isTraced { request.context.span?.storeBegan = RequestSpan.instant }
+        if isTraced { request.context.span?.storeBegan = MonotonicClock.now }
         self.resume = resume
         store.append(batch) { self.end($0) }
     }
 
     private func end(_ result: Result<AppendOutcome, StoreFailure>) {
-        let instant = isTraced ? RequestSpan.instant : nil
+        let instant = isTraced ? MonotonicClock.now : nil
         state.withLock { $0 = State(result: result, endedAt: instant) }
         resume?()
     }

@@ -23,10 +23,12 @@ package struct GeolocationDialect: Dialect {
 
     private var uploads: [Endpoint] {
         [
-            Endpoint(method: "POST", path: "/api/locations") { request, _ in upload(request, project: nil) }
-                .described(Self.operation),
-            Endpoint(method: "POST", path: "/api/locations/{project}") { request, parameters in
-                upload(request, project: parameters[0])
+            Endpoint(method: "POST", path: "/api/locations") { request, _ throws(HTTPResponse) in
+                try upload(request, project: nil)
+            }.described(Self.operation),
+            Endpoint(method: "POST", path: "/api/locations/{project}") {
+                request, parameters throws(HTTPResponse) in
+                try upload(request, project: parameters[0])
             }.described(Self.operation),
         ]
     }
@@ -35,37 +37,27 @@ package struct GeolocationDialect: Dialect {
         summary: "Store locations under an access token", security: [[.bearerToken]],
         body: ["type": ["object", "array"]], answer: APIOperation.schema("Stored"))
 
-    private func upload(_ request: HTTPRequest, project: Substring?) -> HTTPOutcome {
+    private func upload(
+        _ request: HTTPRequest, project: Substring?
+    ) throws(HTTPResponse) -> HTTPOutcome {
         let credential = Self.credential(request)
         let named = project.flatMap { path.apps.app(projectToken: $0) }
         guard
             let app = named ?? credential.token.flatMap({ path.apps.app(issuedFor: $0) ?? app(namedBy: $0) })
         else {
-            return .answer(
-                HTTPResponse.failure(
-                    401, code: "unknown_app",
-                    reason: "neither the path nor aud or iss of the access token names an app",
-                    requestID: request.id
-                ).with("WWW-Authenticate", "Bearer"))
+            throw request.failure(
+                401, "unknown_app", "neither the path nor aud or iss of the access token names an app"
+            ).with("WWW-Authenticate", "Bearer")
         }
-        let subject: String?
-        switch path.admit(AdmissionRequest(credential: credential), app: app, request: request) {
-        case .failed(let response): return .answer(response)
-        case .rejected(let error): return .answer(error.rejection())
-        case .accepted(let user, _): subject = user
-        }
-        let decoded = path.parsers.parseEvents(request, isolate: { $0.isolateLocations() }) {
+        let (user, _) = try path.admit(AdmissionRequest(credential: credential), app: app, request: request)
+        let contents = try path.parsers.parseEvents(request, isolate: { $0.isolateLocations() }) {
             root, events throws(RejectedBody) in
-            try GeolocationDecoder(root, user: subject, events)
+            try GeolocationDecoder(root, user: user, events)
         }
-        switch decoded {
-        case .failed(let response): return .answer(response)
-        case .value(let contents):
-            return path.store(contents.events, of: app, body: contents.body, dialect: "geolocation") {
-                switch $0 {
-                case .success(let outcome): .ingested(outcome, contents.events, warning: nil)
-                case .failure(let failure): failure.response(request)
-                }
+        return path.store(contents.events, of: app, body: contents.body, dialect: "geolocation") {
+            switch $0 {
+            case .success(let outcome): .ingested(outcome, contents.events, warning: nil)
+            case .failure(let failure): failure.response(request)
             }
         }
     }

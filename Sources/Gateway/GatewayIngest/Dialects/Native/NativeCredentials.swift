@@ -9,42 +9,31 @@ struct Credentials {
     /// From `Authorization: Bearer` or `X-Countersign-Signature`.
     var user: Credential
 
-    struct Rejection: Error {
-        let response: HTTPResponse
-
-        package init(response: HTTPResponse) {
-            self.response = response
-        }
-    }
-
     /// Reads the write key and the token from the header fields. Rejects two different keys or tokens.
-    static func read(_ request: HTTPRequest) -> Result<Credentials, Rejection> {
-        var credentials = Credentials(
-            writeKey: request.header("x-write-key"),
-            user: Credential(.userToken, request.header("x-countersign-signature")))
-        guard let authorization = request.headerBytes("authorization") else { return .success(credentials) }
-        let (scheme, parameter) = schemeAndParameter(authorization)
+    init(_ request: HTTPRequest) throws(HTTPResponse) {
+        writeKey = request.header("x-write-key")
+        user = Credential(.userToken, request.header("x-countersign-signature"))
+        guard let authorization = request.headerBytes("authorization") else { return }
+        let (scheme, parameter) = Self.schemeAndParameter(authorization)
         switch scheme {
         case "basic":
             guard let decoded = Data(base64Encoded: parameter),
-                let user = String(validating: decoded.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self)
+                let name = String(validating: decoded.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self)
             else {
-                return .failure(
-                    conflict(request, "Authorization: Basic must hold the base64 of the key and a colon"))
+                throw Self.conflict(
+                    request, "Authorization: Basic must hold the base64 of the key and a colon")
             }
-            if let key = credentials.writeKey, key.utf8.elementsEqual(user.utf8) == false {
-                return .failure(conflict(request, "the request carries two different write keys"))
+            if let writeKey, !writeKey.utf8.elementsEqual(name.utf8) {
+                throw Self.conflict(request, "the request carries two different write keys")
             }
-            credentials.writeKey = user
+            writeKey = name
         case "bearer":
-            if let token = credentials.user.token, token.utf8.elementsEqual(parameter.utf8) == false {
-                return .failure(conflict(request, "the request carries two different tokens"))
+            if let token = user.token, !token.utf8.elementsEqual(parameter.utf8) {
+                throw Self.conflict(request, "the request carries two different tokens")
             }
-            credentials.user = Credential(.userToken, parameter)
-        default:
-            return .failure(conflict(request, "the scheme of Authorization must be Basic or Bearer"))
+            user = Credential(.userToken, parameter)
+        default: throw Self.conflict(request, "the scheme of Authorization must be Basic or Bearer")
         }
-        return .success(credentials)
     }
 
     /// The lower-case scheme and the trimmed parameter (RFC 9110, section 11.4).
@@ -59,17 +48,14 @@ struct Credentials {
     }
 
     static func unknownWriteKey(_ request: HTTPRequest) -> HTTPResponse {
-        HTTPResponse.failure(
-            401, code: "invalid_write_key",
-            reason:
-                "no app has this write key; send it in X-Write-Key, as the user name of Authorization: Basic, "
-                + "or as writeKey in the body",
-            requestID: request.id
+        request.failure(
+            401, "invalid_write_key",
+            "no app has this write key; send it in X-Write-Key, as the user name of Authorization: Basic, "
+                + "or as writeKey in the body"
         ).with("WWW-Authenticate", #"Basic realm="countersign""#)
     }
 
-    private static func conflict(_ request: HTTPRequest, _ reason: String) -> Rejection {
-        Rejection(
-            response: .failure(400, code: "invalid_credentials", reason: reason, requestID: request.id))
+    private static func conflict(_ request: HTTPRequest, _ reason: String) -> HTTPResponse {
+        request.failure(400, "invalid_credentials", reason)
     }
 }

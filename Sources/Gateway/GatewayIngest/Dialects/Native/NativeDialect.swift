@@ -23,12 +23,13 @@ package struct NativeDialect: Dialect {
 
     private var ingestion: [Endpoint] {
         [
-            Endpoint(method: "POST", path: "/v1/batch") { request, _ in ingest(request, single: nil) }
-                .described(.ingest("Store a batch of events", body: "Batch"))
+            Endpoint(method: "POST", path: "/v1/batch") { request, _ throws(HTTPResponse) in
+                try ingest(request, single: nil)
+            }.described(.ingest("Store a batch of events", body: "Batch"))
         ]
             + EventKind.all.map { kind in
-                Endpoint(method: "POST", path: "/v1/\(kind.rawValue)") { request, _ in
-                    ingest(request, single: kind)
+                Endpoint(method: "POST", path: "/v1/\(kind.rawValue)") { request, _ throws(HTTPResponse) in
+                    try ingest(request, single: kind)
                 }.described(.ingest("Store one \(kind.rawValue) event", body: "Event"))
             }
     }
@@ -36,12 +37,14 @@ package struct NativeDialect: Dialect {
     /// The paths of Segment's mobile and web clients, and of its historical import.
     private var shortEndpoints: [Endpoint] {
         ["/v1/b", "/v1/import"].map { path in
-            Endpoint(method: "POST", path: path) { request, _ in ingest(request, single: nil) }
-                .described(.ingest("Store a batch of events, as /v1/batch does", body: "Batch"))
+            Endpoint(method: "POST", path: path) { request, _ throws(HTTPResponse) in
+                try ingest(request, single: nil)
+            }.described(.ingest("Store a batch of events, as /v1/batch does", body: "Batch"))
         }
             + EventKind.all.map { kind in
-                Endpoint(method: "POST", path: "/v1/\(kind.rawValue.prefix(1))") { request, _ in
-                    ingest(request, single: kind)
+                Endpoint(method: "POST", path: "/v1/\(kind.rawValue.prefix(1))") {
+                    request, _ throws(HTTPResponse) in
+                    try ingest(request, single: kind)
                 }.described(
                     .ingest("Store one \(kind.rawValue) event, as /v1/\(kind.rawValue) does", body: "Event"))
             }
@@ -49,14 +52,12 @@ package struct NativeDialect: Dialect {
 
     /// The integrations and the host for events, which Segment's mobile and web clients load at start.
     private var settings: Endpoint {
-        Endpoint(method: "GET", path: "/v1/projects/{writeKey}/settings") { request, parameters in
+        Endpoint(method: "GET", path: "/v1/projects/{writeKey}/settings") {
+            request, parameters throws(HTTPResponse) in
             guard let writeKey = parameters.first.map(String.init),
                 let app = path.apps.app(writeKey: writeKey)
             else {
-                return .answer(
-                    .failure(
-                        404, code: "invalid_write_key", reason: "no app has this write key",
-                        requestID: request.id))
+                throw request.failure(404, "invalid_write_key", "no app has this write key")
             }
             request.context.appID = app.id
             var integration: JSONObject = [
@@ -91,19 +92,17 @@ package struct NativeDialect: Dialect {
         return request.header("host").flatMap { $0.isEmpty ? nil : ($0, isSecure) }
     }
 
-    private func ingest(_ request: HTTPRequest, single: EventKind?) -> HTTPOutcome {
-        let credentials: Credentials
-        switch Credentials.read(request) {
-        case .success(let read): credentials = read
-        case .failure(let rejection): return .answer(rejection.response)
-        }
+    private func ingest(
+        _ request: HTTPRequest, single: EventKind?
+    ) throws(HTTPResponse) -> HTTPOutcome {
+        let credentials = try Credentials(request)
         var named: AdmittedApp?
         if let key = credentials.writeKey {
             named = path.apps.app(writeKey: key)
             // With an unknown key, the body is not parsed.
-            if named == nil { return .answer(Credentials.unknownWriteKey(request)) }
+            if named == nil { throw Credentials.unknownWriteKey(request) }
         }
-        let decoded = path.parsers.parseEvents(
+        let contents = try path.parsers.parseEvents(
             request,
             isolate: { body in
                 if single == nil {
@@ -113,26 +112,17 @@ package struct NativeDialect: Dialect {
                 }
             }
         ) { root, events throws(RejectedBody) in try NativeDecoder(root, single: single, events) }
-        let contents: NativeDecoder
-        switch decoded {
-        case .failed(let response): return .answer(response)
-        case .value(let read): contents = read
-        }
         guard let app = named ?? contents.writeKey.flatMap(path.apps.app(writeKey:)) else {
-            return .answer(Credentials.unknownWriteKey(request))
+            throw Credentials.unknownWriteKey(request)
         }
         let admission = AdmissionRequest(
             credential: credentials.user, userIDs: contents.events.userIDs.ids, deviceTime: contents.sentAt)
-        switch path.admit(admission, app: app, request: request) {
-        case .failed(let response): return .answer(response)
-        case .rejected(let error): return .answer(error.rejection())
-        case .accepted(_, let warning):
-            return path.store(contents.events, of: app, dialect: "native") { result in
-                switch result {
-                case .success(let outcome):
-                    .ingested(outcome, contents.events, warning: warning, failsWithoutEvents: true)
-                case .failure(let failure): failure.response(request)
-                }
+        let (_, warning) = try path.admit(admission, app: app, request: request)
+        return path.store(contents.events, of: app, dialect: "native") { result in
+            switch result {
+            case .success(let outcome):
+                .ingested(outcome, contents.events, warning: warning, failsWithoutEvents: true)
+            case .failure(let failure): failure.response(request)
             }
         }
     }

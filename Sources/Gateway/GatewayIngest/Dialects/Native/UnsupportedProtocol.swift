@@ -38,8 +38,7 @@ package enum UnsupportedProtocol {
 
     private static func rejection(of product: String, _ request: HTTPRequest) -> HTTPResponse {
         let sentence = "the \(product) protocol is not supported; send events to POST /v1/batch"
-        var response = HTTPResponse.failure(
-            400, code: "unsupported_protocol", reason: sentence, requestID: request.id)
+        var response = request.failure(400, "unsupported_protocol", sentence)
         // Amplitude's clients repeat a 400 that has no `missing_field`, or whose `code` is not a number.
         // Mixpanel's clients report an error without a text if there is no `status`. The status 1 means success.
         let body: JSONObject = [
