@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignJOSE
 import CountersignSQLite
 import Foundation
 import Testing

@@ -19,6 +19,7 @@ struct InspectorTests {
         }
         let client = try bench.makeClient()
         let inspector = CountersignInspector(client)
+        print(await inspector.inspect())
         let before = await inspector.inspect()
         #expect(before.claims == nil && before.userID == nil && before.verdicts.isEmpty)
         #expect("\(before)".contains("token    none that can be read"))

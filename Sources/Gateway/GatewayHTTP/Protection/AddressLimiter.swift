@@ -1,4 +1,4 @@
-package import GatewayModel
+internal import GatewayModel
 
 /// Limits the request rate of each IPv4 address, each IPv6 /64, and all /64s of a /48 together. One customer may own
 /// a whole /48.

@@ -1,5 +1,5 @@
 internal import CountersignCore
-package import GatewayModel
+internal import GatewayModel
 
 /// Token buckets in bounded memory. A bucket is stored as the time at which it will be full (the generic cell
 /// rate algorithm of ITU-T I.371).
