@@ -188,8 +188,9 @@ struct PlacesTests {
             )
             // A gateway reads events for a new webhook at once, before or after this output.
             .replacing(#/COMMITTED +\d+/#, with: "COMMITTED").replacing(
-                #/\bu-[a-z2-7]{8}\b/#, with: "PSEUDONYM"
+                #/ active +[-\d]+/#, with: " active LAG"
             )
+            .replacing(#/\bu-[a-z2-7]{8}\b/#, with: "PSEUDONYM")
             .replacing(#/[A-Za-z0-9_\-+\/=]{12,}/#) { match in
                 // Matches without digits and capitals are words. The others are ids, hashes and secrets.
                 match.output.contains(where: \.isNumber) || match.output.contains(where: \.isUppercase)
