@@ -73,6 +73,9 @@ def check_chart():
         if found != kinds:
             fail(f"the chart makes {found}, not {kinds}")
         for document in documents:
+            pod = document if document["kind"] == "Pod" else document["spec"].get("template")
+            if pod and pod["spec"].get("enableServiceLinks", True):
+                fail("a service named countersign would set COUNTERSIGN_PORT")
             for version in VERSIONS if document["kind"] != "ServiceMonitor" else []:
                 kubernetes_validate.validate(document, version, strict=True)
     wrong = copy.deepcopy(next(d for d in render({}) if d["kind"] == "StatefulSet"))
