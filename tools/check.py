@@ -6,6 +6,7 @@ import re
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from .common import ROOT
 
@@ -117,9 +118,6 @@ def main(arguments):
         runner.run([name for name in CHECKS if name != "storage"] if "all" in names else names)
         return runner.table()
     runner.run(["storage"])
-    lanes = [threading.Thread(target=runner.run, args=(lane,)) for lane in LANES]
-    for lane in lanes:
-        lane.start()
-    for lane in lanes:
-        lane.join()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(runner.run, LANES))
     return runner.table()

@@ -205,7 +205,7 @@ export function toast(text, { tone = "neutral", action, onaction, stay = action 
   const leave = () => { clearTimeout(timer); item.remove(); };
   if (action) item.append(button(action, { kind: "quiet", onclick: () => { leave(); onaction(); } }));
   item.append(iconButton("Dismiss", "close", leave));
-  const start = () => { timer = setTimeout(leave, stay); };
+  const start = () => { clearTimeout(timer); timer = setTimeout(leave, stay); };
   item.addEventListener("pointerenter", () => clearTimeout(timer));
   item.addEventListener("focusin", () => clearTimeout(timer));
   item.addEventListener("pointerleave", start);
