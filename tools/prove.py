@@ -94,7 +94,7 @@ ROWS = {
     "webhooks": Row("out", 200, 20, tool("webhooks"), "webhook-reuses-id", "Each event at least once and in order, one id one content."),
     "webhooks-power": Row("out", 200, 20, tool("webhooks --webhooks 0 --power 1"), "gateway-syncs-nothing", "The same after power failures."),
     "files": Row("out", 200, 20, tool("exports"), "file-listed-early", "Each event in one listed file, in order."),
-    "files-power": Row("out", 100, 20, tool("exports --power 1"), "file-listed-early", "The same after power failures."),
+    "files-power": Row("out", 100, 20, tool("exports --power 1"), "file-not-flushed", "The same after power failures."),
     "stream": Row("out", 200, 20, tool("stream kills"), "stream-forgets-position", "Each event in the stream once, in order."),
     "stream-power": Row("out", 200, 20, tool("stream kills --power"), "stream-forgets-position", "The same after power failures."),
     "gateways": Row("cluster", 100, 20, tool("torture gateways"), "gateway-answers-early reader-passes-horizon",
