@@ -100,7 +100,7 @@ private func fuzzForm(_ bytes: [UInt8]) {
 }
 
 private func fuzzAdmin(_ bytes: [UInt8]) {
-    let shape = AdminOperation.Body.object([
+    let shape = JSONShape.object([
         .must("name", .text(longest: 64)), .may("mode", .choice(["a", "b"])), .may("list", .list(.count)),
         .may("map", .map(.any)),
     ])
@@ -127,8 +127,8 @@ private func fuzzReading(_ bytes: [UInt8]) {
         method: "POST", path: "/v1/apps/a/consumers/b/poll", query: query,
         receivedMilliseconds: 1_800_000_000_000, body: parts.count > 1 ? Array(parts[1]) : [])
     guard let call = try? FollowingCall(request, ["a", "b"], parsers) else { return }
-    try? call.takes(["verdict", "type", "name", "user", "limit"])
-    try? call.knows("limit", "wait_seconds", "filter", "from")
+    try? call.checkParameters(["verdict", "type", "name", "user", "limit"])
+    try? call.checkMembers("limit", "wait_seconds", "filter", "from")
     _ = (try? call.filterOfQuery(), try? call.filterOfBody(), try? call.number("limit", 1...100, else: 1))
     let longest = FollowingCall.longestText
     precondition(((try? call.member("from", longest: longest)) ?? nil)?.utf8.count ?? 0 <= longest)
@@ -140,8 +140,8 @@ private func fuzzParameters(_ bytes: [UInt8]) {
     let operation = AdminRoute(
         "GET", "/events", .viewer, "Fuzzed",
         query: [
-            .init("name", .text(longest: 64)), .init("number", .integer(1...500)),
-            .init("mode", .choice(["a", "b"])),
+            .may("name", .text(longest: 64)), .may("number", .integer(1...500)),
+            .may("mode", .choice(["a", "b"])),
         ], .list(.any)
     ) { _ in preconditionFailure("not called") }.operation
     _ = try? operation.parameters(of: text)
@@ -159,7 +159,7 @@ private func fuzzHeaders(_ bytes: [UInt8]) {
         method: "POST", path: "/v1/batch", fields: HeaderBlock(fields.map { (name: $0.0, value: $0.1) }),
         receivedMilliseconds: 1_800_000_000_000)
     _ = (
-        Credentials.read(request), FollowingCall.token(of: request),
+        try? Credentials(request), FollowingCall.token(of: request),
         try? FollowingCall(request, ["a"], parsers)
     )
     let admin = AdminRequest(request, [])
