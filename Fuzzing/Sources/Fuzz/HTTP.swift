@@ -3,7 +3,7 @@ import Foundation
 @testable import GatewayHTTP
 @testable import GatewayModel
 
-private let rules = HeadRules(GatewayLimits())
+private let rules = HeadLimits(GatewayLimits())
 
 /// Checks that a request head is parsed equally in one piece and in pieces. The first byte is the size of the pieces.
 func fuzzHead(_ bytes: [UInt8]) {

@@ -118,14 +118,14 @@ enum EventCommand {
             query: try query(invocation) + [("format", format)])
         let io = invocation.io
         guard format != "csv" else {
-            let text = Lock(TextPieces())
+            let text = Lock(LineBuffer())
             try await invocation.admin().stream(request) { bytes in
                 let whole = text.withLock { String(decoding: $0.whole(bytes), as: UTF8.self) }
                 try io.output(io.isOutputWatched ? TerminalText.safe(lines: whole) : whole)
             }
             return
         }
-        let lines = Lock(TextPieces())
+        let lines = Lock(LineBuffer())
         let count = Lock(0)
         // Without a progress line if events are printed to the same terminal.
         let line = io.isOutputWatched ? nil : ProgressLine(io: io)

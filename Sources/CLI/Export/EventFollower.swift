@@ -57,7 +57,7 @@ struct EventFollower: Sendable {
     }
 
     private func printAll() async throws {
-        let lines = Lock(TextPieces())
+        let lines = Lock(LineBuffer())
         let before = count
         let fields = try await admin.stream(
             AdminRequest(

@@ -143,7 +143,7 @@ actor Listen {
     }
 
     private func read() async throws -> Page {
-        let lines = Lock((pieces: TextPieces(), events: [[UInt8]]()))
+        let lines = Lock((pieces: LineBuffer(), events: [[UInt8]]()))
         let request = AdminRequest(
             method: "GET", path: ["apps", options.app, "events"],
             query: options.filter + [

@@ -1,5 +1,5 @@
 /// Reassembles bytes that arrive in arbitrary pieces.
-struct TextPieces {
+struct LineBuffer {
     private var rest: [UInt8] = []
 
     /// The lines completed by these bytes, without their ends.

@@ -27,7 +27,7 @@ public final class BloomreachClient: Sendable {
 
     let configuration: BloomreachConfiguration
     let pipeline: DeliveryPipeline
-    private let projectKeys: ProjectKeySource
+    private let projectKeys: ProjectCredentialSource
     let customer: CustomerRecord
     let device: BloomreachDeviceRecord
     let inbox: AppInboxCache
@@ -92,7 +92,7 @@ public final class BloomreachClient: Sendable {
         let stored = try CustomerRecord.read(file, directory: settings.directory, log: configuration.log)
         let former = CustomerRecord.formerPath(settings.directory)
         let storage = settings.makeStorage(clock: clock)
-        projectKeys = ProjectKeySource(
+        projectKeys = ProjectCredentialSource(
             stored: StoredTokens(
                 store: folder.makeTokenStore(nil, log: configuration.log), storage: storage,
                 log: configuration.log), clock: clock)

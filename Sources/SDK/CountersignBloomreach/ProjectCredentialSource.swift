@@ -3,7 +3,7 @@ internal import Foundation
 
 /// The credentials of Bloomreach projects. Each project's records are sent with its newest API key, including records
 /// of an earlier run for a project that the app no longer uses.
-actor ProjectKeySource: CredentialSource {
+actor ProjectCredentialSource: CredentialSource {
     nonisolated var isRenewing: Bool { false }
     nonisolated var remedy: String? { "check the project's token, its apiKey and what the key permits" }
 

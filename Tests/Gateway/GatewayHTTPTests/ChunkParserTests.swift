@@ -13,7 +13,7 @@ struct ChunkParserTests {
 
     /// Parses a text that arrives in pieces of this many bytes.
     private static func parse(_ text: String, pieces: Int) -> Body {
-        var parser = ChunkParser(HeadRules(GatewayLimits()))
+        var parser = ChunkParser(HeadLimits(GatewayLimits()))
         var body = Body()
         let bytes = text.unicodeScalars.map { UInt8($0.value & 0xFF) }
         for start in stride(from: 0, to: bytes.count, by: pieces) {

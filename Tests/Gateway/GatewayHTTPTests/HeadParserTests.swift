@@ -5,7 +5,7 @@ import Testing
 
 /// Heads of requests: one interpretation, or a rejection (RFC 9112, sections 2 to 6; RFC 9110, sections 5 and 7).
 struct HeadParserTests {
-    private static let rules = HeadRules(GatewayLimits())
+    private static let rules = HeadLimits(GatewayLimits())
 
     private struct Head: Equatable {
         var progress: HeadParser.Progress
@@ -15,7 +15,7 @@ struct HeadParserTests {
     }
 
     /// Parses a text that arrives in pieces of this many bytes.
-    private static func parse(_ text: String, pieces: Int = .max, rules: HeadRules = rules) -> Head {
+    private static func parse(_ text: String, pieces: Int = .max, rules: HeadLimits = rules) -> Head {
         var parser = HeadParser(rules)
         var bytes = Array(text.unicodeScalars.map { UInt8($0.value & 0xFF) })
         return bytes.withUnsafeMutableBytes { bytes in
@@ -148,7 +148,7 @@ struct HeadParserTests {
         var limits = GatewayLimits()
         limits.headerBytes = 100
         limits.headerFields = 3
-        let rules = HeadRules(limits)
+        let rules = HeadLimits(limits)
         func status(_ text: String) -> Int? {
             switch Self.parse(text, pieces: 1, rules: rules).progress {
             case .rejected(let fault): fault.status

@@ -4,9 +4,9 @@ import Testing
 @testable import CountersignConsumer
 
 /// Truncated or invalid text must neither crash the cursor nor be read past its end.
-struct JSONCursorTests {
+struct JSONScannerTests {
     private func members(_ text: String) -> [String]? {
-        var cursor = JSONCursor(Array(text.utf8))
+        var cursor = JSONScanner(Array(text.utf8))
         var names: [String] = []
         let isRead = cursor.members { name, cursor in
             names.append(String(decoding: name, as: UTF8.self))
@@ -32,7 +32,7 @@ struct JSONCursorTests {
 
     @Test(arguments: [("[]", 0), ("[1]", 1), (" [ 1 , [2, 3], {} ] ", 3)])
     func elementsAreVisited(text: String, count: Int) {
-        var cursor = JSONCursor(Array(text.utf8))
+        var cursor = JSONScanner(Array(text.utf8))
         var visited = 0
         let isRead = cursor.elements { cursor in
             visited += 1
@@ -44,19 +44,19 @@ struct JSONCursorTests {
 
     @Test(arguments: ["", "[", "[1", "[1,", "[,]", "[1}", "1]", "{}", "7"])
     func otherValuesThanArraysHaveNoElements(text: String) {
-        var cursor = JSONCursor(Array(text.utf8))
+        var cursor = JSONScanner(Array(text.utf8))
         #expect(!cursor.elements { $0.value() != nil })
     }
 
     @Test(arguments: ["", "\"", #""a"#, #""a\"#, #""a\""#, "{", #"{"a":"b"#, "[[]", "]", "}"])
     func anUnterminatedValueIsNotRead(text: String) {
-        var cursor = JSONCursor(Array(text.utf8))
+        var cursor = JSONScanner(Array(text.utf8))
         #expect(cursor.value() == nil)
     }
 
     @Test(arguments: ["7", #""a\"b""#, "[[1],{}]", #"{"a":{"b":"}"}}"#])
     func valuesAreFoundAtTheirOffsets(text: String) {
-        var cursor = JSONCursor(Array(" \(text) ,1".utf8))
+        var cursor = JSONScanner(Array(" \(text) ,1".utf8))
         #expect(cursor.value() == 1..<text.utf8.count + 1)
     }
 }

@@ -40,7 +40,7 @@ struct CredentialSourceTests {
     }
 
     @Test func eachNewCredentialIsAGenerationOfItsOwn() async throws {
-        let projects = ProjectKeySource(stored: stored, clock: bench.clock)
+        let projects = ProjectCredentialSource(stored: stored, clock: bench.clock)
         for (generation, text) in [(1, "one"), (2, "two")] {
             #expect(changes(await projects.take(try key(text), for: shop)) == [generation])
             #expect(changes(await projects.take(try key(text), for: shop)) == [])
@@ -59,7 +59,7 @@ struct CredentialSourceTests {
     }
 
     @Test func aRejectedKeyIsReplacedByOneThatAnotherProcessStored() async throws {
-        let projects = ProjectKeySource(stored: stored, clock: bench.clock)
+        let projects = ProjectCredentialSource(stored: stored, clock: bench.clock)
         _ = await projects.take(try key("one"), for: shop)
         await stored.save(try key("two"), of: "shop")
         let before = await projects.credential(for: shop, replacing: nil, post: { _ in })
@@ -70,7 +70,7 @@ struct CredentialSourceTests {
     }
 
     @Test func forgottenTokensAreDeletedFromDisk() async throws {
-        let (users, projects) = (userTokens(), ProjectKeySource(stored: stored, clock: bench.clock))
+        let (users, projects) = (userTokens(), ProjectCredentialSource(stored: stored, clock: bench.clock))
         _ = await users.take(try token("a.b.c"), for: ada, at: 1)
         await users.removeAll()
         #expect(await stored.text(of: "ada") == .some(nil))
@@ -117,7 +117,7 @@ struct CredentialSourceTests {
     }
 
     @Test func theClockOffsetFollowsTheServersTime() async throws {
-        let (users, projects) = (userTokens(), ProjectKeySource(stored: stored, clock: bench.clock))
+        let (users, projects) = (userTokens(), ProjectCredentialSource(stored: stored, clock: bench.clock))
         let date = bench.clock.now + 100
         await users.noteServerTime(date)
         await projects.noteServerTime(date)

@@ -33,7 +33,7 @@ struct ChunkParser {
 
     private static let longestExtensions = 1_024
 
-    init(_ rules: HeadRules) {
+    init(_ rules: HeadLimits) {
         headerBytes = rules.headerBytes
         headerFields = rules.headerFields
     }

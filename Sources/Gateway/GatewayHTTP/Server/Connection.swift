@@ -52,7 +52,7 @@ final class Connection {
     private var nextInput = InputBuffer()
     var parser: HeadParser
     private var chunks: ChunkParser
-    private let rules: HeadRules
+    private let rules: HeadLimits
     /// The number of bytes of `input` that belong to the current request and were handled.
     private var used = 0
     /// The number of bytes of a body with Content-Length that were not received yet.
@@ -85,7 +85,7 @@ final class Connection {
     private var bodyStart = 0
     var discarded = 0
 
-    init(index: Int, rules: HeadRules, memory: BodyMemory) {
+    init(index: Int, rules: HeadLimits, memory: BodyMemory) {
         self.index = index
         self.rules = rules
         parser = HeadParser(rules)

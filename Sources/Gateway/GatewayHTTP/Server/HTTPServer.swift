@@ -34,7 +34,7 @@ package final class HTTPServer: Sendable {
         service = RequestService(
             limits: limits, memory: memory ?? BodyMemory(limit: limits.bodyMemoryBytes),
             trustedProxies: trustedProxies, observer: observer, sampler: sampler,
-            rules: HeadRules(limits, credentialFields: credentialHeaders), now: now, report: report,
+            rules: HeadLimits(limits, credentialFields: credentialHeaders), now: now, report: report,
             decorate: decorate, handler: handler)
     }
 

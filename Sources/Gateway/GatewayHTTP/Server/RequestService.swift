@@ -14,7 +14,7 @@ package final class RequestService: Sendable {
     let trustedProxies: [AddressRange]
     let observer: any GatewayObserver
     let memory: BodyMemory
-    let rules: HeadRules
+    let rules: HeadLimits
     let connections: ConnectionTable
     let holders: EvictionQueue
     let decorate: Decorator
@@ -30,7 +30,7 @@ package final class RequestService: Sendable {
 
     init(
         limits: GatewayLimits, memory: BodyMemory, trustedProxies: [AddressRange],
-        observer: any GatewayObserver, sampler: TraceSampler?, rules: HeadRules,
+        observer: any GatewayObserver, sampler: TraceSampler?, rules: HeadLimits,
         now: @escaping @Sendable () -> Date, report: @escaping @Sendable (String) -> Void,
         decorate: @escaping Decorator, handler: @escaping Handler
     ) {

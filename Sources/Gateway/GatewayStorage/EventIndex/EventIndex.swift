@@ -36,11 +36,11 @@ final class EventIndex {
         /// log that was copied from PostgreSQL may have large gaps.
         func reaches(_ sequence: Int64) -> Bool { sequence - first <= Int64(UInt32.max) }
 
-        mutating func add(_ event: IndexedEvent) {
+        mutating func add(_ event: EventIndexRecord) {
             keys[event.key] = event.sequence
             subjects.append((event.app, event.sequence))
             subjects.append((event.message, event.sequence))
-            if let whose = event.whose { subjects.append((whose, event.sequence)) }
+            if let senderHash = event.senderHash { subjects.append((senderHash, event.sequence)) }
             last = event.sequence
         }
     }
@@ -69,7 +69,7 @@ final class EventIndex {
     /// event's sequence number, `next` the next event's. `events` enumerates the events of a range in order.
     init(
         folder: String, logID: [UInt8], first: Int64, next: Int64, sizes: Sizes, recent: RecentEvents,
-        events: (ClosedRange<Int64>, (IndexedEvent) throws -> Void) throws -> Void
+        events: (ClosedRange<Int64>, (EventIndexRecord) throws -> Void) throws -> Void
     ) throws {
         self.folder = folder
         self.sizes = sizes
@@ -82,7 +82,7 @@ final class EventIndex {
             try? IndexRun($0, folder: folder, logID: logID)
         }
         table = Table(first: first)
-        var newest: [IndexedEvent] = []
+        var newest: [EventIndexRecord] = []
         var reached = first
         for run in runs {
             if run.name.first > reached {
@@ -98,7 +98,7 @@ final class EventIndex {
 
         func read(
             _ range: ClosedRange<Int64>,
-            _ events: (ClosedRange<Int64>, (IndexedEvent) throws -> Void) throws -> Void
+            _ events: (ClosedRange<Int64>, (EventIndexRecord) throws -> Void) throws -> Void
         ) throws {
             try events(range) { event in
                 if !table.reaches(event.sequence) {
@@ -210,7 +210,7 @@ final class EventIndex {
     }
 
     /// Adds events, which must be committed and in ascending order.
-    func add(_ events: [IndexedEvent]) {
+    func add(_ events: [EventIndexRecord]) {
         for event in events {
             if !table.reaches(event.sequence) { endTable(before: event.sequence) }
             table.add(event)

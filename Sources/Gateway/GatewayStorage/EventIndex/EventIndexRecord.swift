@@ -1,8 +1,8 @@
-struct IndexedEvent {
+struct EventIndexRecord {
     let sequence: Int64
     let key: EventKey
     let app: UInt64
     let message: UInt64
     /// The hash of the user or, without a user, of the device.
-    let whose: UInt64?
+    let senderHash: UInt64?
 }

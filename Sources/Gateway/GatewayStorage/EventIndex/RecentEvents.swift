@@ -9,7 +9,7 @@ final class RecentEvents: Sendable {
         /// Ascending sequence numbers, by the hash of the app.
         var sequences: [UInt64: [Int64]] = [:]
 
-        mutating func add(_ events: [IndexedEvent]) {
+        mutating func add(_ events: [EventIndexRecord]) {
             // Events of the same commit are mostly of one app, so consecutive events share a lookup.
             var start = 0
             while start < events.count {
@@ -53,14 +53,14 @@ final class RecentEvents: Sendable {
         }
     }
 
-    func begin(with events: [IndexedEvent], from first: Int64) {
+    func begin(with events: [EventIndexRecord], from first: Int64) {
         state.withLock { state in
             state = State(first: first, last: first - 1)
             state?.add(events)
         }
     }
 
-    func add(_ events: [IndexedEvent]) {
+    func add(_ events: [EventIndexRecord]) {
         state.withLock { $0?.add(events) }
     }
 

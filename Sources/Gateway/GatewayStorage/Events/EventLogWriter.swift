@@ -103,7 +103,7 @@ final class EventLogWriter {
                     hasher.entry(
                         sequence: statement.int64(0), appID: appID, app: app, messageID: statement.text(2),
                         userID: user, anonymousID: device,
-                        whose: hasher.hash(ofUser: user, device: device, in: appID),
+                        senderHash: hasher.hash(ofUser: user, device: device, in: appID),
                         sender: statement.optionalText(5)))
             }
         }
@@ -225,7 +225,7 @@ final class EventLogWriter {
     /// The effects of a transaction, applied after the commit.
     private struct Commit {
         var next: Int64
-        var events: [IndexedEvent] = []
+        var events: [EventIndexRecord] = []
         var users: Set<UInt64> = []
         var unlisted: [EventCounts.User] = []
         var counts: EventCounts
@@ -266,17 +266,17 @@ final class EventLogWriter {
             statement.keepTexts()
             let app = hash(ofApp: batch.appID)
             var (user, device): (String?, String?) = (nil, nil)
-            var whose: UInt64?
+            var senderHash: UInt64?
             var bytes = 0
             for event in batch.events {
                 // Consecutive events of a request usually have the same user, so the hash is reused.
                 if !event.userID.hasSameBytes(as: user) || !event.anonymousID.hasSameBytes(as: device) {
                     (user, device) = (event.userID, event.anonymousID)
-                    whose = hasher.hash(ofUser: user, device: device, in: batch.appID)
+                    senderHash = hasher.hash(ofUser: user, device: device, in: batch.appID)
                 }
                 let entry = hasher.entry(
                     sequence: commit.next, appID: batch.appID, app: app, messageID: event.messageID,
-                    userID: user, anonymousID: device, whose: whose, sender: event.sender)
+                    userID: user, anonymousID: device, senderHash: senderHash, sender: event.sender)
                 let isKnown = try sequence(of: entry.key) != nil
                 if try isKnown || claim(event, of: batch.appID) {
                     outcome.duplicates += 1
@@ -293,7 +293,7 @@ final class EventLogWriter {
                 try statement.bind(.integer(commit.next), at: 11)
                 _ = try statement.step()
                 statement.rewind()
-                if let user, let whose { list(user, whose, of: batch.appID, &commit) }
+                if let user, let senderHash { list(user, senderHash, of: batch.appID, &commit) }
                 staged[entry.key] = commit.next
                 commit.events.append(entry)
                 bytes += event.json.count
@@ -369,16 +369,16 @@ extension String? {
 }
 
 extension IndexHasher {
-    /// The index entry of an event. `app` is the hash of its app, `whose` the hash of its user or device.
+    /// The index entry of an event. `app` is the hash of its app, `senderHash` the hash of its user or device.
     func entry(
         sequence: Int64, appID: String, app: UInt64, messageID: String, userID: String?,
-        anonymousID: String?, whose: UInt64?, sender: String?
-    ) -> IndexedEvent {
+        anonymousID: String?, senderHash: UInt64?, sender: String?
+    ) -> EventIndexRecord {
         let from = EventSender(named: sender, userID: userID, anonymousID: anonymousID)
-        return IndexedEvent(
+        return EventIndexRecord(
             sequence: sequence,
             key: key(of: EventIdentity(appID: appID, sender: from, messageID: messageID)), app: app,
-            message: hash(of: .message(messageID), in: appID), whose: whose)
+            message: hash(of: .message(messageID), in: appID), senderHash: senderHash)
     }
 
     /// The hash of a user or, without a user, of a device; nil without both.

@@ -47,7 +47,7 @@ struct EventDocument {
     /// The `body` members in the array `events`.
     private static func bodies(in bytes: [UInt8]) -> [Range<Int>]? {
         var found: [Range<Int>] = []
-        var cursor = JSONCursor(bytes)
+        var cursor = JSONScanner(bytes)
         let isRead = cursor.members { name, cursor in
             guard name.elementsEqual("events".utf8) else { return cursor.value() != nil }
             return cursor.elements { cursor in

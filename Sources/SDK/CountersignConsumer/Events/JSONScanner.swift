@@ -1,5 +1,5 @@
 /// Scans JSON text for the byte ranges of values. Does not validate skipped values, read beyond the end, or recurse.
-struct JSONCursor {
+struct JSONScanner {
     private let bytes: [UInt8]
     private(set) var index = 0
 
@@ -9,7 +9,7 @@ struct JSONCursor {
 
     /// Calls `visit` with each encoded name. `visit` must skip the value and return whether it could. Returns false
     /// if the next value is not an object.
-    mutating func members(_ visit: (_ name: ArraySlice<UInt8>, inout JSONCursor) -> Bool) -> Bool {
+    mutating func members(_ visit: (_ name: ArraySlice<UInt8>, inout JSONScanner) -> Bool) -> Bool {
         guard take(UInt8(ascii: "{")) else { return false }
         if take(UInt8(ascii: "}")) { return true }
         repeat {
@@ -22,7 +22,7 @@ struct JSONCursor {
     }
 
     /// As `members`, for the next array.
-    mutating func elements(_ visit: (inout JSONCursor) -> Bool) -> Bool {
+    mutating func elements(_ visit: (inout JSONScanner) -> Bool) -> Bool {
         guard take(UInt8(ascii: "[")) else { return false }
         if take(UInt8(ascii: "]")) { return true }
         repeat {

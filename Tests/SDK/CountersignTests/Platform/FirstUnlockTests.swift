@@ -52,7 +52,7 @@ struct FirstUnlockTests {
         let pipeline = try DeliveryPipeline(
             settings: settings, storage: storage,
             destination: bench.dialect,
-            credentials: ProjectKeySource(
+            credentials: ProjectCredentialSource(
                 stored: StoredTokens(
                     store: FileTokenStore(directory: bench.directory), storage: storage, log: nil),
                 clock: bench.clock),

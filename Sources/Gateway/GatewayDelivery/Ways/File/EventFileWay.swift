@@ -68,7 +68,7 @@ final class EventFileWay: Way {
         let end = now - now % Self.hour
         guard Self.isDue(first, before: end) else { return .wait(untilMilliseconds: end + Self.hour) }
         let hour = first.receivedMilliseconds - first.receivedMilliseconds % Self.hour
-        let name = Self.name(of: hour, after: manifest.last?.file)
+        let name = EventFileName.next(of: hour, after: manifest.last?.file)
         let file = try ZstdFile(path: manifest.folder + "/" + name)
         var pages = EventPages(batch)
         guard let part = try fill(file, from: &pages, until: hour + Self.hour, before: end, positions) else {
@@ -137,21 +137,6 @@ final class EventFileWay: Way {
         throw GatewayError(
             .storage,
             "only \(free) bytes are free for \(output.folder); event files need \(output.freeBytes)")
-    }
-
-    /// A file name such as `2026-11-22T19-000001.ndjson.zst`: the hour and a number. Names ascend in the
-    /// order of events, so an event that was stored very late is in a file of a later hour.
-    static func name(of hour: Int64, after last: String?) -> String {
-        let digits = 13
-        let own = String(RFC3339.text(milliseconds: hour).prefix(digits))
-        let other = last.map { String($0.prefix(digits)) } ?? own
-        let prefix = own < other ? other : own
-        let before = last.flatMap { last in
-            last.hasPrefix(prefix) ? Int(last.dropFirst(digits + 1).prefix { $0.isNumber }) : nil
-        }
-        let number = String((before ?? 0) + 1)
-        return prefix + "-" + String(repeating: "0", count: max(0, 6 - number.count)) + number
-            + EventFileManifest.suffix
     }
 }
 

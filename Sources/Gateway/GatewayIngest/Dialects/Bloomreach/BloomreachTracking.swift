@@ -52,7 +52,7 @@ struct BloomreachTracking {
             change = caller.change(
                 atMilliseconds: min(contents.timestampMilliseconds, request.receivedMilliseconds))
             if kind == .customer {
-                change?.properties = Array((contents.properties ?? []).prefix(Profiles.mostProperties))
+                change?.properties = Array((contents.properties ?? []).prefix(CustomerChanges.mostProperties))
             }
         }
         let batch = EventBatch(

@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignJSON
 internal import GatewayModel
 
-struct Profiles {
+struct CustomerChanges {
     /// The maximum properties of a request that are added to profiles. Further ones are only in the stored events.
     static let mostProperties = 2_000
     /// The maximum bytes of a property's name. Properties with a longer name, or with control characters in the name,

@@ -7,7 +7,7 @@ struct DecodedEvents {
     let limits: GatewayLimits
     let faults: EventFaults
     var userIDs = DistinctIDs()
-    var profiles = Profiles()
+    var profiles = CustomerChanges()
     private(set) var events: [EventBatch.Event] = []
     private(set) var rejected: [RejectedEvent] = []
     private(set) var warnings: [EventWarning] = []
