@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// The state of one way: its delivery of new events, and the replays and tests requested by operators.
+/// The state of one ``Way``: the delivery of new events, and the replays and tests that operators have requested.
 struct Destination: Sendable {
     enum Job: Sendable {
         case events(Follower.Work)
@@ -16,7 +16,7 @@ struct Destination: Sendable {
     var isBusy = false
     /// Whether the position has moved since it was stored.
     var isUnstored = false
-    /// Events accepted since the gateway started.
+    /// The number of events that the receiver has accepted since the gateway started.
     var accepted = 0
     /// Whether the present lag has caused an alert.
     var isLate = false
@@ -40,7 +40,7 @@ struct Destination: Sendable {
         requests = route.requests
     }
 
-    /// Starts a job that is due; nil if there is nothing to do.
+    /// Marks the way as busy and returns the job to run; nil if a job is running or no job is due.
     mutating func begin(atMilliseconds now: Int64) -> Job? {
         if isBusy { return nil }
         let request = requests.first {
@@ -75,14 +75,14 @@ extension DeliveryRequest {
     /// Attempts after which a replay is given up; a test is tried once.
     package static let mostAttempts = 10
 
-    /// Records that a body with this digest is about to be sent. If the body differs from the last attempt,
-    /// it gets a new id.
+    /// Records that a body with this digest is about to be sent. If the digest differs from the last attempt's, the
+    /// message gets a new id.
     mutating func willSend(digest: String, newID: () -> String) {
         if let before = self.digest, before != digest { messageID = newID() }
         self.digest = digest
     }
 
-    /// The request's state after an attempt; nil if the request is complete.
+    /// The request's state after an attempt; nil if the request is complete or has no attempts left.
     func after(
         _ answer: DeliveryAnswer, events: Int, through: Int64, hasMore: Bool, retry: Retry,
         atMilliseconds now: Int64, newID: () -> String, fraction: Double

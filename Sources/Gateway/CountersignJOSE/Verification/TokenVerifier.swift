@@ -275,7 +275,7 @@ extension TokenVerifier {
         static let issuedInFuture = TimeFaults(rawValue: 4)
     }
 
-    /// Each comparison is written so that it fails if `now` is NaN.
+    /// Each comparison is written so that a NaN `now` causes a fault.
     private func timeFaults(_ claims: Claims, at now: Double) -> TimeFaults {
         var faults: TimeFaults = []
         if let exp = claims.expiresAt.value, !(now < exp + leeway) { faults.insert(.expired) }

@@ -22,7 +22,7 @@ package final class HTTPRequest {
     var isCompressed = false
     /// Data collected while the request is handled.
     package var context = RequestContext()
-    /// The client; nil for a request without a connection.
+    /// The state of the client's connection; nil for a request without a connection.
     package internal(set) var peer: (any RequestPeer)?
     /// Whether to abort when the client half-closes the connection.
     package var endsWithPeer = false
@@ -30,7 +30,7 @@ package final class HTTPRequest {
     /// Whether the method is safe (RFC 9110, section 9.2.1).
     var isSafe: Bool { ["GET", "HEAD", "OPTIONS"].contains(method) }
 
-    /// The header fields. They may point into the server's memory, which is valid until the response is sent.
+    /// The header fields. They may point into memory that is valid until the response is sent or the connection closes.
     let fields: HeaderBlock
 
     package init(
@@ -67,7 +67,7 @@ package final class HTTPRequest {
         fields = request.fields.copy()
     }
 
-    /// The value of the first field with this lower-case name. Valid until the response is sent.
+    /// The value of the first field with this lower-case name. Valid as long as the header fields.
     package func headerBytes(_ name: StaticString) -> UnsafeBufferPointer<UInt8>? { fields.first(name) }
 
     /// Whether a header field shows that a proxy forwarded the request.

@@ -9,9 +9,9 @@ enum ClientAddress {
 
     /// The address that limits and logs use for the client.
     ///
-    /// Each proxy appends the address of its peer. The list is therefore read from the end, while the
-    /// addresses belong to trusted proxies (RFC 7239, section 7.4). A port is accepted too. Returns the first
-    /// untrusted address, or `unknown` if a trusted proxy wrote something other than an address.
+    /// Each proxy appends the address of its peer to `X-Forwarded-For`, so the list is read from the end. Returns
+    /// the first address that is not a trusted proxy's, or the last one read if all are. Returns `unknown` if a
+    /// trusted proxy wrote anything but an address with an optional port, or after 32 trusted proxies.
     static func resolve(peer: String, forwarded: [String], proxies: [AddressRange]) -> String {
         guard isTrusted(peer, proxies) else { return peer }
         var client = peer

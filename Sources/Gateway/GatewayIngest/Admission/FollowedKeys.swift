@@ -126,8 +126,8 @@ package final class FollowedKeys: Sendable {
         }
     }
 
-    /// Fetches the JWK Set. For an OpenID provider, the metadata has its URL, and must have the issuer that the
-    /// metadata's URL was built from (OpenID Connect Discovery 1.0, section 4.3).
+    /// Fetches the JWK Set. For an OpenID provider, the metadata contains the URL of the set. The issuer in the
+    /// metadata must be the one in the metadata's own URL (OpenID Connect Discovery 1.0, section 4.3).
     private func document(_ fetch: KeySourceFetch) throws -> [UInt8] {
         let document = try fetch(source)
         guard let issuer = source.issuer else { return document }
@@ -154,7 +154,7 @@ package final class FollowedKeys: Sendable {
         guard let attempted = state.attemptedAt else { return isOld || state.unknownKeys.wantedAfter != nil }
         let pause = abs(instant - attempted)
         if isOld, pause >= cooldownSeconds { return true }
-        // After a failed fetch, fetches are less frequent.
+        // After a failed fetch, fetches because of unknown keys are less frequent.
         return state.unknownKeys.wantedAfter.map {
             pause >= (state.problem == nil ? $0 : UnknownKeyBudget.slowSeconds)
         } ?? false

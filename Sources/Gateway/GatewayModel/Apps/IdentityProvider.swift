@@ -1,7 +1,7 @@
 internal import CountersignCore
 package import CountersignJOSE
 
-/// A hosted identity provider, with values from its own documentation.
+/// An identity provider, with values from the provider's documentation.
 package struct IdentityProvider: Sendable {
     enum Audience: Sendable {
         /// An audience that the operator must give. The text describes it.
@@ -37,11 +37,11 @@ package struct IdentityProvider: Sendable {
 
     package var needsAudience: Bool { if case .required = audience { true } else { false } }
 
-    /// Sets the parts of a policy that depend on the provider. Returns the key source. Throws `invalid`.
+    /// Sets the provider's values in a policy. Returns the key source. Throws `invalid` for the tenant or the audience.
     package func fill(
         _ policy: inout ClaimsPolicy, tenant: String, audience given: String?
     ) throws(GatewayError) -> KeySource {
-        // A project of Google's with an organization, `example.com:shop`, has a dot although it is not a host.
+        // The id of a Google project that belongs to an organization, such as `example.com:shop`, also has a dot.
         let unexpected = ["/", tenant.contains(":") ? "/" : "."].filter { !tenantExample.contains($0) }
         guard (1...200).contains(tenant.utf8.count),
             [tenant.utf8.first, tenant.utf8.last].allSatisfy({ $0?.isASCIIAlphanumeric(or: "") == true }),

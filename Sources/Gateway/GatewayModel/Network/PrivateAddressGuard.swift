@@ -35,8 +35,8 @@ extension NetworkAddress {
         case never
     }
 
-    /// The reach of the address. An IPv6 address that embeds an IPv4 address has the reach of the IPv4
-    /// address if it is a translation (RFC 6052). Tunnel addresses reach at most `inside`.
+    /// The reach of the address. A translation of an IPv4 address (RFC 6052) has the reach of the IPv4 address. An
+    /// IPv6 address of a tunnel is never `everywhere`.
     package var reach: Reach {
         if Self.unreachable.contains(where: { $0.contains(self) }) { return .never }
         if Self.translated.contains(where: { $0.contains(self) }) { return lastV4.reach }

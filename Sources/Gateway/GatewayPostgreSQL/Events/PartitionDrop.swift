@@ -4,7 +4,7 @@ internal import GatewayModel
 internal import GatewayStorage
 
 extension EventPartitions {
-    /// Limits the wait for a table lock, because other transactions queue for it meanwhile.
+    /// Limits the wait for a table lock, because other transactions queue behind a waiting lock request.
     private static let lock = "BEGIN; SET LOCAL lock_timeout = 2000"
 
     private static func days(of table: String, _ connection: PostgreSQLConnection) throws -> [Int] {
@@ -17,7 +17,7 @@ extension EventPartitions {
         ) { $0.int(0) }
     }
 
-    /// Drops the partitions of ids that are too old to be sent again.
+    /// Drops the partitions of message ids that are older than ``idDays`` days.
     static func dropIDs(nowMilliseconds: Int64, _ connection: PostgreSQLConnection) throws {
         let first = Int(nowMilliseconds / 86_400_000) - idDays
         for day in try days(of: "message_id", connection) where day < first {
@@ -26,7 +26,7 @@ extension EventPartitions {
     }
 
     /// Drops the partitions of days that no app retains. Returns consumers whose hold expired, so that unread events
-    /// were deleted. `keepers` caches, for each remaining day, an app that retains it, so that the day is not read.
+    /// were deleted. `keepers` caches, for each remaining day, an app that retains the day, to avoid a query.
     static func dropEvents(
         _ rules: BytewiseDictionary<AppRules>, nowMilliseconds: Int64, keepers: inout [Int: String],
         _ connection: PostgreSQLConnection
@@ -84,7 +84,7 @@ extension EventPartitions {
         for sum in sums {
             var hold = try RetentionHold(
                 of: sum.app, connection, nowMilliseconds: now, days: rules[sum.app]?.retentionDays ?? 0)
-            // Does not drop a partition with held events. The sweep deletes its other events one by one.
+            // A partition with held events is not dropped. The sweep deletes the partition's other events one by one.
             guard !hold.holds(sum.last, received: Int64(day + 1) * 86_400_000 - 1) else { return [] }
             try EventErasure.uncount(sum.events, sum.bytes, of: sum.app, connection)
             hold.noteDeleted(sum.last)

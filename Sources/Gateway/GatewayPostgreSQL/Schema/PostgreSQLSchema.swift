@@ -46,7 +46,7 @@ package enum PostgreSQLSchema {
 
     package static var newest: Int { oldestVersion + migrations.count - 1 }
 
-    /// Returns 0 for an empty database. Throws `storage`, also for a database of a newer version.
+    /// 0 for an empty database. Throws `storage`, or `conflict` if the schema is newer or the encoding is not UTF-8.
     package static func version(_ settings: PostgreSQLSettings) throws(GatewayError) -> Int {
         try GatewayError.storing { try version(PostgreSQLConnection(settings)) }
     }

@@ -28,7 +28,7 @@ package struct CopyTable: Sendable {
     /// The key columns, which also determine the order of copying.
     package let key: [String]
 
-    /// Whether the table is small and a new target may already have rows. Each run copies all of its rows.
+    /// Whether each run copies all rows of the table, because it is small and a new target may already have rows.
     package var isWrittenWhole: Bool { ["app_usage", "audit_head", "key_use"].contains(name) }
 
     package var list: String { Self.quoted(columns.map(\.name)) }
@@ -46,7 +46,7 @@ package struct CopyTable: Sendable {
         "app_usage": ["customer_bytes"], "event_consumer": ["generation"],
         events: ["key_number", "request_uuid"], customers: ["properties"],
     ]
-    /// The keys of tables whose numeric primary key exists only in SQLite: other unique columns.
+    /// Unique columns that replace the primary key of tables whose numeric primary key exists only in SQLite.
     private static let keys: BytewiseDictionary = [
         "customer_identifier": ["app_id", "name", "value"], "inbox_read": ["customer_id", "message_id"],
     ]
@@ -90,7 +90,7 @@ package struct CopyTable: Sendable {
 }
 
 extension CopyTable {
-    /// The next rows after the key `reached`, or from the start when it is empty. `source` may be an aliased subquery.
+    /// A query for the rows after the key `reached`; all rows if it is empty. `source` may be an aliased subquery.
     package func page(
         from source: String, by key: [String], after reached: [SQLValue], most: Int, more: String = ""
     ) -> String {

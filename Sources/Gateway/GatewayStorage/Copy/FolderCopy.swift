@@ -13,7 +13,7 @@ package final class FolderCopy: CopyEndpoint {
     /// Grouped by file, with the events last.
     package private(set) var tables: [CopyTable] = []
 
-    /// Throws `notFound` for a missing data directory, and `alreadyRunning` while a gateway runs.
+    /// Throws `notFound` without a data directory, `conflict` for an unfinished one, `alreadyRunning` for a gateway.
     package convenience init(from path: String) throws(GatewayError) {
         guard FileManager.default.fileExists(atPath: path + "/control.sqlite") else {
             throw GatewayError(.notFound, "\(path) is not a data directory: it has no control.sqlite")
@@ -226,8 +226,8 @@ package final class FolderCopy: CopyEndpoint {
     }
 
     package func finish() throws {
-        // Makes all data durable before removing the mark. Drops the progress table last, so that a copy
-        // interrupted here does not start again.
+        // Makes all data durable before deleting the file that marks an unfinished copy. Drops the progress table
+        // last, because an interrupted copy without this table starts again.
         for (_, sqlite) in files {
             try sqlite.execute("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)")
         }

@@ -24,11 +24,11 @@ struct DatabaseFiles {
 
     var areInPlace: Bool { databaseIsInPlace && isInPlace(path + "-wal", log) }
 
-    /// Ignores the write-ahead log, which is deleted with the last connection.
+    /// Ignores the write-ahead log, because SQLite deletes it when the last connection closes.
     var databaseIsInPlace: Bool { isInPlace(path, database) }
 
     private func isInPlace(_ path: String, _ known: Identity) -> Bool {
-        // The file was already missing when its identity was recorded.
+        // A file that was missing when its identity was recorded counts as replaced.
         guard known != .missing else { return false }
         let found = Self.identity(of: path)
         return found == known || found == .unknown || known == .unknown

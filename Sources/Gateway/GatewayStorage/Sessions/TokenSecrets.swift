@@ -6,8 +6,8 @@ package import GatewayModel
 
 /// The keys that sign access tokens and the key of refresh tokens, in `token-keys.sqlite` or another database.
 ///
-/// The separate file has mode 0600, so that a copy of the sessions alone is useless. A new signing key is created every
-/// 90 days and published an hour before it signs. The old key stays published until its last token has expired.
+/// The file has mode 0600. It is separate, so that a copy of the sessions alone is useless. A signing key is created
+/// every 90 days and published an hour before it signs. The old key stays published until its last token has expired.
 package final class TokenSecrets: Sendable {
     /// How long a key signs before the next one is created.
     static let signingMilliseconds: Int64 = 90 * 86_400_000
@@ -115,7 +115,7 @@ package final class TokenSecrets: Sendable {
         }
     }
 
-    /// Creates the next key when it is due, and deletes keys that verify no token. Returns the keys that verify now.
+    /// Creates the next signing key when it is due, and deletes keys that are no longer published. Returns the others.
     package func maintain(at now: Int64) throws(GatewayError) -> [IssuingKey]? {
         try use { state in
             try load(&state)

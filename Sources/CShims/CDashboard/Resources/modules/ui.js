@@ -19,7 +19,7 @@ export function badge(text, tone = "neutral") {
 
 const stateTone = { disabled: "neutral", optional: "amber", required: "good" };
 
-/** A badge for an enforcement state. `share` is the share of users, unless it applies to all. */
+/** A badge for an enforcement state. `share` is a text with the share of users, or null if the state applies to all. */
 export function stateBadge(state, share = null) {
   const name = String(state ?? "unknown");
   return h("span", { class: `badge state ${stateTone[name] ?? "neutral"}` },
@@ -53,7 +53,7 @@ function nameOf(form, field) {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** The messages of a problem, with the names of the form. */
+/** The messages of a problem. Each message about a field starts with the field's name. */
 function sentences(error, form = null) {
   const said = error.fields.filter((field) => field.detail).map((field) => [nameOf(form, field), field.detail].filter(Boolean).join(": "));
   return said.length > 0 ? said : [error.message.charAt(0).toUpperCase() + error.message.slice(1)];
@@ -64,8 +64,8 @@ export function problemText(error) {
 }
 
 /**
- * Counts down to an instant after the text, then calls `done` if the text is still shown. Waits while the page is
- * hidden, and until the text is shown for the first time.
+  * An element with `words` and the seconds until `at`, in milliseconds since 1970. Calls `done` at that time if the
+  * element is still in the page. The call waits while the page is hidden or the element is not in the page yet.
  */
 export function countdown(words, at, done) {
   // Screen readers would announce each second.
@@ -210,18 +210,18 @@ export function toast(text, { tone = "neutral", action, onaction, stay = action 
   item.addEventListener("focusin", () => clearTimeout(timer));
   item.addEventListener("pointerleave", start);
   item.addEventListener("focusout", start);
-  // An older undo would revert more than its message names.
+  // Replaces the previous message, because its undo would also revert this change.
   tray.replaceChildren(item);
   announce(text);
   start();
 }
 
-/** A link that downloads the listed items as a file. Its URL follows the search. */
+/** A link that downloads the listed items as a file. The caller sets its URL when the search changes. */
 export function exportLink(name, format) {
   return h("a", { class: "button plain", href: "#", download: `${name}.${format}` }, icon("down", 16), format.toUpperCase());
 }
 
-/** An input for a share of users, and its text. */
+/** A slider for a share of users, and an output that shows the share. */
 export function shareInput(share, rest = {}) {
   const input = h("input", { type: "range", min: 1, max: 100, value: share, ...rest });
   const text = h("output", {}, `${input.value} % of users`);
@@ -229,7 +229,7 @@ export function shareInput(share, rest = {}) {
   return { input, text };
 }
 
-/** A menu button with items of {label, symbol, onclick, disabled, why, danger}. */
+/** A menu button with items of {label, symbol, onclick, disabled, why, danger}. A disabled item shows `why`. */
 export function menu(label, items, { place = "", look = "button plain" } = {}) {
   const id = freshID("menu");
   const list = h("div", { class: "menu-list", id, role: "menu", hidden: true });

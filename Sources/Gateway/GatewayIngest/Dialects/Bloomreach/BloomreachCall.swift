@@ -133,7 +133,7 @@ struct BloomreachCall {
 
     func reject(_ message: String) -> HTTPResponse { BloomreachAnswer.failure(400, message, request) }
 
-    /// The ids in `customer_ids`, without duplicate names; empty if there are no ids.
+    /// The ids in `customer_ids`, or in the given member; empty without it.
     func identifiers(
         _ root: JSONNode, _ member: StaticString = "customer_ids"
     ) throws(HTTPResponse) -> [CustomerIdentifier] {

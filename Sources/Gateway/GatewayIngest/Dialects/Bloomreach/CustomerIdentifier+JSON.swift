@@ -3,7 +3,7 @@ internal import CountersignJSON
 internal import GatewayModel
 
 extension CustomerIdentifier {
-    /// The maximum number of ids in a request.
+    /// The maximum number of ids in an object.
     static let maximum = 16
     /// The maximum size of an id's name in bytes.
     static let longestName = 64
@@ -13,7 +13,7 @@ extension CustomerIdentifier {
         let reason: String
     }
 
-    /// The ids in an object, without duplicate names, in the order of the object.
+    /// The ids in a JSON object, in its order, without null and empty values. The parser rejects duplicate names.
     static func all(in node: JSONNode, named member: StaticString) throws(Invalid) -> [CustomerIdentifier] {
         guard node.kind == .object else { throw Invalid(reason: "\(member) must be a JSON object") }
         var identifiers: [CustomerIdentifier] = []
