@@ -438,7 +438,7 @@ package final class DeliveryRunner: Sendable {
             }
             if let reason { pause(destination, reason, at: now) }
         }
-        // Reset only after storing, because the next delivery must store its progress later.
+        // Reset only after storing, so that the next delivery stores its progress after this one.
         state.withLock { if $0.destinations[id]?.way === way { $0.destinations[id]?.isBusy = false } }
         advance(id)
         busy.leave()

@@ -56,7 +56,7 @@ package struct Follower: Sendable {
     /// Records that new events may be available.
     package mutating func wake() { mayHaveMore = true }
 
-    /// Starts a step that is due; nil if there is nothing to do.
+    /// Begins a step and returns its work; nil if the way is paused or no work is due.
     package mutating func next(atMilliseconds now: Int64) -> Work? {
         if isPaused { return nil }
         let isProbe = probeMilliseconds.map { pause in

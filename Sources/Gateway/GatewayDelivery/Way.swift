@@ -4,7 +4,7 @@ package import GatewayStorage
 
 /// One receiver of events: a webhook, a stream, a file.
 ///
-/// A way delivers and answers. It stores no position and decides no retry: a ``Follower`` does both.
+/// A way delivers batches and reports results. A ``Follower`` tracks the position and decides about retries.
 package protocol Way: AnyObject, Sendable {
     /// Delivers a batch, then calls `done` once, from any thread. A way that waits for its receiver must not
     /// block the calling thread.
@@ -77,7 +77,7 @@ package enum DeliveryAnswer: Sendable {
     /// The batch is too large for the receiver. Fewer events are sent, without a back-off.
     case split(afterSeconds: Int?)
     case retry(DeliveryFailure, afterSeconds: Int? = nil)
-    /// Nothing is delivered before this time in milliseconds since 1970, without a failure.
+    /// Nothing is delivered before this time in milliseconds since 1970. This is not a failure.
     case wait(untilMilliseconds: Int64)
     /// No further attempt until an operator resumes.
     case pause(WayPause.Reason, DeliveryFailure)
@@ -109,7 +109,7 @@ package struct DeliveryRoute: Sendable {
     package init(_ id: EventConsumerID) { self.id = id }
 }
 
-/// All ways of one kind. A new kind is a conformer, and a line where the gateway creates its runner.
+/// All ways of one kind. The gateway passes the conforming values to ``DeliveryRunner``.
 package protocol WayKind: Sendable {
     var kind: EventConsumerID.Kind { get }
     var retry: Retry { get }

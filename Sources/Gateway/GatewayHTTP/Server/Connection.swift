@@ -332,7 +332,7 @@ final class Connection {
         return held.take(count) || !held.isEvicted && makeRoom() && held.take(count)
     }
 
-    /// Returns a response if the body is too large or damaged.
+    /// Reserves memory for a compressed body's content. Returns the response if the body is damaged or too large.
     func prepareUnpacking(_ limits: GatewayLimits, makeRoom: () -> Bool) -> HTTPResponse? {
         guard let request, request.isCompressed else { return nil }
         do throws(Gunzip.Failure) {
@@ -373,7 +373,7 @@ final class Connection {
         isObserved = false
         guard holdsMemory else { return }
         holdsMemory = false
-        // Work on a large body may outlive its request.
+        // ``LargeRequests`` may still use the reservation after the request has ended.
         if !isKnownUniquelyReferenced(&held) || held.isEvicted {
             held = MemoryReservation(memory)
         } else {

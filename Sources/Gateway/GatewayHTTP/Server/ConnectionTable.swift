@@ -59,8 +59,8 @@ final class Peer: RequestPeer {
     }
 }
 
-/// The connections of all loops of a server, which share its limits. If several loops accept at the same
-/// moment, the limit can be exceeded by one connection for each additional loop.
+/// The connections of all loops of a server, which share its limits. Each loop may also hold one accepted socket
+/// that is not in the table yet.
 final class ConnectionTable: Sendable {
     private struct Connections {
         var all: [ObjectIdentifier: Peer] = [:]

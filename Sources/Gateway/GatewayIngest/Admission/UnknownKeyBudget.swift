@@ -8,7 +8,7 @@ internal import GatewayModel
 struct UnknownKeyBudget: Sendable {
     static let fastSeconds = 2.0
     static let slowSeconds = 10.0
-    /// The fast fetches for each key id. More than one, because a key may be published shortly after its first use.
+    /// The number of fast fetches for each key id. A key may be published shortly after its first use, so 1 is too few.
     static let fastLookups = 2
     /// The number of new key ids of one address within ``windowSeconds`` that trigger a fast fetch.
     static let newKeysOfAddress = 3

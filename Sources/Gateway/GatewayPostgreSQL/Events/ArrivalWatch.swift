@@ -38,7 +38,7 @@ final class ArrivalWatch: @unchecked Sendable {
         }
         let found = try? pool.use { connection in
             let head = try EventHorizon.head(connection)
-            // Always wakes apps without waiters at the last poll, which did not search these apps for new events.
+            // Always wakes apps that had no waiters at the last poll, because that poll did not search them for events.
             var apps = awaited.filter { !known.contains($0) }
             let rest = awaited.filter { known.contains($0) }
             if head > scanned, !rest.isEmpty {

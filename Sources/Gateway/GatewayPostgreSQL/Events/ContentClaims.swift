@@ -3,8 +3,8 @@ internal import CountersignSQLite
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Assigns anonymous events that are identified by content to the user who signs in. Events of other users are
-/// different events, because an attacker may know the content and send it first.
+/// Assigns anonymous events whose message id was derived from their content to the user who signs in. An event of
+/// another user is a different event, because an attacker may know the content and send it first.
 struct ContentClaims {
     let isEmpty: Bool
 

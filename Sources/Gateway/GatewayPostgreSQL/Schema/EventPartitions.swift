@@ -29,7 +29,7 @@ enum EventPartitions {
         let script = missing.filter { !existing.contains("\($0.0)_\($0.2)") }
             .map { add($0.2, to: $0.0, key: $0.1) }.joined()
         guard !script.isEmpty else { return }
-        // Limits the wait for the lock, because writers queue for it meanwhile. Callers retry.
+        // Limits the wait for the lock, because writers queue behind the waiting request. Callers retry.
         try connection.transaction("BEGIN; SET LOCAL lock_timeout = 2000") { try connection.execute(script) }
     }
 

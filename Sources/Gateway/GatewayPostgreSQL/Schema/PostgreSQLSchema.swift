@@ -62,7 +62,7 @@ package enum PostgreSQLSchema {
         ].reduce(script) { $0.replacing($1.0, with: $1.1) }
     }
 
-    /// Concurrent calls are serialized. Throws `PostgreSQLError`, and `conflict` for a database of a newer version.
+    /// Concurrent calls are serialized. Throws `PostgreSQLError`, or `conflict` like ``version(_:)``.
     @discardableResult
     package static func migrate(_ settings: PostgreSQLSettings) throws -> PostgreSQLConnection {
         // Checks without the lock first, because usually no migration is needed.
@@ -93,7 +93,7 @@ package enum PostgreSQLSchema {
 
         """
 
-    /// Returns 0 for an empty database. Throws `conflict` for a database that is not encoded in UTF-8.
+    /// 0 for an empty database. Throws `conflict` if the schema is newer or the encoding is not UTF-8.
     private static func version(_ connection: PostgreSQLConnection) throws -> Int {
         let encoding = connection.serverEncoding
         guard encoding == "UTF8" else {

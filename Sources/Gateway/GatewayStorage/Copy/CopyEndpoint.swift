@@ -19,7 +19,7 @@ package protocol CopyEndpoint: AnyObject {
 
     // MARK: Use as the target
 
-    /// Marks the target as an unfinished copy, or resumes a copy of this log. Throws `conflict` for other data.
+    /// Marks the target as an unfinished copy, or resumes a copy of this log. Throws `conflict` if it has other data.
     func begin(_ log: CopiedLog, _ tables: [CopyTable]) throws
 
     /// The key of the last copied row, in these columns; empty before the first.

@@ -19,10 +19,9 @@ package struct EventFiles: WayKind {
     private let directory: AppDirectory
     private let output: FileOutput
 
-    /// Nothing is written while fewer than `freeBytes` are free on the folder's disk, or while `hasDuty`
-    /// returns false because another gateway writes. `run` serves all apps, because compressing a long hour takes
-    /// seconds. `report` is called once for the first of consecutive
-    /// failures of all apps and once for the recovery.
+    /// Nothing is written while fewer than `freeBytes` are free on the folder's disk, or while `hasDuty` returns
+    /// false because another gateway writes. `run` writes the files of all apps, because compressing a long hour
+    /// takes seconds. `report` is called at the first failure, and again once the writes of all apps succeed.
     package init(
         _ directory: AppDirectory, folder: String, longestFile: Int = EventFiles.longestFile,
         freeBytes: Int = 0, hasDuty: @escaping @Sendable () -> Bool = { true },

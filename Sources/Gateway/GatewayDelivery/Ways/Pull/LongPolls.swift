@@ -240,7 +240,7 @@ final class WaitingRequest: Sendable {
         }
     }
 
-    /// Whether no timer is set for about this time.
+    /// Records a timer for the time `again`. Returns false if a timer is set for about this time.
     func isNew(_ again: Int64, at time: Int64) -> Bool {
         state.withLock { state in
             if let known = state.again, known > time, abs(known - again) < LongPolls.pause { return false }
