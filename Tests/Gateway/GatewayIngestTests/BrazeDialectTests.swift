@@ -53,7 +53,7 @@ struct BrazeDialectTests {
         #expect(Set(try rows().map(\.last)).count == 6)
     }
 
-    /// The status is 201, because the behaviour of shipped clients is documented for 401 only.
+    /// The status is 201, because 401 is the only error for which the behaviour of shipped clients is documented.
     @Test func aRequestWithOnlyRejectedEventsReportsNoSuccess() throws {
         let token = try fixture.token(for: "user-1")
         let bad = #"{"time":5,"user_id":"user-1"}"#

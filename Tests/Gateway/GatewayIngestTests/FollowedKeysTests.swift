@@ -77,7 +77,7 @@ struct FollowedKeysTests {
         #expect(publisher.asked == 2)
     }
 
-    /// Otherwise gateways could disagree about a token for up to ten minutes.
+    /// Without a shared set, gateways could disagree about a token for up to ten minutes.
     @Test func gatewaysShareTheLastValidKeySet() throws {
         let copy = Lock<PublishedKeySet?>(nil)
         let shared = SharedKeySet(

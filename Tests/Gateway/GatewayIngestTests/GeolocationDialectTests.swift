@@ -32,7 +32,7 @@ struct GeolocationDialectTests {
         try fixture.rows("message_id", "type", "user_id", "timestamp_ms", "body")
     }
 
-    // The shapes of the vendor's HttpConfig: one record, a batch, a root property of the app's own, and none.
+    // The shapes of the vendor's HttpConfig: one record or a batch, with or without a root property.
     private static let record =
         #"{"uuid":"u-1","timestamp":"2015-05-05T04:31:54.123Z","coords":{"latitude":45.5,"longitude":-73.5},"extras":{}}"#
 

@@ -109,7 +109,7 @@ struct SegmentClientsTests {
         #expect(own["apiKey"] as? String == fixture.writeKey)
         #expect(own["apiHost"] as? String == host + "/v1")
         #expect(own["protocol"] as? String == "http")
-        // Otherwise clients send figures about themselves to Segment.
+        // At another sample rate, clients send metrics about themselves to Segment.
         #expect((answer.json["metrics"] as? [String: Int])?["sampleRate"] == 0)
         let unknown = try #require(connection.get("/v1/projects/wk_nobody/settings"))
         #expect(unknown.status == 404)
