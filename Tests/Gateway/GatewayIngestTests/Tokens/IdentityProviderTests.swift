@@ -175,7 +175,7 @@ struct IdentityProviderTests {
         #expect(try provider.fill(&policy, tenant: tenant, audience: "a").url.contains(tenant))
     }
 
-    /// Otherwise each provider could sign tokens in the name of the other.
+    /// A provider must not be able to sign tokens in the name of another provider.
     @Test func aProvidersKeyVerifiesOnlyItsOwnTokens() throws {
         let (one, two) = (try SharedKeys.stranger(), try SigningKey.generate(.rs256))
         var policy = ClaimsPolicy(issuers: ["https://a.example", "https://b.example/"])
