@@ -1,11 +1,11 @@
 internal import CountersignCore
 
 package enum AdminRole: String, Sendable, TextEnum, Comparable {
-    /// Reads everything except secrets.
+    /// Reads counts, codes and settings, with pseudonyms instead of users.
     case viewer
-    /// Also changes apps, keys, enforcement, policy and messages.
+    /// Also reads events and users as stored, and changes apps and their settings.
     case `operator`
-    /// Also changes users, tokens and backups.
+    /// Also deletes apps, changes dashboard users, tokens and signing keys, and makes backups.
     case owner
 
     package static func < (left: AdminRole, right: AdminRole) -> Bool { left.rank < right.rank }

@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// A webhook for push notifications or for alerts of an app's enforcement.
+/// A webhook for an app's push notifications or alerts.
 package struct PushWebhook: Sendable, Equatable {
     package var url: String
     /// The key that signs deliveries; operators write it as `whsec_` and base64.
@@ -17,7 +17,7 @@ package struct PushWebhook: Sendable, Equatable {
     package var privateURL: String? { allowsPrivateAddresses ? url : nil }
 }
 
-/// The setting is the webhook for alerts: many rejected requests, or an automatic return to `optional`.
+/// The setting is the webhook for alerts about enforcement, webhooks, streams and consumers.
 extension PushWebhook: AppSetting {
     package static let settingName = "webhook"
     package static let mayBeMissing = true
