@@ -1,4 +1,4 @@
-"""Runs checks, each with a log in .build/check, and prints a table. Without names, runs the checks of CI besides `make test`."""
+"""Runs checks, each with a log in .build/check, and prints a table. Without names, runs the checks that CI runs after `make test`."""
 
 import argparse
 import os
@@ -16,7 +16,7 @@ ESSENTIAL = ("NativeDialect|ForgedIdentity|EventProof|StoredEvent|EventFiles|Key
              "CustomerStore|BloomreachInbox|SessionTable|WebhookRunner")
 TOOL = "python3 -B -m tools "
 PROGRAM = "swift build --product countersign-cli && " + TOOL
-# A build folder for NATS, because checks that run in parallel use the program that was built without it.
+# A separate build folder, because checks that run in parallel use the program that was built without NATS.
 NATS = ("export COUNTERSIGN_NATS=1 && scripts/setup.sh && swift build --scratch-path .build-nats --product countersign-cli && "
         "BUILD=.build-nats/debug scripts/text-lint.py && ")
 CHECKS = {
@@ -25,8 +25,8 @@ CHECKS = {
                "--filter '^GatewayPostgreSQLTests\\.'",
     "postgresql": POSTGRESQL + ' --filter "${FILTER:-^(Gateway\\w+|CountersignGateway|CountersignCLI|Countersign(Bloomreach)?|BrazeCompat|'
                   'ExponeaCompat|BackgroundGeolocationCompat)Tests\\.}"',
-    # The gateway's files are in memory, so that the dashboard does not wait for a disk that other checks keep busy.
-    # The build keeps its TMPDIR, because SwiftPM's lock is there.
+    # The gateway's files are in /dev/shm, so that the dashboard does not wait for a disk that other checks keep busy.
+    # TMPDIR changes after `swift build`, because SwiftPM's lock is in TMPDIR.
     "browser": "swift build --product countersign-cli && { [ ! -w /dev/shm ] || export TMPDIR=/dev/shm; } && " + TOOL + "browser",
     "web": "scripts/web.sh",
     "docs": "scripts/docs.sh && " + TOOL + "site",
@@ -66,7 +66,7 @@ CHECKS = {
     "service": "scripts/service-test.sh",
     "bench": "make --no-print-directory bench",
 }
-# Groups of checks that run in parallel after `storage`, because they mostly wait for other processes.
+# Groups of checks. The groups run in parallel after `storage`, because they mostly wait for other processes.
 LANES = (("browser", "web", "nats"), ("docs", "packages", "apple", "objc", "flutter", "samples"), ("package", "consumers", "c"))
 
 

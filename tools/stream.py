@@ -90,7 +90,7 @@ def kills(options, folder):
                 gateway.start()
             if not server.process:
                 server.start()
-            # Often more than one window of unacknowledged messages, so that a kill hits some of them.
+            # Often more events than may be unacknowledged at once, so that a kill hits unacknowledged messages.
             for _ in range(random.randrange(1, 4)):
                 gateway.track(random.randrange(50, 900))
             time.sleep(random.random() * 0.4)

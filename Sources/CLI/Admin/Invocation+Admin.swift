@@ -30,8 +30,8 @@ extension Flag {
 }
 
 extension Invocation {
-    /// Flags take precedence over the environment, then the profile in use, then the data directory. Throws `usage` for
-    /// two locations or a server without a token, and `notFound` without data.
+    /// The target from flags, else from the environment, else the profile in use, else the default data directory.
+    /// Throws `usage` for two targets, `notAuthorized` for a server without a token, and `notFound` without data.
     func admin(makingData makes: Bool = false) throws -> any AdminClient {
         if let remote = try remoteAdmin() { return remote }
         if flagValues[Flag.tokenFile.name] != nil {
@@ -80,7 +80,7 @@ extension Invocation {
         return try Profiles(environment: io.environment).inUse.map { .profile($0) }
     }
 
-    /// The remote gateway to use; nil for the data directory.
+    /// The remote gateway to use; nil for a data directory or a database.
     func remoteAdmin() throws -> RemoteAdmin? {
         switch try elsewhere() {
         case nil: nil
@@ -135,7 +135,7 @@ extension Invocation {
         return io.variable("COUNTERSIGN_TOKEN")
     }
 
-    /// A secret without its line end, from a file or, for `-`, from standard input.
+    /// A secret without white space around it, from a file or, for `-`, from standard input.
     func secret(ofFile path: String) throws -> String {
         let text = try text(ofFile: path).trimmingCharacters(in: .whitespacesAndNewlines)
         guard !text.isEmpty else {
@@ -144,7 +144,7 @@ extension Invocation {
         return text
     }
 
-    /// A secret from the file in `flag`, from a prompt, or from standard input. A new secret is asked twice.
+    /// A secret from the file of `flag`, else from a prompt, else from standard input. With `isNew`, prompts twice.
     func secret(of flag: Flag, asking question: String, isNew: Bool = false) throws -> String {
         if let path = try value(of: flag) { return try secret(ofFile: path) }
         if let answer = io.ask(question) {

@@ -4,9 +4,9 @@ struct Invocation: Sendable {
     let commandName: String
     let flags: [Flag]
     let positionals: [Positional]
-    /// The given values in order, by flag name. A switch has an empty one.
+    /// The given values in order, by flag name. A flag that takes no value has one empty string.
     let flagValues: [String: [String]]
-    /// The given words, by the positional's name.
+    /// The given arguments that are not flags, by the name of the positional.
     let words: [String: [String]]
     let io: CommandIO
 

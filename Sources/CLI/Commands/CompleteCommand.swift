@@ -4,9 +4,9 @@ enum CompleteCommand {
     private static let words = Positional(
         "WORDS", .any, mayBeEmpty: true,
         help: "after --, the words behind the program's name; the last is completed")
-    /// In seconds.
+    /// The longest wait for suggestions from a gateway or its data, in seconds.
     private static let limit = 2.0
-    /// The number of items that are read for suggestions: one page.
+    /// The number of items that are read for suggestions, which is one page of the admin API.
     private static let newest = "500"
 
     /// A closure, because the table contains this command.
@@ -45,7 +45,7 @@ enum CompleteCommand {
         let invocation = Invocation(
             commandName: "complete", flags: Flag.target, positionals: [], flagValues: completion.flagValues,
             words: [:], io: io)
-        // The shell waits for the completions. Connecting to a database or waiting for a lock cannot be cancelled.
+        // The shell waits for this command. The task is abandoned after `limit`, because it may not be cancellable.
         let (pages, page) = AsyncThrowingStream.makeStream(of: JSONValue.self)
         Task {
             do {

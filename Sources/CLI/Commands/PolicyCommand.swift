@@ -109,7 +109,7 @@ enum PolicyCommand {
         guard !changes.isEmpty else {
             throw CommandError(.usage, "nothing to change was given", hint: "such as --leeway 5")
         }
-        // With the previous policy, the new keys could verify tokens of the provider's other customers.
+        // The policy first: with the previous one, the new keys could verify tokens of the provider's other customers.
         let app = invocation.app
         _ = try await admin.change("apps", app, "policy") { $0.merge(changes) { $1 } }
         if let chosen {
@@ -149,7 +149,7 @@ enum PolicyCommand {
         return (policy, known["key_source"].text ?? "")
     }
 
-    /// The names in a comma-separated flag. Throws `usage` for an unknown or a repeated one.
+    /// The names in a comma-separated flag. Throws `usage` for an unknown or repeated name.
     private static func list(
         _ invocation: Invocation, _ flag: Flag, of known: [String]
     ) throws(CommandError) -> JSONValue? {

@@ -2,18 +2,18 @@ internal import CountersignCore
 internal import Foundation
 internal import GatewayModel
 
-/// A setting of the gateway, from which flags, environment variables, file keys and the reference derive.
+/// A setting of the gateway. Flags, environment variables, configuration keys and settings.md derive from it.
 struct Setting: Sendable {
     struct Problem: Error {
         let text: String
     }
 
-    /// The name, as in `--log-level`. The file's key is the same; the variable is `COUNTERSIGN_LOG_LEVEL`.
+    /// The flag without dashes, such as `log-level`. The configuration file has the same key.
     let name: String
     let value: Flag.Value
     let defaultValue: String?
-    /// Whether the value must not be printed or given as an argument. The flag and a second variable take a
-    /// file's path instead.
+    /// Whether the value is a secret, which must not be printed or given as an argument. The flag and a second
+    /// environment variable take the path of a file with the secret.
     let isSecret: Bool
     let help: String
     let show: @Sendable (String) -> String
@@ -58,7 +58,7 @@ struct Setting: Sendable {
         return text
     }
 
-    /// Removes a slash at the end. Errors do not contain the text, which may hold a password.
+    /// Checks an HTTP URL and removes a slash at its end. Errors omit the text, which may hold a password.
     static func endpoint(_ text: String) throws(Problem) -> String {
         guard let url = URLComponents(string: text), url.scheme == "https" || url.scheme == "http",
             url.host?.isEmpty == false, url.query == nil, url.fragment == nil, url.user == nil
@@ -68,7 +68,7 @@ struct Setting: Sendable {
         return text.hasSuffix("/") ? String(text.dropLast()) : text
     }
 
-    /// One field a line (RFC 9110, section 5.5). Errors do not contain the text, which may hold a token.
+    /// Parses header fields, one per line (RFC 9110, section 5). Errors omit the text, which may hold a token.
     static func headerFields(_ text: String) throws(Problem) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         for line in text.split(whereSeparator: \.isNewline) {
@@ -84,7 +84,7 @@ struct Setting: Sendable {
         return fields
     }
 
-    /// Errors do not contain the text, which may hold a password.
+    /// Parses a database's address. Errors omit the text, which may hold a password.
     static func database(_ text: String, passwordFile: String? = nil) throws(Problem) -> DatabaseAddress {
         guard let address = DatabaseAddress(text, passwordFile: passwordFile) else {
             throw Problem(

@@ -7,7 +7,7 @@ struct Completion {
     private(set) var app: String?
     private(set) var flagValues: [String: [String]] = [:]
 
-    /// Completes the last word of the line, which may be empty. The line excludes the program's name.
+    /// Completes the last word of `line`. That word may be empty. `line` excludes the program's name.
     init(_ line: [String], commands: [Command]) {
         // bash passes `=` as a word of its own.
         let line = line.enumerated().filter { $0.element != "=" || $0.offset == line.count - 1 }.map(
@@ -64,7 +64,7 @@ struct Completion {
         }
     }
 
-    /// The words that can follow, with the summary of a command or the description of a group.
+    /// The words that can follow `path`, with the summary of a command or the description of a group.
     private static func next(after path: [String], _ commands: [Command]) -> [(word: String, about: String)] {
         let sections = path.isEmpty ? CommandSection.all.flatMap(\.words) : []
         return commands.words(after: path).map { word in

@@ -28,7 +28,7 @@ struct CommandIO: Sendable {
         DispatchQueue.global().asyncAfter(deadline: .now() + seconds, execute: run)
     }
 
-    /// The present in milliseconds since 1970, for relative times at a terminal. Nil prints dates.
+    /// The current time in milliseconds since 1970, for relative times. Nil without a terminal: dates are printed then.
     var now: Int64? { isOutputWatched ? Milliseconds(Date()).count : nil }
 
     /// A text that replaces the terminal's current line. Truncated, because a line that wraps cannot be replaced.
@@ -86,7 +86,7 @@ struct CommandIO: Sendable {
             ask: askWithoutEcho, askOpenly: askWithEcho)
     }
 
-    /// Ends the process as Ctrl-C does, even if the parent ignores the signal or this thread blocks it.
+    /// Ends the process by SIGINT, even if the process ignores SIGINT or this thread blocks SIGINT.
     private static func endByInterrupt() -> Never {
         var interrupt = sigset_t()
         sigemptyset(&interrupt)
@@ -120,12 +120,12 @@ struct CommandIO: Sendable {
     // read by the handlers. Not a static `termios`, because Swift 6.3 allocates 57 of its 60 bytes.
     nonisolated(unsafe) fileprivate static let echoing = UnsafeMutablePointer<termios>.allocate(capacity: 1)
 
-    /// Ctrl-C and the signals that end a process restore the terminal.
+    /// Restores the terminal after the answer, and also before SIGINT or SIGTERM ends the process.
     private static let askWithoutEcho: @Sendable (String) -> String? = { question in
         var before = termios()
         guard isatty(STDIN_FILENO) == 1, tcgetattr(STDIN_FILENO, &before) == 0 else { return nil }
         var silent = before
-        // Ctrl-C ends the line instead of the program, which would leave the terminal without echo.
+        // Ctrl-C ends the line and sends no signal, so that the terminal is restored before the process ends.
         silent.c_lflag &= ~tcflag_t(ECHO | ISIG)
         withUnsafeMutableBytes(of: &silent.c_cc) { $0[Int(VEOL)] = 0x03 }
         echoing.initialize(to: before)

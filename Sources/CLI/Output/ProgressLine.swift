@@ -7,10 +7,10 @@ final class ProgressLine: Sendable {
     private let io: CommandIO
     private let now: @Sendable () -> Date
     private let began: Date
-    /// When the line was last drawn; nil without a line.
+    /// The time of the last drawing; nil before the first one and after `clear()`.
     private let drawnAt = Lock<Date?>(nil)
 
-    /// `total` is 0 if the amount is unknown; `start` is the amount done before.
+    /// `total` is 0 if the total is unknown. `start` is the count at which this run begins, such as after a resume.
     init(
         total: Int = 0, from start: Int = 0, io: CommandIO, now: @escaping @Sendable () -> Date = { Date() }
     ) {
@@ -32,12 +32,12 @@ final class ProgressLine: Sendable {
         }
     }
 
-    /// Shows a text. `always` ignores the rate limit, for steps that take long.
+    /// Shows a text. `always` turns off the rate limit, for the first text of a long step.
     func show(_ text: String, always: Bool = false) {
         draw(always: always) { text }
     }
 
-    /// Draws at most ten times a second.
+    /// Draws at most ten times a second, unless `always` is set.
     private func draw(always: Bool, _ text: () -> String) {
         guard io.isInteractive else { return }
         let now = now()
@@ -49,7 +49,7 @@ final class ProgressLine: Sendable {
         if isDue { io.talk(io.inPlace(text())) }
     }
 
-    /// Prints a message above the line.
+    /// Replaces the progress line by a message. The next `show` draws the progress line below the message.
     func say(_ line: String) {
         io.talk(io.isInteractive ? "\r\u{1B}[K\(line)\n" : "\(line)\n")
     }

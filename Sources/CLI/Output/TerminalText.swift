@@ -1,7 +1,7 @@
 /// Makes untrusted text safe for a terminal.
 enum TerminalText {
-    /// The text with every control character replaced, so that it can neither move the cursor nor change
-    /// colours. Joiners stay, because emoji and some scripts need them.
+    /// The text with control and format characters replaced, so that it cannot move the cursor or change colours.
+    /// U+200C and U+200D (joiners) are not replaced, because emoji and some scripts need them.
     static func safe(_ text: String) -> String {
         String(
             String.UnicodeScalarView(
@@ -14,14 +14,14 @@ enum TerminalText {
                 }))
     }
 
-    /// Lines with their control characters replaced, except for the ends of the lines.
+    /// The same for several lines. Line feeds are not replaced.
     static func safe(lines: String) -> String {
         lines.split(separator: "\n", omittingEmptySubsequences: false).map { safe(String($0)) }.joined(
             separator: "\n")
     }
 
     /// Escapes characters that a terminal may execute or that change the direction of text: U+0080 to U+009F,
-    /// directional formatting characters and separators. JSON itself escapes U+0000 to U+001F and U+007F.
+    /// directional formatting characters and separators. `JSONValue` escapes U+0000 to U+001F and U+007F.
     static func escaped(json: String) -> String {
         guard json.utf8.contains(where: { $0 >= 0x80 }) else { return json }
         var shown = ""
@@ -37,7 +37,7 @@ enum TerminalText {
     }
 }
 
-/// Colours by meaning.
+/// Colours by meaning. Raw values are SGR codes (ECMA-48, 8.3.117).
 enum TerminalColor: Int, Sendable {
     case bad = 31
     case good = 32

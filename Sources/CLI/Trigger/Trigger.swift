@@ -8,7 +8,7 @@ internal import GatewayStorage
 struct Trigger: Sendable {
     struct Answer: Sendable {
         let status: Int
-        /// The error code; nil if the token was accepted.
+        /// The error code in the response; nil without one, as when the token was accepted.
         let code: AuthErrorCode?
         let requestID: String?
 
@@ -33,8 +33,8 @@ struct Trigger: Sendable {
         [nil] + AuthErrorCode.all.filter { Provocation.all[$0] != nil }
     }
 
-    /// Provokes a code; nil means an accepted request. Retries for three seconds, because a running gateway
-    /// may need a second to load changes. Throws `usage` for a code that cannot be provoked.
+    /// Sends a request that must get this code; nil means an accepted request. Retries for three seconds, because a
+    /// running gateway may need a second to load changes. Throws `usage` for a code that cannot be provoked.
     func send(_ code: AuthErrorCode?) async throws -> Answer {
         let provocation = code.flatMap { Provocation.all[$0] }
         if let code, provocation == nil {

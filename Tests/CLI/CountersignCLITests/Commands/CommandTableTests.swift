@@ -81,7 +81,7 @@ struct CommandTableTests {
         for flag in Flag.target { #expect(recorded.output.contains("\n  \(flag.usage)")) }
     }
 
-    /// Examples may be copied, so they are not wrapped.
+    /// Examples are not wrapped, because users copy them.
     @Test(arguments: [nil, 50, 300])
     func helpFitsTheTerminal(width: Int?) async {
         for command in CommandTable.all {

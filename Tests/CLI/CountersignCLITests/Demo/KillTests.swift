@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The gateway dies by SIGKILL in the middle of a run, more than once.
+/// `scripts/kill-test.sh` kills the gateway with SIGKILL several times while devices send events.
 @Suite(.timeLimit(.minutes(5)))
 struct KillTests {
     @Test func eachEventIsStoredExactlyOnceAlthoughTheGatewayIsKilled() async throws {

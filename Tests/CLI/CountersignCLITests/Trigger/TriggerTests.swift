@@ -106,7 +106,7 @@ struct TriggerTests {
         #expect(await gateway.stop() == 0)
     }
 
-    /// A key of another algorithm would be rejected with a different code.
+    /// A token signed with another algorithm would be rejected with a different code than 27.
     @Test func anAppThatAnEarlierVersionKeptHasATokenOfAnotherKeyOfItsAlgorithm() async throws {
         let key = try SharedKeys.app()
         let directory = try AppDirectory(dataDirectory: data)
