@@ -31,7 +31,7 @@ struct AdminAnswer: Sendable {
     /// Null for an empty body.
     let body: JSONValue
 
-    /// Throws the error of an unsuccessful response, with the matching exit code. `root` is that of the request.
+    /// Throws the error of an unsuccessful response, with the matching exit code. `root` is ``AdminRequest/root``.
     init(status: Int, tag: String?, bytes: [UInt8], root: String = "") throws(CommandError) {
         let body = bytes.isEmpty ? .null : JSONValue(parsing: bytes, maximumDepth: 1_024)
         guard (200..<300).contains(status) else {
@@ -116,7 +116,7 @@ extension AdminClient {
         ).body
     }
 
-    /// Fails if another client has changed the resource since `read`, or since this call if `read` is nil.
+    /// Throws `conflict` if another client has changed the resource since `read`. If `read` is nil, reads it first.
     func patch(_ path: String..., from read: AdminAnswer? = nil, body: JSONValue) async throws -> JSONValue {
         var read = read
         if read == nil { read = try await send(AdminRequest(method: "GET", path: path)) }
@@ -125,7 +125,7 @@ extension AdminClient {
 }
 
 extension CommandError {
-    /// Converts an error response (RFC 9457 or of the API for reading events), with the matching exit code.
+    /// Converts an error of the admin API (RFC 9457) or of the API for reading events, with the matching exit code.
     init(status: Int, problem: JSONValue, root: String) {
         let detail = problem["detail"].text ?? problem["reason"].text
         let reason = detail.map { TerminalText.safe($0) } ?? "the server answered \(status)"

@@ -56,7 +56,7 @@ extension Invocation {
         return URL(fileURLWithPath: location + "/countersign-data").standardizedFileURL.path
     }
 
-    /// The database to use; nil for the data directory. Throws `usage` if both were given.
+    /// The database to use; nil for the data directory. Throws `usage` if flags name both.
     func database() throws(CommandError) -> DatabaseAddress? {
         let given = flagValues[Flag.database.name]?.last
         if flagValues[Flag.data.name] != nil {
@@ -119,7 +119,7 @@ extension Invocation {
         }
     }
 
-    /// 0 without a schema. Throws `unavailable` if the database does not respond.
+    /// The version of the schema; 0 without one. Throws `unavailable` if the database does not respond.
     static func schemaVersion(of address: DatabaseAddress) throws(CommandError) -> Int {
         do throws(GatewayError) {
             return try DatabaseSchema.version(of: address)
@@ -133,7 +133,7 @@ extension Invocation {
 }
 
 extension StorageLocation {
-    /// A gateway that runs on the storage, the oldest of several; nil without one. Throws `storage`.
+    /// The oldest gateway that runs on the storage; nil without one. Throws `storage`.
     func runningGateway() throws -> RunningGateway? {
         switch self {
         case .folder(let path): return RunningGateway(dataDirectory: path)

@@ -9,7 +9,7 @@ extension Flag {
 }
 
 extension Invocation {
-    /// `--server`, else the gateway that runs on the data directory.
+    /// The URL of `--server`, else of the gateway that runs on the data directory or database.
     private func gatewayURL() throws -> URL {
         try Self.gatewayURL(value(of: .url) ?? storageLocation().requireRunningGateway().url)
     }

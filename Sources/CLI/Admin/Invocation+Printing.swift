@@ -12,7 +12,7 @@ extension Invocation {
         if printsJSON { try io.print(answer) } else { try text() }
     }
 
-    /// Prints a response as JSON, or as a table with a row for each column.
+    /// Prints a response as JSON, or as a table with one line for each element of `columns`.
     func printTable(_ answer: JSONValue, _ columns: KeyValuePairs<String, Column>) throws {
         try print(answer) {
             try io.print(TextTable(rows: columns.map { [$0.key, $0.value.cell(answer, io.now)] }))

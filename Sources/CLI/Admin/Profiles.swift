@@ -8,7 +8,7 @@ struct Profile: Sendable, Equatable {
     var certificateAuthorityFile: String?
     var allowsPlainHTTP = false
 
-    /// Without the token.
+    /// The profile as JSON, without the token.
     var members: JSONObject {
         [
             "name": .string(name), "server": .string(server),

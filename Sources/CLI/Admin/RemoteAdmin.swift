@@ -94,7 +94,7 @@ struct RemoteAdmin: AdminClient {
         try await stream(request, accept: "*/*", take)
     }
 
-    /// Like the method above, with a media type, a position in server-sent events and a time limit in seconds.
+    /// Streams with a media type, the id of the last server-sent event and a time limit in seconds.
     @discardableResult func stream(
         _ request: AdminRequest, accept: String, lastEventID: String? = nil, timeout: TimeInterval = 86_400,
         _ take: @escaping @Sendable ([UInt8]) throws -> Void

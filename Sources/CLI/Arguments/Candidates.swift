@@ -2,7 +2,7 @@ internal import CountersignCore
 
 enum Candidates: Sendable, Equatable {
     case words([String])
-    /// A member of the items of a list of the app in the admin API.
+    /// The values of `member` in a list of the app in the admin API.
     case ofApp(String, member: String = "id")
     case list(String, member: String = "id")
     case profiles

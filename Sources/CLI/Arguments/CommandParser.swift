@@ -16,7 +16,7 @@ struct CommandParser {
 
     /// Returns a validated invocation or a help topic. Throws `usage`, with the most similar word as a hint.
     func parse(_ arguments: [String]) throws(CommandError) -> Outcome {
-        // The former noun of streams.
+        // `sink` is an alias of `stream`.
         if arguments.first == "sink" { return try parse(["stream"] + arguments.dropFirst()) }
         if let reordered = commandFirst(arguments) { return try parse(reordered) }
         let path = arguments.prefix { !$0.hasPrefix("-") }

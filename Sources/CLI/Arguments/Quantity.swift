@@ -62,7 +62,7 @@ enum Quantity {
         }
     }
 
-    /// A time for display, as seconds from now.
+    /// A time for display, such as `in 2 h`. `seconds` is its distance from now, negative in the past.
     static func distance(seconds: Int64) -> String {
         let about = about(seconds: abs(seconds))
         return seconds > 0 ? "in \(about)" : "\(about) ago"

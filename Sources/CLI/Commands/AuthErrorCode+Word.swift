@@ -6,7 +6,7 @@ extension Flag {
 }
 
 extension Invocation {
-    /// The number in ``Flag/code``, which may name the code. Throws `usage`.
+    /// The number of the code in ``Flag/code``, which is a number or a name. Throws `usage` for an unknown code.
     func code() throws(CommandError) -> String? {
         guard let word = try value(of: .code) else { return nil }
         return String(try AuthErrorCode(word: word).rawValue)

@@ -109,7 +109,7 @@ enum BackupCommand {
         try invocation.io.print("countersign serve --data \(target)")
     }
 
-    /// Returns the backup. A damaged one throws `verificationFailed`.
+    /// Returns the result of `body`. Throws `verificationFailed` if the backup is damaged.
     private static func whole(_ body: () throws(GatewayError) -> Backup) throws -> Backup {
         do throws(GatewayError) {
             return try body()

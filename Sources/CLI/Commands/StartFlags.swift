@@ -13,7 +13,7 @@ extension Flag {
 }
 
 extension Invocation {
-    /// Empty without the flags. Throws `usage` for more than one.
+    /// The start as a member of a request's body; empty without a flag. Throws `usage` for two flags.
     func start() throws -> JSONObject {
         var body: JSONObject = [:]
         body["from"] = try json(of: .startFrom)

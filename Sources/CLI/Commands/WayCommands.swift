@@ -13,7 +13,7 @@ extension Flag {
 /// of an app.
 struct WayCommands: Sendable {
     let noun: String
-    /// The words after the app that name the way in the admin API.
+    /// The path segments after the app's id that identify the item in the admin API.
     let path: @Sendable (Invocation) throws -> [String]
     let positionals: [Positional]
     let example: String
@@ -25,7 +25,7 @@ struct WayCommands: Sendable {
         "NEXT ATTEMPT": "next_attempt_ms",
     ]
 
-    /// `arguments` are those of `create`, as printed if there are no items.
+    /// If there are no items, prints a `create` command with these `arguments`.
     func list(
         _ summary: String, _ purpose: String, _ columns: KeyValuePairs<String, Column>,
         toCreate arguments: String

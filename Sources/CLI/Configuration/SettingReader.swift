@@ -2,7 +2,7 @@ internal import CountersignJSON
 internal import Foundation
 internal import GatewayModel
 
-/// Reads settings. Flags take precedence over the environment, then the file, then the default.
+/// Reads settings. A value comes from the flag, else the environment, else the settings file, else the default.
 struct SettingReader {
     enum Origin: Equatable {
         case flag(String)
@@ -94,7 +94,7 @@ struct SettingReader {
         return configuration
     }
 
-    /// Throws for settings that contradict a database.
+    /// Throws `usage` for settings that are valid only with a data directory.
     private func checkDatabase(_ found: [Found]) throws(CommandError) {
         if let data = invocation.flagValues[Flag.data.name]?.last {
             throw CommandError(
@@ -141,7 +141,7 @@ struct SettingReader {
         return String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .newlines)
     }
 
-    /// Throws for a variable that looks like a misspelt setting. Other programs may use the same prefix.
+    /// Throws for a variable with a name similar to a setting's. Other programs may use the prefix for other names.
     private func checkEnvironment() throws(CommandError) {
         let known =
             SettingTable.all.flatMap {

@@ -85,7 +85,7 @@ final class GatewayProcess: Sendable {
         }
         report("The gateway listens on \(url) (process \(process.processIdentifier)).")
         state.withLock { ($0.port, $0.isListening) = (url.port ?? 0, true) }
-        // The termination handler has ignored an end before this point.
+        // The termination handler ignores a process that ends before `isListening` is true.
         if !process.isRunning { restart(after: process) }
         return url
     }
@@ -122,7 +122,7 @@ final class GatewayProcess: Sendable {
         }
     }
 
-    /// The first line of a stream; nil if the stream ends before.
+    /// The first line of a stream; nil if the stream ends before a line is complete.
     static func firstLine(of handle: FileHandle) async -> String? {
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async {

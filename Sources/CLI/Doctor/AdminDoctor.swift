@@ -151,7 +151,7 @@ struct AdminDoctor: Sendable {
         return found
     }
 
-    /// The age in milliseconds from which events count as late. An hour is written soon after its end.
+    /// The age in milliseconds from which events count as late. The file of an hour is written soon after its end.
     private static let lateFiles: Int64 = 2 * 3_600_000
 
     /// `remedies` has the command for a problem (`failing` or `missed`) if `show` is not the remedy.
@@ -181,7 +181,7 @@ struct AdminDoctor: Sendable {
         return found
     }
 
-    /// Nil if it does not exist: no gateway has run on this data directory yet.
+    /// Nil for `notFound`, as when no gateway has run on this data directory yet.
     private func unlessMissing<Value>(_ read: () async throws -> Value) async throws -> Value? {
         do {
             return try await read()

@@ -102,7 +102,7 @@ struct HelpText {
         }
     }
 
-    /// The paragraphs of a text as lines. A line with a column, which two spaces precede, stays as it is.
+    /// The paragraphs of a text as lines. A line with two spaces in a row, such as a table's, is not wrapped.
     private func wrapped(_ text: String, indent: String = "") -> [String] {
         var lines: [String] = []
         var line: String?

@@ -165,7 +165,7 @@ actor Listen {
 
     // MARK: Delivering
 
-    /// Delivers the first of these events until the receiver accepts them. Returns their number.
+    /// Delivers as many events as fit into one request, again until the receiver accepts them. Returns their number.
     private func deliver(_ events: ArraySlice<[UInt8]>) async throws -> Int {
         var message = try message(events)
         var attempt = 1

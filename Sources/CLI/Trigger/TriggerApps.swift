@@ -5,7 +5,7 @@ internal import CountersignJOSE
 /// time, and two commands may run concurrently.
 actor TriggerApps {
     let admin: any AdminClient
-    /// The folder for the secrets of a persistent app; nil deletes the app.
+    /// The folder for the secrets of a persistent app; nil for a temporary app.
     private let keptIn: String?
     private var known: TriggerApp?
     /// The id of the temporary app, whose creation may have failed.
@@ -16,7 +16,7 @@ actor TriggerApps {
         keptIn = folder
     }
 
-    /// The app, which the first call creates. It requires tokens of its key, audience and issuer.
+    /// The app. The first call loads or creates it. The app requires tokens of its key, audience and issuer.
     func app() async throws -> TriggerApp {
         if let known { return known }
         let file = keptIn.map { $0 + "/trigger.json" }
