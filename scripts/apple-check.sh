@@ -53,7 +53,7 @@ for file in "$sources"/*/*+ObjectiveC.swift; do
     sed -i -e 's/canImport(ObjectiveC)/true/' -e 's/@objc([^)]*) *//' -e 's/@objc //' "$file"
 done
 for sample in Snippets/*.swift; do
-    # Without samples for servers.
+    # Skips samples for servers.
     ! grep -qE '^import Countersign(Gateway|JOSE)$' "$sample" || continue
     module="Sample$(basename "$sample" .swift)"
     mkdir "$sources/$module"

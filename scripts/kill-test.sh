@@ -18,7 +18,7 @@ kills=0 last=""
 while [ "$kills" -lt 3 ]; do
     sleep 0.2
     kill -0 "$demo" 2>/dev/null || break
-    # The demo prints the process id of each new gateway. Each is killed a second later, so the demo cannot end before.
+    # The demo prints the process id of each new gateway. It records for 8 seconds, longer than three kills take.
     gateway="$(sed -n 's/.*(process \([0-9]*\)).*/\1/p' "$folder/talk" | tail -n 1)"
     [ "$gateway" != "$last" ] || continue
     sleep 1

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Checks BrazeCompat's Objective-C interface, and Braze's samples in Objective-C. swiftc checks the classes with @objc and generates
-# the header that Objective-C apps import. clang checks the samples against that header. Tests/Apple/objc declares NSObject, NSString
-# and so on. Nothing is linked or run, because Swift has no Objective-C runtime on Linux.
+# Checks BrazeCompat's Objective-C interface, and Braze's samples in Objective-C. swiftc checks the @objc classes and
+# generates the header that apps import. clang checks the samples against that header. Tests/Apple/objc declares
+# NSObject, NSString and so on. Nothing is linked or run, because Swift has no Objective-C runtime on Linux.
 set -eu
 cd "$(dirname "$0")/.."
 

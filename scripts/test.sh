@@ -22,8 +22,8 @@ if [ "$(uname -s)" = Linux ]; then scripts/text-lint.py; fi
 room="$(df -Pk /dev/shm 2>/dev/null | awk 'END { print $4 + 0 }')"
 if [ -z "${TMPDIR:-}" ] && [ "$room" -gt 4000000 ] && [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
 
-# With more parallel tests, the tests take twice as long on two cores. Without stacks of thrown errors, because no report shows
-# them.
+# With more parallel tests, the tests take twice as long on two cores. Stacks of thrown errors are off, because no
+# report shows them.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH="${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH:-8}"
 export SWT_SWIFT_ERROR_BACKTRACING_ENABLED=0
 # malloc keeps freed memory for the next test instead of returning it to the system.

@@ -101,7 +101,7 @@ class Load:
 
 
 class Reader:
-    """Reads the events of `shop`, each request at a random gateway, until it is stopped and at the end. `seen` lists the events in order."""
+    """Reads all events of `shop` until `stop`, each request at a random gateway. `seen` has the events in order."""
 
     partitions, limit = 1, 60
 
@@ -208,7 +208,7 @@ class Consumer(Reader):
         return False
 
     def lag(self):
-        """The number of events that are not acknowledged. A poll may get no events although some remain, if another lease covers them."""
+        """0 before `stop`, then the number of unacknowledged events. A poll omits events that another lease covers."""
         if not self.stopping.is_set():
             return 0
         status, answer = self.ask("GET", f"consumers/{self.name}")

@@ -34,7 +34,7 @@ def kill_workers(gateway, bearer, path, events, rounds):
     database, token = sqlite3.connect(path, isolation_level=None, timeout=60), bearer["Authorization"].split()[1]
     database.executescript(worker.SCHEMA)
     gateway.track(100)
-    # A worker that dies after its commit and before its acknowledgement.
+    # Simulates a worker that is killed after its commit and before its acknowledgement.
     consumer = Consumer(gateway.url, "shop", token, "books", limit=30, lease_seconds=5, wait=0)
     worker.book(database, next(iter(consumer)))
     consumer._gateway.close()

@@ -75,7 +75,7 @@ class Gateway:
         self.environment = {**storage(self.folder, database), **(environment or {})}
         self.data = Path(self.environment["COUNTERSIGN_DATA"])
         self.process, self.key, self.count, self.disk = None, None, 0, None
-        # The events of `track`, with the names that audit.py reads from a load.
+        # audit.py reads these attributes as it reads those in `Load`. They have the events that `track` sends.
         self.users, self.sent = None, set()
         self.acknowledged = self.sent
 
@@ -113,7 +113,7 @@ class Gateway:
         return code
 
     def model_power(self, disk=None):
-        """From now on, `kill` is a power failure: the folder `disk` (by default the data directory) loses writes that were not flushed."""
+        """Makes `kill` a power failure: the folder `disk` (default: the data directory) loses unflushed writes."""
         self.disk, self.image = disk or self.data, self.folder / "image"
         shutil.copytree(self.disk, self.image)
         self.environment |= preloaded("powerfail", self.folder) | {"PF_DIR": str(self.disk), "PF_IMG": str(self.image)}
@@ -122,7 +122,7 @@ class Gateway:
         code = self.end(signal.SIGKILL)
         if self.disk and code is not None:
             shutil.rmtree(self.disk)
-            # A copy that the shim had not finished ends with the number of its process.
+            # powerfail.c writes a copy to NAME.pfPID and renames it, so a file of that name is incomplete.
             shutil.copytree(self.image, self.disk, ignore=shutil.ignore_patterns("*.pf[0-9]*"))
             self.disk.chmod(0o700)
         return code
@@ -259,7 +259,7 @@ class Shop(Gateway):
         return self.ask("POST", "/v1/batch", {"batch": [event]}, headers, timeout=20)[0]
 
     def trigger(self, verdict):
-        """Runs `countersign trigger`, which makes requests with a verdict, or for `all` with each. Returns (code, reason) of the failures."""
+        """Runs `countersign trigger` with a code or `all`. Returns the rejections as (code, reason)."""
         lines = [json.loads(line) for line in self.run("trigger", verdict, "--keep", "--json").splitlines()]
         assert all(line["as_wanted"] for line in lines), lines
         return [(line["code"], line["reason"]) for line in lines if line["code"] is not None]

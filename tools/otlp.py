@@ -172,7 +172,7 @@ def exported(gateway):
     check("the status of an unknown path", gateway.ask("GET", "/no/such/path")[0], 404)
     gateway.ask("GET", "/livez", headers={"traceparent": f"00-{'11' * 16}-{'22' * 8}-00"})
     text = gateway.metrics()
-    # The gateway exports traces within five seconds and repeats the first request, which fails. It exports metrics at its end.
+    # The gateway exports traces within five seconds, repeats the first request, which fails, and exports metrics last.
     kept = [collector.kept.get(timeout=60)]
     began = time.monotonic()
     gateway.stop()

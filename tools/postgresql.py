@@ -35,13 +35,13 @@ def ordinary():
 
 
 class PostgreSQL:
-    """A server that trusts connections from this machine, or a standby of one."""
+    """A server that trusts connections from this machine, or a standby of such a server."""
 
     SETTINGS = {"unix_socket_directories": "", "max_connections": 200, "shared_buffers": "64MB", "log_min_messages": "warning"}
 
     def __init__(self, folder, name="primary", addresses=("127.0.0.1",), primary=None, through=None,
                  settings=None, locale=()):
-        """With `primary` the server is its standby, and connects to the port `through` of a proxy, if given."""
+        """With `primary`, the server is a standby of that server. `through` is the port of a proxy between the two."""
         self.folder, self.name, self.port = folder / name, name, free_port()
         self.process, self.parameters = None, ""
         self.settings = {**self.SETTINGS, "port": self.port, "listen_addresses": ",".join(addresses), **(settings or {})}

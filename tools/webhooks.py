@@ -16,7 +16,7 @@ from .receiver import Receiver
 
 
 class Deliveries:
-    """A receiver that records all deliveries, and problems of their signatures. Answers `trouble` of 100 with an error."""
+    """A receiver that records deliveries and problems of their signatures. It rejects `trouble` percent of them."""
 
     def __init__(self):
         self.secrets, self.trouble, self.arrived, self.all, self.wrong = [], 0, threading.Condition(), [], []

@@ -62,7 +62,7 @@ def kill(options, rounds):
 
 
 def relaxed(program, folder):
-    """Makes a copy of the program that commits without flushing (`synchronous = 1`). The scenario must find the events that it loses."""
+    """Copies the program so that a commit does not flush (`synchronous = 1`). The scenario must report lost events."""
     text = Path(program).read_bytes()
     if b"PRAGMA synchronous = FULL" not in text:
         raise SystemExit("power: the program does not contain `PRAGMA synchronous = FULL`, so the control cannot be made")
@@ -266,7 +266,7 @@ def consumers(options, rounds):
 
 
 def outages(options, rounds):
-    """The same with power failures instead of kill -9."""
+    """As `consumers`, with power failures instead of kill -9."""
     on_linux("the model of a power failure")
     return all([consume(options, fails_power=True) for _ in range(rounds)])
 

@@ -47,7 +47,7 @@ def integrity(data, load=None):
     database = sqlite3.connect(f"file:{data}/events.sqlite?mode=rwc", uri=True)
     found = database.execute("PRAGMA integrity_check").fetchone()[0]
     problems = [] if found == "ok" else [f"integrity_check reports {found}"]
-    # After a power failure of the control, tables may be missing or lack columns that a migration adds.
+    # After a power failure without flushes, tables may be missing or lack columns that a migration adds.
     tables = "name IN ('app_usage', 'counted', 'key_use') OR name = 'event' AND sql LIKE '%request_uuid%'"
     if database.execute(f"SELECT count(*) FROM sqlite_schema WHERE {tables}").fetchone() == (4,):
         events, counts, *requests = database.execute(COUNTS).fetchone()

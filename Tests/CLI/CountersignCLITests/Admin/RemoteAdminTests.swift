@@ -69,7 +69,7 @@ struct RemoteAdminTests {
         #expect(await run("self-check --profile other").code == .notFound)
     }
 
-    /// On a terminal too narrow for the table.
+    /// The terminal is too narrow for the table.
     @Test func aListOnANarrowTerminalIsPrintedAsBlocks() async throws {
         let fixture = try GatewayFixture()
         let io = RecordedIO(environment: fixture.place.environment, isOutputWatched: true, width: 20)
@@ -113,7 +113,7 @@ struct RemoteAdminTests {
                 == .unavailable)
     }
 
-    /// The shell waits for the completions and cannot show why.
+    /// The shell waits for the completions, and cannot show why they take long.
     @Test func completionGivesUpOnASilentGateway() async throws {
         let server = try RawServer { _ in "" }
         defer { server.stop() }

@@ -134,7 +134,7 @@ struct SettingReaderTests {
     }
 
     @Test func everySettingReachesTheConfiguration() throws {
-        // A value that is not the default, by kind, must change the configuration.
+        // Each setting gets a value other than its default, which must change the configuration.
         for setting in SettingTable.all {
             var before = GatewayConfiguration(dataDirectory: "d")
             // Files that require a database.

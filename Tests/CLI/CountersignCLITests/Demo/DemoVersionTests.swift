@@ -15,7 +15,7 @@ struct DemoVersionTests {
         let plan = DemoPlan(replay: ShopSample.replay(users: 2, eventsPerUser: 5), devices: 3)
         #expect(Set(plan.devices.map(\.appVersion)) == ["1.9", "2.0"])
         for device in plan.devices {
-            // Another role holds requests until a token has expired.
+            // Devices with other roles delay a request until its token has expired.
             let forging = DemoPlan.Device(
                 name: device.name, role: .forged, appVersion: device.appVersion, rows: device.rows)
             let sender = try DemoDevice(

@@ -73,8 +73,8 @@ struct GatewayProcessTests {
     }
 
     #if os(Linux)
-        /// The program prints a URL at its first start, and fails afterwards. Another process then holds its output
-        /// open, so that the end of the program is seen first.
+        /// The program prints a URL at its first start, and fails at later starts. Then another process holds the
+        /// program's output open, so that the exit is noticed before the end of the output.
         @Test func failedRestartsAreRetriedOneAtATime() async throws {
             let started = folder.path + "/started"
             let program = try folder.write(

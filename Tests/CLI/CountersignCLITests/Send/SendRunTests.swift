@@ -153,7 +153,7 @@ struct SendRunTests {
         #expect(resumes.withLock { $0.last } == 0)
     }
 
-    /// Otherwise the next run would report rejected events as stored.
+    /// If it resumed after a rejected event, the next run would report that event as stored.
     @Test func anInterruptedRunResumesAtTheFirstRejectedEvent() async throws {
         let resumes = Lock<[Int]>([])
         let script = Script([

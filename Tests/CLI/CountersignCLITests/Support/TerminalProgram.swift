@@ -53,7 +53,7 @@ final class TerminalProgram: Sendable {
         _ = write(master, bytes, bytes.count)
     }
 
-    /// Types a text and waits until the screen shows another after it.
+    /// Types `text` and waits until new output of the terminal contains `expected`.
     func type(_ text: String, waitFor expected: String) async throws {
         let before = screen.text.utf8.count
         type(text)
