@@ -14,7 +14,7 @@ enum TerminalText {
                 }))
     }
 
-    /// The same for several lines. Line feeds are not replaced.
+    /// Like ``safe(_:)`` for several lines. Line feeds are not replaced.
     static func safe(lines: String) -> String {
         lines.split(separator: "\n", omittingEmptySubsequences: false).map { safe(String($0)) }.joined(
             separator: "\n")
