@@ -118,11 +118,11 @@ struct CustomerTests {
     }
 
     @Test func oneRequestSetsALimitedNumberOfProperties() {
-        var profiles = Profiles()
-        for number in 0..<(Profiles.mostProperties + 10) {
+        var profiles = CustomerChanges()
+        for number in 0..<(CustomerChanges.mostProperties + 10) {
             profiles.add(user: "u\(number)", device: nil, group: "g", nil, at: 0)
         }
-        #expect(profiles.changes.reduce(0) { $0 + $1.properties.count } == Profiles.mostProperties)
+        #expect(profiles.changes.reduce(0) { $0 + $1.properties.count } == CustomerChanges.mostProperties)
     }
 
     @Test func traitNamesWithControlCharactersAreNotInTheProfile() throws {
