@@ -3,10 +3,10 @@ internal import CountersignDelivery
 internal import CountersignLocations
 public import Foundation
 
-/// The result of one request to `refreshUrl`. Its description omits the response. Never log `response`, which has
-/// tokens.
+/// The result of one request to `refreshUrl`. Never log `response`, which has tokens. The description has only the
+/// names of the response's members.
 public struct AuthorizationEvent: CustomStringConvertible, CustomReflectable {
-    /// The domain of `error`. Its code is the status.
+    /// The domain of `error`. The code of `error` is `status`.
     public static let errorDomain = "BGGeo.Authorization"
 
     /// True if a new access token was received and stored.
@@ -29,13 +29,13 @@ public struct AuthorizationEvent: CustomStringConvertible, CustomReflectable {
         }
     }
 
-    /// The status, the error and the names in the response.
+    /// The status, the error and the names of the response's members, without values.
     public var description: String {
         "AuthorizationEvent(status: \(status), response: \(response.keys.sorted()), "
             + "error: \(error?.localizedDescription ?? "none"))"
     }
 
-    /// The same for `dump`.
+    /// Keeps the tokens out of `dump`: the only child is `description`.
     public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
 }
 
@@ -70,7 +70,7 @@ public struct LocationEvent: Sendable {
         public let accuracy: Double
         /// Metres above the sea; -1 if unknown.
         public let altitude: Double
-        /// Degrees from north; -1 if unknown.
+        /// Direction of travel in degrees clockwise from north; -1 if unknown.
         public let heading: Double
         /// Metres per second; -1 if unknown.
         public let speed: Double
@@ -78,7 +78,7 @@ public struct LocationEvent: Sendable {
 
     /// The record's id.
     public let uuid: String
-    /// The timestamp as in the record.
+    /// The record's timestamp as text: a date and time, or milliseconds since 1970.
     public let timestamp: String
     /// The coordinates.
     public let coords: Coords
@@ -108,7 +108,7 @@ public struct LocationEvent: Sendable {
         event = text(members["event"])
     }
 
-    /// The record in the default shape.
+    /// The record as JSON, without the effect of `PersistenceConfig.locationTemplate`.
     ///
     /// - Returns: Values of the types that `JSONSerialization` returns.
     public func toDictionary() -> [String: Any] { plain(members) }

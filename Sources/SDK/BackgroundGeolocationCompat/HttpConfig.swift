@@ -18,11 +18,11 @@ public final class HttpConfig: SettingsPart {
             self.init(rawValue: value)
         }
 
-        /// The default.
+        /// `POST`, the default.
         public static let post: Method = "POST"
-        /// Instead of `POST`.
+        /// `PUT`.
         public static let put: Method = "PUT"
-        /// Instead of `POST`.
+        /// `PATCH`.
         public static let patch: Method = "PATCH"
     }
 
@@ -82,7 +82,7 @@ public final class HttpConfig: SettingsPart {
         set { value.autoSyncThreshold = newValue }
     }
 
-    /// Whether a request has many records, as an array.
+    /// Whether a request may have several records, in an array; otherwise each request has one record.
     public var batchSync: Bool {
         get { value.batchSync }
         set { value.batchSync = newValue }
@@ -94,7 +94,7 @@ public final class HttpConfig: SettingsPart {
         set { value.maxBatchSize = newValue }
     }
 
-    /// As `LocationConfiguration.HTTP.acceptsPages`. The vendor's SDK has no such setting.
+    /// Whether an HTML document with a status from 200 to 299 acknowledges the records. Not in the vendor's SDK.
     public var acceptsPages: Bool {
         get { value.acceptsPages }
         set { value.acceptsPages = newValue }

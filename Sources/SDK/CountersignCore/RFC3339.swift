@@ -10,7 +10,7 @@ package enum RFC3339 {
         return text.withUTF8 { milliseconds($0, isLenient: isLenient) }
     }
 
-    /// `isLenient` also accepts unambiguous forms of ISO 8601: an offset without a colon or minutes, a time without
+    /// `isLenient` also accepts: an offset without a colon or minutes, a space before the offset, a time without
     /// seconds, and a comma before the fraction.
     package static func milliseconds(
         _ text: UnsafeBufferPointer<UInt8>, isLenient: Bool = false
@@ -56,7 +56,7 @@ package enum RFC3339 {
         return seconds * 1_000 + fraction - offset
     }
 
-    /// UTC with three digits for milliseconds, such as `2026-11-21T08:30:00.000Z`. The years are 0000 to 9999.
+    /// UTC with three digits for milliseconds, such as `2026-11-21T08:30:00.000Z`. Requires a value in `instants`.
     package static func text(milliseconds: Int64) -> String {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(24)

@@ -1,8 +1,8 @@
 internal import CountersignCore
 public import CountersignTransport
 
-/// A server in memory: a closure answers each request, and requests are stored for a test. Two requests at the same
-/// time, which a client must never send, are counted in `overlaps`.
+/// A transport without a network: a closure answers each request. Stores the requests for a test, and counts requests
+/// at the same time in `overlaps`.
 public final class ScriptedTransport: HTTPTransport {
     /// Answers one request.
     public typealias Handler = @Sendable (TransportRequest) async throws -> TransportResponse
@@ -17,10 +17,10 @@ public final class ScriptedTransport: HTTPTransport {
     private let state: Lock<State>
     private let arrivals = Handshake()
 
-    /// Makes a server.
+    /// Creates a transport.
     ///
-    /// - Parameter handler: Answers each request. An error that is not an `HTTPTransportError` becomes
-    ///   `connection_lost`.
+    /// - Parameter handler: Answers each request. A `CancellationError` becomes `cancelled`, and any error other than
+    ///   `HTTPTransportError` becomes `connection_lost`.
     public init(_ handler: @escaping Handler) {
         state = Lock(State(handler: handler))
     }

@@ -3,7 +3,7 @@ internal import CountersignCore
 internal import CountersignDelivery
 public import Foundation
 
-/// The result of a request, with ExponeaSDK's generic parameters: any error type.
+/// The result of a request. As in ExponeaSDK, and unlike `Swift.Result`, the error may have any type.
 public enum Result<Value> {
     /// The value.
     case success(Value)
@@ -60,7 +60,7 @@ public struct MessageItemAction: Sendable, Equatable {
 public struct RecommendationOptions: Sendable, Hashable {
     /// The engine's ID.
     public var id: String
-    /// Whether other items are added to a short list.
+    /// Whether random items fill a list that has fewer than `size` items.
     public var fillWithRandom: Bool
     /// The number of items. Default: 10.
     public var size: Int
@@ -144,8 +144,8 @@ extension Exponea {
     ///
     /// - Parameters:
     ///   - message: A fetched message.
-    ///   - completition: Receives true when the server has confirmed; otherwise the reason is logged. Spelled as in
-    ///     the vendor's SDK.
+    ///   - completition: Receives true when the server has confirmed, and false after an error, which is logged.
+    ///     Spelled as in the vendor's SDK.
     public func markAppInboxAsRead(
         _ message: MessageItem, completition: (@Sendable (Bool) -> Void)? = nil
     ) {
@@ -269,7 +269,7 @@ extension Exponea {
         call(completion) { try await $0.fetchInAppMessages() }
     }
 
-    /// As `BloomreachClient.sendSelfCheck(pushToken:)`.
+    /// Asks the server to send a push notification to this device, to test delivery.
     ///
     /// - Parameters:
     ///   - pushToken: The device's token for push notifications.

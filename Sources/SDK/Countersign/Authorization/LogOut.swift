@@ -9,14 +9,14 @@
 /// | logged out | `loggedOut`, while events remain | removed | wait for another token |
 /// | signed in again | `signedInAgain`, until the log-out ends | stored | sent with the token |
 ///
-/// - `logOut()` begins a log-out. The user file of `Recorder` stores it at once, until `user.json` has it.
-/// - After the remaining events were sent, the token is removed. If the user had a token and events remain, the user
-///   is logged out. Otherwise the entry is removed: users of an app without tokens send without one.
-/// - A token from the app signs the user in again and is not removed. A token from the provider changes nothing.
+/// - `logOut()` begins a log-out. `StoredUser.Identity` has the log-out until it is in `user.json`.
+/// - After the flush the token is removed. If the user ever had a token and events remain, the state is `loggedOut`.
+///   Otherwise the entry is removed, and events that remain are sent without a token.
+/// - During a log-out, a token from the app signs the user in again; one from the provider changes nothing.
 /// - If the token cannot be removed, the entry `loggedOut` makes it invalid, and the removal is retried.
 /// - If the process ends first, the next client with this queue ends the log-out.
 struct LogOut: Codable, Equatable, Sendable {
-    /// The raw values are stored in files of all versions.
+    /// The raw values must not change: earlier versions of the SDK read and write them.
     enum State: String, Codable {
         case loggingOut = "leaving"
         case loggedOut = "left"
@@ -45,24 +45,24 @@ struct LogOut: Codable, Equatable, Sendable {
 // MARK: - Transitions
 
 extension LogOut {
-    /// A user whose events already wait stays logged out.
+    /// Returns the log-out after a call of `logOut()`. A user who is logged out already stays so.
     static func begin(_ user: String, in client: String, from before: LogOut?) -> LogOut {
         if let before, before.state == .loggedOut { return before }
         return LogOut(user: user, state: .loggingOut, client: client)
     }
 
-    /// Nil if the log-out is over.
+    /// Returns the log-out after a token was stored; nil if the token ends it.
     func tokenStored(from origin: TokenOrigin, in client: String) -> LogOut? {
         switch (state, origin) {
         case (.loggedOut, _): nil
-        // `user.json` has the log-out before the engine, and possibly before this token.
+        // The app set the token before it called `logOut()`, but `user.json` received the log-out first.
         case (.loggingOut, .app) where client == self.client: self
         case (.loggingOut, .app), (.loggingOut, .appDuringLogOut): LogOut(user: user, state: .signedInAgain)
         case (.loggingOut, .provider), (.signedInAgain, _): self
         }
     }
 
-    /// Whether remaining events must wait for a token. Nil for `hasEvents` (unreadable storage) counts as true.
+    /// Whether events remain that must wait for a token. If `hasEvents` is nil (unreadable storage), it counts as true.
     static func leavesEvents(isSigned: Bool, state: State?, hasEvents: Bool?) -> Bool {
         (isSigned || state == .loggedOut) && hasEvents ?? true
     }

@@ -2,7 +2,7 @@
 ///
 /// The description never contains a token, a secret or an event.
 public struct ConsumerError: Error, Sendable, CustomStringConvertible {
-    /// An error code: of this library, or of the gateway if it has rejected a request.
+    /// An error code of this library, or of a gateway that has rejected a request.
     public struct Code: RawRepresentable, Hashable, Sendable {
         /// A stable word, such as `forbidden`.
         public let rawValue: String
@@ -16,7 +16,7 @@ public struct ConsumerError: Error, Sendable, CustomStringConvertible {
         public static let invalidConfiguration = Code(rawValue: "invalid_configuration")
         /// The task was cancelled. The gateway may or may not have processed the request.
         public static let cancelled = Code(rawValue: "cancelled")
-        /// The system does not permit this request. Change the URL or `Info.plist`.
+        /// The operating system does not permit this request. Change the URL, or the ATS settings in `Info.plist`.
         public static let notPermitted = Code(rawValue: "not_permitted")
         /// The response does not come from a gateway. Check the URL, and any proxy in front of the gateway.
         public static let unexpectedAnswer = Code(rawValue: "unexpected_answer")
@@ -55,7 +55,7 @@ public struct ConsumerError: Error, Sendable, CustomStringConvertible {
         self.status = status
     }
 
-    /// Ends a sequence with nil when its task is cancelled. Throws all other errors.
+    /// Returns nil for a cancellation, which ends an asynchronous sequence. Throws all other errors.
     func endOfSequence<Element>() throws(ConsumerError) -> Element? {
         if code == .cancelled { return nil }
         throw self

@@ -1,7 +1,7 @@
 /// The search for the one event that makes a server reject a whole request.
 ///
-/// `probe` is the part to send next, and the mutating methods take its result. With n suspects it takes at most
-/// log2(n) + 1 requests. The event found has failed alone.
+/// `probe` is the part to send next, and the mutating methods take its result. With n suspects the search takes at most
+/// log2(n) + 1 requests, rounded up. The event that it finds has failed in a request of its own.
 struct BatchBisection: Equatable {
     enum Cause: Equatable {
         /// A rejection such as 400. If one part is accepted, the event is in the other.
@@ -27,7 +27,7 @@ struct BatchBisection: Equatable {
     }
 
     var probe: [QueuedEvent] {
-        // Probe the second of the last two. If it is at fault, the first is sent together with later events.
+        // Probe the second of the last two. If the second is at fault, the first is sent together with later events.
         if suspects.count == 2, cause != .refused { return [suspects[1]] }
         return Array(suspects.prefix(max(1, suspects.count / 2)))
     }
@@ -38,7 +38,7 @@ struct BatchBisection: Equatable {
         return suspects.isEmpty ? .nothing : .searching
     }
 
-    /// Call it only if `probe` failed with the same cause.
+    /// Call this method only if `probe` failed with the same cause.
     mutating func probeFailed() -> Finding {
         suspects = probe
         return suspects.count == 1 ? .culprit(suspects[0]) : .searching

@@ -5,9 +5,9 @@ internal import Foundation
 /// A write-ahead log of events for the queue file. A plain write makes events survive the process, and one
 /// `fdatasync`, which blocks no write, makes them durable (see docs/adr/0014).
 ///
-/// Each client writes its own logs, so no lock is needed. The queue file stores a checkpoint for each log, so each
-/// event enters the queue exactly once, whichever process moves it. Uses three files in turn: a file is emptied only
-/// after the next transaction has made the move of its events durable.
+/// Each client writes its own log, so processes need no lock. The queue file stores a checkpoint for each log, so each
+/// event enters the queue exactly once, whichever process moves it. A log uses three files in turn. A file is emptied
+/// only when a later transaction has made the move of its events durable.
 ///
 /// Not thread-safe: `Recorder` holds a lock for every call except `synchronize()` and `reclaim(through:)`.
 package final class WriteAheadLog: @unchecked Sendable {
@@ -22,7 +22,7 @@ package final class WriteAheadLog: @unchecked Sendable {
     private struct State {
         var slots: [Slot] = []
         var active = 0
-        /// True while the directory entries of the files may not be durable.
+        /// True until the directory entries of new files are flushed.
         var mustSyncDirectory = false
         /// The number of calls of `restart()` and `remove()`. A flush that began earlier does not cover new files.
         var generation = 0

@@ -78,7 +78,7 @@ public final class CountersignInspector: Sendable {
     private static let maximumVerdicts = 10
 
     private let pipeline: DeliveryPipeline
-    /// Retains the client.
+    /// Returns the current user and token. Retains the client.
     private let user: @Sendable () async -> (id: String?, token: SignedToken?)
     private let verdicts = Lock<[AuthenticationFailure]>([])
     private let listener: Task<Void, Never>
@@ -118,7 +118,7 @@ public final class CountersignInspector: Sendable {
 
     /// Returns the state of the client repeatedly, until the reading task ends.
     ///
-    /// - Parameter seconds: The interval, above 0.
+    /// - Parameter seconds: The interval in seconds; at least 0.1.
     /// - Returns: A stream that begins with the present state and buffers only the newest one.
     public func inspections(every seconds: TimeInterval = 1) -> AsyncStream<CountersignInspection> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in

@@ -14,12 +14,12 @@ actor AccessTokens: CredentialSource {
         var random: @Sendable () -> Double
         var timeout: TimeInterval = AccessTokens.longestExchange
         var log: CountersignLog?
-        /// Header fields of all the app's requests, and the origin of those requests.
+        /// The header fields of uploads, for refreshes too, and the only origin that may get the credentials in them.
         var common: @Sendable () -> (headers: [String: String], origin: URL?) = { ([:], nil) }
         var report: @Sendable (AuthorizationEvent) -> Void
         /// Called with the generation of the new access token.
         var changed: @Sendable (Int) -> Void
-        /// Called just before `changed`.
+        /// Receives the tokens in use: just before `changed`, and by `reportTokens()`.
         var adopted: @Sendable (_ accessToken: String?, _ refreshToken: String?) -> Void = { _, _ in }
     }
 
@@ -73,7 +73,7 @@ actor AccessTokens: CredentialSource {
 
     // MARK: Calls from the app
 
-    /// Makes the configuration durable. A pair of the current chain changes nothing. Missing tokens stay unchanged.
+    /// Applies the configuration and stores new tokens. Ignores missing tokens, and tokens that a refresh has replaced.
     func configure(_ configuration: AuthorizationConfiguration) async {
         self.configuration = configuration
         let change = Change(
@@ -173,7 +173,7 @@ actor AccessTokens: CredentialSource {
         await authorize(rejected: rejected)
     }
 
-    /// Refreshes the token first if necessary. `rejected` is the generation of the token that a server has rejected.
+    /// Returns a credential, after a refresh if necessary. `rejected` is the generation of a token that was rejected.
     func authorize(rejected: Int?) async -> CredentialDecision {
         await prepare()
         guard isPrepared else {
@@ -231,7 +231,7 @@ actor AccessTokens: CredentialSource {
         announceAndSchedule()
     }
 
-    /// 0 if it is not the current token.
+    /// Returns 0 if `token` is not the current token.
     func generation(of token: String) -> Int {
         machine.credential?.accessToken == token ? machine.generation : 0
     }
@@ -398,14 +398,14 @@ actor AccessTokens: CredentialSource {
                     try await clock.sleep(until: instant)
                     await self?.expire(at: instant)
                 } catch {
-                    // Cancelled by an earlier event.
+                    // Cancelled, because the timer was replaced or is no longer needed.
                 }
             }
             return (instant, task)
         }
     }
 
-    /// Reports nothing if the store was not read yet.
+    /// Reports nothing while no token is known because the store was not read yet.
     func reportTokens() {
         guard isPrepared || machine.credential != nil else { return }
         dependencies.adopted(machine.credential?.accessToken, machine.credential?.refreshToken)
