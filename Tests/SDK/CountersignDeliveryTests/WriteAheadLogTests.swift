@@ -23,7 +23,7 @@ struct WriteAheadLogTests {
             "\(WriteAheadLog.prefix)\(holder.id)-\(getpid())-\(number)\(WriteAheadLog.suffix)")
     }
 
-    /// Linux has a device whose disk is full.
+    /// A device of Linux. Each write to it fails as on a full disk.
     private static let fullDisk = "/dev/full"
     private static let hasFullDisk = FileManager.default.fileExists(atPath: fullDisk)
 
@@ -66,12 +66,12 @@ struct WriteAheadLogTests {
         #expect(WriteAheadLog.all(in: folder.url).isEmpty)
     }
 
-    /// Each length field in turn exceeds the event. The checksum is correct.
+    /// The length of the message id, the session or the body exceeds the event. The checksum is correct.
     @Test(arguments: [0, 1, 2]) func aLengthBeyondItsEventIsDamage(field: Int) throws {
         let log = WriteAheadLog(directory: folder.url, holder: holder)
         try log.append([event("m1")])
         var bytes = [UInt8](try Data(contentsOf: file(0)))
-        // Length and checksum, number, message id, user, session, body.
+        // The fields' offsets: 16 bytes of length, checksum and number, then message id, user, session and body.
         let position = [16, 16 + 4 + 2 + 4, 16 + 4 + 2 + 4 + 4 + 1][field]
         bytes.replaceSubrange(position..<position + 4, with: [0xFE, 0xFF, 0xFF, 0xFF])
         let checksum = CRC32.of(bytes[8...])
@@ -121,7 +121,7 @@ struct WriteAheadLogTests {
         }
     }
 
-    /// The recording of an event that was not written completely has not been acknowledged.
+    /// An event that was not written completely was never acknowledged, so it does not count as lost.
     @Test func aTruncatedLastEventIsNotCountedAsDamage() throws {
         let log = WriteAheadLog(directory: folder.url, holder: holder)
         try log.append([event("1"), event("2")])
@@ -140,7 +140,7 @@ struct WriteAheadLogTests {
         let log = WriteAheadLog(directory: folder.url, holder: holder)
         try log.append([event("1"), event("2"), event("3")])
         var bytes = try Data(contentsOf: file(0))
-        // Length and checksum, number, and the length of the message id come before that.
+        // The message id: 20 bytes of length, checksum, number and the id's length precede it.
         bytes[bytes.count / 3 + 20] = UInt8(ascii: "x")
         try bytes.write(to: file(0))
         let queue = try EventQueue(

@@ -7,7 +7,7 @@ import Testing
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// How the engine treats other clients of its queue and callers that wait for it.
+/// The engine's lease on a queue that another client shares, and `flush()` and `close()` with unwritten events.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct DeliveryEngineTests {
     /// Runs `whileAsked` while the engine has claimed events and reads their user's token.
@@ -35,7 +35,7 @@ struct DeliveryEngineTests {
             clock = bench.clock
         }
 
-        /// Nil if this client may send now.
+        /// Returns nil if this client may send now, or else the seconds to wait.
         func acquireLease() throws -> TimeInterval? {
             try EventQueue(path: path, limits: QueueLimits(), clock: clock).acquireLease(
                 for: holder, uptime: clock.uptime, request: 30)
@@ -65,7 +65,7 @@ struct DeliveryEngineTests {
         let rival = Rival(bench)
         let lapses = Lock([TimeInterval?]())
         bench.configuration.tokenStore = WatchedStore {
-            // A lease for a request of 30 s would be over.
+            // A lease for a request of 30 s would have expired.
             rival.clock.advance(by: 61)
             let answer = try rival.acquireLease()
             lapses.withLock { $0.append(answer) }
@@ -122,7 +122,7 @@ struct DeliveryEngineTests {
 
     // MARK: Pending writes
 
-    /// A client with one unwritten event. Its writer is blocked until the gate opens.
+    /// Returns a client with one unwritten event. The client's writer is blocked until `gate` is signalled.
     private func clientThatWrites(_ bench: Bench) async throws -> (client: CountersignClient, gate: Handshake)
     {
         let client = try bench.makeClient()
@@ -138,7 +138,7 @@ struct DeliveryEngineTests {
         let executor = HeldExecutor()
         let flush = Task(executorPreference: executor) { await client.flush() }
         executor.runWhatIsHeld()
-        // If the engine was notified already, it has found no event.
+        // If `flush()` has notified the engine too early, the engine has now found no event.
         await client.pipeline.engine.idle()
         executor.open()
         gate.signal()
@@ -161,7 +161,7 @@ struct DeliveryEngineTests {
         #expect(WriteAheadLog.all(in: bench.configuration.instanceDirectory).isEmpty)
     }
 
-    /// An app may close a client before its loop has begun.
+    /// An app may close a client before the engine's loop has begun.
     @Test func anEngineThatWasStoppedFirstDoesNotStart() async throws {
         let (bench, client) = try Bench.open()
         let engine = DeliveryEngine(
@@ -174,7 +174,7 @@ struct DeliveryEngineTests {
     }
 }
 
-/// Holds the steps of tasks, so that a test knows how far they have come, until it is opened.
+/// Holds the jobs of tasks, so that a test decides when each job runs. After `open()` all jobs run at once.
 @available(macOS 15, iOS 18, *)
 private final class HeldExecutor: TaskExecutor {
     private let held = Lock<[UnownedJob]?>([])

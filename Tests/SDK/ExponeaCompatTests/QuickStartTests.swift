@@ -4,8 +4,8 @@ import Testing
 
 @testable import ExponeaCompat
 
-/// The calls of the vendor's guides for ExponeaSDK 4.0.1 (setup, tracking, fetching, App Inbox, flushing), with our
-/// values, on an instance of its own and a server in memory.
+/// The calls in the vendor's guides for ExponeaSDK 4.0.1 (setup, tracking, fetching, App Inbox, flushing), with other
+/// values. Each test has an instance and a scripted transport.
 @Suite(.timeLimit(.minutes(5)))
 struct QuickStartTests {
     private struct Tea: RecommendationUserData {
