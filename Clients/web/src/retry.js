@@ -1,8 +1,8 @@
 /**
- * How long to wait after a failure: exponential back-off with full jitter. Seconds.
+ * How long to wait after a failure, in seconds: exponential back-off with full jitter.
  *
  * @typedef {object} RetryPolicy
- * @property {number} base The longest wait after the first failure; it doubles with each further one.
+ * @property {number} base The longest wait after the first failure. The longest wait doubles with each further failure.
  * @property {number} maximum No computed wait is longer.
  * @property {number} [failures] Failures in a row after which retries pause.
  */
@@ -34,7 +34,7 @@ export const authentication = { base: 2, maximum: 300, failures: 50 };
  * @param {RetryPolicy} policy
  * @param {number} failure
  * @param {number} fraction A random number from 0 to 1.
- * @param {number | null} [serverDelay] The wait is not shorter than this.
+ * @param {number | null} [serverDelay] The shortest wait, up to `longestServerDelay`.
  */
 export function delay(policy, failure, fraction, serverDelay) {
   const bound = Math.min(policy.maximum, policy.base * 2 ** (Math.min(failure, 32) - 1));

@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 
-/** Records locations and uploads each until a server has accepted it, with an access token that the SDK refreshes. */
+/** Records locations. Retries each upload until a server accepts it. Refreshes the access token of the uploads. */
 public final class LocationClient extends Client {
     /** The configuration of a client. The members of the three groups are as in countersign.h. */
     public static final class Builder {
@@ -49,7 +49,7 @@ public final class LocationClient extends Client {
             return set("dataDirectory", path);
         }
 
-        /** Any other member of the configuration. */
+        /** Sets another member of the configuration in countersign.h. */
         public Builder set(String name, Object value) {
             members.put(name, value);
             return this;
@@ -74,7 +74,7 @@ public final class LocationClient extends Client {
         return call("insert", record).thenApply(uuid -> (String) uuid);
     }
 
-    /** Changes the given groups of {@code http}, {@code authorization} and {@code persistence}. */
+    /** Changes the given members of {@code http}, {@code authorization} and {@code persistence}; others stay. */
     public void configure(Map<String, ?> groups) {
         await("configure", groups);
     }
@@ -104,12 +104,12 @@ public final class LocationClient extends Client {
         await("removeAll", Map.of());
     }
 
-    /** {@code kind}, {@code reason} and {@code retryIn}. */
+    /** Whether requests can be authorized: {@code kind}, {@code reason}, and {@code retryIn} in seconds. */
     public Map<String, Object> authorizationState() {
         return await("authorizationState", Map.of());
     }
 
-    /** A token for the app's own requests. replacing: a rejected token, or null. Never log a token. */
+    /** Returns a token for the app's own requests. {@code replacing}: a rejected token, or null. Never log a token. */
     public String accessToken(String replacing) {
         return await("accessToken", arguments("replacing", replacing));
     }
