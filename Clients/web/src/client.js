@@ -16,7 +16,7 @@ export const version = '0.1.0';
 const maximumEventBytes = 32 << 10;
 /** The maximum number of events that wait for the storage. Further events are dropped and counted. */
 const maximumUnsaved = 1000;
-/** Total body size of keepalive requests. The limit is 64 KiB (WHATWG Fetch, section 4.6). */
+/** Maximum total body size of keepalive requests. Browsers allow 64 KiB (WHATWG Fetch, section 4.6). */
 const farewellBytes = 60_000;
 /** The maximum number of events that a page keeps a copy of, to send them in keepalive requests. */
 const maximumTail = 100;
@@ -359,7 +359,7 @@ export class Countersign {
     });
   }
 
-  /** Stores all events that arrived during the previous transaction in one transaction. */
+  /** Stores events, one transaction after another. Events that arrive during a transaction go into the next one. */
   async #saveAll() {
     while (this.#unsaved.length) {
       const batch = this.#unsaved;
@@ -376,7 +376,7 @@ export class Countersign {
   // Sending
 
   /**
-   * Sends everything that can be sent now, in any tab. Ends waits after failures and resumes paused users.
+   * Sends the events of all tabs that can be sent now. Ends waits after failures and resumes paused users.
    * @returns {Promise<import('./types.js').FlushResult>}
    */
   async flush() {
@@ -438,7 +438,7 @@ export class Countersign {
 
   // Pages and tabs
 
-  /** Begins a new session. Users paused after too many rejected tokens are tried again. */
+  /** Begins a new session, and retries events that are paused after too many rejected tokens. */
   startSession() {
     this.#sessionId = this.#newId();
     if (this.#engine.isLeading) this.#engine.sessionStarted();
@@ -528,7 +528,7 @@ export class Countersign {
   }
 
   /**
-   * In a microtask, so that an error of the app's handler reaches the page and not the send loop.
+   * Calls the handler in a microtask, so that an error of the handler reaches the page and not the send loop.
    * @param {(failure: import('./types.js').AuthenticationFailure) => void} handler @param {import('./types.js').AuthenticationFailure} failure
    */
   #call(handler, failure) {

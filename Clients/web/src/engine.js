@@ -12,7 +12,7 @@ import { Sender } from './sender.js';
 
 /** Seconds that a request may take. */
 const requestTimeout = 30;
-/** Seconds that a flush waits for an earlier call of the provider, which may itself wait for the flush. */
+/** Seconds that a flush waits for a pending call of the token provider, which may itself wait for the flush. */
 const patience = 5;
 
 /** @type {FlushResult} */
@@ -30,7 +30,7 @@ export class Engine {
   #failures = new Failures();
   /** @type {Sender} */
   #sender;
-  /** Whether another tab may have sent since, so that the state of this tab is out of date. */
+  /** Whether another tab may have sent events, so that the sender's state in this tab is outdated. */
   isStale = true;
   #wake = () => {};
   /** Whether the sender's state changed since its last action was chosen. */
@@ -151,7 +151,7 @@ export class Engine {
   }
 
   /**
-   * Whether no wait delays requests for this user.
+   * Whether no back-off delays the events of this user.
    * @param {string} user
    */
   maySend(user) {

@@ -2,7 +2,7 @@
 
 /** The maximum number of distinct failures to track. Beyond it the oldest is dropped. */
 const capacity = 64;
-/** Seconds between two calls for the same failure within a session. */
+/** Seconds between two reports of the same failure within a session. */
 const interval = 300;
 
 /**

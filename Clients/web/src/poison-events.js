@@ -56,7 +56,7 @@ class PoisonEvent {
 /** Finds the events at fault when the server rejects requests. */
 export class PoisonEventSearch {
   /**
-   * The bisection of a failed request: at most log2(n) + 1 requests.
+   * The bisection of a failed request with n events: at most log2(n) + 1 further requests, rounded up.
    * @type {{ cause: Cause, among: Row[] } | null}
    */
   #search = null;
@@ -72,7 +72,7 @@ export class PoisonEventSearch {
   get probe() {
     if (!this.#search) return null;
     const { cause, among } = this.#search;
-    // Of the last two, try the second. If it is the culprit, the first is sent with later events.
+    // Of the last two, try the second. If the second is the culprit, the first is sent with later events.
     if (among.length === 2 && cause !== 'refused') return [among[1]];
     return among.slice(0, Math.max(1, among.length >> 1));
   }

@@ -69,7 +69,7 @@ export class Queue {
   }
 
   /**
-   * One transaction.
+   * Runs `body` as one transaction, within `timeLimit`.
    * @template T @param {(disk: Store) => Promise<T>} body @returns {Promise<T>}
    */
   #run(body) {
@@ -206,7 +206,7 @@ export class Queue {
    * previous user.
    */
   #log() {
-    // Deleted tokens (their keys have a space) are in it, other tokens are not.
+    // The journal has no tokens (keys with a space at index 5), but it has their deletions.
     const values = [...this.#unwritten].filter(([key, { value }]) => !value || key[5] !== ' ').map(([key, { value }]) => [key, value]);
     const isAny = values.length > 0;
     if (isAny || this.#isLogged) this.journal.write(isAny ? Object.fromEntries(values) : null);

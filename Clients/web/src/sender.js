@@ -76,7 +76,7 @@ export class Sender {
    */
   lastProblem = null;
 
-  /** @param {boolean} hasTokenProvider @param {{ events: number, bytes: number }} [batch] The most in one request. */
+  /** @param {boolean} hasTokenProvider @param {{ events: number, bytes: number }} [batch] The limits of one request. */
   constructor(hasTokenProvider, batch = { events: 100, bytes: 400_000 }) {
     this.hasTokenProvider = hasTokenProvider;
     this.batch = batch;
@@ -128,7 +128,7 @@ export class Sender {
   }
 
   /**
-   * Until when a flush waits for the token provider; infinity without a limit, null without a wait.
+   * The instant until which a flush waits for the token provider; infinity without a limit, null without a wait.
    * @param {number} now
    */
   #idleUntil(now) {
@@ -184,7 +184,7 @@ export class Sender {
   // External events
 
   /**
-   * Events have become durable.
+   * Reports that events have become durable.
    * @param {number} count @param {number} now
    */
   stored(count, now) {
@@ -238,7 +238,7 @@ export class Sender {
   }
 
   /**
-   * The token provider has returned or has timed out.
+   * Reports that the token provider has returned or timed out.
    * @param {string} user
    */
   tokenResolved(user) {
@@ -247,7 +247,7 @@ export class Sender {
     this.sendSoon();
   }
 
-  /** The queue was emptied. */
+  /** Reports that the queue was emptied. */
   reset() {
     this.#current = this.#pendingOutcomes = null;
     this.#poisonEvents.reset();
@@ -258,7 +258,7 @@ export class Sender {
 
   /** @param {Row[]} events @param {number} now */
   claimed(events, now) {
-    // Without another event a bad event cannot be distinguished from a failing server.
+    // Without other events, no accepted request can show that the server works. Retry a suspect that is due.
     const suspect = this.#poisonEvents.suspects.find((one) => this.#canTry(one.event) && one.retryAt <= now);
     const claimed = events.length || !suspect ? events : [suspect.event];
     const round = this.#round;
@@ -404,7 +404,7 @@ export class Sender {
   }
 
   /**
-   * Leaves the events in flight in the queue.
+   * Gives up the current batch. Its events stay in the queue.
    * @param {Problem} [problem]
    */
   #setAside(problem) {

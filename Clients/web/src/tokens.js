@@ -35,7 +35,7 @@ class Entry {
    */
   verdict = null;
   /**
-   * The provider's last failure. It is not called again before `retryAt`.
+   * The provider's last failure. The provider is not called again before `retryAt`.
    * @type {{ failures: number, retryAt: number, problem: Problem, code: number } | null}
    */
   standing = null;
@@ -44,7 +44,7 @@ class Entry {
    * @type {{ isLate: boolean } | null}
    */
   search = null;
-  /** A new generation that is expired by the device clock. It is sent, because the clock may be wrong. */
+  /** The generation of a new token that has expired by the device clock. It is sent: that clock may be wrong. */
   doubtful = 0;
   clearCount = 0;
 
@@ -221,7 +221,7 @@ export class Tokens {
   }
 
   /**
-   * Whether `credential` would return an unexpired token at once.
+   * Whether a request can be sent now: the stored token was read, and no other token is needed.
    * @param {string} user
    */
   isReady(user) {

@@ -27,7 +27,7 @@ export interface TokenRequest {
 
 /**
  * Gets a token for a user from the app's backend. Null or an error means that there is no token. Never called
- * twice at the same time for one user, across all tabs. It may take 30 seconds.
+ * twice at the same time for one user, across all tabs. A call may take 30 seconds.
  */
 export type TokenProvider = (request: TokenRequest) => Promise<string | null | undefined> | string | null | undefined;
 
@@ -75,7 +75,7 @@ export interface AuthenticationFailure {
   requestTimeMs: number;
   /** The component that reported the failure. */
   origin: 'server' | 'provider' | 'app';
-  /** Seconds by which the device clock is ahead of the server's, if the token is valid by the former. */
+  /** Seconds by which the device clock is ahead of the server's, if the token failed because of that. */
   clockSkew: number | null;
   /** The number of failures with this user, token and code, this one included. */
   occurrences: number;

@@ -5,8 +5,8 @@ import { authentication, delay, longestServerDelay, network } from './retry.js';
 /** The back-off state of one user's events. */
 class UserBackoff {
   /**
-   * `waiting`: no request before `until`. `paused`: until a new token, a new session or a flush. `asking`: a call of
-   * the token provider is pending, and no request is sent before `until`, unless it is null.
+   * `waiting`: no request before `until`. `paused`: no request before a new token, a new session or a flush. `asking`:
+   * no request before the pending call of the token provider has ended, and none before `until` if it is set.
    * @type {'open' | 'waiting' | 'paused' | 'asking'}
    */
   state = 'open';

@@ -66,11 +66,11 @@ export class Countersign {
      */
     track(event: string, properties?: Record<string, unknown> | undefined): Promise<Receipt>;
     /**
-     * Sends everything that can be sent now, in any tab. Ends waits after failures and resumes paused users.
+     * Sends the events of all tabs that can be sent now. Ends waits after failures and resumes paused users.
      * @returns {Promise<import('./types.js').FlushResult>}
      */
     flush(): Promise<import('./types.js').FlushResult>;
-    /** Begins a new session. Users paused after too many rejected tokens are tried again. */
+    /** Begins a new session, and retries events that are paused after too many rejected tokens. */
     startSession(): void;
     /**
      * Calls back for each authentication failure, in every tab: the first time at once, then at most once in
