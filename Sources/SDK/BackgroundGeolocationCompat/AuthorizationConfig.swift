@@ -40,14 +40,14 @@ public final class AuthorizationConfig: SettingsPart {
         set { value.refreshUrl = newValue }
     }
 
-    /// The fields of that request; `{refreshToken}` and `{accessToken}` are replaced in them.
+    /// The fields of a refresh request. `{refreshToken}` and `{accessToken}` are replaced in their values.
     public var refreshPayload: [String: Any]? {
         get { value.refreshPayload.map(plain) }
         set { value.refreshPayload = newValue.map(json) }
     }
 
-    /// The header fields of that request, with the same replacements. Nil for `Authorization` with the current access
-    /// token. With the content type `application/json` the payload is sent as JSON.
+    /// The header fields of a refresh request, with the same replacements. Nil for `Authorization` with the current
+    /// access token. With the content type `application/json` the payload is sent as JSON.
     public var refreshHeaders: [String: String]? {
         get { value.refreshHeaders }
         set { value.refreshHeaders = newValue }
@@ -66,16 +66,16 @@ public final class AuthorizationConfig: SettingsPart {
         set { value.refreshStatuses = newValue }
     }
 
-    /// The paths of `accessToken`, `refreshToken` and `expires` in a response, such as `$.data.token`. Others are
-    /// found by name. An addition to Transistorsoft's API.
+    /// The paths of `accessToken`, `refreshToken` and `expires` in a response, such as `$.data.token`. Members without
+    /// a path are found by name. An addition to Transistorsoft's API.
     public var responseMapping: [String: String] {
         get { value.responseMapping }
         set { value.responseMapping = newValue }
     }
 
-    /// Sets the properties that have a member of the same name.
+    /// Sets the vendor's properties that have a member of the same name. Merges `refreshPayload` and `refreshHeaders`.
     ///
-    /// - Parameter values: Null clears a property. A value of another type is ignored.
+    /// - Parameter values: Null clears a property, except `strategy` and `expires`. A value of another type is ignored.
     public func update(with values: [String: Any]) {
         // Apply all together, because a token may be valid only with its new strategy.
         let draft = AuthorizationConfig()

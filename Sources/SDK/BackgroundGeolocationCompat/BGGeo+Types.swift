@@ -30,7 +30,7 @@ extension BGGeo {
             self.geo = geo
         }
 
-        /// The number of records. Suspends, where the vendor's property blocks its thread.
+        /// The number of records. The vendor's property is synchronous and blocks the thread.
         ///
         /// - Throws: If the store cannot be read.
         public var count: Int { get async throws(CountersignError) { try await geo.count() } }

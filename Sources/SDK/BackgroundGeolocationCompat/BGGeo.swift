@@ -101,8 +101,8 @@ public final class BGGeo: MutableSettings, Sendable {
         }
     }
 
-    /// The current settings. An assignment takes effect at once; requests wait until an assigned token is stored.
-    /// Before `ready`, changes its initial settings. An invalid value changes nothing and sets `configurationProblem`.
+    /// The current settings, or the initial settings of `ready`. An assignment takes effect at once. Requests wait
+    /// until an assigned token is stored. After `ready`, an invalid value only sets `configurationProblem`.
     ///
     /// ```swift
     /// BGGeo.shared.config.authorization.accessToken = token
@@ -174,7 +174,7 @@ public final class BGGeo: MutableSettings, Sendable {
     ///   the current time, a missing `uuid` is generated. A `timestamp` other than a date and time with an
     ///   offset or milliseconds since 1970 is sent unchanged, with a warning in the log.
     /// - Returns: The `uuid` of the record, which is durable.
-    /// - Throws: If it is not stored.
+    /// - Throws: If the record is not stored.
     @discardableResult
     public nonisolated(nonsending) func insert(_ location: [String: Any]) async throws(CountersignError)
         -> String
@@ -200,7 +200,7 @@ public final class BGGeo: MutableSettings, Sendable {
 
     /// The waiting records, oldest first.
     ///
-    /// - Returns: The records as they will be sent, except records that a template renders as an array.
+    /// - Returns: The records as they will be sent, without records that a template renders as an array.
     /// - Throws: If the store cannot be read.
     public nonisolated(nonsending) func getLocations() async throws(CountersignError) -> [[String: Any]] {
         let records = try await working().records()

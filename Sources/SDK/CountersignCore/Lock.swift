@@ -8,8 +8,8 @@
 ///
 /// The standard library's `Mutex` needs iOS 18 and macOS 15; this works from iOS 15 and macOS 13 on.
 ///
-/// Store a closure in a struct, never as the `Value` itself: each access would wrap a generic function value once
-/// more and permanently, so calls become slower and slower. `make lint` rejects it.
+/// Store a closure in a struct, never as the `Value` itself. Each access would permanently wrap a generic function
+/// value once more, so calls would become slower and slower. `make lint` rejects a `Lock` of a closure.
 package typealias Lock = _Lock
 
 /// The implementation of ``Lock``. Not for apps. It is public so that other modules can specialize it: a `package`
@@ -38,7 +38,7 @@ public final class _Lock<Value>: @unchecked Sendable {
             lock.lock()
             defer { lock.unlock() }
         #else
-            // Its own `withLock` takes only values that may be sent to another thread and back.
+            // `Mutex.withLock` accepts only values that may be sent to another thread and back.
             lock._unsafeLock()
             defer { lock._unsafeUnlock() }
         #endif

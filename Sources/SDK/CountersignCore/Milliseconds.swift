@@ -15,7 +15,7 @@ package struct Milliseconds: Hashable, Comparable, Sendable {
         self.count = Int64(exactly: rounded) ?? (rounded > 0 ? .max : rounded < 0 ? .min : 0)
     }
 
-    /// Rounds down, so that nothing lasts longer than it should.
+    /// Rounds down, so that no duration becomes longer.
     package init(seconds: TimeInterval) {
         self.init((seconds * 1_000).rounded(.down))
     }

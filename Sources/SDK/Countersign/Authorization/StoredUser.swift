@@ -31,12 +31,12 @@ struct StoredUser: Sendable {
             Set(logOuts.filter(\.isSigned).map { UserKey($0.user) } + (isSigned ? [UserKey(user)] : []))
         }
 
-        /// Starts again for another user.
+        /// Resets the identity, including `logOuts`, if `userID` is another user.
         mutating func change(to userID: String?) {
             if UserKey(user) != UserKey(userID) { self = Identity(user: userID) }
         }
 
-        /// A user with a token is no longer logging out.
+        /// Sets the user. A token (`isSigned`) ends the user's log-out.
         mutating func set(_ userID: String, isSigned: Bool) {
             user = userID
             self.isSigned = isSigned

@@ -79,7 +79,7 @@ actor UserTokenSource: CredentialSource {
     private var providerBackoffs: [UserKey: ProviderBackoff] = [:]
     /// Users to request tokens for once other calls have returned.
     private var waiting: Set<UserKey> = []
-    /// Generations just returned by the provider but expired by the device clock. The server decides.
+    /// Generations of provider tokens that have expired by the device clock. They are sent: that clock may be wrong.
     private var doubtful: [UserKey: Int] = [:]
 
     private(set) var cache = TokenCache()
@@ -119,7 +119,7 @@ actor UserTokenSource: CredentialSource {
 
     func rejected(_ credential: Credential, of user: UserKey, _ verdict: ServerAnswer.TokenVerdict) -> Bool {
         verdicts[user] = verdict
-        // Sent because no better token was available, which has been reported already.
+        // False if the token was sent only because the provider failed, and that failure had the same code.
         return providerBackoffs[user]?.code != verdict.code
     }
 
@@ -132,7 +132,7 @@ actor UserTokenSource: CredentialSource {
 
     // MARK: Calls from the app
 
-    /// Cancels a log-out. `revision` is that of the app's call.
+    /// Uses and stores a token that the app has set, and cancels a log-out. `revision` is that of the app's call.
     func take(_ token: SignedToken, for user: UserKey, at revision: Int) async -> [CredentialUpdate] {
         guard isNewest(revision, of: user) else { return [] }
         let wasLoggingOut = loggingOut.remove(user) != nil
@@ -172,7 +172,7 @@ actor UserTokenSource: CredentialSource {
         self.baseline(of: user) == baseline ? await take(token, for: user, from: .provider) : []
     }
 
-    /// From memory only.
+    /// Removes the token from memory only.
     func removeToken(of user: UserKey) {
         cache.remove(user)
         isStored[user] = nil
@@ -200,7 +200,7 @@ actor UserTokenSource: CredentialSource {
 
     // MARK: Storing
 
-    /// Also stores the token. Returns its generation, or nil if it equals the current token.
+    /// Uses and stores the token. Returns its generation, or nil if the token equals the current one.
     private func set(
         _ token: SignedToken, for user: UserKey, from origin: LogOut.TokenOrigin
     ) async -> Int? {
@@ -275,8 +275,8 @@ actor UserTokenSource: CredentialSource {
         }
     }
 
-    /// Why events must wait without a token. Nil if there is a token, or if the server decides about events without
-    /// one.
+    /// The reason why events must wait for a token. Nil if there is a token, or if events may be sent without a
+    /// token.
     private static func obstacle(_ found: SignedUserTokens.Found) -> ServerAnswer.Explanation? {
         switch found {
         case .loggedOut:

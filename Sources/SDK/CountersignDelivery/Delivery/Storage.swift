@@ -35,7 +35,7 @@ package final class Storage: @unchecked Sendable {
     /// Held while the reserve is used or restored.
     private let reserveLock = NSLock()
     private var isUsingReserve = false
-    /// Delivered events that a full disk has no room to delete, without bodies. Only on the storage thread.
+    /// Delivered events, without bodies, that cannot be deleted while the disk is full. Only on the storage thread.
     private var undeleted: [DeliveryOutcome] = []
     /// The sequence numbers of `undeleted`, not to be sent again. Only on the storage thread.
     private(set) var undeletedSequences: Set<Int64> = []
@@ -72,7 +72,7 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// With `isToken`, for a token that belongs to events, `waitForTokens()` waits for it.
+    /// Runs `body` on the thread for credentials. If `isToken` is true, `waitForTokens()` waits for `body`.
     func submitCredentials(isToken: Bool = false, _ body: @escaping @Sendable (Storage) -> Void) {
         let group = isToken ? savingTokens : nil
         group?.enter()
@@ -95,19 +95,19 @@ package final class Storage: @unchecked Sendable {
         submit { $0.checkpointLog = body }
     }
 
-    /// On the storage thread, after all earlier work.
+    /// Runs `body` on the storage thread, after all earlier work.
     package func submit(_ body: @escaping @Sendable (Storage) -> Void) {
         queue.async { body(self) }
     }
 
-    /// On the storage thread.
+    /// Runs `body` on the storage thread, as `withQueue` does.
     func perform<Result: Sendable>(
         usesReserve: Bool = false, _ body: @escaping @Sendable (EventQueue) throws -> Result
     ) async throws -> Result {
         try await run { storage in try storage.withQueue(usesReserve: usesReserve, body) }
     }
 
-    /// On the storage thread.
+    /// Runs `body` on the storage thread, after all earlier work.
     package func run<Result: Sendable>(
         _ body: @escaping @Sendable (Storage) throws -> Result
     ) async throws -> Result {
@@ -171,7 +171,7 @@ package final class Storage: @unchecked Sendable {
         if let checkpointFailure { throw checkpointFailure }
     }
 
-    /// Makes the next use of the queue search for logs of ended processes. Only on the storage thread.
+    /// Moves recorded events into the queue now, also from logs of ended processes. Only on the storage thread.
     func adoptLogs() {
         adoptedAt = nil
         try? checkpoint()

@@ -65,6 +65,6 @@ extension AuthorizationConfiguration: CustomStringConvertible, CustomReflectable
             + "refreshToken: \(refreshToken == nil ? "none" : "redacted"), expires: \(expires))"
     }
 
-    /// The same, for `dump`.
+    /// Keeps the tokens out of `dump`: the only child is `description`.
     public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
 }

@@ -22,6 +22,6 @@ extension AuthorizationEvent: CustomStringConvertible, CustomReflectable {
             + "response: [\(response.keys.sorted().joined(separator: ", "))], error: \(error ?? "none"))"
     }
 
-    /// The same, for `dump`.
+    /// Keeps the tokens out of `dump`: the only child is `description`.
     public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
 }

@@ -21,7 +21,7 @@ public struct AuthorizationState: Sendable, Hashable {
         /// Too many refreshes in a short time, or new tokens that are rejected. Retried in `retryIn` seconds, and at
         /// once with new credentials.
         public static let suspended = Kind(rawValue: "suspended")
-        /// The refresh token is invalid: the person has to log in. Once the access token is rejected, requests wait.
+        /// The refresh token is invalid: the user has to log in. Once the access token is rejected, requests wait.
         public static let reauthenticationRequired = Kind(rawValue: "reauthentication_required")
     }
 

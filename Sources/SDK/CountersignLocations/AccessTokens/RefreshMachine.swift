@@ -8,8 +8,8 @@ internal import Foundation
 struct RefreshMachine {
     struct Policy {
         /// A token is refreshed this many seconds before it expires, or `leewayShare` of its lifetime, whichever is
-        /// less. Up to half of that is added at random, so that devices do not refresh at once. Below one second it
-        /// counts as 0, because servers count whole seconds.
+        /// less. Up to half of that is added at random, so that devices do not refresh at once. A leeway below one
+        /// second counts as 0, because servers count whole seconds.
         var leeway: TimeInterval = 60
         var leewayShare = 0.04
         /// The limit on refreshes within `window` seconds that no expiry explains.
@@ -20,7 +20,7 @@ struct RefreshMachine {
         /// The limit on consecutive unusable responses over at least `unusableSpan` seconds.
         var maximumUnusableAnswers = 3
         var unusableSpan: TimeInterval = 300
-        /// Consecutive rejections without a reason, over at least `rejectionSpan` seconds. They are then final.
+        /// Consecutive rejections without a reason that are final if they span at least `rejectionSpan` seconds.
         var maximumRejections = 3
         var rejectionSpan: TimeInterval = 3_600
         /// Seconds until the next attempt while suspended.
@@ -51,7 +51,7 @@ struct RefreshMachine {
 
     enum State: Equatable {
         case resting
-        /// `base` is the stored pair when the lock was taken.
+        /// A refresh of the token `generation`. `base` is the stored pair when the lock was taken.
         case refreshing(generation: Int, base: TokenPair?)
         case outdated(base: TokenPair?)
     }
@@ -92,8 +92,8 @@ struct RefreshMachine {
 
     /// Returns the pair to make durable and then to pass to `adopted`; nil if nothing is new.
     ///
-    /// A configuration that is not sparse and has no tokens leaves the stored pair unused, because it may belong to a
-    /// former user. It is used again once the app passes a token of its chain.
+    /// If the configuration is not sparse and has no tokens, the stored pair stays unused, because it may belong to a
+    /// former user. A later call that is sparse or has a token in `TokenPair.known` uses the stored pair.
     mutating func configure(
         _ configuration: AuthorizationConfiguration, isSparse: Bool, handedOverAt: TimeInterval,
         at reading: ClockReading
@@ -114,7 +114,7 @@ struct RefreshMachine {
         return next
     }
 
-    /// Uses the app's new pair, even if it could not be stored, because the app has it too.
+    /// Uses the app's new pair. A pair that could not be stored is used too, because the app has a copy.
     mutating func adopted(_ credential: TokenPair, isOnDisk: Bool, at reading: ClockReading) {
         take(credential, isOnDisk: isOnDisk, at: reading)
         token.isFromRefresh = false

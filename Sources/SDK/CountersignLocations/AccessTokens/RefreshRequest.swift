@@ -6,7 +6,7 @@ struct RefreshRequest {
     let configuration: AuthorizationConfiguration
     /// Header fields of all requests of the app.
     var commonHeaders: [String: String] = [:]
-    /// The only origin to which the `Authorization` of `commonHeaders` is sent.
+    /// The only origin to which credentials in `commonHeaders`, such as `Authorization` and `Cookie`, are sent.
     var commonOrigin: URL?
     var timeout: TimeInterval = 30
 

@@ -1,11 +1,11 @@
 internal import Foundation
 
-/// Growing pauses before a token that was rejected, and cannot be refreshed, is tried again.
+/// Growing delays before a rejected token that cannot be refreshed is sent again.
 struct Resending {
     private var waitsUntil: TimeInterval?
     private var count = 0
 
-    /// Nil to try now, or the uptime until which to wait.
+    /// Returns nil if the token may be sent now, or else the uptime until which to wait.
     mutating func take(at uptime: TimeInterval, retry: RetryPolicy) -> TimeInterval? {
         if let waitsUntil, waitsUntil <= uptime {
             self.waitsUntil = nil

@@ -18,7 +18,7 @@ struct TokenFinder {
     private struct Leaf {
         let path: [Step]
         let value: JSONValue
-        /// The last two names, in lower case, only letters and digits. Empty for an element of an array.
+        /// The last two names, in lower case, only letters and digits. `key` is empty for an element of an array.
         let key: String
         let parent: String
         let isInArray: Bool

@@ -12,7 +12,7 @@ struct TokenPair: Codable, Equatable, Sendable {
     var clockOffset: TimeInterval = 0
     /// Why the refresh token is invalid.
     var deathCode: String?
-    /// Fingerprints of all tokens of the chain, including the present ones, oldest first.
+    /// Fingerprints of this pair's tokens and of the pairs before it, from which it was refreshed; oldest first.
     var known: [UInt64] = []
 
     private static let maximumKnown = 256
@@ -43,7 +43,7 @@ extension TokenPair: CustomStringConvertible, CustomReflectable {
 }
 
 extension TokenPair {
-    /// Nil keeps `present`: the app passed no tokens, or tokens of the same chain, which are not newer.
+    /// Nil keeps `present`: the app passed no tokens, or only tokens that `present.known` has, which are not newer.
     static func adopting(
         _ configuration: AuthorizationConfiguration, over present: TokenPair?, isSparse: Bool, now: Date,
         clockOffset: TimeInterval
@@ -57,7 +57,7 @@ extension TokenPair {
             if access.map(present.contains) ?? true, hasRefresh ?? true { return nil }
             if access == nil && isSparse { next.accessToken = present.accessToken }
             if hasRefresh ?? (isSparse && present.deathCode == nil) {
-                // The same chain: do not return to a refresh token that was rotated.
+                // The refresh token is known or missing: do not return to a refresh token that was replaced.
                 next.refreshToken = present.refreshToken
                 next.known = present.known
             }
