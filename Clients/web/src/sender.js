@@ -184,7 +184,7 @@ export class Sender {
   // External events
 
   /**
-   * Reports that events have become durable.
+   * Reports that events were stored, on disk or in memory.
    * @param {number} count @param {number} now
    */
   stored(count, now) {

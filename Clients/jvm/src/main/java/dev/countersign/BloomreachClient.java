@@ -59,7 +59,7 @@ public final class BloomreachClient extends Client {
             return set("dataDirectory", path);
         }
 
-        /** Any other member of the configuration, such as flushMode. */
+        /** Sets another member of the configuration, such as flushMode. */
         public Builder set(String name, Object value) {
             members.put(name, value);
             return this;

@@ -21,8 +21,8 @@ import java.util.logging.Logger;
  */
 public final class CountersignClient extends Client {
     /**
-     * Gets a token for a user. It is called on a thread of its own and may block. Null means that there is no
-     * token. Exceptions and errors are logged and mean the same.
+     * Gets a token for a user. Each call has a thread of its own and may block. Null means that there is no
+     * token. Exceptions and errors are logged, and count as null.
      */
     @FunctionalInterface
     public interface TokenProvider {
@@ -186,7 +186,7 @@ public final class CountersignClient extends Client {
             });
         }
 
-        /** A stored token that the gateway has rejected, or that has expired, is not used again. */
+        /** Returns the stored token if no token is known yet, or else asks the provider and stores its token. */
         String token(TokenRequest request, TokenProvider provider) throws Exception {
             String userId = request.getUserId();
             Object stored = request.getReason().equals("missing") ? perform(store -> store.token(userId)) : null;
@@ -260,7 +260,7 @@ public final class CountersignClient extends Client {
         return result;
     }
 
-    /** Begins a session. Users paused after too many rejected tokens are tried again. */
+    /** Begins a session, and retries events that are paused after too many rejected tokens. */
     public void startSession() {
         await("startSession", Map.of());
     }

@@ -80,7 +80,7 @@ final class Json {
             this.report = report;
         }
 
-        /** False, with nothing written, if the value's class is not supported. */
+        /** Writes a value. Returns false, and writes nothing, if the value's class is not supported. */
         boolean write(Object value) {
             int start = output.length();
             boolean isAround = path.stream().anyMatch(outer -> outer == value);
@@ -142,7 +142,7 @@ final class Json {
         private void writeNumber(Number value) {
             if (value instanceof Double || value instanceof Float) {
                 double number = value.doubleValue();
-                // JSON has no word for these. A float has shorter digits than the same number as a double.
+                // JSON has no NaN and no infinity. A float has fewer digits as text than the equal double.
                 output.append(Double.isNaN(number) || Double.isInfinite(number) ? "null" : value.toString());
             } else if (value instanceof Long || value instanceof Integer || value instanceof Short || value instanceof Byte) {
                 output.append(value);
@@ -161,7 +161,7 @@ final class Json {
             if (isNumber) output.append(value); else writeText(value.toString(), output);
         }
 
-        /** A number if a number of 64 bits has the same digits, otherwise text with all of them. */
+        /** Writes a number if a Long or a Double has the same value, or else a string with all digits. */
         private void writeDecimal(BigDecimal value) {
             // Thousands of zeros are not written out.
             boolean isShort = Math.abs((long) value.precision() - value.scale()) < 400;
@@ -218,7 +218,7 @@ final class Json {
             return text != null ? text : String.valueOf(key);
         }
 
-        /** The text of a value that is sent as text; null for others. */
+        /** Returns the text of a value whose class is sent as a string; null for other classes. */
         private static String text(Object value) {
             if (value instanceof Enum) return ((Enum<?>) value).name();
             boolean isText = value instanceof CharSequence || value instanceof Character || value instanceof UUID || value instanceof URI
