@@ -116,7 +116,7 @@ extension JSONValue {
     static let maximumValues = 100_000
     private static let maximumWrittenLevels = 1_100
 
-    /// Null replaces deeper arrays and objects. Also limits the number of values, because one may occur many times.
+    /// Replaces deeper arrays and objects by null. Also limits the number of values: a shared value counts repeatedly.
     package func limited(toLevels levels: Int = maximumLevels) -> JSONValue {
         var room = Self.maximumValues
         if fits(levels: levels, &room) { return self }

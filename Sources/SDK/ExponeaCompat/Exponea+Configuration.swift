@@ -20,7 +20,7 @@ extension Exponea {
     ///   - allowDefaultCustomerProperties: Whether customer updates get the default properties too; nil for yes.
     ///   - advancedAuthEnabled: Whether App Inbox requests carry customer tokens; nil for no.
     ///   - manualSessionAutoClose: Whether `trackSessionStart()` also ends an earlier session that has timed out.
-    ///   - applicationID: The app among those of the project.
+    ///   - applicationID: The ID of this app in the project.
     ///   - flushingMode: When events are sent; nil for the value of `flushingMode`.
     public func configure(
         projectToken: String, projectMapping: [EventType: [ExponeaProject]]? = nil,

@@ -63,7 +63,7 @@ extension Exponea {
 
     /// As `BloomreachClient.trackPushToken(_:)`.
     ///
-    /// - Parameter token: The token in hexadecimal digits; nil when the person has revoked the permission.
+    /// - Parameter token: The token in hexadecimal digits; nil when the user has revoked the permission.
     public func trackPushToken(_ token: String?) {
         perform { $0.trackPushToken(token) }
     }

@@ -19,7 +19,7 @@ public final class Exponea: Sendable {
         set { currentLogger.withLock { $0 = newValue } }
     }
 
-    /// Waiting calls; the oldest are kept.
+    /// The maximum number of calls that wait for `configure`. Further calls are dropped.
     private static let maximumWaiting = 1_000
 
     struct Settings: Sendable {

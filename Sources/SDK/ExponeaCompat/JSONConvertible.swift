@@ -56,7 +56,7 @@ extension Dictionary: JSONConvertible where Key == String {
     public var jsonValue: JSONValue { convert(self, levels: JSONValue.maximumLevels) ?? .null }
 }
 
-/// Values below `levels` levels become null.
+/// Replaces arrays and objects below `levels` levels by null.
 private func convert(_ value: Any, levels: Int) -> JSONValue? {
     switch value {
     case let elements as [Any]:

@@ -15,7 +15,7 @@ public struct CountersignSnapshot: Sendable, Hashable {
         public let failures: Int
         /// True if the events wait until a new token, a new session or `flush()`.
         public let isPaused: Bool
-        /// Seconds until the next attempt; nil if paused, or if it is due.
+        /// Seconds until the next attempt; nil if paused, or while only a call of the token provider is pending.
         public let nextAttemptIn: TimeInterval?
     }
 
@@ -25,7 +25,7 @@ public struct CountersignSnapshot: Sendable, Hashable {
     public var queuedBytes = 0
     /// Events that are only in memory.
     public var unsaved = 0
-    /// Events that have become durable.
+    /// Events that were written to disk.
     public var recorded = 0
     /// Events that a server has accepted.
     public var sent = 0

@@ -46,7 +46,7 @@ package actor DeliveryEngine {
     /// The longest time limit of a request so far, in seconds.
     private var requestTimeout: TimeInterval
     private var deviceID = ""
-    /// Used if the disk is too full to store an id.
+    /// The device id for requests while the disk is too full to store one.
     private let temporaryDeviceID = UUIDv7.make()
 
     init(

@@ -106,8 +106,8 @@ extension DeliveryPipeline {
         startSession()
     }
 
-    /// Like `wipe`, but also stops recording, in later runs too if `isLasting`. Blocks until the storage thread has
-    /// done it, except before the device's first unlock. Recording stops even if it throws.
+    /// Like `wipe`, but also stops recording, in later runs too if `isLasting`. Blocks until the data is removed,
+    /// except before the device's first unlock. If this method throws, recording has stopped too.
     package func wipeAndStop(
         isLasting: Bool, _ alsoRemove: @escaping @Sendable () throws -> Void
     ) throws(CountersignError) {

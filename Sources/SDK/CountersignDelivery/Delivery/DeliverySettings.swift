@@ -3,7 +3,7 @@ package import CountersignTransport
 package import Foundation
 
 package struct DeliverySettings: Sendable {
-    /// Each pipeline needs its own.
+    /// The directory of the queue. Pipelines of different instances need different directories.
     package var directory: URL
     package var limits = QueueLimits()
     package var flushPolicy = FlushPolicy.automatic
@@ -13,8 +13,8 @@ package struct DeliverySettings: Sendable {
     package var requestTimeout: TimeInterval = 30
     package var networkRetry = RetryPolicy.network
     package var authenticationRetry = RetryPolicy.authentication
-    /// Seconds that a flush waits for a token provider call that began before it. Ends a deadlock with a provider
-    /// that itself waits for the flush.
+    /// Seconds that a flush waits for an earlier call of the token provider. Ends a deadlock with a provider that
+    /// itself waits for the flush.
     package var patience: TimeInterval = 5
     /// Seconds in the background after which a new session begins.
     package var sessionTimeout: TimeInterval = 10

@@ -20,7 +20,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
         public static let tokenProblem = Outcome(rawValue: "token_problem")
         /// The server rejected the request because of an event. It is sent again in parts to find that event.
         public static let refused = Outcome(rawValue: "refused")
-        /// One event that the server will never accept was moved to quarantine.
+        /// Events that the server will never accept were moved to quarantine.
         public static let quarantined = Outcome(rawValue: "quarantined")
         /// The settings of the app or the server must change before events can be sent.
         public static let configurationProblem = Outcome(rawValue: "configuration_problem")

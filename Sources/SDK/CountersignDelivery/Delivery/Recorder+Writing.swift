@@ -111,7 +111,7 @@ extension Recorder {
                 return (rejected, false)
             }
             state.unwritten.retry(batch.filter { $0.completion == nil })
-            // While it is scheduled, `record` does not start the writer. The retry writes new events too.
+            // While `.write` is scheduled, `record` does not start the writer. The retry writes new events too.
             state.jobs.insert(.write)
             return (rejected, state.schedule(.retry))
         }
@@ -146,7 +146,7 @@ extension Recorder {
         do {
             try identityFile?.synchronize(by: makeDurable)
             try log.synchronize()
-            // The token that came with the user is as durable as the user's events.
+            // A token that was set before the events must be stored before they are acknowledged.
             if !completions.isEmpty { storage.waitForTokens() }
             for pending in completions { pending.completion(pending.result) }
         } catch {

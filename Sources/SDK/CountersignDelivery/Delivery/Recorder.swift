@@ -42,7 +42,7 @@ package final class Recorder: Sendable {
         /// Nil until the first event without a user.
         fileprivate var deviceID: DeviceID?
 
-        /// False if it is scheduled already.
+        /// Returns false if the job is scheduled already.
         mutating func schedule(_ job: Job) -> Bool { jobs.insert(job).inserted }
 
         func rejection(bytes: Int, _ limits: QueueLimits) -> CountersignError? {
@@ -61,7 +61,7 @@ package final class Recorder: Sendable {
         }
     }
 
-    /// Above these limits of events in memory only, callers wait for the writer, so that a kill loses few events.
+    /// Above these limits of unwritten events, callers wait for the writer. A killed process then loses few events.
     private static let waitEvents = 64
     private static let waitBytes = 256 << 10
     private static let waitTime = DispatchTimeInterval.milliseconds(5)
@@ -106,8 +106,8 @@ package final class Recorder: Sendable {
             try self?.checkpoint(into: queue, maximumBytes: maximumBytes)
         }
         guard isLocked else { return }
-        // The storage thread runs from the first unlock on. At other times the writer does not wait for that thread,
-        // which starts late on a busy machine.
+        // Before the first unlock, the writer waits until the storage thread runs. An unlocked device needs no wait for
+        // that thread, which starts late on a busy machine.
         writer.suspend()
         storage.submit { [state, writer] _ in
             state.withLock { $0.isLocked = false }

@@ -8,7 +8,7 @@ struct Resumption {
     private var credits = capacity
     private var updatedAt: TimeInterval?
 
-    /// Nil to resume at once, or the uptime until which to wait.
+    /// Returns nil if sending may resume at once, or else the uptime until which to wait.
     mutating func take(at now: TimeInterval) -> TimeInterval? {
         if let updatedAt { credits = min(Self.capacity, credits + (now - updatedAt) / Self.interval) }
         updatedAt = now

@@ -110,7 +110,7 @@ extension Sender {
         } else {
             let settings = settings
             users.change(batch.user) {
-                // With a provider, do not pause: it may return another token later, and no new session may begin.
+                // With a provider, do not pause: only a further call gets another token, if no new session begins.
                 $0.park(
                     problem, retry: settings.authenticationRetry, pauses: !settings.hasTokenProvider,
                     serverDelay: retryAfter, now: now, fraction: fraction)

@@ -84,7 +84,7 @@ extension Sender {
         guard let current else { return nil }
         let problem = ServerAnswer.Explanation(error.code.rawValue, error.detail)
         if error.code == .notPermitted {
-            // The system or the app forbids the request. Retrying early helps only after a wrong response.
+            // The system or the app forbids the request. Wait long: no proxy can have caused this by a wrong response.
             stop(
                 problem, serverDelay: settings.networkRetry.maximumServerDelay, now: now, fraction: fraction)
             return Consequence(batch: current.result(.configurationProblem, problem.code))

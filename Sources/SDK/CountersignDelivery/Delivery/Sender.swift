@@ -98,7 +98,7 @@ struct Sender {
 
     // MARK: Notifications
 
-    /// Call it when events have become durable.
+    /// Reports that events were written to the log or the queue file.
     mutating func stored(_ count: Int, now: TimeInterval) {
         guard count > 0 else { return }
         backlog.stored(count, now: now)

@@ -1,5 +1,5 @@
 extension Storage {
-    /// Also true if the queue cannot be read. Only on the storage thread.
+    /// Also true if the queue cannot be read, or if it lacks recorded events. Only on the storage thread.
     package func hasEvents(of owner: String) -> Bool {
         let hasEvents = try? withQueue { queue in try queue.hasEvents(of: owner) }
         return hasEvents ?? true || checkpointFailure != nil

@@ -87,7 +87,7 @@ public struct EventContext: Sendable {
         return members
     }
 
-    /// With the names of Bloomreach's SDKs.
+    /// The facts as properties, with the names of Bloomreach's SDKs.
     package var properties: JSONObject {
         JSONObject(Dictionary(facts.map { ($0.property, .string($0.value)) }) { first, _ in first })
     }
