@@ -1,4 +1,4 @@
-/// A value that an `Encodable` type is about to encode.
+/// A JSON value that an `Encodable` type builds step by step.
 final class EncodedPart {
     private enum Content {
         case value(JSONValue)

@@ -31,7 +31,7 @@ package final class Handshake: Sendable {
         for waiter in ready { waiter.resume() }
     }
 
-    /// Counts from the creation of the object.
+    /// Waits until `count` signals were given since the creation of the object.
     package func wait(count: Int = 1) async {
         let id = makeID()
         let timer = Task { [weak self] in
@@ -76,7 +76,7 @@ package final class Handshake: Sendable {
     }
 }
 
-/// The value that `body` passes to its completion handler. Throws `CancellationError` if the task is cancelled first.
+/// Returns the value that `body` passes to `complete`. Throws `CancellationError` if the task is cancelled first.
 package func completion<Value: Sendable>(
     of body: (_ complete: @escaping @Sendable (Value) -> Void) -> Void
 ) async throws -> Value {

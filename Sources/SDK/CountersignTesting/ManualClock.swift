@@ -111,7 +111,7 @@ public final class ManualClock: ClientClock {
         for sleeper in woken { sleeper.continuation.resume() }
     }
 
-    /// Sets the device clock, as a person or the network may do. Does not change `uptime`.
+    /// Sets the device clock, as the user or the network may do. Does not change `uptime`.
     public func setNow(_ date: Date) {
         state.withLock { $0.now = date }
     }

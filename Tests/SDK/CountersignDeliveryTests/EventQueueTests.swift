@@ -97,7 +97,7 @@ struct EventQueueTests {
         #expect(try ids(queue) == ["m1", "m2"])
     }
 
-    /// Another process may have removed it.
+    /// Another process may have removed an event first.
     @Test func deletedEventsAreCountedOnce() throws {
         let queue = try open()
         try queue.append(rows([1, 2]))
@@ -140,7 +140,7 @@ struct EventQueueTests {
         let start = clock.now
         for (number, jump) in [0, year, -year, -50 * year, 3_600, -3_600, 13 * year].enumerated() {
             clock.setNow(start + jump)
-            // Each time in a new run of the app.
+            // A new queue object, as after a restart of the app.
             let queue = try open(limits)
             try queue.append(rows([number]))
             clock.advance(by: 60)

@@ -86,7 +86,7 @@ struct PlatformTokenStoreTests {
     @Test func tokensOfAnEarlierInstallationAreRemovedAtTheFirstUse() throws {
         keychain.tokens.withLock { $0["access-token"] = "old" }
         let first = run()
-        // Created before the first one is used, as by a second client.
+        // A second client may create its store before the first client uses one.
         let second = run()
         #expect(try first.token(for: "access-token") == nil)
         try first.store("new", for: "access-token")

@@ -22,7 +22,7 @@ struct SenderTests {
 
     // MARK: Limits with every server
 
-    /// Random failures are not a bad event: 500 for every second request costs at most 2 of 1,600 events.
+    /// If half of the requests fail with 500 at random, at most 2 of 1,600 events go to quarantine.
     @Test(arguments: [1, 100])
     func aServerThatFailsAtRandomCausesAlmostNoQuarantine(batchEvents: Int) {
         var costs: [Int] = []

@@ -169,7 +169,7 @@ struct BadDayTests {
             }
             try await day.end(trouble, client)
             if trouble == .storeAway {
-                // Without a flush, so recording must recover by itself.
+                // No flush: recording must recover without a call of the app.
                 #expect(await day.passTime { (try? await client.record("back")) != nil })
                 accepted.append("back")
             }

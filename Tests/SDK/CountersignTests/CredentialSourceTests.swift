@@ -127,7 +127,7 @@ struct CredentialSourceTests {
     }
 
     @Test func aProviderFailureIsReportedOnceAndTheProviderIsCalledAgainAfterAResume() async throws {
-        // Through the protocol, as in the engine: a direct call would choose the asynchronous overload.
+        // Calls through the protocol, as the engine does. A direct call would choose the asynchronous overload.
         let users: any CredentialSource = userTokens { _ in nil }
         let (works, work) = AsyncStream.makeStream(of: CredentialAction.self)
         var posted = works.makeAsyncIterator()

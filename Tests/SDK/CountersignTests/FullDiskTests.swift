@@ -115,7 +115,7 @@ import TestSupport
             for number in 0..<300 { try await client.record("\(number)", properties: ["x": text]) }
             if isRestarted {
                 await client.close()
-                // The first client is of a process that has ended.
+                // Renames the logs, as if the process of the first client had ended.
                 let gone = LeaseOwner().id
                 for name in try FileManager.default.contentsOfDirectory(atPath: directory.path)
                 where name.hasPrefix(WriteAheadLog.prefix) {

@@ -8,7 +8,7 @@ import Testing
 @testable import Countersign
 @testable import CountersignTransport
 
-/// Braze's scenario on the native API: a real gateway, a real socket, real signatures.
+/// A client and a gateway over a socket, with signed tokens.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct GatewayTests {
     private func client(

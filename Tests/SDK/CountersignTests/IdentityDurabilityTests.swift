@@ -131,7 +131,7 @@ struct IdentityDurabilityTests {
             next.track("anonymous")
             await next.flush()
             #expect(bench.gateway.batches.last?.token == nil)
-            // It ends the log-out.
+            // The next client ends the log-out.
             await store.hasRemoved.wait()
             #expect(try store.token(for: "ada") == nil)
         }

@@ -166,7 +166,7 @@ struct QueueRecoveryTests {
         try bytes.write(to: file)
     }
 
-    /// Locked is not corrupt: the file stays where it is, and the events wait in the log.
+    /// A locked file is not damaged: it is not renamed, and events wait in the log.
     @Test(.timeLimit(.minutes(5))) func lockedFileIsWaitedFor() async throws {
         let (bench, client) = try Bench.open()
         try await client.record("one")

@@ -10,7 +10,7 @@ import Testing
 /// A client over the platform's own transport on real sockets.
 @Suite(.timeLimit(.minutes(5)))
 struct RealServerTests {
-    /// In every mode, a delivered event is not sent again because the answer was too long.
+    /// An event that was delivered is not sent again after a response that is too long.
     @Test func eventsAreDeliveredThoughTheResponseExceedsTheLimit() async throws {
         let server = try RawServer { _ in
             let body =

@@ -172,7 +172,7 @@ struct StoreFailureTests {
             try FileManager.default.contentsOfDirectory(atPath: directory.path).first {
                 $0.contains(gone.id)
             })
-        // Its process is alive and has just written to it.
+        // The process of this log is alive and has just written to the log.
         fixture.bench.clock.advance(by: 61)
         #expect(try await fixture.names() == ["own"])
         let quietSince = Date(timeIntervalSinceNow: -700)
@@ -235,7 +235,7 @@ struct StoreFailureTests {
         log.remove()
     }
 
-    /// The log moves to a new file during a flush, so that file must be flushed too.
+    /// If the log moves to a new file during a flush, the new file must be flushed too.
     @Test func eventsMovedToANewLogDuringAFlushAreFlushedThere() throws {
         let bench = try Bench()
         let flushed = Lock([Int32]())

@@ -180,7 +180,7 @@ struct TokenProviderTests {
             case .failed(let failure): failure.reason
             }
         }
-        // The turn of bob is reported once.
+        // The end of bob's wait is reported once.
         #expect(updates == ["provider_timed_out", "resolved ada", "resolved bob"])
         #expect(await first().count == 2)
         #expect(calls.withLock { $0 } == ["ada"])

@@ -28,7 +28,7 @@ package final class Broadcast<Value: Sendable>: Sendable {
         }
     }
 
-    /// Calls the handler with the last value if there is one.
+    /// Sets the handler, and calls it with the last value if there is one.
     package func setHandler(_ handler: (@Sendable (Value) -> Void)?) {
         let last = state.withLock { state in
             state.handler = handler

@@ -7,7 +7,7 @@ import Testing
 @testable import Countersign
 @testable import CountersignDelivery
 
-/// Delivery and sessions when the app enters the background. The test plays the system.
+/// Delivery and sessions when the app enters the background. The tests replace the operating system.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BackgroundTests {
     /// Stands in for `ProcessInfo.performExpiringActivity`.
@@ -152,7 +152,7 @@ struct BackgroundTests {
         #expect(await client.flush().delivered == 1)
     }
 
-    /// For example for a location update. The system does not announce that it resumes a process.
+    /// The system may resume a process, for example for a location update, and does not notify the process.
     @Test func aProcessThatRunsAMinuteLaterSendsAgain() async throws {
         let bench = try Bench()
         let client = try await clientWhoseTimeIsUp(bench)

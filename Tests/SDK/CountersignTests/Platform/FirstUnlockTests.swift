@@ -41,7 +41,7 @@ struct FirstUnlockTests {
         await storage.close()
     }
 
-    /// The thread that removes the data is held up until then; the app is not.
+    /// Only the thread that removes the data waits for the first unlock. The app does not wait.
     @Test func aWipeBeforeTheFirstUnlockDoesNotBlock() async throws {
         let bench = try Bench()
         let isOpen = Lock(false)
