@@ -1,5 +1,5 @@
 extension CountersignClient {
-    /// Returns the counters of the queue, and what events wait for.
+    /// Returns the counters of the queue, and the reasons for which events wait.
     ///
     /// - Returns: The current state. Does not wait for a request in progress.
     public func snapshot() async -> CountersignSnapshot { await pipeline.snapshot() }
@@ -23,7 +23,7 @@ extension CountersignClient {
         try await pipeline.requeueQuarantined()
     }
 
-    /// Deletes all events of the quarantine for good.
+    /// Deletes all events of the quarantine permanently.
     ///
     /// - Returns: The number of events.
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now.

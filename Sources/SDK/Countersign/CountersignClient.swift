@@ -19,7 +19,7 @@ public final class CountersignClient: Sendable {
     private let dialect: any EventDialect
     let log: CountersignLog?
     let stored: SignedUserTokens
-    /// Written by `recorder` before the following events. Changed under the recorder's lock.
+    /// The current user and unwritten log-outs. `recorder` writes them before later events. Guarded by its lock.
     let identity: Lock<StoredUser.Identity>
 
     var recorder: Recorder { pipeline.recorder }
@@ -229,8 +229,8 @@ public final class CountersignClient: Sendable {
 
     // MARK: Sessions
 
-    /// Begins a new session and retries users paused after too many rejected tokens. Automatic on iOS. Elsewhere the
-    /// app calls it when a person begins to use the app.
+    /// Begins a new session, and retries events that are paused after too many rejected tokens. Automatic on iOS.
+    /// Elsewhere the app calls this method when the user begins to use the app.
     public func startSession() { pipeline.startSession() }
 
     /// Ends the session, on platforms without lifecycle notifications.

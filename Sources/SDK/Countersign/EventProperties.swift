@@ -1,6 +1,6 @@
 public import CountersignCore
 
-/// Leaves out properties of unsupported types, with a warning in the log.
+/// Converts properties to JSON. Leaves out properties of unsupported types, with a warning in the log.
 func eventProperties(_ values: [String: Any], log: CountersignLog?) -> JSONObject {
     var properties: JSONObject = [:]
     for (name, value) in values {

@@ -77,7 +77,7 @@ package struct NativeDialect: EventDialect {
 
     package func read(_ response: TransportResponse, for events: [QueuedEvent]) -> ServerAnswer {
         ServerAnswerBody(response).answer(to: response, eventCount: events.count) { body in
-            // A captive portal's login page may have status 200 too. Only a gateway returns a count.
+            // A captive portal's login page may have status 200 too, but no count of accepted events.
             guard body.success == true || response.status == 400, let accepted = body.accepted else {
                 return nil
             }

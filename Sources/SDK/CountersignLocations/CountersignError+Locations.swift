@@ -18,6 +18,6 @@ extension CountersignError.Code {
     public static let notAuthorized = CountersignError.Code(rawValue: "not_authorized")
 }
 
-/// The former name.
+/// The former name of `CountersignError`.
 @available(*, deprecated, renamed: "CountersignError")
 public typealias LocationError = CountersignError

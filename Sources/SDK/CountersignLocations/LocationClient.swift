@@ -2,7 +2,7 @@ internal import CountersignCore
 public import CountersignTransport
 internal import Foundation
 
-/// Records locations and uploads each until a server has accepted it, with an access token that the SDK refreshes.
+/// Records locations. Retries each upload until a server accepts it. Refreshes the access token of the uploads.
 ///
 /// ```swift
 /// var configuration = LocationConfiguration()
@@ -25,7 +25,7 @@ public final class LocationClient: Sendable {
     /// The member `context` of records.
     let facts: JSONValue
     private let settingsFile: SettingsFile?
-    /// Serial. A slow closure of the app delays only the next one.
+    /// The serial queue for closures of the app. A slow closure delays only later closures.
     let callbacks = DispatchQueue(label: "countersign.callbacks")
     /// Held while the configuration changes. Recursive, because the app's closure may change it too.
     let changing = NSRecursiveLock()
@@ -35,7 +35,7 @@ public final class LocationClient: Sendable {
         /// Incremented by each `stop()`, which ends earlier recordings.
         var epoch = 0
         var source: Task<Void, Never>?
-        /// Passes tokens on, one configuration after the other.
+        /// Passes the tokens of each new configuration to `AccessTokens`, in the order of the changes.
         var handover: Task<Void, Never>?
         /// Above 0 while configurations wait for `handover`: the tokens in `configuration` are then newer than those
         /// in use.
@@ -254,7 +254,7 @@ public final class LocationClient: Sendable {
         }
     }
 
-    /// Removes the tokens, such as when the person logs out. Records stay.
+    /// Removes the tokens, such as when the user logs out. Records stay.
     public func forgetTokens() async {
         await handover()
         state.withLock { state in

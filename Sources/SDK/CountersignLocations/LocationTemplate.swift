@@ -38,7 +38,7 @@ struct LocationTemplate {
         }
     }
 
-    /// Text without quotes, which the template has; other values as JSON.
+    /// Returns a value as JSON, but a string without its quotes, because the template has the quotes.
     private static func value(of tag: Substring, in object: JSONObject) -> String {
         let name = tag.split(whereSeparator: \.isWhitespace).joined()
         let path = paths[name] ?? name.split(separator: ".").map(String.init)

@@ -1,6 +1,6 @@
 internal import CountersignTransport
 
-/// Calls an observer for each exchange before the response is used.
+/// Calls an observer with the result of each exchange that was not cancelled, before the response is used.
 struct ObservedTransport: HTTPTransport {
     let transport: any HTTPTransport
     let observe: @Sendable (Result<TransportResponse, HTTPTransportError>) -> Void

@@ -12,9 +12,9 @@ public struct PositioningStatus: Sendable, Hashable {
 
         /// The app has not requested permission yet.
         public static let notDetermined = Authorization(rawValue: "not_determined")
-        /// The person cannot grant permission.
+        /// The user cannot grant permission.
         public static let restricted = Authorization(rawValue: "restricted")
-        /// The person has denied permission.
+        /// The user has denied permission.
         public static let denied = Authorization(rawValue: "denied")
         /// While the app is in use.
         public static let whenInUse = Authorization(rawValue: "when_in_use")
@@ -26,7 +26,7 @@ public struct PositioningStatus: Sendable, Hashable {
 
     /// The granted permission.
     public let authorization: Authorization
-    /// False if the person allows an approximate location only.
+    /// False if the user allows an approximate location only.
     public let isPrecise: Bool
     /// The number of the `CLError`, -1 for another error, nil without one. After 0 (no location), updates continue.
     public let errorCode: Int?

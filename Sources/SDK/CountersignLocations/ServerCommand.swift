@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import CountersignTransport
 
-/// A command in a server's response: an element of `background_geolocation`, or the whole of it.
+/// A command in a server's response: an element of the array `background_geolocation`, or the whole array.
 struct ServerCommand: Equatable {
     /// Further commands in one response are ignored.
     private static let maximumCount = 100
@@ -9,7 +9,7 @@ struct ServerCommand: Equatable {
     let name: String
     let argument: JSONValue?
 
-    /// In a response of any status, in order.
+    /// Returns the commands of a response, in order. The response may have any status.
     static func all(in response: TransportResponse) -> [ServerCommand] {
         // Most responses have no commands and need not be parsed.
         guard response.body.contains(UInt8(ascii: "{")),
@@ -30,7 +30,7 @@ struct ServerCommand: Equatable {
         argument = parts.count > 1 ? parts[1] : nil
     }
 
-    /// All or nothing: nil if the argument names a setting that `setConfig` must not change.
+    /// Returns the changed settings. Nil, without any change, if `argument` names a setting that must not change.
     static func apply(_ argument: JSONValue?, to http: LocationConfiguration.HTTP) -> LocationConfiguration
         .HTTP?
     {

@@ -15,7 +15,7 @@ public struct ConsumedEvent: Sendable {
 
         /// A valid token for `userID`, signed by your backend.
         public static let verified = Verdict(rawValue: "verified")
-        /// Sent by your own backend, with a token that one of the app's OAuth clients has for itself.
+        /// Sent by your own backend, with an access token of one of the app's OAuth clients (`client_credentials`).
         public static let server = Verdict(rawValue: "server")
         /// The token was missing or invalid (see `code`), and the app does not require one.
         public static let warned = Verdict(rawValue: "warned")
@@ -41,7 +41,7 @@ public struct ConsumedEvent: Sendable {
     public let received: Date
     /// The result of verifying the user.
     public let verdict: Verdict
-    /// The token's error code, from 10 to 35; nil without an error.
+    /// The token's error code, from 10 to 36; nil without an error.
     public let code: Int?
     /// The user's ID; nil without a user. Not trustworthy unless `verdict` is `verified`.
     public let userID: String?

@@ -44,7 +44,7 @@ struct EventDocument {
         events = zip(members.events ?? [], bodies).map { $0.event(body: Data(bytes[$1])) }
     }
 
-    /// The `body` members in the array `events`.
+    /// Returns the byte ranges of the `body` members in the array `events`; nil if the text cannot be scanned.
     private static func bodies(in bytes: [UInt8]) -> [Range<Int>]? {
         var found: [Range<Int>] = []
         var cursor = JSONScanner(bytes)

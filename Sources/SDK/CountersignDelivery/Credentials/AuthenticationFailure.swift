@@ -15,9 +15,9 @@ public struct AuthenticationFailure: Sendable, Hashable {
 
         /// The server, when it verified the token.
         public static let server = Origin(rawValue: "server")
-        /// The token provider. It failed, timed out, or returned nothing, the rejected token or an expired token.
+        /// The token provider failed, timed out, or returned nothing, the rejected token, or text that is not a token.
         public static let provider = Origin(rawValue: "provider")
-        /// The app passed a text that is not a token.
+        /// The app passed text that is not a token, or after a rejection the same token or an expired one.
         public static let app = Origin(rawValue: "app")
     }
 

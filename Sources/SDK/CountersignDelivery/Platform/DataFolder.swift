@@ -8,7 +8,7 @@ package struct DataFolder {
     /// An empty file in the directory of an instance, which marks that the user has opted out.
     static let optOutName = "opted-out"
 
-    /// Several apps may share it.
+    /// The parent directory, which several apps may share.
     let shared: URL
     let appID: String
     let writeKey: String
@@ -41,7 +41,7 @@ package struct DataFolder {
         return "\(plainAppID)-" + String(repeating: "0", count: 16 - hex.count) + hex
     }
 
-    /// With `_` instead of characters that a file system may reject.
+    /// The app's id, with `_` instead of characters that a file system may reject.
     private var plainAppID: String {
         let characters = appID.utf8.prefix(100).map { byte -> Character in
             byte.isASCIIAlphanumeric(or: "._-") ? Character(Unicode.Scalar(byte)) : "_"

@@ -62,7 +62,7 @@ package final class SlotFile: Sendable {
     private let isProtected: Bool
     private let state = Lock(State())
 
-    // `isProtected`: the device's first unlock is needed to read it.
+    // `isProtected`: whether the file can be read only after the device's first unlock.
     package init(path: String, isProtected: Bool = true) {
         self.path = path
         self.isProtected = isProtected

@@ -84,7 +84,7 @@ actor AccessTokens: CredentialSource {
         await prepare()
     }
 
-    /// Removes the tokens, such as when the person logs out.
+    /// Removes the tokens, such as when the user logs out.
     func removeAll() async {
         await prepare()
         clearCount += 1
