@@ -43,7 +43,7 @@ public final class Braze: Sendable {
     /// The attributes of the current user.
     public let user: User
 
-    /// Begins a session. Sending that paused after 50 rejected signatures is tried again.
+    /// Begins a session, and retries events that are paused after 50 rejected signatures.
     ///
     /// An addition to BrazeKit's API. On iOS, sessions follow the app's life cycle. Elsewhere the app calls this
     /// method.

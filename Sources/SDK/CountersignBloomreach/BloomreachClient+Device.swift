@@ -75,7 +75,7 @@ extension BloomreachClient {
     /// `BloomreachConfiguration.pushTokenFrequency` sets when the same token is sent again. `anonymize` reports the
     /// token as invalid for the earlier customer and as valid for the new one.
     ///
-    /// - Parameter token: The token in hexadecimal digits; nil or empty when the person has revoked the permission.
+    /// - Parameter token: The token in hexadecimal digits; nil or empty when the user has revoked the permission.
     public func trackPushToken(_ token: String?) {
         let token = token.flatMap { $0.isEmpty ? nil : $0 }
         let frequency = configuration.pushTokenFrequency

@@ -69,7 +69,7 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         session?.isInFront = true
     }
 
-    /// The time becomes the session's end if the process is killed in the foreground.
+    /// Stores the time of a recorded event. It becomes the session's end if the process is killed in the foreground.
     mutating func recorded(now: Double) {
         guard let session, session.isInFront, now - session.lastSeen >= Self.seenInterval else { return }
         self.session?.seen = now
@@ -81,7 +81,7 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         self.session?.isInFront = false
     }
 
-    /// A session that has not timed out continues. With `closesEarlier` the end of one that has is recorded.
+    /// Continues a session that has not timed out, or else begins one. Returns the earlier one's end if `closesEarlier`.
     mutating func start(now: Double, timeout: TimeInterval, closesEarlier: Bool = true) -> Change {
         guard let session else {
             self.session = Session(start: now)

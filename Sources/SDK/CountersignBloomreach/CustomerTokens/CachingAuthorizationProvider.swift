@@ -55,9 +55,9 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
     ///
     /// - Parameters:
     ///   - provider: Called on its own thread, one call at a time.
-    ///   - store: As above.
-    ///   - margin: As above.
-    ///   - now: As above.
+    ///   - store: Stores the token, as in `init(_:store:margin:now:)`.
+    ///   - margin: Seconds before its expiry at which a token is no longer used. Default: 60.
+    ///   - now: The time, replaceable in tests.
     public convenience init(
         blocking provider: any AuthorizationProviderType, store: any TokenStore, margin: TimeInterval = 60,
         now: @escaping @Sendable () -> Date = { Date() }

@@ -45,7 +45,7 @@ final class CustomerTokenCoordinator: Sendable {
         var task: Task<Void, Never>?
     }
 
-    /// Further requests fail at once.
+    /// The maximum number of requests that wait for a token. Further requests fail at once.
     static let maximumWaiting = 256
     /// Calls beyond their time limit that may still hold a thread. Further calls wait for them.
     static let maximumAbandoned = 4

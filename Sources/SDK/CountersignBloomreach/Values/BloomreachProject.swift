@@ -42,6 +42,6 @@ public struct BloomreachProject: Sendable, Hashable, CustomStringConvertible, Cu
     /// Token and server.
     public var description: String { "BloomreachProject(\(token) at \(baseURL.absoluteString))" }
 
-    /// The same, for `dump`.
+    /// Keeps the API key out of `dump`: the only child is `description`.
     public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
 }
