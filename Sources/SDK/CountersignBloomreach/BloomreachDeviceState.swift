@@ -81,7 +81,7 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         self.session?.isInFront = false
     }
 
-    /// Continues a session that has not timed out, or begins one. Returns the end of the earlier one if `closesEarlier`.
+    /// Continues a session that has not timed out, or begins one. The result has the earlier end if `closesEarlier`.
     mutating func start(now: Double, timeout: TimeInterval, closesEarlier: Bool = true) -> Change {
         guard let session else {
             self.session = Session(start: now)
