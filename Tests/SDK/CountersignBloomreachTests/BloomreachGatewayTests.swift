@@ -121,7 +121,7 @@ struct BloomreachGatewayTests {
         let attributes = try await client.fetchAttributes([
             .property("city"), .id("registered"), .property("x"),
         ])
-        // Attributes of a customer with a hard ID require a customer token. The API key is not sufficient.
+        // Attributes of a customer with a `registered` ID require a user token. The API key is not sufficient.
         #expect(attributes.map(\.isSuccess) == [false, false, false])
         #expect(try await client.fetchConsents().map(\.id) == ["newsletter"])
         let message = try #require(try await client.fetchInAppMessages().first)

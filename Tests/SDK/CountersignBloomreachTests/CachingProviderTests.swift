@@ -153,7 +153,7 @@ struct CachingProviderTests {
         #expect(source.calls.withLock { $0 } == 3)
     }
 
-    /// A 401 to a request with the API key says nothing about the cached token.
+    /// A 401 to a request with the API key does not make the cached token invalid.
     @Test(arguments: [
         (500, "appinbox/fetch", true), (401, "appinbox/fetch", false), (401, "consent/categories", true),
     ])

@@ -49,7 +49,7 @@ final class AccessTokenBench: Sendable {
         return configuration
     }
 
-    /// The configuration with a token that lives so many seconds.
+    /// The configuration with an access token that expires after `seconds`.
     func expiring(in seconds: Double) -> AuthorizationConfiguration {
         var configuration = configuration
         configuration.expires = seconds
@@ -66,7 +66,7 @@ final class AccessTokenBench: Sendable {
         return gate
     }
 
-    /// Tokens that are closed after the test.
+    /// Returns an `AccessTokens` that is closed after the test.
     func make(
         _ configuration: AuthorizationConfiguration? = nil, store: (any TokenStore)? = nil,
         isSparse: Bool = false

@@ -255,7 +255,7 @@ struct AccessTokensTests {
         async let refused = tokens.authorize(rejected: 1)
         await isReading.wait()
         let removal = await tokens.beginRemoving()
-        // The actor has run the task of `removal` until it waits.
+        // By now the actor has run `removal` up to its first suspension.
         _ = await tokens.state
         goOn.signal()
         await removal.value
@@ -424,7 +424,7 @@ struct AccessTokensTests {
         let start = Task { await tokens.prepare() }
         await isSaving.wait()
         let verdict = await tokens.beginAuthorizing()
-        // The actor has run the task of `verdict` until it waits.
+        // By now the actor has run `verdict` up to its first suspension.
         _ = await tokens.state
         goOn.signal()
         #expect(await verdict.value.token == "A0")
@@ -479,7 +479,7 @@ struct AccessTokensTests {
         #expect(await tokens.state.kind == .reauthenticationRequired)
         await tokens.close()
 
-        // Also after a restart with the pair that died.
+        // The same after a restart with the pair whose refresh token is invalid.
         let second = bench.make()
         // The access token may have outlived the refresh token, so the server is asked once.
         #expect(await second.authorize(rejected: nil).token == "A0")

@@ -68,7 +68,7 @@ struct LocationClientTests {
         #expect(warnings.withLock { $0.count } == (warns ? 2 : 0))
     }
 
-    /// The present, the epoch or the last year that can be written would be another instant.
+    /// A timestamp out of range is sent as a number, NaN as null. The present, 1970 or the year 9999 would be wrong.
     @Test(
         arguments: [(Double.nan, nil), (-1e12, -1_000_000_000_000_000), (1e12, 1_000_000_000_000_000)]
             as [(Double, JSONValue)])
@@ -335,7 +335,7 @@ struct LocationClientTests {
             $0.http.autoSyncThreshold = 3
             $0.http.batchSync = true
         }
-        // A start sends all records that it finds, even below the threshold. It must end before the first one.
+        // At its start a client sends all waiting records, even below the threshold. That must end first.
         try await client.sync()
         for _ in 0..<3 { try await client.record(here) }
         await bench.transport.waitForRequests(1)

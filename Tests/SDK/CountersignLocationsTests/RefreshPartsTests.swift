@@ -34,7 +34,7 @@ struct RefreshPartsTests {
         #expect(!token.hasLived(at: 959))
         #expect(token.hasLived(at: 960))
         #expect(self.token("a", lifetime: nil).refreshAt == nil)
-        // Half a second is no leeway, and servers count whole seconds.
+        // A leeway below one second counts as 0, because servers count whole seconds.
         #expect(self.token("a", lifetime: 10).refreshAt == 10)
         #expect(self.token("a", lifetime: 10).hasLived(at: 9))
     }
