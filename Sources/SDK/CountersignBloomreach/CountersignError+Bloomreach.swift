@@ -5,7 +5,7 @@ package import Foundation
 extension CountersignError.Code {
     /// There is no authorization provider. Nothing was sent: a mistake in the app.
     public static let noProvider = CountersignError.Code(rawValue: "no_provider")
-    /// The provider returned nil or an empty text. Nothing was sent: sign the person in, or try again later.
+    /// The provider returned nil or an empty text. Nothing was sent: sign the user in, or try again later.
     public static let noCustomerToken = CountersignError.Code(rawValue: "no_customer_token")
     /// The provider returned a value that is invalid in a header field. Nothing was sent: a mistake in the app.
     public static let malformedCustomerToken = CountersignError.Code(rawValue: "malformed_customer_token")
@@ -33,7 +33,7 @@ extension CountersignError.Code {
     public static let serverFailed = CountersignError.Code(rawValue: "server_failed")
     /// No response was received: try again later.
     public static let unreachable = CountersignError.Code(rawValue: "unreachable")
-    /// The response does not come from such a server, as with a captive portal: try again later.
+    /// The response is not a Bloomreach server's, but for example a captive portal's: try again later.
     public static let notUnderstood = CountersignError.Code(rawValue: "not_understood")
     /// The message has no ids or no sync token: fetch the App Inbox first.
     public static let unknownMessage = CountersignError.Code(rawValue: "unknown_message")
@@ -76,6 +76,6 @@ extension CountersignError {
     }
 }
 
-/// The previous name.
+/// The previous name of `CountersignError`.
 @available(*, deprecated, renamed: "CountersignError")
 public typealias BloomreachError = CountersignError

@@ -22,7 +22,7 @@ extension String {
         }
     }
 
-    /// `withUTF8` needs a copy of the text, which costs a retain and a release.
+    /// Calls `body` with the UTF-8 bytes. Avoids `withUTF8` if possible, which copies, retains and releases the text.
     @inline(__always)
     func withBytes<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
         if let result = utf8.withContiguousStorageIfAvailable(body) { return result }

@@ -31,7 +31,7 @@ package enum FirstUnlock {
         }
     }
 
-    /// Submitted work keeps its order.
+    /// Suspends `queue` until `isReady` returns true. Submitted work keeps its order.
     static func hold(
         _ queue: DispatchQueue, clock: any ClientClock, center: NotificationCenter = .default,
         until isReady: @escaping @Sendable () -> Bool
