@@ -19,6 +19,7 @@ PROGRAM = "swift build --product countersign-cli && " + TOOL
 # A separate build folder, because checks that run in parallel use the program that was built without NATS.
 NATS = ("export COUNTERSIGN_NATS=1 && scripts/setup.sh && swift build --scratch-path .build-nats --product countersign-cli && "
         "BUILD=.build-nats/debug scripts/text-lint.py && ")
+# `ONLY=` keeps the ONLY of `make check` out of targets that have an ONLY of their own.
 CHECKS = {
     "test": "make --no-print-directory test",
     "storage": f"{POSTGRESQL} --filter '^((Countersign)?Gateway\\w*Tests\\.({ESSENTIAL})Tests/|CountersignCLITests\\.DatabaseCommandTests/)' "
@@ -38,7 +39,7 @@ CHECKS = {
     "package": "scripts/consumer-test.sh",
     "consumers": PROGRAM + "consumers",
     "c": "swift build --product CountersignC && " + PROGRAM + "clients c --library .build/debug/libCountersignC.so --rounds 1",
-    "clients": "make --no-print-directory clients",
+    "clients": "make --no-print-directory clients ONLY=",
     "conformance": "make --no-print-directory conformance",
     # Slow: on a busy machine some tests reach their time limits.
     "tsan": "swift test --sanitize=thread --scratch-path .build-tsan --disable-xctest -Xswiftc -DTHREAD_SANITIZER --filter '^(Countersign(Transport|Delivery|Bloomreach|"
@@ -61,7 +62,7 @@ CHECKS = {
     "fuzz": "make --no-print-directory fuzz",
     "torture": PROGRAM + "torture devices gateway",
     "cluster": "scripts/setup.sh cluster && " + PROGRAM + "torture cluster",
-    "prove": "make --no-print-directory prove ROUNDS=20 MINUTES=120",
+    "prove": "make --no-print-directory prove ONLY= ROUNDS=20 MINUTES=120",
     "demo-cluster": "make --no-print-directory demo CLUSTER=1",
     "service": "scripts/service-test.sh",
     "bench": "make --no-print-directory bench",
