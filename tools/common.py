@@ -25,10 +25,11 @@ class Skipped(Exception):
 
 
 def parse(arguments, name, text, **defaults):
-    """Parses the options of a program: --countersign, and one option for each default."""
+    """Parses the options of a program: --countersign, and one option for each default. False is the default of a switch."""
     parser = argparse.ArgumentParser(prog=f"python3 -m tools {name}", description=text)
     for flag, default in defaults.items():
-        parser.add_argument(f"--{flag}", type=type(default), default=default, help=f"default {default}")
+        kind = {"action": "store_true"} if default is False else {"type": type(default), "default": default, "help": f"default {default}"}
+        parser.add_argument(f"--{flag}", **kind)
     parser.add_argument("--countersign", type=os.path.abspath, default=str(PROGRAM))
     return parser.parse_args(arguments)
 

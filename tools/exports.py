@@ -138,7 +138,7 @@ def load_postgresql(folder, entries, gateway, stored):
 
 
 def main(arguments):
-    options = parse(arguments, "exports", __doc__, rounds=20, power=0)
+    options = parse(arguments, "exports", __doc__, rounds=20, power=False)
     place = workshop()
     files = place / "disk/files"
     gateway = Gateway(options.countersign, place, flags=("--event-files", files), environment={"COUNTERSIGN_DATA": str(place / "disk/data")})

@@ -177,7 +177,7 @@ def crowd(program, count):
 
 
 def main(arguments):
-    options = parse(arguments, "webhooks", __doc__, rounds=10, webhooks=20, power=0)
+    options = parse(arguments, "webhooks", __doc__, rounds=10, webhooks=20, power=False)
     with Gateway(options.countersign) as gateway:
         gateway.app()
         signatures(gateway)

@@ -161,7 +161,7 @@ struct Comparison {
     }
 
     /// The commands of the peers that can be built here and pass the test. Prints the reasons for the others.
-    func honestPeers(_ credentials: Credentials) throws -> [(name: String, command: [String])] {
+    private func honestPeers(_ credentials: Credentials) throws -> [(name: String, command: [String])] {
         let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent()
         let output = try Command.output(
