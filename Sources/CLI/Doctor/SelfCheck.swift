@@ -10,8 +10,9 @@ struct SelfCheck: Sendable {
 
     private static let requestID = "self-check-\(UUIDv7.make())"
 
-    /// The gateway's answer, clock and storage. If it does not respond, only that finding.
+    /// The gateway's answer, clock and storage. Without a response to a request, that finding is the last.
     func health() async -> [Finding] {
+        var found: [Finding] = []
         do throws(HTTPTransportError) {
             let began = now()
             let live = try await get("livez")
@@ -24,18 +25,19 @@ struct SelfCheck: Sendable {
             }
             let ended = now()
             let milliseconds = Milliseconds(seconds: ended.timeIntervalSince(began)).count
-            let answer = Finding.ok("gateway", "\(url.absoluteString) answered in \(milliseconds) ms")
-            let clock = Finding.clock(live, asked: began, answered: ended)
-            return [answer] + (clock.map { [$0] } ?? []) + [readiness(try await get("readyz"))]
+            found.append(.ok("gateway", "\(url.absoluteString) answered in \(milliseconds) ms"))
+            if let clock = Finding.clock(live, asked: began, answered: ended) { found.append(clock) }
+            found.append(readiness(try await get("readyz")))
         } catch {
-            return [unreachable(error)]
+            found.append(unreachable(error))
         }
+        return found
     }
 
-    /// All checks, in order. If nothing responds, only that finding.
+    /// All checks, in order. Without a response to a request, that finding is the last.
     func findings() async -> [Finding] {
         var found = await health()
-        guard found.first?.outcome == .ok else { return found }
+        guard found.last?.name == "storage" else { return found }
         found.append(network)
         do throws(HTTPTransportError) {
             found.append(version(try await get("openapi.json")))

@@ -54,11 +54,15 @@ struct SelfCheckTests {
         #expect(try await findings("http://collect.example")["network"]?.outcome == .warning)
     }
 
-    @Test func anUnreachableGatewayIsTheOnlyFinding() async throws {
-        let transport = ScriptedTransport { _ in throw HTTPTransportError(.cannotConnect, "refused") }
+    @Test(arguments: [("/livez", [Finding.Outcome.failed]), ("/readyz", [.ok, .failed])])
+    func aRequestWithoutAResponseIsTheLastFinding(path: String, outcomes: [Finding.Outcome]) async throws {
+        let transport = ScriptedTransport { request in
+            if request.url.path == path { throw HTTPTransportError(.cannotConnect, "refused") }
+            return TransportResponse(status: 200, body: [])
+        }
         let url = try #require(URL(string: "https://collect.example"))
         let found = await SelfCheck(url: url, transport: transport).findings()
-        #expect(found.map(\.outcome) == [.failed])
-        #expect(found.first?.code == .unavailable)
+        #expect(found.map(\.outcome) == outcomes)
+        #expect(found.last?.code == .unavailable)
     }
 }
