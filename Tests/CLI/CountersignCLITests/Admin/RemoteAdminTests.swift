@@ -160,13 +160,7 @@ struct RemoteAdminTests {
     }
 
     @Test func anUntrustedCertificateIsRejected() async throws {
-        let (key, certificate) = (folder.path + "/key.pem", folder.path + "/certificate.pem")
-        let made = try await Shell(folder: folder.path).run(
-            """
-            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test \
-              -addext subjectAltName=IP:127.0.0.1 -keyout '\(key)' -out '\(certificate)'
-            """)
-        try #require(made.status == 0, "\(made.talk)")
+        let (certificate, key) = try await folder.makeCertificate("own")
         let fixture = try GatewayFixture { $0.tls = TLSFiles(certificatePath: certificate, keyPath: key) }
         let line = "app list --server https://127.0.0.1:\(fixture.gateway.port)"
         let token = ["COUNTERSIGN_TOKEN": try fixture.apps.apiTokens.create(name: "t", scopes: ["read"]).text]

@@ -53,12 +53,16 @@ struct SendCommandTests {
     @Test func sendUsesTheServerOfTheCurrentProfile() async throws {
         let token = try fixture.apps.apiTokens.create(name: "test", scopes: ["admin"]).text
         let added = RecordedIO(environment: environment, input: token)
-        #expect(await added.run("profile", "add", "live", "--server", url) == .done, "\(added.talk)")
+        let authority = try folder.write("", to: "ca.pem")
+        let line = "profile add live --server \(url) --ca-file \(authority)"
+        #expect(await added.run(line: line) == .done, "\(added.talk)")
         #expect(await RecordedIO(environment: environment).run("profile", "use", "live") == .done)
         let file = try folder.write("{\"event\":\"a\",\"userId\":\"u\"}\n", to: "events.ndjson")
         let io = RecordedIO(environment: environment)
         #expect(await io.run("send", file) == .done, "\(io.talk)")
         let local = RecordedIO(environment: environment)
         #expect(await local.run("send", file, "--data", folder.path + "/none") == .unavailable)
+        try FileManager.default.removeItem(atPath: authority)
+        #expect(await RecordedIO(environment: environment).run("send", file) == .notFound)
     }
 }

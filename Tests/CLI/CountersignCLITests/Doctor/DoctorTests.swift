@@ -132,7 +132,7 @@ struct DoctorTests {
     @Test(arguments: [(0, Finding.Outcome.ok), (380, .warning), (401, .failed), (-2, .failed)])
     func theExpiryOfTheCertificateIsReported(days: Double, outcome: Finding.Outcome) async throws {
         try makeData()
-        let (certificate, key) = try await makeCertificate("own")
+        let (certificate, key) = try await folder.makeCertificate("own")
         var configuration = GatewayConfiguration(dataDirectory: data)
         configuration.port = 0
         configuration.tls = TLSFiles(certificatePath: certificate, keyPath: key)
@@ -156,15 +156,23 @@ struct DoctorTests {
         #expect(await outcome() == .failed)
     }
 
+    @Test(.enabled(if: TestEngine.standard == .sqlite))
+    func aRunningGatewayIsAskedWithTheGivenAuthority() async throws {
+        let (certificate, key) = try await folder.makeCertificate("own")
+        let fixture = try GatewayFixture { $0.tls = TLSFiles(certificatePath: certificate, keyPath: key) }
+        #expect(await run(fixture.place.environment).0 == .unavailable)
+        #expect(await run(fixture.place.environment, "--ca-file", certificate).0 == .done)
+    }
+
     @Test func aKeyOfAnotherCertificateIsAFinding() async throws {
         try makeData()
-        let (certificate, key) = try await makeCertificate("own")
+        let (certificate, key) = try await folder.makeCertificate("own")
         let file = try folder.write(
             #"{"tls-certificate": "\#(certificate)", "tls-key": "\#(key)"}"#, to: "gateway.json")
         let well = await run([:], "--config", file)
         #expect(well.0 == .done)
         #expect(well.1.contains("ok    certificate: \(certificate) is valid until "))
-        let (_, other) = try await makeCertificate("other")
+        let (_, other) = try await folder.makeCertificate("other")
         let (code, text) = await run([
             "COUNTERSIGN_TLS_CERTIFICATE": certificate, "COUNTERSIGN_TLS_KEY": other,
         ])
@@ -174,7 +182,7 @@ struct DoctorTests {
 
     @Test func certificateFilesThatCannotBeReadAreReportedByName() async throws {
         try makeData()
-        let (certificate, key) = try await makeCertificate("own")
+        let (certificate, key) = try await folder.makeCertificate("own")
         let nonsense = try folder.write("nonsense", to: "nonsense.pem")
         for (first, second, text) in [
             (folder.path + "/none.pem", key, "cannot read \(folder.path)/none.pem"),
@@ -186,17 +194,5 @@ struct DoctorTests {
             #expect(found.0 == .failed)
             #expect(found.1.contains("FAIL  certificate: \(text)"), "\(found.1)")
         }
-    }
-
-    /// Creates a self-signed certificate for 400 days, and its key.
-    private func makeCertificate(_ name: String) async throws -> (certificate: String, key: String) {
-        let (certificate, key) = (folder.path + "/\(name).pem", folder.path + "/\(name)-key.pem")
-        let made = try await Shell(folder: folder.path).run(
-            """
-            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 400 -subj '/CN=\(name)' \
-              -keyout '\(key)' -out '\(certificate)'
-            """)
-        try #require(made.status == 0, "\(made.talk)")
-        return (certificate, key)
     }
 }

@@ -24,6 +24,7 @@ struct TerminalTextTests {
     }
 
     @Test func tablesAndLinesHaveNoControlCharacters() {
+        #expect(event.shown == #"{"user":"a\#u{FFFD}b\#u{FFFD}31m\#u{FFFD}é👩‍👧\u007f\u001b[2J"}"#)
         #expect(TerminalText.safe("a\u{202E}b\u{9B}c\u{1B}\n") == "a\u{FFFD}b\u{FFFD}c\u{FFFD}\u{FFFD}")
         #expect(TerminalText.safe("👩‍👧") == "👩‍👧")
         #expect(TerminalText.safe(lines: "a\u{1B}b\nc\u{202E}\n") == "a\u{FFFD}b\nc\u{FFFD}\n")
