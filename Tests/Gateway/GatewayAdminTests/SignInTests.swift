@@ -64,8 +64,7 @@ struct SignInTests {
     @Test(arguments: [nil, "https://admin.example"])
     func theSessionCookieIsLimitedToThisGateway(publicURL: String?) throws {
         let bench = try AdminBench { $0.publicURL = publicURL }
-        try bench.apps.admins.createUser(
-            name: "ada", role: .owner, password: AdminBench.passwordHash)
+        try bench.apps.admins.createUser(name: "ada", role: .owner, password: AdminBench.passwordHash)
         let parts = try #require(try bench.signIn("ada").headers["set-cookie"]).components(separatedBy: "; ")
         if publicURL == nil {
             #expect(parts[0].hasPrefix("countersign=") && parts.contains("Path=/admin"))
@@ -225,6 +224,15 @@ struct SignInTests {
         }
         #expect(statuses.filter { $0 == 401 }.count == 5)
         #expect(statuses.filter { $0 == 429 }.count == 7)
+    }
+
+    @Test func waitingRequestsOfAllAddressesAreLimitedByClass() {
+        let permits = RequestPermits()
+        let taken = (1...20).filter { permits.take(.password, of: "192.0.2.\($0)") }
+        #expect(taken == Array(1...16))
+        #expect(permits.take(.common, of: "192.0.2.20"))
+        permits.release(.password, of: "192.0.2.1")
+        #expect(permits.take(.password, of: "192.0.2.20"))
     }
 
     @Test func anUnknownNameIsAnsweredLikeAWrongPassword() throws {

@@ -101,6 +101,8 @@ struct SettingReaderTests {
         (#"{"log-level": "loud"}"#, "off, error, warning, info, debug"), ("{", "not JSON"),
         (#"{"trusted-proxies": "10.0.0.1/8"}"#, "10.0.0.0/8,192.0.2.7"),
         (#"{"tls-certificate": "a.pem"}"#, "both tls-certificate and tls-key"),
+        (#"{"otlp-ca-file": "a.pem"}"#, "is for the setting otlp-endpoint"),
+        (#"{"token-key-file": "a"}"#, "is for the setting database"),
     ])
     func anInvalidConfigurationFileIsRejectedWithItsFault(text: String, expected: String) async throws {
         let folder = TemporaryFolder()
@@ -160,8 +162,7 @@ struct SettingReaderTests {
             default: try setting.apply(&after, "192.0.2.1")
             }
             // The description of a database address omits its files.
-            #expect(
-                "\(before)" != "\(after)" || before.database != after.database, "\(setting.name)")
+            #expect("\(before)" != "\(after)" || before.database != after.database, "\(setting.name)")
         }
     }
 

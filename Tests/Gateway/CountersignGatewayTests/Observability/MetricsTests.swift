@@ -79,16 +79,39 @@ struct MetricsTests {
         #expect(!text.contains(fixture.writeKey))
     }
 
+    private func samples(
+        freeBytes: Int? = nil, lags: [Gauges.Lag] = [], ways: [Gauges.Way] = []
+    ) -> [String: Double] {
+        let gauges = Gauges(
+            store: StoreLoad(freeBytes: freeBytes), connections: 0, tokens: (0, 0, 0, 0), droppedLogLines: 0,
+            lags: lags, ways: ways)
+        return samples(String(decoding: Metrics().text(gauges), as: UTF8.self))
+    }
+
     @Test func unknownValuesHaveNoSample() {
-        func sample(_ free: Int?) -> Double? {
-            let text = Metrics().text(
-                Gauges(
-                    store: StoreLoad(freeBytes: free), connections: 0,
-                    tokens: (0, 0, 0, 0), droppedLogLines: 0))
-            return samples(String(decoding: text, as: UTF8.self))["countersign_disk_free_bytes"]
+        #expect(samples(freeBytes: 7)["countersign_disk_free_bytes"] == 7)
+        #expect(samples(freeBytes: nil)["countersign_disk_free_bytes"] == nil)
+    }
+
+    @Test func lagsAreNamedAndLabelledByTheKindOfTheirWay() {
+        let ids = EventConsumerID.Kind.allCases.map {
+            EventConsumerID(appID: "shop", kind: $0, name: $0.rawValue)
         }
-        #expect(sample(7) == 7)
-        #expect(sample(nil) == nil)
+        let found = samples(
+            lags: ids.map { ($0, 7, 8, EventGap(isOpen: true)) }, ways: ids.map { ($0, 9, true) })
+        let stream = ["lag_events 7", "lag_seconds 8", "published_total 9", "failing 1"]
+        let expected = [
+            ("stream", "sink", stream), ("sink", "sink", stream), ("webhook", "webhook", ["lag_seconds 8"]),
+            ("files", "file", ["lag_events 7", "lag_seconds 8", "failing 1"]),
+            ("consumer", "pull", ["lag_events 7", "oldest_unread_seconds 8", "events_missed 1"]),
+        ].flatMap { noun, name, values in
+            values.map { #"countersign_\#(noun)_\#($0) app="shop",\#(noun)="\#(name)""# }
+        }
+        let written = found.filter { $0.key.contains("shop") }.map { key, value in
+            let parts = key.dropLast().split(separator: "{")
+            return "\(parts[0]) \(Int(value)) \(parts[1])"
+        }
+        #expect(written.sorted() == expected.sorted())
     }
 
     @Test func aRequestThatTheClientAbandonsIsCountedWithoutStatus() throws {
