@@ -177,9 +177,7 @@ struct AnalyticsTests {
         }
 
         func rows(_ table: String) throws -> Int? {
-            try place.connection(to: "analytics").first(
-                "SELECT count(*) FROM \(table)"
-            ) { $0.int(0) }
+            try place.connection(to: "analytics").first("SELECT count(*) FROM \(table)") { $0.int(0) }
         }
     }
 

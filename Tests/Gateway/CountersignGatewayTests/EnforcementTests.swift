@@ -143,8 +143,7 @@ struct EnforcementTests {
         var plan = required(10)
         if !returns { plan.autoReturn = nil }
         let bench = try bench(plan)
-        _ = try bench.directory.setAlertWebhook(
-            url: "https://alerts.example/in", secret: nil, for: "shop")
+        _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
         bench.see(99, rejected: 99)
         bench.look(after: 1_000)
         #expect(bench.sent.withLock { $0.isEmpty })
@@ -152,8 +151,7 @@ struct EnforcementTests {
         for _ in 0..<100 { bench.look(after: 1_000) }
         #expect(try self.plan(bench).state == .required && bench.changes.withLock { $0 } == 0)
         let alert = try #require(bench.sent.withLock { $0 }.first)
-        let body = try #require(
-            try JSONSerialization.jsonObject(with: Data(alert.body)) as? [String: Any])
+        let body = try #require(try JSONSerialization.jsonObject(with: Data(alert.body)) as? [String: Any])
         #expect(body["type"] as? String == "enforcement.rejecting")
         #expect((body["data"] as? [String: Any])?["rejected_percent"] as? Double == 100)
         // The alert repeats once an hour.
@@ -336,8 +334,7 @@ struct EnforcementTests {
         bench.outcome.withLock { $0 = .rejected("it answered 500") }
         bench.look()
         let first = try #require(bench.sent.withLock { $0 }.first)
-        let body = try #require(
-            try JSONSerialization.jsonObject(with: Data(first.body)) as? [String: Any])
+        let body = try #require(try JSONSerialization.jsonObject(with: Data(first.body)) as? [String: Any])
         #expect(body["type"] as? String == "enforcement.returned")
         #expect((body["data"] as? [String: Any])?["rejected_percent"] as? Double == 100)
         bench.look(after: 29_999)

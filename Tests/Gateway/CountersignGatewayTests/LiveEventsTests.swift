@@ -219,8 +219,7 @@ struct LiveEventsTests {
             #expect(connection.line() == "HTTP/1.1 200 OK")
             return connection
         }
-        try bench.apps.admins.createUser(
-            name: "ada", role: .owner, password: AdminBench.passwordHash)
+        try bench.apps.admins.createUser(name: "ada", role: .owner, password: AdminBench.passwordHash)
         try bench.apps.admins.deleteUser("vi")
         try bench.apps.apiTokens.delete(id: token.entry.id)
         // No results are published here. The stream ends by itself, well before the first ping.

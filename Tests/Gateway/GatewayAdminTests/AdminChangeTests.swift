@@ -34,8 +34,7 @@ struct AdminChangeTests {
     @Test(arguments: changes)
     func aChangeNeedsAMatchingTag(method: String, template: String, body: String) throws {
         let key = try bench.apps.addKey(SigningKey.generate(.es256).publicKey.pem, to: "shop")
-        try bench.apps.admins.createUser(
-            name: "ada", role: .operator, password: AdminBench.passwordHash)
+        try bench.apps.admins.createUser(name: "ada", role: .operator, password: AdminBench.passwordHash)
         try bench.apps.admins.createUser(name: "root", role: .owner, password: AdminBench.passwordHash)
         try bench.apps.projects.put(
             .inAppMessage, json: #"{"id":"m","trigger":{"event_type":"view"}}"#, in: "shop")

@@ -260,8 +260,7 @@ struct AdminReadTests {
             ("consumers", #"{"name":"c","filter":{"claim":"TEXT"}}"#),
             ("webhooks", #"{"url":"https://shop.example/in","claim":"TEXT"}"#),
         ] {
-            let bad = try bench.ask(
-                "POST", "apps/shop/" + path, body.replacing("TEXT", with: "plan"), owner)
+            let bad = try bench.ask("POST", "apps/shop/" + path, body.replacing("TEXT", with: "plan"), owner)
             #expect(bad.status == 422)
             let made = try bench.ask(
                 "POST", "apps/shop/" + path, body.replacing("TEXT", with: "plan=pro"), owner)
@@ -480,9 +479,7 @@ struct AdminReadTests {
         }
         let viewer = try bench.token("read")
         let items = try bench.ask("GET", "apps", nil, viewer).json["items"] as? [[String: Any]] ?? []
-        let wanted = [
-            ("idle", [0, 0, 0]), ("kiosk", [2, 1, 0]), ("shop", [3, 0, 2]),
-        ]
+        let wanted = [("idle", [0, 0, 0]), ("kiosk", [2, 1, 0]), ("shop", [3, 0, 2])]
         #expect(items.map { $0["id"] as? String } == wanted.map(\.0))
         let minutes = first...minute()
         for (item, (id, counts)) in zip(items, wanted) {
@@ -527,8 +524,7 @@ struct AdminReadTests {
             return ((items as? [[String: Any]])?.first?["last_used_ms"] as? NSNumber)?.int64Value
         }
         #expect(try used(bench.client()) == nil)
-        _ = try bench.client().post(
-            batch(trackEvent("m1")), headers: ["X-Write-Key": bench.writeKey])
+        _ = try bench.client().post(batch(trackEvent("m1")), headers: ["X-Write-Key": bench.writeKey])
         #expect(try used(bench.client()) == bench.now)
         bench.gateway.stop()
         let again = try AdminBench.start(bench.place, bench.clock)

@@ -183,9 +183,7 @@ struct PlacesTests {
             .replacing(#/"entries":\d+/#, with: "N")
             .replacing(#/\bwk_[A-Za-z0-9_\-]{4}(?![A-Za-z0-9_\-])/#, with: "PREFIX")
             // A gateway attempts to reach a new stream at once, before or after this output.
-            .replacing(
-                #/(?m)^(POSITION|LAST|ERROR|REASON|FAILURES|FAILING|NEXT ATTEMPT)\b.*\n/#, with: ""
-            )
+            .replacing(#/(?m)^(POSITION|LAST|ERROR|REASON|FAILURES|FAILING|NEXT ATTEMPT)\b.*\n/#, with: "")
             // A gateway reads events for a new webhook at once, before or after this output.
             .replacing(#/COMMITTED +\d+/#, with: "COMMITTED").replacing(
                 #/ active +[-\d]+/#, with: " active LAG"

@@ -32,9 +32,7 @@ struct QuantityTests {
         #expect(Quantity.duration(text, in: .seconds) == Int(seconds))
     }
 
-    @Test(arguments: [
-        (Int64(59), "59 s"), (119, "1 min"), (3_720, "1 h 2 min"), (90_000, "1 d 1 h"),
-    ])
+    @Test(arguments: [(Int64(59), "59 s"), (119, "1 min"), (3_720, "1 h 2 min"), (90_000, "1 d 1 h")])
     func approximateDurationsShowTheTwoLargestUnits(seconds: Int64, text: String) {
         #expect(Quantity.about(seconds: seconds) == text)
     }

@@ -38,8 +38,7 @@ struct EventExportTests {
         let place =
             isRemote
             ? ["COUNTERSIGN_SERVER": url, "COUNTERSIGN_TOKEN": token] : ["COUNTERSIGN_DATA": data]
-        return shell(
-            place.merging(["COUNTERSIGN_WRITE_KEY": key, "COUNTERSIGN_URL": url]) { one, _ in one })
+        return shell(place.merging(["COUNTERSIGN_WRITE_KEY": key, "COUNTERSIGN_URL": url]) { one, _ in one })
     }
 
     @Test(arguments: [false, true])

@@ -80,8 +80,7 @@ struct ExampleTests {
             }
         }
         if command.hasPrefix("profile") {
-            let io = RecordedIO(
-                environment: ["XDG_CONFIG_HOME": folder.path + "/config"], input: "csa_old")
+            let io = RecordedIO(environment: ["XDG_CONFIG_HOME": folder.path + "/config"], input: "csa_old")
             #expect(await io.run(line: "profile add old --server https://127.0.0.1:1") == .done)
         }
         if command == "token verify" {

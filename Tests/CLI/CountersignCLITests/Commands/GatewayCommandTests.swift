@@ -364,8 +364,7 @@ struct GatewayCommandTests {
         _ = await run("app create shop")
         try storeCustomer("ada", plan: "gold", in: folder.path + "/data")
         let shown = await run("customer show shop ada").1
-        #expect(
-            shown.output.hasPrefix("registered  ada\nplan        \"gold\"\n0 events, last seen 1970"))
+        #expect(shown.output.hasPrefix("registered  ada\nplan        \"gold\"\n0 events, last seen 1970"))
         #expect(shown.talk.isEmpty)
         #expect(await run("customer show shop ada --json").1.output.contains(#""value":"gold""#))
         #expect(await run("customer show shop ada --id-name cookie").0 == .notFound)

@@ -227,8 +227,7 @@ struct TokenCommandTests {
     ])
     func invalidCustomerIDsAreUsageErrors(flags: [String]) async throws {
         let recorded = RecordedIO()
-        #expect(
-            await recorded.run(arguments: ["token", "create", "--key", privateKey] + flags) == .usage)
+        #expect(await recorded.run(arguments: ["token", "create", "--key", privateKey] + flags) == .usage)
     }
 
     @Test func aSecretNeedsItsIDAndThirtyTwoBytes() async throws {

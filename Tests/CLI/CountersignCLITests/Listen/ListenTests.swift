@@ -175,8 +175,7 @@ struct ListenTests {
         let token = try fixture.apps.apiTokens.create(name: "t", scopes: ["admin"]).text
         let io = RecordedIO(environment: ["COUNTERSIGN_TOKEN": token])
         let server = "http://127.0.0.1:\(fixture.gateway.port)"
-        let code = await io.run(
-            "listen", "shop", "--forward-to", receiver.webhook.url, "--server", server)
+        let code = await io.run("listen", "shop", "--forward-to", receiver.webhook.url, "--server", server)
         #expect(code == .notAuthorized)
         #expect(io.talk.contains("create one with the scope reader for it"), "\(io.talk)")
         #expect(io.talk.contains("--scopes reader --app shop"), "\(io.talk)")

@@ -51,9 +51,7 @@ struct CompletionTests {
     /// The lines with the id of the webhook.
     private var lines: [(String, String)] {
         Self.lines.map { line, word in
-            (
-                line.replacing("{webh", with: webhook.dropLast(4)), word.replacing("{webhook}", with: webhook)
-            )
+            (line.replacing("{webh", with: webhook.dropLast(4)), word.replacing("{webhook}", with: webhook))
         }
     }
 

@@ -66,8 +66,7 @@ struct SendInputTests {
         let read = input(text, "orders.csv")
         #expect(read.events.map(\.line) == [2, 5])
         #expect(read.problems == [.init(line: 4, reason: "the row has 4 fields and the header 5")])
-        #expect(
-            member(read.events[0], "properties") == ["total": 42.5, "note": "tea, \"green\"\nfor two"])
+        #expect(member(read.events[0], "properties") == ["total": 42.5, "note": "tea, \"green\"\nfor two"])
         #expect(member(read.events[0], "timestamp") == "2026-11-21T08:30:00Z")
         #expect(member(read.events[1], "properties") == [:])
     }

@@ -101,8 +101,7 @@ struct SendRunTests {
 
     @Test func temporaryErrorsAreRetriedAndNothingIsSkipped() async throws {
         let busy = TransportResponse(status: 503, headers: [("Retry-After", "7")])
-        let (outcome, script, pauses) = try await run(
-            150, [nil, busy, Self.stored(100), Self.stored(50)])
+        let (outcome, script, pauses) = try await run(150, [nil, busy, Self.stored(100), Self.stored(50)])
         #expect(outcome == .init(accepted: 150, duplicates: 0, rejected: []))
         #expect(script.sent.withLock { $0.count } == 4)
         #expect(pauses.count == 2 && pauses[1] == 7)
@@ -110,8 +109,7 @@ struct SendRunTests {
 
     @Test func aBatchThatIsTooLargeIsHalved() async throws {
         let large = TransportResponse(status: 413)
-        let (outcome, script, _) = try await run(
-            100, [large, Self.stored(50), Self.stored(50)])
+        let (outcome, script, _) = try await run(100, [large, Self.stored(50), Self.stored(50)])
         #expect(outcome.accepted == 100)
         #expect(script.sent.withLock { $0.count } == 3)
     }
@@ -185,8 +183,7 @@ struct SendRunTests {
 
     @Test func anEventThatIsTooLargeIsRejectedAlone() async throws {
         let large = TransportResponse(status: 413, body: Array(#"{"reason":"too large"}"#.utf8))
-        let (outcome, script, _) = try await run(
-            4, [large, large, large, Self.stored(2), Self.stored(1)])
+        let (outcome, script, _) = try await run(4, [large, large, large, Self.stored(2), Self.stored(1)])
         #expect(outcome.accepted == 3)
         #expect(outcome.rejected == [.init(line: 1, reason: "too large")])
         #expect(script.sent.withLock { $0.count } == 5)

@@ -205,8 +205,7 @@ struct AppDeletionTests {
         #expect(try make().status == 409)
         // Simulates requests that were in flight while the rows were deleted.
         for database in try WholeDatabase.all(of: bench.place) where database.name != "control" {
-            _ = try database.addRows(
-                of: "shop", count: 2, except: try Self.controlTables().union(["event"]))
+            _ = try database.addRows(of: "shop", count: 2, except: try Self.controlTables().union(["event"]))
         }
         bench.clock.advance(by: 1_000)
         bench.gateway.eraseDeletedApps()

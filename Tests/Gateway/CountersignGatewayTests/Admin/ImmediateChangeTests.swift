@@ -88,8 +88,7 @@ struct ImmediateChangeTests {
         func post(_ path: String, _ body: String) throws -> [String: Any] {
             let response = local.answer("POST", path, query: nil, ifMatch: nil, body: Array(body.utf8))
             #expect(response.status == 201)
-            return try #require(
-                try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any])
+            return try #require(try JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any])
         }
         for number in 1...5 {
             let made = try post(

@@ -218,8 +218,7 @@ struct UserMaskTests {
         }
         #expect(try bench.ask("GET", "apps/shop/customers/\(pseudonym)", nil, writer).status == 200)
         #expect(items(try bench.ask("GET", "apps/shop/events?user=u-aaaaaaaa", nil, reader)).isEmpty)
-        let ended = try bench.ask(
-            "DELETE", "apps/shop/sessions?user=\(pseudonym)", nil, writer)
+        let ended = try bench.ask("DELETE", "apps/shop/sessions?user=\(pseudonym)", nil, writer)
         #expect(ended.json["ended"] as? Int == 1)
         let left = items(try bench.ask("GET", "apps/shop/sessions?user=bob", nil, writer))
         #expect(left.map { $0["state"] as? String } == ["active"])
@@ -293,8 +292,7 @@ struct UserMaskTests {
 
     @Test func commandsOnADataDirectoryShowIdsWithoutAnAuditEntry() throws {
         let bench = try bench()
-        let local = try LocalAdministration(
-            storage: bench.place.open(), backupFolder: nil)
+        let local = try LocalAdministration(storage: bench.place.open(), backupFolder: nil)
         let count = try bench.apps.auditLog.entries(limit: 1_000).count
         let answer = local.answer("GET", "/apps/shop/events", query: nil, ifMatch: nil, body: [])
         #expect(String(decoding: answer.body, as: UTF8.self).contains(Self.user))

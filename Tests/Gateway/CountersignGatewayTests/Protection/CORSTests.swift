@@ -20,8 +20,7 @@ struct CORSTests {
     private func preflight(_ connection: any TestClient, origin: String, path: String = "/v1/batch")
         -> TestAnswer?
     {
-        connection.send(
-            "OPTIONS", path, ["Origin": origin, "Access-Control-Request-Method": "POST"], nil)
+        connection.send("OPTIONS", path, ["Origin": origin, "Access-Control-Request-Method": "POST"], nil)
     }
 
     @Test func anAllowedOriginPassesThePreflightAndReadsResponses() throws {

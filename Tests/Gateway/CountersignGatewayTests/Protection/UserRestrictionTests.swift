@@ -149,8 +149,7 @@ struct UserRestrictionTests {
     @Test func aRestrictionKeepsTheCacheOfVerifiedTokens() throws {
         let cache = VerifiedTokenCache()
         let instant = clock.now
-        let registry = AppRegistry(
-            directory: try fixture.place.openControl(), cache: cache, now: { instant })
+        let registry = AppRegistry(directory: try fixture.place.openControl(), cache: cache, now: { instant })
         try registry.refresh()
         let token = try token("ada", issued: now)
         func verify() throws {
