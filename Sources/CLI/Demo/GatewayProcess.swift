@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import Dispatch
 internal import Foundation
 
-/// `countersign serve` as a child process. It is restarted up to ten times after it was killed.
+/// A child process that runs `countersign serve`. If the process ends by itself, it is restarted, up to ten times.
 final class GatewayProcess: Sendable {
     private struct State {
         var process: Process?
