@@ -85,9 +85,5 @@ struct RequestFault: Error, Equatable {
 
     static func framing(_ reason: String) -> RequestFault { RequestFault(400, "invalid_framing", reason) }
 
-    var response: HTTPResponse {
-        var response = HTTPResponse.failure(status, code, reason, requestID: nil)
-        response.closes = true
-        return response
-    }
+    var response: HTTPResponse { .failure(status, code, reason, requestID: nil) }
 }
