@@ -64,8 +64,8 @@ export function problemText(error) {
 }
 
 /**
-  * An element with `words` and the seconds until `at`, in milliseconds since 1970. Calls `done` at that time if the
-  * element is still in the page. The call waits while the page is hidden or the element is not in the page yet.
+ * An element with `words` and the seconds until `at`, in milliseconds since 1970. Calls `done` at that time if the
+ * element is still in the page. The call waits while the page is hidden or the element is not in the page yet.
  */
 export function countdown(words, at, done) {
   // Screen readers would announce each second.

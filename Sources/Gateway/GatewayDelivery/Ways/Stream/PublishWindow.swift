@@ -40,7 +40,7 @@ package struct PublishWindow {
     private var entries: [Entry] = []
     private var size = Size()
     /// The size of the messages since the last request for an acknowledgement.
-    private var unacknowledged = Size()
+    private var sizeSinceRequest = Size()
     /// The number for the next request. Numbers are not reused, so that late acknowledgements are recognized.
     private var nextNumber: UInt64 = 1
     private let parser = StrictJSONParser(maximumBytes: 64 << 10)
@@ -60,14 +60,14 @@ package struct PublishWindow {
     ) -> UInt64? {
         size.messages += 1
         size.bytes += bytes
-        unacknowledged.messages += 1
-        unacknowledged.bytes += bytes
+        sizeSinceRequest.messages += 1
+        sizeSinceRequest.bytes += bytes
         guard needsAcknowledgement || !hasRoom else { return nil }
         entries.append(
             Entry(
-                number: nextNumber, event: event, expected: last + 1, size: unacknowledged,
+                number: nextNumber, event: event, expected: last + 1, size: sizeSinceRequest,
                 deadline: now + Self.answerLimitMilliseconds))
-        unacknowledged = Size()
+        sizeSinceRequest = Size()
         nextNumber += 1
         return entries.last?.number
     }
@@ -75,7 +75,7 @@ package struct PublishWindow {
     package mutating func clear() {
         entries.removeAll(keepingCapacity: true)
         size = Size()
-        unacknowledged = Size()
+        sizeSinceRequest = Size()
     }
 
     package mutating func receive(_ answer: StreamAnswer) -> Reply {
