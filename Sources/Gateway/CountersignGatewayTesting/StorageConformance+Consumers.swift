@@ -514,7 +514,6 @@ extension StorageConformance {
         private let names = Lock<[String]>([])
         var consumers: [String] { names.withLock { $0 } }
         func requestEnded(_ record: RequestRecord) {}
-        func commitEnded(_ record: CommitRecord) {}
         func eventsMissed(by consumer: String, ofKind kind: String, appID: String) {
             names.withLock { $0.append(consumer) }
         }

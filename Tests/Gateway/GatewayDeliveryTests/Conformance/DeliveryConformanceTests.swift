@@ -185,7 +185,6 @@ struct DeliveryConformanceTests {
     private final class MissedEvents: GatewayObserver {
         let names = Lock<[String]>([])
         func requestEnded(_ record: RequestRecord) {}
-        func commitEnded(_ record: CommitRecord) {}
         func eventsMissed(by consumer: String, ofKind kind: String, appID: String) {
             names.withLock { $0.append(consumer) }
         }
