@@ -79,8 +79,9 @@ struct GeolocationDialectTests {
     @Test func aTokenWithoutBearerAndAnAppInThePathAreAccepted() throws {
         #expect(post(Self.record, authorization: try token(app: ["x", "shop"]))?.status == 200)
         let unnamed = try fixture.token(for: "device-1")
-        #expect(
-            post(Self.record, authorization: "Bearer \(unnamed)")?.json["code"] as? String == "unknown_app")
+        let unknown = post(Self.record, authorization: "Bearer \(unnamed)")
+        #expect(unknown?.json["code"] as? String == "unknown_app")
+        #expect(unknown?.status == 401 && unknown?.headers["www-authenticate"] == "Bearer")
         #expect(
             post(Self.record, authorization: "Bearer \(unnamed)", path: "/api/locations/shop")?.status == 200)
     }

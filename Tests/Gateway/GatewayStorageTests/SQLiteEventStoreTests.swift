@@ -36,6 +36,7 @@ struct SQLiteEventStoreTests {
         #expect(
             stored?.status == 503 && stored?.json["code"] as? String == "storage_full",
             "\(stored?.body ?? "")")
+        #expect(stored?.headers["retry-after"] == "30")
         #expect(client.get("/readyz")?.status == 503)
         #expect(client.get("/livez")?.status == 200)
     }

@@ -240,8 +240,7 @@ final class DeliveryBench {
     func changeSettings() throws {
         switch way {
         case .webhook:
-            try directory.webhooks.change(
-                try name, of: "shop", ["batch_size": 2], at: now.withLock { $0 })
+            try directory.webhooks.change(try name, of: "shop", ["batch_size": 2], at: now.withLock { $0 })
         case .sample:
             route.withLock { $0?.batchSize = 2 }
             try setPause(false)

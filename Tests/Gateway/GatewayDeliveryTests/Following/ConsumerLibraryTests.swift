@@ -22,8 +22,7 @@ struct ConsumerLibraryTests {
             name: "backend", scopes: [AdminToken.reader], appID: "shop"
         ).text
         endpoint = try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)"))
-        consumers = try fixture.place.open().openConsumers(
-            with: nil, now: { 0 })
+        consumers = try fixture.place.open().openConsumers(with: nil, now: { 0 })
     }
 
     private func store(_ ids: String...) throws {

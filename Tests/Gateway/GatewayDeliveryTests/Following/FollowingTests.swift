@@ -200,8 +200,7 @@ struct FollowingTests {
         #expect(ids(answer) == ["pro"])
         #expect(answer.body.contains(#""claims":{"plan":"pro"}"#))
         for (filter, status) in [("plan", 400), ("plan=free", 201)] {
-            let made = try bench.ask(
-                "POST", "consumers", #"{"name":"c","filter":{"claim":"\#(filter)"}}"#)
+            let made = try bench.ask("POST", "consumers", #"{"name":"c","filter":{"claim":"\#(filter)"}}"#)
             #expect(made.status == status)
         }
         #expect(ids(try bench.ask("POST", "consumers/c/poll")) == ["free"])

@@ -160,10 +160,14 @@ struct EventFilesTests {
         try bench.write()
         bench.clock.advance(by: 7_200)
         try bench.write()
-        #expect(try bench.ids() == (1...7).map { "m\($0)" })
+        // A very late event is in a file of the hour of the last file.
+        bench.store(8...8, minute: 59)
+        try bench.write()
+        #expect(try bench.ids() == (1...8).map { "m\($0)" })
         #expect(
             try bench.entries().map { $0["file"] as? String } == [
                 "2026-11-22T19-000001.ndjson.zst", "2026-11-22T20-000001.ndjson.zst",
+                "2026-11-22T20-000002.ndjson.zst",
             ])
         #expect(bench.reports.withLock { $0 }.isEmpty)
     }

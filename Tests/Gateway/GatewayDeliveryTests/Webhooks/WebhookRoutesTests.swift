@@ -88,8 +88,7 @@ struct WebhookRoutesTests {
         let owner = try bench.token("admin")
         let server = try WebhookServer { _ in .answer(200) }
         defer { server.close() }
-        let made = try create(
-            bench, #"{"url":"\#(server.url)","allow_private":true,"from":"start"}"#, owner)
+        let made = try create(bench, #"{"url":"\#(server.url)","allow_private":true,"from":"start"}"#, owner)
         let path = "apps/shop/webhooks/\(try #require(made.json["id"] as? String))"
         try store(bench, "m-1")
         #expect(server.waitForRequest())
@@ -103,8 +102,7 @@ struct WebhookRoutesTests {
         #expect(server.requests.last?.body == Array(#"{"type":"test"}"#.utf8))
         bench.gateway.waitForWebhooks()
         let first = try #require(server.requests.first?.headers["webhook-id"])
-        #expect(
-            try bench.ask("POST", path + "/replay", #"{"delivery":"\#(first)"}"#, owner).status == 202)
+        #expect(try bench.ask("POST", path + "/replay", #"{"delivery":"\#(first)"}"#, owner).status == 202)
         #expect(server.waitForRequest())
         let replayed = String(decoding: server.requests.last?.body ?? [], as: UTF8.self)
         #expect(replayed.contains(#""replay":true"#) && replayed.contains("m-1"))
@@ -183,8 +181,7 @@ struct WebhookRoutesTests {
         defer { server.close() }
         _ = try fixture.apps.webhooks.create(
             of: "shop", ["url": .string(server.url), "allow_private": true], secret: nil, after: 0, at: 0)
-        _ = try fixture.client().post(
-            batch(trackEvent("m-1")), headers: ["X-Write-Key": fixture.writeKey])
+        _ = try fixture.client().post(batch(trackEvent("m-1")), headers: ["X-Write-Key": fixture.writeKey])
         #expect(server.waitForRequest())
         fixture.gateway.stop()
         hangs.withLock { $0 = false }

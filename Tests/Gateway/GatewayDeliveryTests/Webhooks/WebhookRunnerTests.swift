@@ -62,8 +62,7 @@ struct WebhookRunnerTests {
             case .deletion: bench.log.state.withLock { $0.leftOut = [2] }
             case .retention: bench.log.state.withLock { $0.floor = 2 }
             case .secret:
-                _ = try webhooks.rotateSecret(
-                    of: endpoint.id, of: "shop", to: nil, keepingOldFor: 1, at: 0)
+                _ = try webhooks.rotateSecret(of: endpoint.id, of: "shop", to: nil, keepingOldFor: 1, at: 0)
             case .nothing: break
             }
         }
@@ -213,8 +212,7 @@ struct WebhookRunnerTests {
         let webhooks = bench.directory.webhooks
         try webhooks.setPause(.init(.requested, by: "lee"), of: endpoint.id, of: "shop", at: 0)
         let test = try webhooks.request(.test, of: endpoint.id, of: "shop", at: 0)
-        let replay = try webhooks.request(
-            .replay, of: endpoint.id, of: "shop", after: 1, through: 4, at: 0)
+        let replay = try webhooks.request(.replay, of: endpoint.id, of: "shop", after: 1, through: 4, at: 0)
         // Reads the pause and the requests.
         bench.runner.look()
         bench.log.add(2)
