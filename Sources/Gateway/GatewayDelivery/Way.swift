@@ -17,7 +17,7 @@ package protocol Way: AnyObject, Sendable {
 /// Runs work on another thread.
 package typealias WayRun = @Sendable (@escaping @Sendable () -> Void) -> Void
 
-/// Runs blocking work of a way outside the thread pool, one piece at a time.
+/// Makes a queue for blocking work of a way, which must not use threads of the pool.
 package func serialRun(_ label: String, _ qos: DispatchQoS = .unspecified) -> WayRun {
     let queue = DispatchQueue(label: label, qos: qos)
     return { queue.async(execute: $0) }
