@@ -32,8 +32,7 @@ struct ClientAddressTests {
     }
 
     @Test func noProxyIsTrustedByDefault() {
-        #expect(
-            ClientAddress.resolve(peer: "127.0.0.1", forwarded: ["1.1.1.1"], proxies: []) == "127.0.0.1")
+        #expect(ClientAddress.resolve(peer: "127.0.0.1", forwarded: ["1.1.1.1"], proxies: []) == "127.0.0.1")
     }
 
     @Test(arguments: [

@@ -98,8 +98,7 @@ struct FloodTests {
             #expect(answer?.json["accepted"] as? Int == 1)
             #expect((answer?.body.utf8.count ?? 0) > 8 << 10)
             // The memory of the response is free again.
-            let next = connection.post(
-                batch(trackEvent("m-2")), headers: ["X-Write-Key": fixture.writeKey])
+            let next = connection.post(batch(trackEvent("m-2")), headers: ["X-Write-Key": fixture.writeKey])
             #expect(next?.json["accepted"] as? Int == 1)
         }
     }

@@ -107,8 +107,7 @@ struct EventProofTests {
     func claimsOfAnUnverifiedTokenAreNotKept(enforcement: Enforcement, lifetime: Double) throws {
         let fixture = try GatewayFixture(.standard, enforcement: enforcement)
         try keepClaims(fixture)
-        _ = try native(
-            fixture, trackEvent("m-1"), token: try tokenWithClaims(fixture, lifetime: lifetime))
+        _ = try native(fixture, trackEvent("m-1"), token: try tokenWithClaims(fixture, lifetime: lifetime))
         #expect(try fixture.rows("message_id", "claims") == [["m-1", nil]])
     }
 }

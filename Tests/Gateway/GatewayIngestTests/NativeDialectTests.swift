@@ -110,9 +110,13 @@ struct NativeDialectTests {
             #expect(answer.json["code"] as? String == "invalid_write_key")
             #expect(answer.json["auth_error"] == nil)
         }
+        let unread = connection.post("{", headers: ["X-Write-Key": "wk_nobody"])
+        #expect(unread?.json["code"] as? String == "invalid_write_key", "the body is not read")
     }
 
-    @Test func twoDifferentCredentialsAreRejected() throws {
+    @Test func unknownAndDifferentCredentialsAreRejected() throws {
+        let unknown = connection.post("{", headers: ["Authorization": "Digest a"])
+        #expect(unknown?.json["code"] as? String == "invalid_credentials")
         var headers = try signed()
         headers["X-Countersign-Signature"] = "other"
         #expect(

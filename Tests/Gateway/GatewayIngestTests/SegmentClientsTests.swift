@@ -117,8 +117,7 @@ struct SegmentClientsTests {
     }
 
     @Test func unsupportedCustomerIORequestsAreExplained() throws {
-        let answer = try #require(
-            connection.send("PUT", "/api/v1/customers/5", [:], Array("{}".utf8)))
+        let answer = try #require(connection.send("PUT", "/api/v1/customers/5", [:], Array("{}".utf8)))
         #expect(answer.status == 400)
         #expect(
             (answer.json["meta"] as? [String: String])?["error"]?.contains("the Customer.io protocol") == true

@@ -1,6 +1,7 @@
 import CountersignCore
 import CountersignGatewayTesting
 import CountersignTesting
+import Foundation
 import GatewayDelivery
 import GatewayHTTP
 import GatewayModel
@@ -164,6 +165,21 @@ struct WebhookRunnerTests {
         bench.release()
         let late = bench.requests.filter { $0.endpoint == slow.id }
         #expect(late.map(\.events) == [[1, 2, 3, 4, 5], Array(6...15)])
+    }
+
+    @Test func aClosedWebhookCancelsItsRequestWithoutAFailure() throws {
+        let endpoint = try bench.endpoint()
+        let (way, answer) = (Lock<(any Way)?>(nil), Lock(""))
+        let webhooks = Webhooks(bench.directory, try bench.storage.openDeliveries(), now: { Date() }) {
+            _, _, _, isCancelled, done in
+            way.withLock { $0 }?.close()
+            done(isCancelled() ? WebhookAttempt(.init(.cancelled, reason: "")) : WebhookAttempt(status: 200))
+        }
+        let route = try #require(try webhooks.routes().first)
+        let batch = DeliveryBatch(route, DeliveryProgress(committed: 0)) { _, _ in "" }
+        way.withLock { $0 = webhooks.open(route.id) }
+        way.withLock { $0 }?.accept(batch) { given in answer.withLock { $0 = "\(given)" } }
+        #expect(try answer.withLock { $0 } == "notTried" && bench.deliveries(of: endpoint).isEmpty)
     }
 
     @Test func a410OrFiveDaysOfFailuresPauseAndSendAnAlert() throws {

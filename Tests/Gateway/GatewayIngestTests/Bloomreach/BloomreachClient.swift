@@ -34,8 +34,7 @@ struct BloomreachClient {
     }
 
     func get(_ path: String, authorization: String? = nil) -> TestAnswer? {
-        connection.get(
-            path.replacingOccurrences(of: "{p}", with: project), headers: headers(authorization))
+        connection.get(path.replacingOccurrences(of: "{p}", with: project), headers: headers(authorization))
     }
 
     /// Changes the project as an operator in another process would.

@@ -302,8 +302,7 @@ struct BloomreachInboxTests {
                 try #require(try markRead(["johns"], ids: ids, authorization: bearer)),
             ] {
                 #expect(ShippedClient.outcome(answer) != .notAuthorized(nil), "\(ids)")
-                #expect(
-                    answer.authErrorCode == 21, "\(ids)")
+                #expect(answer.authErrorCode == 21, "\(ids)")
             }
         }
         // Another customer's cookie next to the client's own ID returns none of that customer's messages.

@@ -40,8 +40,7 @@ struct BloomreachSelfCheckTests {
         #expect(request.headers["traceparent"] == Traced.caller)
         #expect(request.head == "POST /push?tenant=1 HTTP/1.1")
         #expect(request.headers["content-type"] == "application/json")
-        let event = try #require(
-            try JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any])
+        let event = try #require(try JSONSerialization.jsonObject(with: Data(request.body)) as? [String: Any])
         #expect(event["type"] as? String == "push.self_check")
         let data = try #require(event["data"] as? [String: Any])
         #expect(data["project_id"] as? String == client.project)
@@ -53,8 +52,7 @@ struct BloomreachSelfCheckTests {
         let timestamp = try #require(request.headers["webhook-timestamp"].flatMap(Int64.init))
         #expect(abs(Double(timestamp) - Date().timeIntervalSince1970) < 60)
         let key = try #require(Data(base64Encoded: String(secret.dropFirst(6))))
-        let code = HMACSHA256.authenticate(
-            Array("\(id).\(timestamp).".utf8) + request.body, key: Array(key))
+        let code = HMACSHA256.authenticate(Array("\(id).\(timestamp).".utf8) + request.body, key: Array(key))
         #expect(request.headers["webhook-signature"] == "v1," + Data(code).base64EncodedString())
     }
 
@@ -107,7 +105,6 @@ struct BloomreachSelfCheckTests {
         let path = "/campaigns/send-self-check-notification"
         #expect(client.post(path, body)?.json["error"] as? String == "Invalid project id")
         #expect(client.post(path + "?project_id=nobody", body)?.status == 400)
-        #expect(
-            client.post(path + "?project_id={p}", body, authorization: "Token x")?.status == 401)
+        #expect(client.post(path + "?project_id={p}", body, authorization: "Token x")?.status == 401)
     }
 }

@@ -284,8 +284,7 @@ struct UnusualEventsTests {
         let event =
             #"{"context":{"n":[1,2.5,-3,"\#(number)",99999999999999999999]},"type":"track","event":"e","#
             + #""userId":\#(number),"messageId":\#(number)}"#
-        let answer = connection.post(
-            batch(trackEvent("x", user: number), event), headers: try signed(number))
+        let answer = connection.post(batch(trackEvent("x", user: number), event), headers: try signed(number))
         #expect(answer?.json["accepted"] as? Int == 2, "\(answer?.body ?? "")")
         #expect(try fixture.rows("message_id", "user_id", "body").last == [number, number, event])
         let text = #"{"type":"track","event":"e","userId":"\#(number)","messageId":"\#(number)"}"#
@@ -362,8 +361,7 @@ struct UnusualEventsTests {
             connection.post(
                 customer, path: "/track/v2/projects/shop/customers/events",
                 headers: ["Authorization": "Token \(fixture.writeKey)"])?.status == 200)
-        #expect(
-            try fixture.rows("user_id", "anonymous_id") == [["42", "1"], ["42", "7"]])
+        #expect(try fixture.rows("user_id", "anonymous_id") == [["42", "1"], ["42", "7"]])
     }
 
     static let times: [(String, Int64?)] = [

@@ -36,8 +36,7 @@ struct WireShapeTests {
         if !isOnlyCredential { tokens.append((try fixture.token(for: "user-2"), 21)) }
         let body = shape.body(shape.event("m"))
         for (token, code) in tokens {
-            let answer = try #require(
-                client.send("POST", target, shape.headers(fixture, token: token), body))
+            let answer = try #require(client.send("POST", target, shape.headers(fixture, token: token), body))
             #expect(answer.status == 401)
             #expect(answer.authErrorCode == code)
             if let token { #expect(!answer.body.contains(token)) }

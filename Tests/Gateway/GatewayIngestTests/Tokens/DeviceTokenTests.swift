@@ -116,8 +116,7 @@ struct DeviceTokenTests {
 
     /// The milliseconds of that instant are rounded up to the next second.
     @Test func aTokenIsValidInTheMillisecondOfItsIssue() throws {
-        let fixture = try GatewayFixture(
-            .live, now: { Date(timeIntervalSince1970: 1_800_000_000.9997) })
+        let fixture = try GatewayFixture(.live, now: { Date(timeIntervalSince1970: 1_800_000_000.9997) })
         try fixture.edit { try $0.setTokenRules(rules, for: "shop") }
         let connection = try RawConnection(port: fixture.gateway.port)
         let pair = try self.pair(try #require(connection.post(Self.device, path: "/api/register")))
@@ -139,8 +138,7 @@ struct DeviceTokenTests {
         #expect(second.refresh != first.refresh)
         #expect(upload(second.access, uuid: "l-2")?.status == 200)
         // The client crashed before it stored the response.
-        let again = try #require(
-            refresh(#"{"refresh_token":"\#(first.refresh)"}"#, type: "application/json"))
+        let again = try #require(refresh(#"{"refresh_token":"\#(first.refresh)"}"#, type: "application/json"))
         #expect(try pair(again).refresh == second.refresh)
         #expect(try fixture.rows("user_id") == [["device:u-1"], ["device:u-1"]])
     }

@@ -395,8 +395,7 @@ struct OAuthTests {
             #expect(answer.status == 200)
             #expect(answer.headers["cache-control"] == "no-store")
         }
-        #expect(
-            try post("token=\(access)&token_type_hint=access_token", path: "/oauth/revoke").status == 200)
+        #expect(try post("token=\(access)&token_type_hint=access_token", path: "/oauth/revoke").status == 200)
         #expect(try upload(access, user: "user-1") == 401)
         let other = try #require(try refresh(token).json["access_token"] as? String)
         #expect(try upload(other, user: "user-1") == 200)
@@ -436,8 +435,7 @@ struct OAuthTests {
         #expect(token.type == "at+jwt")
         let set = try JWKSet(json: try #require(connection.get("/.well-known/jwks.json")).body)
         #expect(set.keys.map(\.kid) == [token.keyID])
-        let claims = try #require(
-            JSONSerialization.jsonObject(with: Data(token.payload)) as? [String: Any])
+        let claims = try #require(JSONSerialization.jsonObject(with: Data(token.payload)) as? [String: Any])
         #expect(claims["iss"] as? String == url)
         #expect(claims["sub"] as? String == client.id)
         #expect(claims["client_id"] as? String == client.id)
@@ -455,8 +453,7 @@ struct OAuthTests {
         #expect(answer.json["token_endpoint"] as? String == url + "/oauth/token")
         #expect(answer.json["revocation_endpoint"] as? String == url + "/oauth/revoke")
         #expect(answer.json["jwks_uri"] as? String == url + "/.well-known/jwks.json")
-        #expect(
-            answer.json["grant_types_supported"] as? [String] == ["client_credentials", "refresh_token"])
+        #expect(answer.json["grant_types_supported"] as? [String] == ["client_credentials", "refresh_token"])
         #expect(
             answer.json["token_endpoint_auth_methods_supported"] as? [String]
                 == ["client_secret_basic", "client_secret_post", "private_key_jwt", "none"])
