@@ -9,8 +9,16 @@ import Testing
 
 extension PostgreSQLTests {
     @Suite struct SchemaTests {
-        @Test func eightProgramsAtOnceMigrateOnce() async throws {
+        @Test(arguments: [0, PostgreSQLSchema.oldestVersion])
+        func eightProgramsAtOnceMigrateOnce(version: Int) async throws {
             try await TestDatabase.use(migrated: false) { database in
+                if version > 0 {
+                    try database.connect().execute(
+                        """
+                        \(PostgreSQLSchema.first + PostgreSQLSchema.migrations[0])
+                        INSERT INTO schema_version VALUES (\(version), now(), 'earlier')
+                        """)
+                }
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for _ in 0..<8 {
                         group.addTask { try PostgreSQLSchema.migrate(database.settings) }

@@ -14,7 +14,8 @@ enum ClusterTables {
         CREATE TABLE generation (kind TEXT PRIMARY KEY, number BIGINT NOT NULL) WITH (fillfactor = 50);
         INSERT INTO generation SELECT kind, 1 FROM unnest(ARRAY[\(kinds)]) AS kind;
         -- Times are by the database's clock. `generation` is the last change that the gateway has loaded. `accepted`,
-        -- `rejected` and `events` are the traffic of the last minute. `opens_seals` is 1: earlier versions read it.
+        -- `rejected` and `events` are the traffic of the last minute. `opens_seals` is always 1, because gateways of
+        -- earlier versions store plain secrets while a running gateway has 0.
         CREATE TABLE gateway (
             id TEXT PRIMARY KEY,
             name TEXT NOT NULL,

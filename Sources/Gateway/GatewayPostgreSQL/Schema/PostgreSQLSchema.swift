@@ -86,7 +86,7 @@ package enum PostgreSQLSchema {
         return try PostgreSQLConnection(settings)
     }
 
-    private static let first = """
+    static let first = """
         CREATE SCHEMA IF NOT EXISTS countersign;
         CREATE TABLE schema_version (
             version BIGINT PRIMARY KEY, applied_at TIMESTAMPTZ NOT NULL, program TEXT NOT NULL);
