@@ -305,7 +305,6 @@ extension PostgreSQLTests {
                 return child
             }
             kept.token = try #require(child)
-            // Opening a session adds a row to the copied `session_audit`, with the next number of the engine.
             _ = try sessions.perform { table in
                 try table.open(
                     .init(appID: "shop", subject: "bob", clientID: nil, rules: TokenRules()), at: 0)

@@ -148,8 +148,8 @@ enum CustomerSchema {
 
         """
 
-    /// Counts a customer's properties and limits them to 1,000, and all data of a customer to 1 MiB. Replaces an earlier
-    /// `change_customer`.
+    /// Counts a customer's properties and limits them to 1,000, and all data of a customer to 1 MiB. Creates
+    /// `change_customer`, or replaces that of an earlier version.
     static let propertyLimit = """
         ALTER TABLE customer ADD COLUMN properties BIGINT NOT NULL DEFAULT 0;
         CREATE FUNCTION count_customer_property() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -20,7 +20,7 @@ package enum ControlDatabase {
             migrations, from: oldestVersion, at: now)
     }
 
-    /// `audit_head` has the sequence number and hash of the last audit entry, to detect the removal of last entries.
+    /// `audit_head` has the sequence number and hash of the last audit entry, to detect that the newest were removed.
     package static let script = """
         CREATE TABLE app (
             id TEXT PRIMARY KEY,
@@ -198,7 +198,7 @@ package enum ControlDatabase {
     package static let begunSecondFactor =
         "ALTER TABLE admin_second_factor ADD COLUMN begun_ms INTEGER NOT NULL DEFAULT 0;"
 
-    /// Allows several key sources for each app. SQLite cannot change a primary key.
+    /// Allows several key sources for each app. Creates a new table, because SQLite cannot change a primary key.
     private static let keySources = """
         ALTER TABLE published_key_set RENAME TO published_key_set_of_app;
         CREATE TABLE published_key_set (

@@ -105,6 +105,7 @@ enum EventLogSchema {
         try Schema.migrate(connection, migrations, from: oldestVersion, at: now)
         guard try EventLogState.read(connection) == nil else { return }
         try connection.transaction {
+            // The log is new. Its table is created again, with `claims` before `body`.
             try connection.execute("DROP TABLE event;" + createTable("claims TEXT, ") + trigger)
             try EventLogState.begin(connection)
         }

@@ -115,7 +115,7 @@ package final class TokenSecrets: Sendable {
         }
     }
 
-    /// Creates the next signing key when it is due, and deletes keys that are no longer published. Returns the others.
+    /// Creates the next signing key when it is due, and deletes old keys. Returns the published keys.
     package func maintain(at now: Int64) throws(GatewayError) -> [IssuingKey]? {
         try use { state in
             try load(&state)
