@@ -124,12 +124,12 @@ struct QueueRecoveryTests {
     }
 
     /// SQLite does not detect damage to the version of the schema.
-    @Test(arguments: [1, 8, 31]) func aFlippedBitOfTheSchemaVersionHidesNoEvent(bit: Int) async throws {
+    @Test(arguments: [0, 1, 258, Int32.min])
+    func aDamagedSchemaVersionHidesNoEvent(version: Int32) async throws {
         let (bench, first) = try Bench.open()
         try await first.record("event")
         await first.close()
         let queue = try SQLiteConnection(path: bench.queueFile.path)
-        let version = Int32(bitPattern: 2 ^ 1 << UInt32(bit))
         try queue.execute("PRAGMA user_version = \(version)")
         let second = try bench.makeClient()
         #expect(await second.flush().isComplete)

@@ -11,10 +11,10 @@ struct QueueRecovery {
     /// False for a lock, a full disk or a missing permission.
     static func isDamage(_ error: any Error) -> Bool {
         guard let error = error as? SQLiteError else { return false }
-        // Missing tables or columns: the file is a database with another schema. Existing tables: the version of the
-        // schema is damaged.
+        // Missing tables or columns: the file is a database with another schema. Existing tables or columns: the
+        // version of the schema is damaged.
         return error.isCorrupt || error.message.hasPrefix("no such ")
-            || error.message.hasSuffix(" already exists")
+            || error.message.hasSuffix(" already exists") || error.message.hasPrefix("duplicate column name")
     }
 
     static func asideCount(besides path: String) -> Int {
