@@ -81,7 +81,8 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         self.session?.isInFront = false
     }
 
-    /// Continues a session that has not timed out, or begins one. The result has the earlier end if `closesEarlier`.
+    /// Continues a session that has not timed out, or begins one. If `closesEarlier`, also ends the one that has timed
+    /// out.
     mutating func start(now: Double, timeout: TimeInterval, closesEarlier: Bool = true) -> Change {
         guard let session else {
             self.session = Session(start: now)

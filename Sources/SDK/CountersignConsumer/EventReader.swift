@@ -80,7 +80,7 @@ public struct EventReader: AsyncSequence, Sendable {
                     let document = try await connection.events(.events(after: position, filter, limit: limit))
                     guard let next = document.members.next else { throw GatewayConnection.unreadable }
                     position = next
-                    if document.isNews {
+                    if !document.isEmpty {
                         return EventPage(
                             events: document.events, next: next,
                             eventsMissed: document.members.events_missed ?? false)

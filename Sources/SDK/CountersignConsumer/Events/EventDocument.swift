@@ -22,8 +22,8 @@ struct EventDocument {
     let members: Members
     let events: [ConsumedEvent]
 
-    /// Whether the response has something to process.
-    var isNews: Bool { !events.isEmpty || members.lease != nil || members.events_missed == true }
+    /// Whether the response has nothing to process.
+    var isEmpty: Bool { events.isEmpty && members.lease == nil && members.events_missed != true }
 
     /// Nil for another kind of object. Cuts the bodies out before decoding the rest, so that they keep their bytes
     /// and may have any depth and length.

@@ -61,12 +61,12 @@ struct GatewayConnection: Sendable {
         .unexpectedAnswer, "the response cannot be read; check that the URL and the version are a gateway's"
     )
 
-    /// Asks for events. An empty response is returned after at least a second.
+    /// Requests events. Returns an empty response after at least a second, unless the gateway has more events.
     func events(_ request: GatewayRequest) async throws(ConsumerError) -> EventDocument {
         let began = clock.uptime
         guard let document = EventDocument(try await answer(to: request)) else { throw Self.unreadable }
         let missing = Self.leastWait - (clock.uptime - began)
-        if !document.isNews, document.members.has_more != true, missing > 0 { try await sleep(missing) }
+        if document.isEmpty, document.members.has_more != true, missing > 0 { try await sleep(missing) }
         return document
     }
 

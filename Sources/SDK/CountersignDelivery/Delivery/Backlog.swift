@@ -13,16 +13,12 @@ struct Backlog {
         since = since ?? now
     }
 
-    mutating func claimBegan() { self = Backlog(isUrgent: isUrgent) }
+    mutating func claimBegan() { (events, since) = (0, nil) }
 
     func isFull(_ policy: FlushPolicy) -> Bool { policy.eventCount.map { events >= $0 } ?? false }
 
     func dueAt(_ policy: FlushPolicy) -> TimeInterval? {
         guard let since, let interval = policy.interval else { return nil }
         return since + interval
-    }
-
-    init(isUrgent: Bool = false) {
-        self.isUrgent = isUrgent
     }
 }

@@ -64,8 +64,7 @@ final class EventQueue {
         self.limits = limits
         self.clock = clock
         queueTime = QueueTime(uptime: clock.uptime)
-        let version = try connection.integer("PRAGMA user_version") ?? 0
-        guard version >= 0 else { throw SQLiteError.damaged("the version of the schema is negative") }
+        let version = try connection.userVersion()
         // Writes to the file, so set it only for a new file. It has no effect once a table exists.
         if version == 0 { try connection.execute("PRAGMA auto_vacuum = INCREMENTAL") }
         try connection.execute(

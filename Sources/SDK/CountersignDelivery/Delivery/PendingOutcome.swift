@@ -15,8 +15,6 @@ struct PendingOutcome {
     mutating func applied() { self = PendingOutcome() }
 
     mutating func failed(_ retry: RetryPolicy, now: TimeInterval, fraction: Double) {
-        // Nil if the outcome was discarded while it was being stored.
-        guard outcome != nil else { return }
         failures += 1
         retryAt = now + retry.delay(afterFailure: failures, fraction: fraction)
     }

@@ -36,8 +36,7 @@ struct SessionTracker {
         return end - begun
     }
 
-    /// Begins a session also while the app is in the background. Returns the seconds of the session that
-    /// ends.
+    /// Begins a session, also while the app is in the background. Returns the seconds of the session that ends.
     mutating func begin(now: Date, uptime: TimeInterval) -> TimeInterval? {
         let ended = end(uptime: uptime)
         id = UUIDv7.make(at: now)

@@ -77,7 +77,7 @@ actor AccessTokens: CredentialSource {
     func configure(_ configuration: AuthorizationConfiguration) async {
         self.configuration = configuration
         let change = Change(
-            configuration: configuration, isSparse: isPrepared || pending?.isSparse != false,
+            configuration: configuration, isSparse: pending?.isSparse != false,
             instant: dependencies.clock.uptime)
         if isPrepared { return await adopt(change) }
         pending = change
