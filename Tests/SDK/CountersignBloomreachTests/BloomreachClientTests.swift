@@ -297,9 +297,11 @@ struct BloomreachClientTests {
         let message = try #require(try await device.client.fetchAppInbox().first)
         device.client.identifyCustomer(["registered": "grace"])
         #expect(await device.client.cachedAppInbox().isEmpty)
+        _ = try await device.client.fetchAppInbox()
         try await device.client.markAsRead(message)
         #expect(ids(device.requests.last) == ada)
         #expect(device.requests.last?.json["sync_token"] as? String == "s1")
+        #expect(await device.client.cachedAppInbox().map(\.isRead) == [false])
     }
 
     @Test func failedMarkLeavesTheMessageUnread() async throws {

@@ -382,6 +382,16 @@ struct AccessTokensTests {
         #expect(try stored == nil)
     }
 
+    /// The stored pair may belong to a former user.
+    @Test func aChangeBeforeTheStoreIsReadableDoesNotUseTheStoredPair() async {
+        await bench.make().close()
+        let store = bench.unreadableStore
+        let tokens = bench.make(bench.login(nil, nil), store: store)
+        await tokens.configure(bench.login(nil, nil))
+        store.setHooks()
+        #expect(await tokens.authorize(rejected: nil).token == nil)
+    }
+
     // MARK: Crashes
 
     @Test func newPairIsNotUsedBeforeItIsOnDisk() async {
@@ -485,6 +495,8 @@ struct AccessTokensTests {
         #expect(await second.authorize(rejected: nil).token == "A0")
         #expect(await second.authorize(rejected: 1).problem != nil)
         #expect(await second.state.kind == .reauthenticationRequired)
+        await second.configure(bench.login("B0", nil))
+        #expect(await second.authorize(rejected: 2).problem != nil)
         #expect(bench.refreshes == 1)
         let login = bench.login("NEW", "RNEW")
         await second.configure(login)

@@ -128,8 +128,7 @@ struct TokenFinderTests {
             refresh: nil, lifetime: nil),
         Vector(
             name: "texts in an array have no name", json: #"{"token":["A"],"refresh_token":["R"]}"#,
-            access: nil,
-            refresh: nil, lifetime: nil),
+            access: nil, refresh: nil, lifetime: nil),
     ]
 
     @Test func mappingNamesElementsOfArrays() throws {

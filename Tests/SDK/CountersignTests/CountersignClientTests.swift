@@ -9,9 +9,7 @@ import Testing
 struct CountersignClientTests {
     @Test func aQueueThatCannotBeReadIsAnErrorThatAnAppCanName() async throws {
         let bench = try Bench()
-        try FileManager.default.createDirectory(
-            at: bench.queueFile,
-            withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(at: bench.queueFile, withIntermediateDirectories: true)
         let client = try bench.makeClient()
         do throws(CountersignError) {
             _ = try await client.quarantinedEvents()

@@ -198,8 +198,7 @@ struct DamagedRowTests {
 
     // MARK: Counters
 
-    private let event = RenderedEvent(
-        messageID: "m", userID: nil, sessionID: "s", body: Array("{}".utf8))
+    private let event = RenderedEvent(messageID: "m", userID: nil, sessionID: "s", body: Array("{}".utf8))
 
     @Test(arguments: [Int.min, -1, 0, 3, 1 << 40, Int.max], [EventQueue.Counter.rows, .bytes])
     func aDamagedCounterEvictsNothing(value: Int, counter: EventQueue.Counter) throws {

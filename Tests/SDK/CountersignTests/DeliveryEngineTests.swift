@@ -166,8 +166,8 @@ struct DeliveryEngineTests {
         let (bench, client) = try Bench.open()
         let engine = DeliveryEngine(
             settings: client.pipeline.settings, storage: client.pipeline.storage,
-            destination: bench.dialect,
-            credentials: client.tokens, transport: bench.transport, clock: bench.clock, random: { 1 })
+            destination: bench.dialect, credentials: client.tokens, transport: bench.transport,
+            clock: bench.clock, random: { 1 })
         await engine.stop()
         await engine.start()
         #expect(await engine.runner == nil)

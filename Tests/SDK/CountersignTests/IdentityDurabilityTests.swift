@@ -42,7 +42,7 @@ struct IdentityDurabilityTests {
         next.track("later")
         #expect(await next.flush().isComplete)
         await next.pipeline.engine.idle()
-        #expect(copy.gateway.batches.map(\.token) == [nil])
+        #expect(Set(copy.gateway.batches.map(\.token)) == [nil])
     }
 
     @Test func aKillAfterANewTokenKeepsIt() async throws {

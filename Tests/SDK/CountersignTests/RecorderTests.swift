@@ -206,9 +206,7 @@ struct RecorderTests {
         let recorder = Recorder(
             storage: storage, limits: QueueLimits(), clock: bench.clock, sessionID: "s", log: nil
         ) { _ in }
-        let event = Event(
-            .track, name: "first", payload: [:],
-            dialect: bench.dialect)
+        let event = Event(.track, name: "first", payload: [:], dialect: bench.dialect)
         let result = await withCheckedContinuation { continuation in
             recorder.record(event) { continuation.resume(returning: $0) }
         }

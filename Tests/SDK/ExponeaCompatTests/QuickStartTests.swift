@@ -175,8 +175,9 @@ struct QuickStartTests {
         exponea.configure(
             projectToken: "tea-shop", authorization: .token("YOUR API KEY"),
             baseUrl: "https://api.example.com", appGroup: nil, inAppContentBlocksPlaceholders: nil,
-            manualSessionAutoClose: false, applicationID: "shop-app", flushingMode: .manual)
+            manualSessionAutoClose: false, applicationID: "shop-app")
         #expect(exponea.isConfigured)
+        #expect(exponea.flushingMode == .manual)
         #expect(exponea.customerCookie != cookie)
         try await flush(exponea)
         #expect(events.isEmpty)

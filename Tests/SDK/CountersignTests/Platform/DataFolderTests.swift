@@ -38,13 +38,15 @@ struct DataFolderTests {
             FileManager.default.fileExists(
                 atPath: directory.appendingPathComponent(DataFolder.optOutName).path)
         }
-        let first = folder().directory(of: "default")
+        let first = folder("com.example.notes-pro").directory(of: "default")
         try FileManager.default.createDirectory(at: first, withIntermediateDirectories: true)
         try Data().write(to: first.appendingPathComponent(DataFolder.optOutName))
-        let other = folder("com.example.notes", "wk_2")
+        let other = folder("com.example.notes-pro", "wk_2")
         #expect(hasOptedOut(other.directory(of: "default")))
         #expect(!hasOptedOut(other.directory(of: "other")))
-        #expect(!hasOptedOut(folder("com.example.tasks", "wk_2").directory(of: "default")))
+        for appID in ["com.example.notes", "com.example.tasks-pro"] {
+            #expect(!hasOptedOut(folder(appID, "wk_2").directory(of: "default")), "\(appID)")
+        }
     }
 
     @Test func theDefaultDirectoryContainsTheAppsID() throws {
