@@ -116,8 +116,7 @@ struct BloomreachArgumentTests {
 
     @Test func aCancelledTaskDoesNotCallTheProvider() async {
         let provider = SampleProvider()
-        let line = CustomerTokenCoordinator(
-            provider: .instance(provider), timeout: 10, clock: ManualClock())
+        let line = CustomerTokenCoordinator(provider: .instance(provider), timeout: 10, clock: ManualClock())
         let outcome = await Task { () -> CustomerTokenCoordinator.Outcome in
             withUnsafeCurrentTask { $0?.cancel() }
             return await line.token()

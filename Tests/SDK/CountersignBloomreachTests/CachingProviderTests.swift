@@ -181,8 +181,7 @@ struct CachingProviderTests {
     }
 
     @Test func aProviderThatBlocksIsCachedToo() async throws {
-        let token = SignedToken.fake(
-            subject: "ada", expiresAt: Int(clock.now.timeIntervalSince1970) + 600)
+        let token = SignedToken.fake(subject: "ada", expiresAt: Int(clock.now.timeIntervalSince1970) + 600)
         let source = SampleProvider { token }
         let provider = CachingAuthorizationProvider(
             blocking: source, store: FileTokenStore(directory: folder.url), now: { [clock] in clock.now })

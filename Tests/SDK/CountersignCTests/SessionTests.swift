@@ -86,8 +86,7 @@ struct SessionTests {
 
     @Test func closeCompletesAfterAllResultsAndRejectsNewCalls() async {
         let (mode, heard) = (WaitingMode(), Heard())
-        let session = Session(
-            mode, Callbacks(event: nil, provider: nil, context: nil, keepsTexts: false))
+        let session = Session(mode, Callbacks(event: nil, provider: nil, context: nil, keepsTexts: false))
         #expect(session.call("wait", nil, heard.callback("result")) == COUNTERSIGN_OK)
         await mode.isCalled.wait()
         session.close(heard.callback("closed"))

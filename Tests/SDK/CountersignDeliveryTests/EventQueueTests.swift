@@ -88,8 +88,7 @@ struct EventQueueTests {
         do {
             let queue = try open()
             try queue.append(rows([1]))
-            try queue.connection.run(
-                "UPDATE setting SET value = ? WHERE name = 'queue_time'", .text(text))
+            try queue.connection.run("UPDATE setting SET value = ? WHERE name = 'queue_time'", .text(text))
             #expect(queue.connection.changes == 1)
         }
         let queue = try open()
@@ -101,8 +100,7 @@ struct EventQueueTests {
     @Test func deletedEventsAreCountedOnce() throws {
         let queue = try open()
         try queue.append(rows([1, 2]))
-        let event = try #require(
-            try queue.claim(ClaimRequest(maximumEvents: 1, maximumBytes: .max)).first)
+        let event = try #require(try queue.claim(ClaimRequest(maximumEvents: 1, maximumBytes: .max)).first)
         #expect(try queue.remove(event.sequence))
         #expect(try !queue.remove(event.sequence))
         #expect(try queue.value(of: .rows) == 1)
@@ -264,8 +262,7 @@ struct EventQueueTests {
             #expect(try first.acquireLease(for: holder, uptime: 1_000, request: timeout) == nil)
             // Getting the token took 29 s. The lease is renewed for the request.
             #expect(try first.acquireLease(for: holder, uptime: 1_029, request: timeout) == nil)
-            #expect(
-                try second.acquireLease(for: other, uptime: 1_029 + timeout + 1, request: timeout) != nil)
+            #expect(try second.acquireLease(for: other, uptime: 1_029 + timeout + 1, request: timeout) != nil)
             try first.releaseLease(of: holder)
         }
     }

@@ -145,8 +145,7 @@ struct LocationClientTests {
         http.rootProperty = root
         http.method = "put"
         http.params = ["p": 2]
-        let destination = LocationDestination(
-            settings: .init(http: http, refreshStatuses: []))
+        let destination = LocationDestination(settings: .init(http: http, refreshStatuses: []))
         let request = destination.request(
             for: [QueuedEvent(sequence: 1, messageID: "m", userID: nil, body: Array(#"{"u":1}"#.utf8))],
             attempt: 1, deviceID: "", now: Date())

@@ -19,8 +19,7 @@ struct CredentialSourceTests {
     init() throws {
         bench = try Bench()
         storage = bench.makeStorage()
-        stored = StoredTokens(
-            store: FileTokenStore(directory: bench.directory), storage: storage, log: nil)
+        stored = StoredTokens(store: FileTokenStore(directory: bench.directory), storage: storage, log: nil)
     }
 
     private func key(_ text: String) throws -> SignedToken { try #require(SignedToken.accessToken(text)) }
@@ -45,15 +44,13 @@ struct CredentialSourceTests {
             #expect(changes(await projects.take(try key(text), for: shop)) == [generation])
             #expect(changes(await projects.take(try key(text), for: shop)) == [])
             let decision = await projects.credential(for: shop, replacing: nil, post: { _ in })
-            #expect(
-                decision == .ready(Credential(.apiKey, token: try key(text), generation: generation)))
+            #expect(decision == .ready(Credential(.apiKey, token: try key(text), generation: generation)))
         }
         let users = userTokens()
         for (generation, text) in [(1, "a.b.c"), (2, "d.e.f")] {
             #expect(changes(await users.take(try token(text), for: ada, at: 1)) == [generation])
             let decision = await users.credential(for: ada, replacing: nil, post: { _ in })
-            #expect(
-                decision == .ready(Credential(.bearer, token: try token(text), generation: generation)))
+            #expect(decision == .ready(Credential(.bearer, token: try token(text), generation: generation)))
         }
         await storage.close()
     }

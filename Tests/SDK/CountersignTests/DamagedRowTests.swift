@@ -255,8 +255,7 @@ struct DamagedRowTests {
             }
             let queue = try bench.openQueue()
             try append(queue)
-            #expect(
-                try queue.value(of: .evictedByAge) == 0, "\(String(decoding: damaged, as: UTF8.self))")
+            #expect(try queue.value(of: .evictedByAge) == 0, "\(String(decoding: damaged, as: UTF8.self))")
             if try queue.value(of: .evictedByAge) > 0 { break }
         }
     }

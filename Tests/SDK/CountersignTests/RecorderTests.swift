@@ -92,8 +92,7 @@ struct RecorderTests {
                 try queue.connection.execute("PRAGMA max_page_count = 1")
             }
         case .locked:
-            other = try SQLiteConnection(
-                path: directory.appendingPathComponent("queue.sqlite").path)
+            other = try SQLiteConnection(path: directory.appendingPathComponent("queue.sqlite").path)
             try other?.execute("BEGIN EXCLUSIVE")
         }
         var stored: [String] = []

@@ -286,8 +286,7 @@ struct ExponeaSampleTests {
         Exponea.shared.trackPushToken(Data([0xAB]))
         Exponea.shared.trackSessionEnd()
         #expect(try await flush().isComplete)
-        #expect(
-            try storedNames() == ["installation", "session_start", "notification_state", "session_end"])
+        #expect(try storedNames() == ["installation", "session_start", "notification_state", "session_end"])
         await finish()
     }
 
