@@ -12,7 +12,7 @@ const interval = 300;
 export class Failures {
   /**
    * By the last occurrence, the newest at the end.
-   * @type {Map<string, { occurrences: number, toldAt: number }>}
+   * @type {Map<string, { occurrences: number, reportedAt: number }>}
    */
   #entries = new Map();
   /** The number of failures, repeated ones included. */
@@ -25,19 +25,19 @@ export class Failures {
   record(failure, now) {
     this.total += 1;
     const key = JSON.stringify([failure.userId, failure.token, failure.code, failure.reason, failure.isOptional]);
-    const entry = this.#entries.get(key) ?? { occurrences: 0, toldAt: -Infinity };
+    const entry = this.#entries.get(key) ?? { occurrences: 0, reportedAt: -Infinity };
     entry.occurrences += 1;
     this.#entries.delete(key);
     this.#entries.set(key, entry);
     const [oldest] = this.#entries.keys();
     if (this.#entries.size > capacity) this.#entries.delete(oldest);
-    if (now - entry.toldAt < interval) return null;
-    entry.toldAt = now;
+    if (now - entry.reportedAt < interval) return null;
+    entry.reportedAt = now;
     return { ...failure, occurrences: entry.occurrences };
   }
 
   sessionStarted() {
-    for (const entry of this.#entries.values()) entry.toldAt = -Infinity;
+    for (const entry of this.#entries.values()) entry.reportedAt = -Infinity;
   }
 
   /**

@@ -35,7 +35,7 @@ class PoisonEvent {
   }
 
   /** Whether another try is conclusive. */
-  get isRipe() {
+  get mayRetry() {
     return this.successes >= this.#neededSuccesses;
   }
 
@@ -45,7 +45,7 @@ class PoisonEvent {
    */
   failedAlone(isFlaky) {
     this.#neededFailures = isFlaky ? 3 : 2;
-    if (this.failures === 0 || this.isRipe) this.failures += 1;
+    if (this.failures === 0 || this.mayRetry) this.failures += 1;
     this.#neededSuccesses = isFlaky ? 5 : 1;
     this.tries += 1;
     this.successes = 0;

@@ -103,7 +103,7 @@ export class Sender {
     this.#backlog.isUrgent = false;
     const probe = this.#poisonEvents.probe;
     if (!this.#current && probe) this.#current = batch(probe);
-    const suspect = this.#poisonEvents.suspects.find((one) => one.isRipe && this.#canTry(one.event));
+    const suspect = this.#poisonEvents.suspects.find((one) => one.mayRetry && this.#canTry(one.event));
     if (!this.#current && suspect) this.#current = batch([suspect.event]);
     if (!this.#current) return this.#claim(now);
     const { user, generation, events } = this.#current;
@@ -207,7 +207,7 @@ export class Sender {
   /** Resumes paused users and resets failure counts for a new session. */
   sessionStarted() {
     this.#resume();
-    for (const backoff of this.backoffs.all.values()) backoff.forgive();
+    for (const backoff of this.backoffs.all.values()) backoff.resetFailures();
     this.#failures = this.#configurationFailures = 0;
     this.#poisonEvents.resetRejections();
     this.#widen();
@@ -419,12 +419,12 @@ export class Sender {
     if (rejected.size === events.length) {
       // No event was accepted, so each is only suspected.
       this.#setAside();
-      const condemned = events.flatMap((event, index) => {
+      const confirmed = events.flatMap((event, index) => {
         const problem = /** @type {Problem} */ (rejected.get(index));
         this.lastProblem = problem;
         return this.#poisonEvents.failedAlone(event, 'refused', now, fraction) ? [{ event, problem }] : [];
       });
-      return this.#conclude(current, condemned, now, fraction);
+      return this.#conclude(current, confirmed, now, fraction);
     }
     /** @type {DeliveryOutcome} */
     const outcome = { delivered: [], quarantined: [], duplicates };
@@ -452,15 +452,15 @@ export class Sender {
     const event = this.#poisonEvents.narrow(current.events, cause, now);
     if (!event) return { batch: result(current, cause === 'serverFault' ? 'retry_later' : 'refused', problem.code) };
     if (cause === 'tooLarge') this.#widen();
-    const isCondemned = this.#poisonEvents.failedAlone(event, cause, now, fraction);
-    return this.#conclude(current, isCondemned ? [{ event, problem }] : [], now, fraction);
+    const isConfirmed = this.#poisonEvents.failedAlone(event, cause, now, fraction);
+    return this.#conclude(current, isConfirmed ? [{ event, problem }] : [], now, fraction);
   }
 
-  /** @param {UserBatch} current @param {DeliveryOutcome['quarantined']} condemned @param {number} now @param {number} fraction @returns {Consequence} */
-  #conclude(current, condemned, now, fraction) {
+  /** @param {UserBatch} current @param {DeliveryOutcome['quarantined']} confirmed @param {number} now @param {number} fraction @returns {Consequence} */
+  #conclude(current, confirmed, now, fraction) {
     const { code, reason } = /** @type {Problem} */ (this.lastProblem);
-    if (condemned.length) {
-      this.#settle({ quarantined: condemned });
+    if (confirmed.length) {
+      this.#settle({ quarantined: confirmed });
       return { batch: result(current, 'quarantined', code) };
     }
     const { isFault, isOfEverything } = this.#poisonEvents;

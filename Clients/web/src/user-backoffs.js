@@ -38,7 +38,7 @@ class UserBackoff {
   }
 
   /** Resets the failure counts for a new session or token. */
-  forgive() {
+  resetFailures() {
     this.failures = this.providerFailures = 0;
   }
 
@@ -137,7 +137,7 @@ export class UserBackoffs {
     // Credits stop a loop of rejected and replaced tokens.
     this.#credits = Math.min(credits, this.#credits + (now - this.#creditsAt) / creditInterval) - 1;
     this.#creditsAt = now;
-    backoff.forgive();
+    backoff.resetFailures();
     backoff.until = this.#credits >= 0 ? null : now - this.#credits * creditInterval;
     backoff.state = backoff.until === null ? 'open' : 'waiting';
     return backoff.until === null;
