@@ -15,7 +15,7 @@ struct ExportTests {
     ])
     func noCellBeginsLikeAFormulaWhateverTheSeparator(cell: String, line: String) {
         var bytes: [UInt8] = []
-        Export.write([cell], to: &bytes)
+        CSV.write([cell], to: &bytes)
         #expect(String(decoding: bytes, as: UTF8.self) == line + "\r\n")
     }
 }

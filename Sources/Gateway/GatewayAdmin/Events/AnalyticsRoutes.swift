@@ -122,7 +122,7 @@ struct AnalyticsRoutes: Sendable {
         let isCSV = Export.isCSV(call)
         var body: [UInt8] = []
         if isCSV {
-            Export.write(
+            CSV.write(
                 [
                     "start_ms", "accepted", "anonymous", "not_judged", "warned", "rejected", "code",
                     "failures",
@@ -139,9 +139,9 @@ struct AnalyticsRoutes: Sendable {
             let counts = [
                 bucket.accepted, bucket.anonymous, bucket.notJudged, bucket.warned, bucket.rejected,
             ].map { String($0) }
-            Export.write([start] + counts + ["", String(bucket.failures)], to: &body)
+            CSV.write([start] + counts + ["", String(bucket.failures)], to: &body)
             for (code, failures) in bucket.codes.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-                Export.write(
+                CSV.write(
                     [
                         start, "", "", "", "", "", String(code.rawValue),
                         String(failures.warned + failures.rejected),
