@@ -56,8 +56,8 @@ func fuzzChunks(_ bytes: [UInt8]) {
 
 private func parseChunks(
     _ bytes: [UInt8], pieces: Int
-) -> (content: [UInt8], end: ChunkParser.Step, used: Int) {
-    var parser = ChunkParser(rules)
+) -> (content: [UInt8], end: ChunkedBodyParser.Step, used: Int) {
+    var parser = ChunkedBodyParser(rules)
     var content: [UInt8] = []
     for start in stride(from: 0, to: bytes.count, by: pieces) {
         let piece = Array(bytes[start..<min(bytes.count, start + pieces)])

@@ -53,7 +53,7 @@ struct KeySourceRoutes: Sendable {
 
     private struct Resource {
         let source: KeySource
-        let published: FollowedKeys?
+        let published: RemoteJWKSet?
     }
 
     private static let source = AnswerShape<Resource>(

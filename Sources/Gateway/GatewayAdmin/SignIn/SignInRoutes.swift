@@ -82,7 +82,7 @@ struct SignInRoutes: Sendable {
         _ body: AdminBody, of user: String, cost: Scrypt.Cost
     ) throws -> PasswordHash? {
         guard let text: String = body.value("password") else { return nil }
-        if let fault = PasswordRules.fault(text, of: user) { throw AdminProblem.invalid("password", fault) }
+        if let fault = PasswordPolicy.fault(text, of: user) { throw AdminProblem.invalid("password", fault) }
         return PasswordHash(text, cost: cost)
     }
 

@@ -51,7 +51,7 @@ final class Connection {
     /// Input that was read together with the end of a chunked body.
     private var nextInput = InputBuffer()
     var parser: HeadParser
-    private var chunks: ChunkParser
+    private var chunks: ChunkedBodyParser
     private let rules: HeadLimits
     /// The number of bytes of `input` that belong to the current request and were handled.
     private var used = 0
@@ -89,7 +89,7 @@ final class Connection {
         self.index = index
         self.rules = rules
         parser = HeadParser(rules)
-        chunks = ChunkParser(rules)
+        chunks = ChunkedBodyParser(rules)
         held = MemoryReservation(memory)
         peer = Peer(socket: -1, at: 0)
     }
@@ -257,7 +257,7 @@ final class Connection {
         switch parser.framing {
         case .none: missing = 0
         case .length(let length): missing = length
-        case .chunked: chunks = ChunkParser(rules)
+        case .chunked: chunks = ChunkedBodyParser(rules)
         }
     }
 

@@ -19,7 +19,7 @@ package final class AppRegistry: Sendable {
     private let ticker = Ticker(queue: DispatchQueue(label: "app registry"), everySeconds: 0.2)
     /// The published keys of apps, by app id, one for each key source. Kept across changes of the app that do
     /// not affect the source.
-    private let published = Lock<BytewiseDictionary<[FollowedKeys]>>([:])
+    private let published = Lock<BytewiseDictionary<[RemoteJWKSet]>>([:])
     private let usedWriteKeys = Lock<[WriteKeyDigest: Int64]>([:])
     /// The uses of write keys that are on disk, and the time at which they were written.
     private let notedUses = Lock<(uses: [WriteKeyDigest: Int64], at: Date)>(([:], .distantPast))
@@ -55,7 +55,7 @@ package final class AppRegistry: Sendable {
         self.init(
             directory: directory, issued: issued, cache: cache, sharesKeys: sharesKeys, sharers: sharers,
             health: health, removed: removed, reportKeys: reportKeys, now: now,
-            fetch: FollowedKeys.fetchOverHTTPS,
+            fetch: RemoteJWKSet.fetchOverHTTPS,
             run: Self.runAside)
     }
 
@@ -113,7 +113,7 @@ package final class AppRegistry: Sendable {
         }
     }
 
-    package func publishedKeys(of appID: String) -> [FollowedKeys] {
+    package func publishedKeys(of appID: String) -> [RemoteJWKSet] {
         published.withLock { $0[appID] ?? [] }
     }
 
@@ -259,7 +259,7 @@ package final class AppRegistry: Sendable {
                         if let known = published[appID]?.first(where: { $0.source == source }) {
                             return known
                         }
-                        let keys = FollowedKeys(
+                        let keys = RemoteJWKSet(
                             source: source, shared: SharedKeySet(in: directory, source: source, of: appID),
                             hasOthers: sharesKeys,
                             report: { [reportKeys] problem in reportKeys(appID, problem) })
@@ -276,7 +276,7 @@ package final class AppRegistry: Sendable {
         let restrictions = try directory.restrictions.all()
         let before = self.apps.withLock { $0.byID }
         for app in try directory.apps() {
-            let keys = FollowedKeys.entries(of: published[app.id] ?? [])
+            let keys = RemoteJWKSet.entries(of: published[app.id] ?? [])
             let project = projects[app.id] ?? Project(settings: .standard(for: app.id))
             let rules = tokenRules[app.id] ?? TokenRules()
             let plan = plans[app.id] ?? EnforcementPlan()

@@ -134,7 +134,7 @@ struct MistakeTests {
         )
     }
 
-    @Test func aTokenOfAnUnknownKeyNamesTheFollowedKeys() async throws {
+    @Test func aTokenOfAnUnknownKeyNamesItsKeySource() async throws {
         _ = await run("key", "follow", "shop", "https://id.example.com/j")
         let token = try SigningKey.generate(.rs256).sign(claims: ["sub": "u", "exp": 4_000_000_000])
         let file = try folder.write(token, to: "token.txt")

@@ -68,7 +68,7 @@ final class EventFileWay: Way {
         let end = now - now % Self.hour
         guard Self.isDue(first, before: end) else { return .wait(untilMilliseconds: end + Self.hour) }
         let hour = first.receivedMilliseconds - first.receivedMilliseconds % Self.hour
-        let name = EventFileName.next(of: hour, after: manifest.last?.file)
+        let name = HourlyFileName.next(of: hour, after: manifest.last?.file)
         let file = try ZstdFile(path: manifest.folder + "/" + name)
         var pages = EventPages(batch)
         guard let part = try fill(file, from: &pages, until: hour + Self.hour, before: end, positions) else {

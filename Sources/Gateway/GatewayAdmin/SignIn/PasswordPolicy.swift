@@ -3,7 +3,7 @@ internal import CountersignCrypto
 internal import GatewayModel
 
 /// Rejects short, common and predictable new passwords (NIST SP 800-63B, revision 4, section 3.1.1.2).
-enum PasswordRules {
+enum PasswordPolicy {
     /// The end of a sentence that says why a password is rejected; otherwise nil.
     static func fault(_ password: String, of user: String) -> String? {
         guard PasswordHash.range.contains(password.utf8.count) else {

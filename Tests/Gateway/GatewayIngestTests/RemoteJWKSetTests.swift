@@ -13,7 +13,7 @@ import Testing
 
 /// A published JWK Set with a simulated clock and network. Work runs synchronously.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
-struct FollowedKeysTests {
+struct RemoteJWKSetTests {
 
     private final class Publisher: @unchecked Sendable {
         // Used by one test, in one thread.
@@ -32,7 +32,7 @@ struct FollowedKeysTests {
     }
 
     private let publisher = Publisher()
-    private let keys = FollowedKeys(
+    private let keys = RemoteJWKSet(
         source: KeySource(url: "https://keys.example/jwks.json", allowsPrivateAddresses: false))
 
     private func refresh(at instant: Double) {
@@ -58,7 +58,7 @@ struct FollowedKeysTests {
 
     @Test func aFailedFetchAndItsRecoveryAreReportedOnce() throws {
         let reports = Lock<[String?]>([])
-        let keys = FollowedKeys(
+        let keys = RemoteJWKSet(
             source: keys.source, report: { problem in reports.withLock { $0.append(problem) } })
         let set = try newSet()
         let documents = [(1_000, nil), (1_030, nil), (1_060, "[]"), (1_090, set), (1_690, set)]
@@ -82,8 +82,8 @@ struct FollowedKeysTests {
         let copy = Lock<PublishedKeySet?>(nil)
         let shared = SharedKeySet(
             read: { copy.withLock { $0 } }, write: { new in copy.withLock { $0 = new } })
-        let first = FollowedKeys(source: keys.source, shared: shared)
-        let second = FollowedKeys(source: keys.source, shared: shared)
+        let first = RemoteJWKSet(source: keys.source, shared: shared)
+        let second = RemoteJWKSet(source: keys.source, shared: shared)
         let nobody = Publisher()
         publisher.document = try newSet()
         first.refreshIfDue(at: 1_000, fetch: publisher.answer, run: { $0() })

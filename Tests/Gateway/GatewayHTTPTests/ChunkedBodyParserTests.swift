@@ -4,16 +4,16 @@ import Testing
 @testable import GatewayHTTP
 
 /// Chunked bodies (RFC 9112, section 7.1).
-struct ChunkParserTests {
+struct ChunkedBodyParserTests {
     private struct Body: Equatable {
         var content = ""
         var rest = ""
-        var end: ChunkParser.Step = .incomplete
+        var end: ChunkedBodyParser.Step = .incomplete
     }
 
     /// Parses a text that arrives in pieces of this many bytes.
     private static func parse(_ text: String, pieces: Int) -> Body {
-        var parser = ChunkParser(HeadLimits(GatewayLimits()))
+        var parser = ChunkedBodyParser(HeadLimits(GatewayLimits()))
         var body = Body()
         let bytes = text.unicodeScalars.map { UInt8($0.value & 0xFF) }
         for start in stride(from: 0, to: bytes.count, by: pieces) {

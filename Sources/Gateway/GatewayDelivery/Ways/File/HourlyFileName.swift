@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import GatewayModel
 
 /// File names such as `2026-11-22T19-000001.ndjson.zst`: the hour and a number.
-enum EventFileName {
+enum HourlyFileName {
     /// The name of the file after `last`. Names ascend in the order of events, so an event that was stored very late
     /// is in a file of a later hour.
     static func next(of hour: Int64, after last: String?) -> String {

@@ -13,7 +13,7 @@ typealias KeySourceFetch = @Sendable (KeySource) throws(OutboundRequest.Failure)
 /// The last good set is stored, so it stays in use after a restart or a failed fetch. Gateways with a shared database
 /// share the set, so they accept the same tokens. A set is fetched again after ten minutes, or earlier after a token
 /// with an unknown key (``UnknownKeyBudget``). At most one fetch runs at a time.
-package final class FollowedKeys: Sendable {
+package final class RemoteJWKSet: Sendable {
     static let maximumAgeSeconds = 600.0
     /// Seconds between two fetches of a set that is too old or was never fetched.
     static let cooldownSeconds = 30.0
@@ -58,7 +58,7 @@ package final class FollowedKeys: Sendable {
     private static let mostKeys = 16
 
     /// The keys of several sources for a ring. A key of several OpenID providers verifies the tokens of each.
-    static func entries(of sources: [FollowedKeys]) -> [KeyRing.Entry] {
+    static func entries(of sources: [RemoteJWKSet]) -> [KeyRing.Entry] {
         var entries: [KeyRing.Entry] = []
         // Limits each source, because otherwise the keys of the last sources would not fit into the ring.
         let most = min(mostKeys, KeyRing.maximumPublished / max(1, sources.count))

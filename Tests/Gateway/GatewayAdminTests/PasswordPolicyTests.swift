@@ -3,7 +3,7 @@ import Testing
 @testable import GatewayAdmin
 
 /// Rejected and accepted passwords.
-struct PasswordRulesTests {
+struct PasswordPolicyTests {
     @Test(arguments: [
         "elevenbytes", "123qweasdzxc", "1qaz2wsx3edc", "LeaveMeAlone", "qwerty123456", "password1234",
         "Password2026!",
@@ -14,7 +14,7 @@ struct PasswordRulesTests {
         "ada-lovelace ada", "countersign ada-lovelace", "éééééééééééé",
     ])
     func guessablePasswordsAreRejected(password: String) {
-        #expect(PasswordRules.fault(password, of: "ada-lovelace") != nil)
+        #expect(PasswordPolicy.fault(password, of: "ada-lovelace") != nil)
     }
 
     @Test(arguments: [
@@ -24,11 +24,11 @@ struct PasswordRulesTests {
         "adalovelace wrote notes", "?~(_=;|^<&[*", "🦊🌲🚲🎺🧊🍋🪁🐙🛶🎲🧵🪴",
     ])
     func otherPasswordsAreAccepted(password: String) {
-        #expect(PasswordRules.fault(password, of: "ada-lovelace") == nil)
+        #expect(PasswordPolicy.fault(password, of: "ada-lovelace") == nil)
     }
 
     @Test func aShortNameDoesNotCountAsAWord() {
-        #expect(PasswordRules.fault("a tent of canvas", of: "a") == nil)
-        #expect(PasswordRules.fault(String(repeating: "x9", count: 513), of: "ada") != nil)
+        #expect(PasswordPolicy.fault("a tent of canvas", of: "a") == nil)
+        #expect(PasswordPolicy.fault(String(repeating: "x9", count: 513), of: "ada") != nil)
     }
 }
