@@ -58,12 +58,13 @@ package struct HTTPField {
     let nameBytes: UnsafeBufferPointer<UInt8>
     let valueBytes: UnsafeBufferPointer<UInt8>
 
-    /// The value with non-ASCII bytes replaced: no field that the gateway reads needs them, and comparing them is slow.
+    /// The value with U+001A for each non-ASCII byte. No field that the gateway reads needs these bytes, none can
+    /// contain U+001A, and Swift splits and compares ASCII text faster.
     package var value: String { Self.text(valueBytes) }
 
     static func text(_ bytes: UnsafeBufferPointer<UInt8>) -> String {
         if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
-        return String(decoding: bytes.map { $0 < 0x80 ? UInt16($0) : 0xFFFD }, as: UTF16.self)
+        return String(decoding: bytes.map { $0 < 0x80 ? $0 : 0x1A }, as: UTF8.self)
     }
 
     /// Compares the lower-case name without ASCII case (RFC 9110, section 5.1).
