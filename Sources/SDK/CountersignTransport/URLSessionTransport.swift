@@ -71,19 +71,16 @@
             let isStreamed = take != nil && answer.statusCode == 200
             do {
                 for try await byte in bytes {
-                    if isStreamed, let take {
-                        body.append(byte)
-                        // Passes on whole lines, because the sequence has no other boundaries.
-                        guard byte == 0x0A else { continue }
-                        let piece = body
-                        body = []
-                        if take(piece) { continue } else { break }
-                    }
                     guard body.count < request.maximumResponseBytes else {
                         isTruncated = true
                         break
                     }
                     body.append(byte)
+                    // Passes on whole lines, because the sequence has no other boundaries.
+                    guard isStreamed, byte == 0x0A, let take else { continue }
+                    let piece = body
+                    body = []
+                    if !take(piece) { break }
                 }
             } catch let error as URLError where Self.isUndecodable(error) {
                 isTruncated = true
