@@ -36,7 +36,7 @@ extension CountersignClient {
 
     /// Removes all events, also those in quarantine, all tokens, the user and the device's ID.
     ///
-    /// A request in progress is not cancelled. The app must delete data that a server already has there.
+    /// A request in progress is not cancelled. Data that a server already has must be deleted on the server.
     ///
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now. Retry then.
     public func wipeData() async throws(CountersignError) {

@@ -19,7 +19,7 @@ public final class CountersignClient: Sendable {
     private let dialect: any EventDialect
     let log: CountersignLog?
     let stored: SignedUserTokens
-    /// The current user and unwritten log-outs. `recorder` writes them before later events. Guarded by its lock.
+    /// The current user and unwritten log-outs. `recorder` writes them before later events.
     let identity: Lock<StoredUser.Identity>
 
     var recorder: Recorder { pipeline.recorder }
@@ -183,7 +183,7 @@ public final class CountersignClient: Sendable {
     ///   - kind: The kind of event.
     ///   - properties: The event's properties.
     /// - Returns: The event's message id.
-    /// - Throws: `CountersignError` if the event is not in the queue.
+    /// - Throws: `CountersignError` if the event was not stored in the queue.
     @discardableResult
     public func record(
         _ event: String, kind: EventKind = .track, properties: JSONObject = [:]

@@ -20,8 +20,8 @@ public struct CountersignConfiguration: Sendable {
     public var batchEvents = 100
     /// Maximum bytes of events in a request. Default: 400,000.
     public var batchBytes = 400_000
-    /// Further header fields of each request, for example for a proxy. A field that the SDK sets is
-    /// `invalidConfiguration`.
+    /// Further header fields of each request, for example for a proxy. The client's `init` throws
+    /// `invalidConfiguration` for a field that the SDK sets.
     public var headers: [String: String] = [:]
     /// Time limit for a request, in seconds. Default: 30.
     public var requestTimeout: TimeInterval = 30

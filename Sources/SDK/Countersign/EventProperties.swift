@@ -16,7 +16,7 @@ func eventProperties(_ values: [String: Any], log: CountersignLog?) -> JSONObjec
 extension CountersignClient {
     // MARK: Properties of other types
 
-    /// Records an event and returns at once. Variables need no wrapping: `["total": total]`.
+    /// Records an event and returns at once. Variables need no `JSONValue` around them: `["total": total]`.
     ///
     /// - Parameters:
     ///   - event: The event's name, such as `Order Completed`.
@@ -65,7 +65,7 @@ extension CountersignClient {
     ///   - kind: The kind of event.
     ///   - properties: The event's properties. As for `track(_:properties:)`.
     /// - Returns: The event's message ID.
-    /// - Throws: `CountersignError` if the event is not in the queue.
+    /// - Throws: `CountersignError` if the event was not stored in the queue.
     @discardableResult
     public nonisolated(nonsending) func record(
         _ event: String, kind: EventKind = .track, properties: [String: any Encodable]
@@ -80,7 +80,7 @@ extension CountersignClient {
     ///   - kind: The kind of event.
     ///   - properties: The event's properties. As for `track(_:properties:)` with values of any type.
     /// - Returns: The event's message ID.
-    /// - Throws: `CountersignError` if the event is not in the queue.
+    /// - Throws: `CountersignError` if the event was not stored in the queue.
     @discardableResult
     public nonisolated(nonsending) func record(
         _ event: String, kind: EventKind = .track, properties: [String: Any]

@@ -21,7 +21,7 @@ public struct AuthenticationFailure: Sendable, Hashable {
         public static let app = Origin(rawValue: "app")
     }
 
-    /// The number of the failure.
+    /// The number of the failure, such as 22 for an expired token.
     public let code: AuthErrorCode
     /// The name of the failure, such as `EXPIRED`; for other origins than the server a name such as
     /// `token_unchanged`.

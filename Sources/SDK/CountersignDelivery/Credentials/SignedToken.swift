@@ -27,10 +27,10 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
     /// a new token in time.
     package var expiresAt: TimeInterval? { claimsObject?["exp"]?.double }
 
-    /// Nil if they cannot be read. The signature is not verified.
+    /// The claims; nil if the payload is not a JSON object. The signature is not verified.
     var claimsObject: JSONObject? { claims.flatMap { JSONDocument.object(Array($0)) } }
 
-    /// Nil if the token has none. The signature is not verified.
+    /// The payload without Base64url encoding; nil if it cannot be decoded. The signature is not verified.
     package var claims: Data? {
         let parts = rawValue.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }

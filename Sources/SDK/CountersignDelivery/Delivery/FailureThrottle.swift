@@ -1,9 +1,9 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Limits how often the app is notified of authentication failures. Reports each (user, token, code, `isOptional`)
-/// immediately, but nothing in the background. Reports an unresolved failure again at each session start, and when it
-/// recurs or a flush leaves the user's events parked, at most every five minutes.
+/// Limits how often the app is notified of authentication failures. Reports each (user, token, code, reason,
+/// `isOptional`) immediately, but nothing in the background. Reports an unresolved failure again at each session start,
+/// and when it recurs or a flush leaves the user's events parked, at most every five minutes.
 struct FailureThrottle {
     private struct Key: Hashable {
         let user: UserKey

@@ -1,7 +1,7 @@
 internal import Foundation
 
-/// Permissions and protection classes of a client's files. They are set whenever the queue is opened, because new files
-/// inherit the attributes of their directory, which may have been created with other attributes.
+/// Permissions and protection classes of a client's files. They are set whenever the queue is opened, because a new
+/// file has the protection class of its directory and permissions by the process's umask.
 enum FileProtection {
     /// Files that set their own protection class.
     private static func isException(_ name: String) -> Bool { name == "user.json" || name.hasPrefix("user-") }

@@ -92,8 +92,8 @@ struct RefreshMachine {
 
     /// Returns the pair to make durable and then to pass to `adopted`; nil if nothing is new.
     ///
-    /// If the configuration is not sparse and has no tokens, the stored pair stays unused, because it may belong to a
-    /// former user. A later call that is sparse or has a token in `TokenPair.known` uses the stored pair.
+    /// Without tokens in the configuration, the stored pair is used only if `isSparse`, because it may belong to a
+    /// former user. A later call with `isSparse`, or with a token in `TokenPair.known`, uses the stored pair.
     mutating func configure(
         _ configuration: AuthorizationConfiguration, isSparse: Bool, handedOverAt: TimeInterval,
         at reading: ClockReading
@@ -181,7 +181,7 @@ struct RefreshMachine {
         guard isRejected || isDue || unsaved != nil else { return .use(generation: generation) }
         guard canRefresh || unsaved != nil else { return resend(isRejected: isRejected, uptime: uptime) }
         if let wait = obstacle.wait, wait.until > uptime {
-            // An expired token may still be valid, so let the server decide.
+            // A token that looks expired may still be valid, so let the server decide.
             return isRejected || unsaved != nil
                 ? .unavailable(wait.problem, retryAt: wait.until) : .use(generation: generation)
         }
