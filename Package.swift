@@ -180,7 +180,7 @@ let gateway: [Target] = [
     .target(
         name: "CCommonPasswords", path: "Sources/CShims/CCommonPasswords",
         exclude: ["NOTICE", "common-passwords.bin"]),
-    // The gateway. Imports point down only: each target may use the targets above it here.
+    // The gateway. Imports point up, as in the SDK: each target may use the targets above it here.
     // The gateway's domain, without I/O.
     .target(
         name: "GatewayModel",

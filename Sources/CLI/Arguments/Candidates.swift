@@ -2,7 +2,7 @@ internal import CountersignCore
 
 enum Candidates: Sendable, Equatable {
     case words([String])
-    /// The values of `member` in a list of the app in the admin API.
+    /// `member` of each item of a list of the admin API, such as `/apps/{app}/sessions`.
     case ofApp(String, member: String = "id")
     case list(String, member: String = "id")
     case profiles

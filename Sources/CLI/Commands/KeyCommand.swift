@@ -82,7 +82,7 @@ enum KeyCommand {
         let keys = read.body["items"].elements.map(\.["id"].shown)
         let state = app["enforcement"].shown
         let sources = try await admin.get("apps", invocation.app, "key-source").body["sources"].elements
-        // On a data directory, sources have no keys here, because only a running gateway loads followed keys.
+        // Without a server, `sources` have no keys here, because only a running gateway fetches published keys.
         if keys == [id], state != "disabled", sources.allSatisfy(\.["keys"].elements.isEmpty) {
             let then =
                 !sources.isEmpty

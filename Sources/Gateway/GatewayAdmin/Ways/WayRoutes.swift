@@ -3,7 +3,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Routes that several kinds of ways out of the event log have.
+/// Routes that webhooks, streams, hourly files and consumers have in common. Each of them is called a way.
 enum WayRoutes {
     typealias Answer = @Sendable (AdminCall) throws -> HTTPResponse
 

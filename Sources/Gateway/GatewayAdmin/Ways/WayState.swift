@@ -4,7 +4,7 @@ internal import GatewayStorage
 
 struct WayState: Sendable {
     let isPaused: Bool
-    /// Nil until a gateway has started the way.
+    /// Nil until a gateway has started to deliver to this webhook, stream or folder of files.
     let progress: DeliveryProgress?
     let consumer: EventConsumer?
     /// The position after the last delivered event.

@@ -5,7 +5,7 @@ package enum SessionSchema {
 
     static let migrations = [script, expiries]
 
-    /// The column `is_repeated` has no use. Existing files have it, and a copy needs the same columns in both engines.
+    /// Nothing uses the column `is_repeated`. Copying between SQLite and PostgreSQL requires equal columns.
     package static let script = """
         CREATE TABLE session (
             id TEXT PRIMARY KEY,
