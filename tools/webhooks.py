@@ -16,7 +16,7 @@ from .receiver import Receiver
 
 
 class Deliveries:
-    """A receiver that records deliveries and problems of their signatures. It rejects `trouble` percent of them."""
+    """Records deliveries and invalid signatures. Responds with 500 to `trouble` percent of the deliveries."""
 
     def __init__(self):
         self.secrets, self.trouble, self.arrived, self.all, self.wrong = [], 0, threading.Condition(), [], []
@@ -118,7 +118,7 @@ def kills(gateway, rounds, fails_power):
 
 
 def in_order(receiver, stored):
-    """Exits unless all stored events were delivered in order, and each webhook-id with one batch. Returns the number of repeated events."""
+    """Exits if an event is missing or out of order, or an id has two batches. Returns the number of repeats."""
     index = {number: index for index, number in enumerate(stored)}
     reached, batches = -1, {}
     for delivery in receiver.all:

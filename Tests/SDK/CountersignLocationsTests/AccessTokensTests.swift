@@ -13,12 +13,12 @@ import Testing
 struct AccessTokensTests {
     private let bench = AccessTokenBench()
 
-    /// Reports an accepted request, as the engine does.
+    /// Reports to the source that a server has accepted the token, as `DeliveryEngine` does.
     private func accept(_ generation: Int, by source: any CredentialSource) async {
         await source.accepted(Credential(.bearer, token: nil, generation: generation), of: .anonymous)
     }
 
-    /// Requests the rejected token again after each wait, for some seconds. Returns the waits.
+    /// For `seconds`, reports the token of generation 1 as rejected after each wait. Returns the waits.
     @discardableResult
     private func retry(_ tokens: AccessTokens, for seconds: TimeInterval) async throws -> [TimeInterval] {
         let end = bench.clock.uptime + seconds
@@ -127,7 +127,7 @@ struct AccessTokensTests {
         bench.clock.advance(by: 4_000)
         await bench.transport.waitForRequests(2)
         for await _ in bench.changes.prefix(3) {}
-        // A2 is unused: a week later it is still the current token.
+        // No request uses A2, so its expiry causes no refresh.
         bench.clock.advance(by: 7 * 86_400)
         #expect(bench.refreshes == 2)
     }
@@ -255,7 +255,7 @@ struct AccessTokensTests {
         async let refused = tokens.authorize(rejected: 1)
         await isReading.wait()
         let removal = await tokens.beginRemoving()
-        // By now the actor has run `removal` up to its first suspension.
+        // When this call returns, the actor has run `removal` up to its first suspension.
         _ = await tokens.state
         goOn.signal()
         await removal.value
@@ -434,7 +434,7 @@ struct AccessTokensTests {
         let start = Task { await tokens.prepare() }
         await isSaving.wait()
         let verdict = await tokens.beginAuthorizing()
-        // By now the actor has run `verdict` up to its first suspension.
+        // When this call returns, the actor has run `verdict` up to its first suspension.
         _ = await tokens.state
         goOn.signal()
         #expect(await verdict.value.token == "A0")
@@ -491,7 +491,7 @@ struct AccessTokensTests {
 
         // The same after a restart with the pair whose refresh token is invalid.
         let second = bench.make()
-        // The access token may have outlived the refresh token, so the server is asked once.
+        // The access token may outlive the refresh token, so it is used until a server rejects it.
         #expect(await second.authorize(rejected: nil).token == "A0")
         #expect(await second.authorize(rejected: 1).problem != nil)
         #expect(await second.state.kind == .reauthenticationRequired)
@@ -692,7 +692,7 @@ struct AccessTokensTests {
         #expect((29...31).contains(bench.refreshes), "\(bench.refreshes)")
     }
 
-    /// The number of requests in a minute is bounded for all replies of the two servers.
+    /// At most 60 refreshes in a minute, for random responses of the token server and random rejections of the tokens.
     @Test(arguments: 0..<60)
     func noSequenceOfResponsesCausesARefreshLoop(seed: Int) async {
         var random = SeededGenerator(seed: UInt64(seed))

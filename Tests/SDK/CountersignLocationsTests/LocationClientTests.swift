@@ -263,7 +263,7 @@ struct LocationClientTests {
         }
     }
 
-    /// The content type alone is no login page: `text/html` is the default of PHP and Express.
+    /// The content type alone does not mark a login page, because `text/html` is the default of PHP and Express.
     @Test(arguments: [
         "OK", #"{"success":true}"#, "", " \n", "<ok/>", "<?xml version=\"1.0\"?><response>ok</response>",
         "<p>OK</p>",
