@@ -55,7 +55,7 @@ extension LocationClient {
 
     /// Nil if the waiting records were sent. Records stored meanwhile may still wait.
     static func error(of result: FlushResult) -> CountersignError? {
-        // The last one counts, because a request may have been repeated under another token or in parts.
+        // The last batch counts, because a request may have been repeated under another token or in parts.
         if result.ending == .drained, result.batches.last.map({ $0.outcome == .delivered }) ?? true,
             !result.batches.contains(where: { $0.outcome == .quarantined })
         {

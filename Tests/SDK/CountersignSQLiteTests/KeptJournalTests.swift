@@ -88,7 +88,7 @@
             try withDatabase { database in
                 try FileManager.default.removeItem(at: journal)
                 #expect(try flushes(of: database) == 2)
-                // The old one stays, so that the two differ.
+                // The old journal stays, so that the new one is a different file.
                 try FileManager.default.moveItem(at: journal, to: directory.appendingPathComponent("old"))
                 try Data().write(to: journal)
                 #expect(try flushes(of: database) == 2)

@@ -32,8 +32,8 @@ public struct TokenRequest: Sendable, Hashable {
 ///
 /// Called off the main thread, with a time limit (`CountersignConfiguration.tokenProviderTimeout`). Calls for one
 /// user never overlap, but up to four calls for different users may, because events of an earlier user may still
-/// wait. A provider with mutable state must synchronize access. It may block, because it runs on its own thread.
-/// Before iOS 18 and macOS 15, code that it awaits runs on a shared thread.
+/// wait. A provider with mutable state must synchronize access. It may block, because each call has its own thread.
+/// Before iOS 18 and macOS 15, only one call runs at a time, on a thread of Swift's shared pool.
 ///
 /// Returning nil or throwing means that no token is available. The events are then sent with the last known token, or
 /// without one if the server does not require it. Events of a signed-out user are never sent without a token.

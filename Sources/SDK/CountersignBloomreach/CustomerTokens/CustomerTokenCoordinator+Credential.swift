@@ -1,5 +1,5 @@
 extension CustomerTokenCoordinator {
-    /// For a request with private access.
+    /// For a request that needs a customer token.
     func credential(
         for endpoint: BloomreachEndpoint, log: CountersignLog?
     ) async throws(CountersignError) -> Credential {

@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// Runs each call of an app's provider on its own thread, so that a blocking provider does not occupy Swift's pool.
+/// Runs each call of an app's provider on its own thread if `isApart`, so that it does not occupy Swift's pool.
 package enum ProviderThread {
     /// False if tasks run on Swift's pool. The pool may have only two threads, so at most one call should run.
     package static var isApart: Bool {

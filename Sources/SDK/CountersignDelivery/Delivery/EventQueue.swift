@@ -224,7 +224,7 @@ final class EventQueue {
 
     private func enforceLimits(at time: Int64) throws {
         var size = try size()
-        // Count again before evicting events because of a damaged counter.
+        // Count again before evicting events, because the counter may be damaged.
         if size != countedSize, size.rows > limits.maximumEvents || size.bytes > limits.maximumBytes {
             size = try recount()
         }
