@@ -8,7 +8,7 @@ import Testing
 
 @testable import GatewayAdmin
 
-/// The operators' page as a browser loads it. `make browser` tests its behaviour.
+/// The dashboard as a browser loads it. `make browser` tests its behaviour.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct DashboardTests {
     /// Paths of the assets that the page at `/admin/` loads.
