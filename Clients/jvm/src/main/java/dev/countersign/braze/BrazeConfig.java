@@ -7,7 +7,7 @@ import javax.xml.parsers.DocumentBuilderFactory;
 import org.w3c.dom.Element;
 import org.w3c.dom.NodeList;
 
-/** As com.braze.configuration.BrazeConfig. {@code braze.xml} on the class path supplies missing values. */
+/** Replaces com.braze.configuration.BrazeConfig. {@code braze.xml} on the class path supplies missing values. */
 public final class BrazeConfig {
     final String apiKey;
     final String endpoint;

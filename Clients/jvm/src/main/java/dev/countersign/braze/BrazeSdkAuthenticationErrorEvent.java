@@ -2,7 +2,7 @@ package dev.countersign.braze;
 
 import dev.countersign.CountersignClient;
 
-/** As com.braze.events.BrazeSdkAuthenticationErrorEvent. */
+/** Replaces com.braze.events.BrazeSdkAuthenticationErrorEvent. */
 public final class BrazeSdkAuthenticationErrorEvent {
     private final CountersignClient.AuthenticationFailure failure;
 

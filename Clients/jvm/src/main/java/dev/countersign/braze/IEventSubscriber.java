@@ -1,8 +1,8 @@
 package dev.countersign.braze;
 
-/** As com.braze.events.IEventSubscriber. */
+/** Replaces com.braze.events.IEventSubscriber. */
 @FunctionalInterface
 public interface IEventSubscriber<Event> {
-    /** Takes an event, on a thread of the client. */
+    /** Receives an event, on a thread of the Countersign client. */
     void trigger(Event event);
 }
