@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import Foundation
 
 package enum QueryString {
-    /// The maximum length of an encoded value in bytes. 512 bytes encoded as `%XX` take 1,536.
+    /// The maximum length of an encoded value in bytes. An id of 512 bytes, encoded as `%XX`, takes 1,536.
     private static let longest = 2_048
 
     /// Returns the value percent-decoded, with plus signs as spaces; nil if it is missing, malformed or too long.

@@ -55,7 +55,7 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
         let now = now()
         let whole = 1_000_000_000 / UInt64(rate)
         let cost = whole * UInt64(max(1, sharers()))
-        // At least one request at once, however many gateways share the rate.
+        // Allows a burst of at least one request, however many gateways share the rate.
         let depth = max(cost, whole * UInt64(burst))
         let hash = hash(key)
         let set = Int(UInt(bitPattern: hash) % UInt(sets))

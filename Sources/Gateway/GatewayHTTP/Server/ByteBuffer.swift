@@ -1,6 +1,6 @@
-/// Bytes that were received and not yet handled, in memory that the loops lend to connections.
+/// Received bytes that are not yet handled. The memory comes from the event loop's ``BufferPool``.
 struct InputBuffer: ~Copyable {
-    /// The size of a lent buffer. It fits the head and the body of a usual request.
+    /// The size of a pooled buffer. It fits the head and the body of a usual request.
     static let usualBytes = 4 * 1024
 
     private var memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
@@ -79,7 +79,7 @@ struct BufferPool: ~Copyable {
     }
 }
 
-/// Bytes to send, in memory that a loop uses for one connection after another.
+/// Bytes to send, in memory that an event loop reuses for each connection.
 struct OutputBuffer: ~Copyable {
     private var memory: UnsafeMutableRawBufferPointer
     private(set) var count = 0
