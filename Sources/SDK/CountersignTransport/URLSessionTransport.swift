@@ -9,8 +9,8 @@
 
         /// Makes a transport.
         ///
-        /// - Parameter allowsConstrainedNetworkAccess: False to send nothing in Low Data Mode: requests fail as
-        ///   `cannot_connect` and are retried.
+        /// - Parameter allowsConstrainedNetworkAccess: False to send nothing in Low Data Mode. Requests then fail as
+        ///   `cannot_connect`, and the SDK retries them later.
         public init(allowsConstrainedNetworkAccess: Bool = true) {
             let configuration = URLSessionConfiguration.ephemeral
             configuration.httpShouldSetCookies = false
@@ -40,7 +40,7 @@
             try await perform(request, take: take)
         }
 
-        // Limits the whole request. Its `timeoutInterval` restarts with each byte.
+        // Limits the whole request, because the `timeoutInterval` of a `URLRequest` restarts with each byte.
         private func perform(
             _ request: TransportRequest, take: (@Sendable ([UInt8]) -> Bool)?
         ) async throws(HTTPTransportError) -> TransportResponse {
