@@ -13,7 +13,7 @@ internal import GatewayStorage
 struct Delivery: Sendable {
     /// The time limit for a webhook's response in milliseconds, in the range that Standard Webhooks recommends.
     private static let timeout = 20_000
-    /// The threads that read events, render batches and store progress, for all ways.
+    /// The threads that read events, render batches and store progress, for all kinds of delivery.
     private static let threads = 4
 
     let runner: DeliveryRunner

@@ -50,10 +50,10 @@ struct Stores: Sendable {
         }
     }
 
-    /// The maximum number of ways of one kind in the metrics. Each has a label.
+    /// The maximum number of consumers, webhooks, streams or event files in the metrics. Each has a label.
     private static let mostLags = 1_000
 
-    /// The lag of all ways; empty if it cannot be read.
+    /// The lag of consumers, webhooks, streams and event files. Omits a kind that cannot be read.
     func lags(at date: Date) -> [Gauges.Lag] {
         EventConsumerID.Kind.allCases.flatMap { kind in
             ((try? consumers.all(kind, of: nil)) ?? []).prefix(Self.mostLags).map { consumer in

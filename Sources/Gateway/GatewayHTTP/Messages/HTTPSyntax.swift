@@ -14,7 +14,7 @@ enum HTTPSyntax {
         contains(byte, 0x03FF_6000_0000_0000, 0x07FF_FFFE_87FF_FFFE)
     }
 
-    /// `low` and `high` have a bit for each byte below 64 and below 128.
+    /// `low` has a bit for each byte from 0 to 63, `high` for each byte from 64 to 127.
     @inline(__always)
     private static func contains(_ byte: UInt8, _ low: UInt64, _ high: UInt64) -> Bool {
         byte < 0x80 && ((byte < 64 ? low : high) >> UInt64(byte & 63)) & 1 != 0

@@ -28,7 +28,7 @@ final class ServerLoop: @unchecked Sendable {
     private var deadlines = Deadlines()
     private var pool = BufferPool()
     private var output = OutputBuffer(capacity: 64 * 1024)
-    /// The field `Date` of this second.
+    /// The header field `Date` for the current second.
     private var date = OutputBuffer(capacity: 64)
     private var dateSeconds: Int64 = 0
     private let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1024, alignment: 16)
@@ -49,7 +49,7 @@ final class ServerLoop: @unchecked Sendable {
     private var acceptsAt: UInt64 = 0
     private var stopDeadline: UInt64?
 
-    /// Work to start. A structure, because an array of tuples would wrap each function.
+    /// Work to start. A structure, because Swift would wrap each function of an array of tuples in a thunk.
     private struct StartedWork {
         let ticket: RequestTicket
         let start: (@escaping @Sendable () -> Void) -> Void

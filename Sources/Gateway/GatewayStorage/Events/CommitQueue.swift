@@ -29,9 +29,9 @@ package final class CommitQueue: @unchecked Sendable {
     /// How a writer waits for more batches if its last commit had several jobs.
     package struct Gathering: Sendable {
         let microseconds: UInt32
-        /// The number of waits even if as many batches have arrived as shared the last commit.
+        /// The minimum number of waits, even if as many batches have arrived as the last commit had.
         let least: Int
-        /// The maximum number of waits while fewer batches have arrived than shared the last commit.
+        /// The maximum number of waits, while fewer batches have arrived than the last commit had.
         let most: Int
 
         package init(microseconds: UInt32, least: Int, most: Int) {

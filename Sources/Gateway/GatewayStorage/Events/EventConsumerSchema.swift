@@ -32,7 +32,7 @@ enum EventConsumerSchema {
         """
 }
 
-/// For each app, the sequence number of the last event that retention has deleted, in SQL for all engines.
+/// For each app, the sequence number of the last event that retention has deleted. For SQLite and PostgreSQL.
 package enum EventFloor {
     package static func read(of appID: String, _ connection: any SQLConnection) throws -> Int64 {
         try connection.first("SELECT seq FROM event_floor WHERE app_id = ?1", .text(appID)) { $0.int64(0) }

@@ -25,7 +25,7 @@ final class EventLogWriter {
     /// Stored in a property, because a lookup by text costs more than binding all values.
     private let insertion: SQLiteStatement
     private let index: EventIndex
-    /// The index runs that erasures read.
+    /// The open files (runs) of the event index, for erasures.
     private let runs = OpenIndexRuns()
     private let hasher: IndexHasher
     private let now: @Sendable () -> Date
