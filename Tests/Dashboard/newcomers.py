@@ -130,7 +130,7 @@ def first_event(visitor, gateway):
     # The menu hides this screen once the app has an event.
     expect(page.get_by_role("navigation").get_by_role("link", name="Get started")).to_be_hidden()
     visitor.open("apps/my-cafe-shop/start")
-    # An anonymous event is no verified request.
+    # An anonymous event is not a verified request.
     expect(page.get_by_text("2 of 4 done")).to_be_visible()
     say("a new app's four snippets have its write key; those of Python and curl run, and the screen shows their results")
 
@@ -234,7 +234,7 @@ def many_apps(visitor, browser, gateway):
     rows = table.locator("tbody tr")
     expect(rows).to_have_count(25)
     expect(rows.first).to_contain_text("My Café, Shop")
-    # Of the verified requests: the anonymous one cannot fail.
+    # The rate counts only verified requests, because an anonymous request cannot fail.
     expect(rows.first.get_by_role("cell").nth(2)).to_have_text(re.compile(r"100\s%"))
     expect(page.get_by_text(f"1 to 25 of {MANY + 2} apps")).to_be_visible()
     for width in (1280, 390):

@@ -225,7 +225,7 @@ async function route() {
     entry = houseScreens.find(([name]) => name === (parts[0] ?? "home"));
   }
   const current = app ?? apps.find((item) => item.id === preferences.app) ?? apps[0] ?? null;
-  // Only the screen of a failed request has a part after its name.
+  // Only a failed request and the documentation have parts after the name of the screen.
   const known = app ? (entry?.[3] === sample ? 4 : 3) : entry?.[3] === docs ? 4 : 1;
   if (entry?.[3] === docs) parameter = parts.slice(1).join("/");
   const missing = !entry || (parts[0] === "apps" && !app) || parts.length > known;

@@ -106,7 +106,7 @@ export function start(context) {
       // Counts are updated a moment after the request.
       if (!failed) setTimeout(() => { if (!signal.aborted) part.reload(true); }, 1500);
     });
-    // The header's stream reports the problem, and its request leads to signing in.
+    // Only reconnects. The stream of the header shows an outage or the sign-in form.
     source.addEventListener("error", () => { if (source.readyState === EventSource.CLOSED) setTimeout(() => { if (!signal.aborted) connect(); }, 5000); });
   }
 
