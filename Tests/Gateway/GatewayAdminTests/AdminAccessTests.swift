@@ -17,7 +17,7 @@ struct AdminAccessTests {
             .replacing("{id}", with: "none").replacing("{name}", with: "none")
     }
 
-    /// Every operation of the API and the role that it needs; nil: none.
+    /// Every operation of the API and its role; nil if it needs no credential.
     static let roles: [(String, AdminRole?)] = [
         ("GET /setup", nil), ("POST /setup", nil), ("POST /session", nil), ("GET /session", .viewer),
         ("DELETE /session", .viewer), ("GET /overview", .viewer), ("GET /openapi.json", .viewer),
@@ -183,7 +183,7 @@ struct AdminAccessTests {
         // Eve's token is not valid with Ada's cookie.
         let other = try bench.visitor(.owner, "eve")
         #expect(try status(["X-CSRF-Token": other.csrf]) == 403)
-        // Reading needs neither, and a program's token needs neither for anything.
+        // A GET request and a request with an API token need no `Origin` and no CSRF token.
         #expect(try bench.ask("GET", "apps", nil, ["Cookie": visitor.cookie]).status == 200)
         #expect(try bench.ask("POST", "apps/shop/write-keys", "{}", bench.token("write")).status == 201)
     }
