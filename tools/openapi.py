@@ -88,7 +88,7 @@ def main(arguments):
         file.write_text(wrong)
         if not tester.run(file, *OF_EVENTS, "-H", f"X-Write-Key: {key}", "--include-path", "/v1/batch"):
             raise SystemExit("openapi: Schemathesis accepts a wrong document")
-        # Last, because it changes the app. Without /live, which never ends, and allow_header_conformance: /keys/import matches /keys/{id}.
+        # Last: it changes the app. Omits /live (endless) and allow_header_conformance (/keys/import matches /keys/{id}).
         file = document(gateway, "/admin/api/openapi.json", "admin.json", existing, headers=bearer)
         settings = gateway.folder / "schemathesis.toml"
         settings.write_text(STATUSES)
