@@ -3,13 +3,13 @@ import { delay, longestServerDelay, network } from './retry.js';
 /**
  * @typedef {import('./types.js').Row} Row
  * @typedef {'refused' | 'tooLarge' | 'serverFault'} Cause
- *   Why requests with the culprit fail. `refused`: if one part is accepted, the culprit is in the other.
- *   `tooLarge`: two parts may each be accepted and be too large together. `serverFault`: may be transient.
+ *   Why a request failed. `refused`: the server rejects an event. If it accepts half of the request, the event is
+ *   in the other half. `tooLarge`: the server may accept both halves. `serverFault`: may be transient.
  */
 
 /** Seconds that a server counts as flaky after it accepted events on which it had failed. */
 const flakyDuration = 86_400;
-/** After this many rejections of single events in a row, the settings and not the events are at fault. */
+/** After this many events in a row failed alone, the cause is the client's or the server's settings, not the events. */
 const maximumRejections = 3;
 
 /**
@@ -40,7 +40,7 @@ class PoisonEvent {
   }
 
   /**
-   * Returns true if the event is at fault.
+   * Records that the event failed alone. Returns true if the event is at fault.
    * @param {boolean} isFlaky
    */
   failedAlone(isFlaky) {
@@ -63,7 +63,7 @@ export class PoisonEventSearch {
   #flakyUntil = -Infinity;
   #rejectionsInARow = 0;
   /**
-   * Events that failed alone, in the order of their last try. They stay in the queue, and claims exclude them.
+   * Events that failed alone, in the order of their last try. They stay in the queue, and batches exclude them.
    * @type {PoisonEvent[]}
    */
   suspects = [];
@@ -72,7 +72,7 @@ export class PoisonEventSearch {
   get probe() {
     if (!this.#search) return null;
     const { cause, among } = this.#search;
-    // Of the last two, try the second. If the second is the culprit, the first is sent with later events.
+    // Of the last two, send the second alone. If it fails, the first is sent with later events, not alone.
     if (among.length === 2 && cause !== 'refused') return [among[1]];
     return among.slice(0, Math.max(1, among.length >> 1));
   }
@@ -126,7 +126,7 @@ export class PoisonEventSearch {
   }
 
   /**
-   * Continues a failed request in smaller parts. Returns the event that cannot be delivered, once found.
+   * Records that a request failed, and halves it. Returns the event that failed alone, or null before that.
    * @param {Row[]} events @param {Cause} cause @param {number} now
    */
   narrow(events, cause, now) {

@@ -42,7 +42,7 @@ export function webhooks(context) {
         facts([["Events", filters(item)], ["Behind", behind(item)], ["Last success", lastSuccess(item)], ["Id", h("span", { class: "mono wrap" }, item.id)]]),
         h("div", { class: "actions" }, button("Deliveries", { kind: "small", "aria-label": `Deliveries to ${item.url}`, onclick: () => deliveries(item) }), operator && actions(item)))))), { every: 10_000 });
 
-  /** Opens the deliveries in the page's address, once. */
+  /** Shows the deliveries to the webhook that the page's address names. Only the first call does so. */
   function openLinked(items) {
     const item = linked === "alerts" ? { id: "alerts", url: "The alert webhook" } : items.find((each) => each.id === linked);
     if (item) deliveries(item);
