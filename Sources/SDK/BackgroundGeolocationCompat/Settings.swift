@@ -6,7 +6,7 @@ protocol MutableSettings: AnyObject {
     func change(_ change: (inout LocationConfiguration) -> Void)
 }
 
-/// Access to settings, in a draft or in a running instance.
+/// Access to settings: those of a running instance, or a draft for a later instance.
 final class Settings {
     private var draft: LocationConfiguration
     private let holder: (any MutableSettings)?

@@ -5,7 +5,7 @@ public import CountersignDelivery
 
 enum LogOutEnding: Sendable {
     case removed
-    /// Another process received a token while this process sent the remaining events.
+    /// Another process stored a new token of the user while this process sent the remaining events.
     case signedInAgain
     /// The removal is pending.
     case failed
@@ -14,7 +14,7 @@ enum LogOutEnding: Sendable {
 // MARK: - Storage
 
 extension SignedUserTokens {
-    /// Call in the order of the app's calls. Calls `done` when the log-out is durable.
+    /// Call in the order of the app's calls. Calls `done` when the log-out is durable or the app has opted out.
     func saveLogOut(of userID: String, done: @escaping @Sendable () -> Void) {
         tokens.submit("log-out could not be stored") { [users] _, storage in
             if !storage.hasOptedOut {
@@ -24,7 +24,7 @@ extension SignedUserTokens {
         }
     }
 
-    /// Removes the token. If the user ever had one (`isSigned`), remaining events wait.
+    /// Removes the token. If the user ever had one (`isSigned`), remaining events wait for another token.
     func endLogOut(of userID: String, isSigned: Bool) async -> LogOutEnding {
         let hasEvents = try? await tokens.storage.run { $0.hasEvents(of: userID) }
         let ending = await tokens.perform("token could not be removed") {
@@ -66,7 +66,7 @@ extension SignedUserTokens {
     func removeEndedLogOuts() async {
         let ended = try? await tokens.storage.run { [users] storage -> [String] in
             let loggedOut = users.load().loggedOut
-            // Other processes may have events of these users in their logs.
+            // Other processes may have events of these users in their write-ahead logs.
             guard !loggedOut.isEmpty, storage.ownsAllLogs else { return [] }
             return loggedOut.filter { !storage.hasEvents(of: $0) }
         }

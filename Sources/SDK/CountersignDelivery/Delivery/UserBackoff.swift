@@ -22,8 +22,8 @@ struct UserBackoff: Equatable {
     private(set) var rejection = RejectedToken.none
     /// Consecutive rejections.
     private(set) var failures = 0
-    /// Consecutive failures of the token provider. A rejection of the last token, sent in place of a new one, counts
-    /// here and not in `failures`.
+    /// Consecutive failures of the token provider. After such a failure the previous token may be sent. A rejection of
+    /// that token counts here and not in `failures`.
     private(set) var providerFailures = 0
     private(set) var problem: ServerAnswer.Explanation?
 
