@@ -4,7 +4,7 @@ internal import GatewayModel
 
 /// Rejects short, common and predictable new passwords (NIST SP 800-63B, revision 4, section 3.1.1.2).
 enum PasswordPolicy {
-    /// The end of a sentence that says why a password is rejected; otherwise nil.
+    /// The reason to reject a password, without the subject of the sentence; nil if the password is accepted.
     static func fault(_ password: String, of user: String) -> String? {
         guard PasswordHash.range.contains(password.utf8.count) else {
             return "must have 12 to 1024 bytes"
@@ -73,7 +73,7 @@ enum PasswordPolicy {
         }
     }
 
-    /// Whether the text is the user's name or the product's and fewer than six other letters and digits.
+    /// Whether the text consists of the user's or the product's name and fewer than six other letters and digits.
     private static func isContext(_ text: [Unicode.Scalar], _ user: String) -> Bool {
         var rest = text[...]
         var left = 0

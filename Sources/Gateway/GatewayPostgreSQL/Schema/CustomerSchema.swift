@@ -110,7 +110,7 @@ enum CustomerSchema {
         """
 
     private static let merge = """
-        -- Deletes a customer's oldest soft ids beyond 64 of one name and 256 of all names together.
+        -- Deletes a customer's oldest ids beyond 64 of one name and 256 of all names except `registered`.
         CREATE FUNCTION trim_identifiers(customer text, trimmed text) RETURNS void LANGUAGE sql AS $$
             DELETE FROM customer_identifier WHERE customer_id = customer AND seq IN (
                 SELECT seq FROM customer_identifier WHERE customer_id = customer AND name = trimmed
@@ -148,8 +148,8 @@ enum CustomerSchema {
 
         """
 
-    /// Counts a customer's properties and limits them to 1,000, and all data of a customer to 1 MiB. Creates
-    /// `change_customer`, or replaces that of an earlier version.
+    /// Counts a customer's properties. No property is added above 1,000, or above 1 MiB of the customer's data.
+    /// Creates `change_customer`, or replaces that of an earlier version.
     static let propertyLimit = """
         ALTER TABLE customer ADD COLUMN properties BIGINT NOT NULL DEFAULT 0;
         CREATE FUNCTION count_customer_property() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -241,7 +241,7 @@ enum CustomerSchema {
                     PERFORM trim_properties(target, '');
                 END LOOP;
             ELSIF free IS NULL THEN
-                -- Ignores a change without a hard id whose soft ids all belong to customers with a hard id.
+                -- Ignores a change whose ids select no customer and all belong to customers already.
                 RETURN;
             ELSE
                 target := made;
