@@ -1,6 +1,6 @@
 /**
- * The part of Braze's Web SDK that SDK Authentication needs, over a `Countersign` client: code that was written for it works
- * with its import changed. Importing it does nothing; `initialize` does.
+ * The part of Braze's Web SDK that SDK Authentication needs, implemented with a `Countersign` client. Code for Braze's
+ * SDK only needs another import. The import alone has no effect before `initialize`.
  */
 import { Countersign } from './client.js';
 
@@ -56,7 +56,7 @@ export function setSdkAuthenticationSignature(signature) {
 }
 
 /**
- * Subscribes to rejected signatures. Each failure is reported at once, and again at most once in five minutes and in each session.
+ * Subscribes to rejected signatures. A repeated failure is reported again after five minutes or in a new session.
  * @param {(error: SdkAuthenticationError) => void} subscriber
  * @returns {string | undefined} For `removeSubscription`; undefined before `initialize`.
  */

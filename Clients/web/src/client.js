@@ -170,7 +170,7 @@ export class Countersign {
   }
 
   /**
-   * Holds the lock while there is work. Events in memory belong to this tab alone and need no lock.
+   * Holds the lock of the tab that sends, while there is work. Events in memory are this tab's own and need no lock.
    * @param {string} name
    */
   async #campaign(name) {
@@ -516,9 +516,9 @@ export class Countersign {
   // Failures
 
   /**
-   * Calls back for each authentication failure, in every tab: the first time at once, then at most once in
-   * five minutes and in each session for the same user, token and code. The latest unresolved failure of
-   * each user is reported at once. Returns a function that unsubscribes.
+   * Calls back in every tab for each authentication failure. A repeated failure of the same user, token and code
+   * is reported again after five minutes or in a new session. The latest unresolved failure of each user is
+   * reported at once. Returns a function that unsubscribes.
    * @param {(failure: import('./types.js').AuthenticationFailure) => void} handler
    */
   onAuthenticationFailure(handler) {
@@ -614,7 +614,7 @@ export class Countersign {
 }
 
 /**
- * Throws unless `text` is a non-empty string. Otherwise events would be recorded for the previous user.
+ * Throws unless `text` is a non-empty string. An empty user id would stand for no user.
  * @param {unknown} text @param {string} name
  */
 function checkText(text, name) {

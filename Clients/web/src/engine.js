@@ -91,7 +91,7 @@ export class Engine {
       await this.#perform(action);
     }
     this.isLeading = false;
-    // The callers ask the next leading tab again.
+    // The callers ask again the next tab that sends.
     this.#finish(null);
   }
 

@@ -17,7 +17,7 @@ import { PoisonEventSearch } from './poison-events.js';
  *   `wait`: nothing to do before `until` or, if null, before an external event. `claim`: read events, then `claimed` or
  *   `claimFailed`. `authorize`: find a token, another one than the rejected generation, then `authorized`,
  *   `authorizationPending` or `authorizationFailed`. `send`: then `answered` or `failed`. `settle`: apply to the queue, then
- *   `settled`. `finish`: a round is over; no report needed.
+ *   `settled`. `finish`: a round is over: nothing can be sent now.
  *
  * @typedef {object} Consequence The result of a request, for reports.
  * @property {FlushBatch} batch
@@ -491,7 +491,7 @@ export class Sender {
       this.#setAside();
       return { batch, failure: verdict };
     } else {
-      // With a provider never pause: its tokens change, and without a new session it would never be called.
+      // With a provider never pause. Its next token may be valid, and a pause would prevent the call.
       backoff.park(problem, !this.hasTokenProvider, serverDelay, now, fraction);
     }
     this.#setAside(problem);

@@ -4,9 +4,9 @@ const maximumDepth = 60;
 /**
  * Returns the JSON of any value, by the table in docs/reference/event-format.md; undefined if the value is left out.
  *
- * Throws only if the text gets longer than `room`. A getter or a `toJSON` that throws gives null.
+ * Throws only if the text is longer than `room`. A getter or a `toJSON` that throws gives null.
  *
- * @param {unknown} value @param {number} room Characters of the text without names and punctuation.
+ * @param {unknown} value @param {number} room The highest number of characters, without names and punctuation.
  * @returns {string | undefined}
  */
 export function toJSON(value, room) {

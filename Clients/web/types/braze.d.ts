@@ -29,7 +29,7 @@ export function changeUser(userId: string, signature?: string | undefined): void
  */
 export function setSdkAuthenticationSignature(signature: string): void;
 /**
- * Subscribes to rejected signatures. Each failure is reported at once, and again at most once in five minutes and in each session.
+ * Subscribes to rejected signatures. A repeated failure is reported again after five minutes or in a new session.
  * @param {(error: SdkAuthenticationError) => void} subscriber
  * @returns {string | undefined} For `removeSubscription`; undefined before `initialize`.
  */

@@ -73,9 +73,9 @@ export class Countersign {
     /** Begins a new session, and retries events that are paused after too many rejected tokens. */
     startSession(): void;
     /**
-     * Calls back for each authentication failure, in every tab: the first time at once, then at most once in
-     * five minutes and in each session for the same user, token and code. The latest unresolved failure of
-     * each user is reported at once. Returns a function that unsubscribes.
+     * Calls back in every tab for each authentication failure. A repeated failure of the same user, token and code
+     * is reported again after five minutes or in a new session. The latest unresolved failure of each user is
+     * reported at once. Returns a function that unsubscribes.
      * @param {(failure: import('./types.js').AuthenticationFailure) => void} handler
      */
     onAuthenticationFailure(handler: (failure: import('./types.js').AuthenticationFailure) => void): () => undefined;
