@@ -221,8 +221,8 @@ public final class CountersignClient: Sendable {
         TokenProviderCall.isInside ? .calledFromTokenProvider : await pipeline.engine.flush()
     }
 
-    /// Stores the events in memory and stops all work. Nothing is recorded afterwards. The next client with this queue
-    /// sends the remaining events.
+    /// Writes events that are only in memory to disk, and stops all work. Nothing is recorded afterwards. The next
+    /// client with this queue sends the remaining events.
     public func close() async {
         await pipeline.close()
     }

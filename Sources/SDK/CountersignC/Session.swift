@@ -15,7 +15,7 @@ protocol Mode: Sendable {
     /// Nil for an unknown method.
     func perform(_ method: String, _ arguments: Arguments) async throws(CountersignError) -> JSONValue?
 
-    /// Stores the events in memory and stops all work.
+    /// Writes events that are only in memory to disk, and stops all work.
     func close() async
 }
 

@@ -152,7 +152,7 @@ extension Exponea {
         configuration.log = CountersignLog(isEnabled: { _ in Self.logger.logLevel > .none }) {
             level, text, values in
             let details = values.isEmpty ? "" : " \(values)"
-            // Texts taken from the vendor's SDK are logged without details.
+            // Omits the details of warnings, because some warnings have the exact text of the vendor's SDK.
             switch level {
             case .warning: Self.logger.log(.warning, message: text)
             default: Self.logger.log(.verbose, message: text + details)

@@ -251,9 +251,9 @@ countersign_status countersign_call(
     countersign_result result, void *context);
 
 /*
- * Stores the events in memory, stops all work and waits for the results of all calls. Then calls done, the
- * client's last callback. The next client with the same queue sends the remaining events. The handle is
- * invalid at once: a concurrent call gets its result before done, or returns COUNTERSIGN_CLOSED.
+ * Writes events that are only in memory to disk, stops all work and waits for the results of all calls. Then
+ * calls done, the client's last callback. The next client with the same queue sends the remaining events. The
+ * handle is invalid at once: a concurrent call gets its result before done, or returns COUNTERSIGN_CLOSED.
  *
  * done: receives {"value": null}; may be null.
  */

@@ -79,7 +79,7 @@ package final class DeliveryPipeline: Sendable {
 
     package func sendSoon() { engine.inbox.post(.sendSoon) }
 
-    /// Stores the records in memory and stops all work.
+    /// Writes records that are only in memory to disk, and stops all work.
     package func close() async { await Self.close(recorder, engine, storage) }
 
     private static func close(_ recorder: Recorder, _ engine: DeliveryEngine, _ storage: Storage) async {

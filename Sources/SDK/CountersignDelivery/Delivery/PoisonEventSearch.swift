@@ -8,7 +8,7 @@ struct PoisonEventSearch {
     private var bisection: BatchBisection?
     /// Until this uptime, quarantining an event for a server fault takes more failures.
     private var flakyUntil: TimeInterval = -.infinity
-    /// Ordered by their last try. Suspects stay in the queue, and claims exclude them.
+    /// Ordered by their last try. Suspects stay in the queue, and normal batches exclude them.
     private(set) var suspects: [PoisonEvent] = []
     private var rejectionsInARow = 0
 
@@ -47,7 +47,7 @@ struct PoisonEventSearch {
         rejectionsInARow = 0
     }
 
-    /// Continues with smaller parts. Returns the event that cannot be delivered once it is found.
+    /// Records that a request failed, and halves it. Returns the event that failed alone, or nil before that.
     mutating func narrow(
         _ events: [QueuedEvent], _ cause: BatchBisection.Cause, now: TimeInterval
     ) -> QueuedEvent? {
