@@ -1,6 +1,6 @@
 internal import GatewayStorage
 
-/// The mark of an unfinished copy in a database.
+/// Marks a database into which data is being copied, until the copy is complete.
 enum CopyMarker {
     static func isThere(_ connection: PostgreSQLConnection) throws -> Bool {
         try connection.first("SELECT to_regclass('countersign.\(UnfinishedCopy.table)') IS NOT NULL") {

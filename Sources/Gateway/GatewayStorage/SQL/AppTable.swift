@@ -1,4 +1,4 @@
-/// A table with rows of apps, detected by its column `app_id`, so that new tables are covered too.
+/// A table with rows of apps. Found by its column `app_id`, so that deleting an app includes new tables.
 package struct AppTable {
     package static let column = "app_id"
 
