@@ -14,7 +14,7 @@ export function appSettings(context) {
   const base = path("apps", app.id);
   const readonly = !can("operator");
   const part = view(context, async (signal) => {
-    // The last path leads out of the admin API.
+    // The last path begins with `/../..`, because the file is outside the admin API.
     const [about, writeKeys, webhook, script] = await Promise.all([api.read(base, {}, signal), api.get(`${base}/write-keys`, {}, signal), api.read(`${base}/webhook`, {}, signal),
       api.get("/../../sdk/countersign.json", {}, signal)]);
     return { about: about.data, etag: about.etag, writeKeys: writeKeys.items, webhook: webhook.data, webhookTag: webhook.etag, script };

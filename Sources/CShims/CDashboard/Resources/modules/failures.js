@@ -247,7 +247,7 @@ export function failures(context) {
     // Outdated: another selection was made meanwhile.
     if (top.by !== state.top || top.code !== state.code) return;
     replace(topsTitle, top.code ? ["Where failures with ", swatch(top.code), ` ${top.code} ${reason(top.code)} come from`] : "Where failures come from");
-    // With a code, only failures are counted, so the share is a part of all failures.
+    // With a code, only requests that failed with it are counted, so the table shows shares and not rates.
     const all = top.items.reduce((sum, item) => sum + item.failures, 0);
     const share = (item) => (top.code ? item.failures / all : item.verified ? item.failures / item.verified : NaN);
     replace(tops, top.items.length === 0 ? h("p", { class: "muted" }, "Nothing was sent in this range.")

@@ -42,7 +42,7 @@ export function bytes(value) {
   return `${value.toFixed(unit === 0 || value >= 100 ? 0 : 1)} ${units[unit]}`;
 }
 
-/** 12 or 24 hours, as the browser's own inputs for times have them. */
+/** The 12-hour or 24-hour clock, as in the browser's inputs for times. */
 const { hourCycle } = new Intl.DateTimeFormat(undefined, { hour: "numeric" }).resolvedOptions();
 
 function formatter(options) {

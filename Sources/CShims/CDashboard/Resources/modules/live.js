@@ -14,7 +14,7 @@ import { badge, button, copy, countdown, emptyState, field, notice, problemNotic
 const LIMIT = 300;
 /** The number of earlier requests that are shown at first. */
 const EARLIER = 50;
-/** The request's result for each result of an event. */
+/** The result of a request, by the verification result of its events. */
 const ofEvent = { verified: "accepted", server: "accepted", warned: "warned", anonymous: "anonymous", not_judged: "not_judged" };
 
 export function live(context) {

@@ -14,7 +14,7 @@ const PAUSE = 200;
 /** The form of the request ids that the gateway generates. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** `screens` are {name, symbol, href}. `app` is the current app. `owner` includes settings. */
+/** `screens` are {name, symbol, href}. `app` is the current app. With `owner`, settings can be found. */
 export function palette({ screens, apps, app, owner, go }) {
   const abort = new AbortController();
   const fixed = [

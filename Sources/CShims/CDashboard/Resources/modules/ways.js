@@ -26,7 +26,7 @@ export function lastSuccess(item) {
   return [item.last_success_ms === null ? "never" : ago(item.last_success_ms), item.events_missed && badge("events missed", "amber")];
 }
 
-// Buttons to pause a webhook, stream or file export, to resume it, and to end its wait after failures.
+// Buttons to pause and resume a webhook, stream or file export, and to end its wait after failures.
 export function pauses(where, item, name, reload) {
   const act = (action, text) => attempt(async () => {
     await api.post(`${where}${path(action)}`);
