@@ -291,7 +291,7 @@ package final class AppRegistry: Sendable {
             let admitted = loaded.restricted(
                 by: restrictions[app.id] ?? [], before: before[app.id]?.restrictions, sharers)
             apps.byID[app.id] = admitted
-            // If an app's id equals another app's token, the app is reachable by write key only.
+            // If an app's id equals another app's project token, the app is reachable by write key only.
             let holder = apps.byProject[admitted.project.settings.token]
             if holder == nil || admitted.project.settings.token != app.id {
                 apps.byProject[admitted.project.settings.token] = admitted
