@@ -47,7 +47,7 @@ class BrazePlugin {
 
   void setSdkAuthenticationSignature(String signature) => unawaited(_initialized.setToken(signature));
 
-  /// The same failure is reported at once, and again at most once in five minutes and in each session.
+  /// An unresolved failure is reported again at each start of a session and at most every five minutes.
   void setBrazeSdkAuthenticationErrorCallback(FutureOr<void> Function(BrazeSdkAuthenticationError error) callback) =>
       _handler = callback;
 

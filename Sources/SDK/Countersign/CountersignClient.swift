@@ -255,8 +255,8 @@ public final class CountersignClient: Sendable {
     /// Authentication failures. Starts with the latest one if it is unresolved.
     ///
     /// Each failure of one user, token, code and `isOptional` is reported at once. While unresolved, it is reported
-    /// again at most once in five minutes and at the start of a session. `occurrences` counts all of them. Failures
-    /// in the background are reported when the app is in the foreground again.
+    /// again at each start of a session and at most every five minutes. `occurrences` counts all repetitions.
+    /// Failures in the background are reported when the app is in the foreground again.
     public var authenticationFailures: AsyncStream<AuthenticationFailure> {
         pipeline.engine.failures.stream()
     }

@@ -119,8 +119,8 @@ public final class CountersignClient extends Client {
         }
 
         /**
-         * Called for rejected and missing tokens, on a thread of the client. A failure is reported immediately. The
-         * same failure is reported again at most once in five minutes, and at the start of a session. See
+         * Called for rejected and missing tokens, on a thread of the client. An unresolved failure is reported
+         * again at each start of a session and at most every five minutes. See
          * {@link AuthenticationFailure#isOptional}.
          */
         public Builder onAuthenticationFailure(Consumer<AuthenticationFailure> handler) {
@@ -220,7 +220,7 @@ public final class CountersignClient extends Client {
         return call("identify", arguments("userId", userId, "token", token, "traits", traits)).thenApply(id -> (String) id);
     }
 
-    /** Sets the current user without recording an event. The token may be null. */
+    /** As identify, without an event. The token may be null. */
     public void changeUser(String userId, String token) {
         tokens.keep(token, userId);
         await("changeUser", arguments("userId", userId, "token", token));

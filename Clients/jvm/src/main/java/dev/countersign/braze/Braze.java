@@ -89,9 +89,9 @@ public final class Braze {
     }
 
     /**
-     * Adds a subscriber for rejected and missing tokens. A failure is reported immediately. The same failure is
-     * reported again at most once in five minutes, and at the start of a session. If an event is
-     * {@code isOptional}, the server accepted the data.
+     * Adds a subscriber for rejected and missing tokens. An unresolved failure is reported again at each start
+     * of a session and at most every five minutes. If an event is {@code isOptional}, the server accepted the
+     * data.
      */
     public void subscribeToSdkAuthenticationFailures(IEventSubscriber<BrazeSdkAuthenticationErrorEvent> subscriber) {
         subscribers.add(subscriber);
