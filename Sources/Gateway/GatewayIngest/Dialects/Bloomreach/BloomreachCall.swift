@@ -219,9 +219,9 @@ struct BloomreachCaller {
     let warning: AuthErrorBody?
     /// The ids authenticated by a token, regardless of the app's enforcement.
     let authenticated: [CustomerIdentifier]
-    /// Set if tokens are required and the request has a hard id. The token then covers only the hard id, so a
-    /// soft id other than the cookie neither opens nor merges a customer. Such an id is added to the customer of
-    /// the hard id unless another customer has it. The cookie identifies the device.
+    /// Set if tokens are required and the request has a hard id (`registered`). The token then covers only that
+    /// id, so any other id except the cookie neither opens nor merges a customer. Such an id is added to the
+    /// customer of the hard id unless another customer has it. The cookie identifies the device.
     var joinsByCookieOnly = false
 
     /// The ids by which the request may read. Customers with a hard id require a token.
