@@ -38,7 +38,7 @@ def to_json(members: Mapping[str, Any], report: Callable[[str], None]) -> bytes:
 def is_argument(value: Any) -> bool:
     """Whether an argument of a method keeps its type in JSON.
 
-    Other types would become null, and so be left out, or text: bytes would become another user's id.
+    Other types would become null and be left out, or become text: bytes would name another user.
     """
     if value is None or isinstance(value, (str, bool, abc.Mapping)):
         return True
