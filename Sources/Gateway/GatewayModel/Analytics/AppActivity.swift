@@ -3,7 +3,7 @@ package struct AppActivity: Sendable, Equatable {
     /// Milliseconds since 1970 of the minute of the last request; nil without requests.
     package var lastMilliseconds: Int64?
     package var requests = 0
-    /// Accepted ones with a valid token, rejected ones and those with a warning.
+    /// Requests accepted with a valid token, requests accepted with a warning, and rejected requests.
     package var verified = 0
     package var rejected = 0
     package var warned = 0

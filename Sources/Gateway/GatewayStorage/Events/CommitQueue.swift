@@ -31,7 +31,7 @@ package final class CommitQueue: @unchecked Sendable {
         let microseconds: UInt32
         /// The minimum number of waits, even if as many batches have arrived as the last commit had.
         let least: Int
-        /// The maximum number of waits, while fewer batches have arrived than the last commit had.
+        /// The maximum number of waits while fewer batches have arrived than the last commit had.
         let most: Int
 
         package init(microseconds: UInt32, least: Int, most: Int) {
