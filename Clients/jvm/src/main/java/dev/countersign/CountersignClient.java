@@ -220,7 +220,7 @@ public final class CountersignClient extends Client {
         return call("identify", arguments("userId", userId, "token", token, "traits", traits)).thenApply(id -> (String) id);
     }
 
-    /** As identify, without an event. The token may be null. */
+    /** Sets the current user without recording an event. The token may be null. */
     public void changeUser(String userId, String token) {
         tokens.keep(token, userId);
         await("changeUser", arguments("userId", userId, "token", token));
