@@ -127,7 +127,7 @@ struct AnalyticsTests {
         #expect(throws: GatewayError.self) { try reader.sample(id: sample.id, of: "other") }
     }
 
-    /// A verdict of an app, without a gateway.
+    /// Records the result of a request to an app, without a gateway.
     private func note(
         _ recorder: AnalyticsRecorder, of app: String = "shop", at milliseconds: Int64,
         code: AuthErrorCode? = nil, user: String = "u",
@@ -149,7 +149,7 @@ struct AnalyticsTests {
                 seconds: 0))
     }
 
-    /// A store on a clock of its own.
+    /// A store whose clock the test sets.
     private struct Bench {
         let place: TestStorage
         let recorder = AnalyticsRecorder()
@@ -168,7 +168,7 @@ struct AnalyticsTests {
                 report: { [reports] report in reports.withLock { $0.append(report) } })
         }
 
-        /// The store of another gateway, which does not know the last time of the first one.
+        /// The store of another gateway. Its clock starts at the present time, so it has not seen a jump.
         func another() throws -> AnalyticsStore {
             try place.open().openAnalytics(
                 from: NoTraffic(),
@@ -255,7 +255,7 @@ struct AnalyticsTests {
         note(bench.recorder, at: hour + 10 * 60_000, user: "a")
         bench.store.flush()
         let reader = bench.reader
-        // After more than an hour only the users of that hour are stored, not the times of their requests.
+        // Users are stored by full hours, so the preview also counts requests from the beginning of the hour.
         let preview = try reader.preview(of: "shop", at: hour + 75 * 60_000, hours: 1)
         #expect(preview.fromMilliseconds == hour)
         #expect(preview.users == 1 && preview.requests == 1)
@@ -282,7 +282,7 @@ struct AnalyticsTests {
                 == .init(required: 8, rejected: 1, accepted: 7, events: 0))
         #expect(recorder.recent(since: 9_999).required == 1)
         #expect(recorder.recent(of: "other", since: 0) == .init())
-        // Requests of users outside the percentage are not rejected. They must not hide that all others are.
+        // Users outside the enforcement percentage count as optional, so they do not lower the share of rejections.
         for code in [nil, AuthErrorCode.expired] {
             note(recorder, at: 9_999, code: code, enforcement: .optional)
         }

@@ -51,7 +51,7 @@ struct BrazeDialectTests {
         let event = #"{"name":"ss","time":5,"user_id":"user-1"}"#
         _ = post(#"{"device_id":"d","events":[\#(event),\#(event)]}"#, token: token)
         #expect(Set(try rows().map(\.last)).count == 6)
-        // Other ids would store again what clients repeat after an upgrade of the gateway.
+        // An upgrade must not change derived ids. Otherwise a repeated request would store its events twice.
         #expect(try rows().last?.last == "sha256-49445204212fb48f1817ea47ae28cbee-1")
     }
 
@@ -131,7 +131,7 @@ struct BrazeDialectTests {
         #expect(try rows().count == 2)
     }
 
-    /// The other endpoints that shipped clients call: valid, empty, and with the same admission.
+    /// Endpoints for features that the gateway lacks. They check key and token, and reply with empty results.
     @Test(arguments: [
         ("content_cards/sync", #""cards":[]"#), ("feature_flags/sync", #""feature_flags":[]"#),
         ("template", #""templated_message":null"#),
