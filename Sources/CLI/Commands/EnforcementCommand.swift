@@ -168,7 +168,7 @@ enum EnforcementCommand {
         _ plan: inout JSONObject, to wanted: String, percent: Int?, at later: Int64?,
         dropping drops: Bool, returnAbove limit: Int?
     ) {
-        /// The value of `--percent`. Without it, `required` keeps the share of the first plan in this state. Else 100.
+        /// `--percent`, otherwise for `required` the percentage of the first `present` in that state, otherwise 100.
         func share(_ present: JSONValue...) -> JSONValue {
             if let percent { return .integer(Int64(percent)) }
             guard wanted == Enforcement.required.rawValue else { return 100 }

@@ -8,7 +8,7 @@ public final class EventSubscription: Sendable, Hashable {
         self.end = end
     }
 
-    /// Ends the subscription. Events already dispatched to the main thread are still delivered.
+    /// Ends the subscription. An event whose delivery has begun is still delivered.
     public func cancel() { end() }
 
     /// As `cancel()`.

@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 
-/// The customer's IDs: those set by the app, and the cookie that identifies this installation.
+/// The customer's IDs: those set by the app, and a random cookie. `anonymize` replaces the cookie.
 struct BloomreachCustomer: Codable, Sendable, Equatable {
     static let cookieName = "cookie"
 
@@ -35,7 +35,7 @@ extension [String: String] {
     }
 }
 
-/// The current customer, in memory and in a file that the recorder writes before the events after a change.
+/// The current customer, in memory and in a file. After a change, the recorder writes the file before new events.
 final class CustomerRecord: Sendable {
     private struct State {
         var customer: BloomreachCustomer
