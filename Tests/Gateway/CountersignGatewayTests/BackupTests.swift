@@ -94,7 +94,7 @@ struct BackupTests {
         #expect(Backup.all(in: folder).isEmpty)
     }
 
-    /// The state after a crash or on a full disk.
+    /// A restore that a crash or a full disk interrupts leaves this state.
     @Test(.onSQLite("backups are of its files")) func aRestoreThatWasCutShortIsNotADataDirectory() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
@@ -217,7 +217,7 @@ struct BackupTests {
             }
         }
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
-        // Another program may still be writing the newer one.
+        // Another process may still be writing the newer copy.
         #expect(
             try FileManager.default.contentsOfDirectory(atPath: folder).sorted()
                 == ["countersign-2.partial", backup.name])

@@ -133,7 +133,7 @@ struct EnforcementTests {
         #expect(bench.changes.withLock { $0 } == 1)
         let entry = try #require(try bench.directory.auditLog.entries(limit: 1).first)
         #expect(entry.action == "enforcement.returned" && entry.actor == "gateway")
-        // Without a webhook no alert is sent. The next change by an operator clears the note.
+        // Without a webhook no alert is sent. The next change by an operator clears `returned`.
         #expect(bench.sent.withLock { $0 }.isEmpty)
         try bench.directory.setEnforcement(.optional, for: "shop")
         #expect(try plan(bench).returned == nil)

@@ -37,7 +37,7 @@ struct AppRegistryTests {
         try #require(registry.app(id: "shop")).verifier.verify(token, userID: "user-1", at: 1_000).isAccepted
     }
 
-    /// Changes of other apps, by operators and by the gateway that do not affect the app.
+    /// Changes elsewhere, and changes of the app that do not affect its tokens.
     @Test func unrelatedChangesKeepTheCacheOfVerifiedTokens() throws {
         let before = try #require(registry.app(id: "shop"))
         let apiToken = try apps.apiTokens.create(name: "monitor", scopes: ["read"]).text
@@ -123,7 +123,7 @@ struct AppRegistryTests {
         #expect(cache.count == 0)
     }
 
-    /// App Inbox messages are in memory too. Erasing a customer's messages has no audit entry for each message.
+    /// Includes App Inbox messages. Erasing a customer's messages makes one audit entry, which triggers the reload.
     @Test func everyServedPartOfAProjectIsReloadedAfterAChange() throws {
         let recipient = CustomerIdentifier(name: "registered", value: "ada")
         let changes: [() throws -> Void] = [

@@ -27,7 +27,7 @@ struct SegmentClientsTests {
         """
     }
 
-    /// The file of events is the body, so the write key follows them and is in no header.
+    /// The body is the client's file of events. The write key is at its end, and not in a header.
     @Test(arguments: ["/v1/b", "/v1/import"])
     func aMobileClientsBatchIsStored(path: String) throws {
         let events = [
