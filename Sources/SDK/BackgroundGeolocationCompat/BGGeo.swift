@@ -43,7 +43,7 @@ public final class BGGeo: MutableSettings, Sendable {
 
     // MARK: Configuration
 
-    /// The reason why nothing is recorded, such as an invalid URL; nil if the configuration is valid.
+    /// The reason why the last configuration was rejected, such as an invalid URL; nil if it is valid.
     public var configurationProblem: String? { state.withLock { $0.configurationProblem } }
 
     /// Starts the SDK. Returns at once; storage opens in the background.
