@@ -10,7 +10,7 @@ struct BrazeDialect: EventDialect {
     private let apiKey: String
     private let timeout: TimeInterval
     private let context: EventContext
-    /// An addition to Braze's format: the facts when the event was recorded.
+    /// An addition to Braze's format: the app's version, the operating system, the device's model and the locale.
     private let facts: JSONValue
 
     init(endpoint: URL, apiKey: String, timeout: TimeInterval, context: EventContext) {
@@ -51,7 +51,7 @@ struct BrazeDialect: EventDialect {
         eventHeads.contains { row.body.starts(with: $0) }
     }
 
-    /// Indices in the request, where attributes follow events.
+    /// The indices in `rows` of events and of user attributes, in their order in the request.
     private static func places(of rows: [QueuedEvent]) -> (events: [Int], attributes: [Int]) {
         (
             rows.indices.filter { isEvent(rows[$0]) }, rows.indices.filter { !isEvent(rows[$0]) }

@@ -112,11 +112,11 @@ extension JSONValue: CustomStringConvertible {
 extension JSONValue {
     /// The gateway reads 64 levels of a request; the properties of an event are on the fifth at most.
     package static let maximumLevels = 60
-    /// An event with more values is too large for a gateway.
+    /// An event with more values is longer than the SDK accepts by default (32 KiB).
     static let maximumValues = 100_000
     private static let maximumWrittenLevels = 1_100
 
-    /// Replaces deeper arrays and objects by null. Also limits the number of values: a shared value counts repeatedly.
+    /// Replaces deeper arrays and objects by null, and cuts arrays and objects after the maximum number of values.
     package func limited(toLevels levels: Int = maximumLevels) -> JSONValue {
         var room = Self.maximumValues
         if fits(levels: levels, &room) { return self }

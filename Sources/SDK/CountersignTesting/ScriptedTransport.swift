@@ -1,8 +1,8 @@
 internal import CountersignCore
 public import CountersignTransport
 
-/// A transport without a network: a closure answers each request. Stores the requests for a test, and counts requests
-/// at the same time in `overlaps`.
+/// A transport without a network: a closure answers each request. Stores the requests for a test, and counts
+/// concurrent requests in `overlaps`.
 public final class ScriptedTransport: HTTPTransport {
     /// Answers one request.
     public typealias Handler = @Sendable (TransportRequest) async throws -> TransportResponse
