@@ -8,7 +8,7 @@ enum HTTPSyntax {
         contains(byte, 0x03FF_6CFA_0000_0000, 0x57FF_FFFF_C7FF_FFFE)
     }
 
-    /// Whether a byte may be part of a registered name without percent-encoding (RFC 3986, section 3.2.2).
+    /// Whether a byte may be part of a host name: a letter, a digit, `-`, `.` or `_`.
     @inline(__always)
     static func isName(_ byte: UInt8) -> Bool {
         contains(byte, 0x03FF_6000_0000_0000, 0x07FF_FFFE_87FF_FFFE)
@@ -24,7 +24,7 @@ enum HTTPSyntax {
     @inline(__always)
     static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 && byte != 0x09 || byte == 0x7F }
 
-    /// Checks eight bytes at a time, because tokens have hundreds of bytes.
+    /// Checks eight bytes at a time, because a field value with a JWT has hundreds of bytes.
     static func hasControlCharacter(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var start = 0
         while start + 8 <= bytes.count {
