@@ -66,7 +66,7 @@ need "command -v zsh" zsh zsh
 need "command -v fish" fish fish
 # The toolchain calls git to read package manifests.
 need "command -v git" git git
-# scripts/test.sh finds the child processes of a test that never ends with pgrep.
+# scripts/test.sh uses pgrep to find the child processes of a test that never ends.
 need "command -v pgrep" procps -
 case "${1:-}" in
 bench)

@@ -4,14 +4,14 @@ const maximumDepth = 60;
 /**
  * Returns the JSON of any value, by the table in docs/reference/event-format.md; undefined if the value is left out.
  *
- * Throws only if the text is longer than `room`. A getter or a `toJSON` that throws gives null.
+ * Throws only if the value exceeds `room`. A getter or a `toJSON` that throws gives null.
  *
- * @param {unknown} value @param {number} room The highest number of characters, without names and punctuation.
+ * @param {unknown} value @param {number} room The maximum of characters and values, without names and punctuation.
  * @returns {string | undefined}
  */
 export function toJSON(value, room) {
   /**
-   * @param {() => any} read @param {object[]} path The objects around it. @param {number} depth Their levels.
+   * @param {() => any} read @param {object[]} path The objects around the value. @param {number} depth Their levels.
    * @param {Function} [said] The `toJSON` that returned the value. As in `JSON.stringify`, it is not called again.
    * @returns {string | undefined}
    */

@@ -48,7 +48,7 @@ package final class WebhookServer: Sendable {
             while true {
                 let connection = accept(descriptor, nil, nil)
                 guard connection >= 0 else {
-                    // Closed only here. Otherwise `accept` could use a descriptor that has become another's.
+                    // Closed only here. Otherwise `accept` could use a descriptor number that was reused.
                     Foundation.close(descriptor)
                     return
                 }

@@ -36,7 +36,7 @@ struct CustomerTokenCoordinatorTests {
             }
             if call == 1 {
                 isBeginning.signal()
-                // The next call begins when the time of this one is up.
+                // The next call begins when this one has timed out.
                 isNext.block()
             } else {
                 isNext.signal()
