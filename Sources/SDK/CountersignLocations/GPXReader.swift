@@ -29,7 +29,7 @@ package final class GPXReader: NSObject, XMLParserDelegate {
     package struct Document: Sendable {
         package var points: [Point] = []
         package var problems: [Problem] = []
-        /// True if the XML is broken or truncated, at the last problem.
+        /// True if the XML is broken or truncated. The last of `problems` then has the line.
         package var isCutShort = false
     }
 

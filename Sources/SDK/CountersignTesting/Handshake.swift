@@ -1,8 +1,8 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Counts signals from any thread, for tests that wait for them. A wait ends when its task is cancelled, or after
-/// `limit`, which is longer than any test may take.
+/// Counts signals from any thread, for tests that wait for them. A wait ends when its task is cancelled, or
+/// after `limit`.
 package final class Handshake: Sendable {
     private struct Waiter {
         let count: Int
