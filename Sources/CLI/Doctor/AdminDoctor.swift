@@ -154,7 +154,7 @@ struct AdminDoctor: Sendable {
     /// The age in milliseconds from which events count as late. The file of an hour is written soon after its end.
     private static let lateFiles: Int64 = 2 * 3_600_000
 
-    /// `remedies` has the command for a problem (`failing` or `missed`) if `show` is not the remedy.
+    /// `remedies` has the subcommand that helps with a problem (`failing` or `missed`). The default is `show`.
     private func problems(
         of way: JSONValue, _ noun: String, _ name: String?, of app: String,
         remedies: [String: String] = [:]

@@ -304,7 +304,7 @@ static const countersign_dashboard_file files[] = {
 
 const countersign_dashboard_file *countersign_dashboard_first(void) { return files; }
 
-// Made of Clients/web by scripts/web.sh --accept, which also fails when the two are not the same.
+// Made of Clients/web by scripts/web.sh --accept. Without --accept, that script fails if this file is outdated.
 static const unsigned char file_countersign_js[] = {
 #embed "Resources/countersign.js"
 };

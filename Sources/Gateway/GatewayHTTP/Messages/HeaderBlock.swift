@@ -67,7 +67,7 @@ package struct HTTPField {
         return String(decoding: bytes.map { $0 < 0x80 ? $0 : 0x1A }, as: UTF8.self)
     }
 
-    /// Compares the lower-case name without ASCII case (RFC 9110, section 5.1).
+    /// Whether the field has this lower-case name. Ignores ASCII case (RFC 9110, section 5.1).
     func isNamed(_ name: StaticString) -> Bool {
         HTTPSyntax.matches(UnsafeRawBufferPointer(nameBytes), name)
     }
