@@ -91,7 +91,7 @@ export class Engine {
       await this.#perform(action);
     }
     this.isLeading = false;
-    // The callers ask again the next tab that sends.
+    // The callers repeat their requests to the next tab that sends.
     this.#finish(null);
   }
 

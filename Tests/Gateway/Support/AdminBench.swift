@@ -11,11 +11,11 @@ package import GatewayStorage
 package final class AdminBench: Sendable {
     package typealias Answer = TestAnswer
 
-    /// A signed-in console user.
+    /// A signed-in dashboard user.
     package struct Visitor {
         package let cookie: String
         package let csrf: String
-        /// Headers that the console sends with a change.
+        /// Headers that the dashboard sends with a change.
         package var headers: [String: String] {
             ["Cookie": cookie, "X-CSRF-Token": csrf, "Origin": "http://localhost"]
         }

@@ -103,7 +103,7 @@ extension WireShape {
     private static let nativeDialect = Dialect(
         name: "native", key: ("X-Write-Key", ""), token: ("Authorization", "Bearer "), time: "timestamp",
         ids: ["userId", "anonymousId", "previousId", "groupId", "messageId"],
-        // A group event, because only its group id is an id.
+        // A group event, because only this kind requires and uses `groupId`.
         members: [
             "type": #""group""#, "event": #""e""#, "userId": #""user-1""#, "previousId": #""user-1""#,
             "groupId": #""g""#,
