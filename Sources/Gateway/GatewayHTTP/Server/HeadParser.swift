@@ -317,7 +317,7 @@ extension HeadParser {
     }
 }
 
-/// The text `uri-host [ ":" port ]` (RFC 9110, section 7.2). Registered names must not be percent-encoded.
+/// The text `uri-host [ ":" port ]` (RFC 9110, section 7.2). A name has only letters, digits, `-`, `.` and `_`.
 enum HostName {
     static func isValid(_ text: UnsafeRawBufferPointer) -> Bool {
         var rest = text[...]

@@ -4,7 +4,7 @@ internal import CountersignSQLite
 package import Foundation
 package import GatewayModel
 
-/// A user of the admin page.
+/// A user of the dashboard.
 package struct AdminUser: Sendable {
     package let name: String
     package let role: AdminRole
@@ -17,7 +17,7 @@ package struct AdminUser: Sendable {
     package let password: PasswordHash
 }
 
-/// Stores the users of the admin page and their sessions.
+/// Stores the users of the dashboard and their sessions.
 package struct AdminStore: ControlStore {
     package let database: any SQLDatabase
     package let actor: Operator
