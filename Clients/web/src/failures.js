@@ -6,8 +6,8 @@ const capacity = 64;
 const interval = 300;
 
 /**
- * Decides when authentication failures are reported to the app: each (user, token, code) at once. A repeated
- * failure is reported again in each session and after five minutes, since the app may have missed the first.
+ * Decides when authentication failures are reported to the app: each (user, token, code, reason, `isOptional`) at
+ * once. A repeated failure is reported again in each session and after five minutes, since the app may have missed it.
  */
 export class Failures {
   /**
