@@ -4,8 +4,8 @@ package import GatewayModel
 package import GatewayObservability
 package import GatewayStorage
 
-/// Runs the followers of all ways on a thread pool of fixed size. A way that waits for its receiver uses no
-/// thread of the pool, so it does not delay other ways.
+/// Runs the followers of all webhooks, streams and files (ways) on a thread pool of fixed size. A way that waits for
+/// its receiver uses no thread of the pool, so it does not delay other ways.
 package final class DeliveryRunner: Sendable {
     /// The state of a way, for metrics.
     package struct Count: Sendable {

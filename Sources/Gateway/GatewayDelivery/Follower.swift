@@ -1,7 +1,7 @@
 internal import CountersignCore
 package import GatewayModel
 
-/// Decides which events a way gets next and when: in order, at least once, one batch at a time.
+/// Decides which events a ``Way`` gets next and when: in order, at least once, one batch at a time.
 ///
 /// A follower reads no clock and does no I/O. The caller performs the returned work and reports its outcome.
 package struct Follower: Sendable {

@@ -1,14 +1,14 @@
 internal import CountersignCore
 
-/// The back-off of a way after failed attempts, in milliseconds.
+/// The back-off of a webhook, stream or file after failed attempts, in milliseconds.
 package struct Retry: Sendable {
     /// The shortest back-off, so that jitter cannot cause rapid retries.
     package static let least: Int64 = 1_000
-    /// The longest back-off of any way, and the longest accepted `Retry-After`.
+    /// The longest back-off of all, and the longest accepted `Retry-After`.
     package static let longest: Int64 = 86_400_000
 
     let policy: RetryPolicy
-    /// Milliseconds of failures after which a way is paused; nil never pauses.
+    /// Milliseconds of failures after which delivery is paused; nil never pauses.
     let patience: Int64?
 
     /// A back-off that starts at `first` seconds and grows to at most `most` seconds.

@@ -6,7 +6,7 @@ internal import GatewayModel
 internal import GatewayObservability
 internal import GatewayStorage
 
-/// A gateway's membership in a cluster. Without a cluster, the gateway is always current and has every duty.
+/// A gateway's membership in a cluster. Without a cluster, the gateway is always current and does all work.
 struct Membership: Sendable {
     private let member: (any ClusterMember)?
     let channel: (any ClusterChannel)?

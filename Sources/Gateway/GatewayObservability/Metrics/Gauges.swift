@@ -14,7 +14,7 @@ package struct Gauges: Sendable {
     let uncountedRequests: Int
     /// Spans dropped so far; nil when tracing is disabled.
     let droppedSpans: Int?
-    /// The lag of each way out of the event log.
+    /// The lag of consumers, webhooks, streams and event files.
     let lags: [Lag]
     /// Webhook delivery attempts so far, by app.
     let webhookAttempts: BytewiseDictionary<(delivered: Int, failed: Int)>
@@ -130,7 +130,7 @@ package struct Gauges: Sendable {
         ]
     }
 
-    /// A metric of the ways of one kind. `noun` is part of the metric's name, and the name of a label.
+    /// A metric of consumers of one kind. `noun` is part of the metric's name, and the name of a label.
     private func family(
         _ kind: EventConsumerID.Kind, _ noun: String, _ suffix: String, _ help: String,
         _ values: [(EventConsumerID, Double)], as metric: MetricFamily.Kind = .gauge

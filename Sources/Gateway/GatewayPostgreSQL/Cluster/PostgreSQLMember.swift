@@ -6,8 +6,8 @@ internal import GatewayStorage
 
 /// A gateway's row in the table `gateway`, updated by a thread each second and after notifications.
 ///
-/// The thread updates the row's time, reads the changes of other gateways, and stores the generation it has read. A
-/// gateway waits until live rows contain its change. A gateway with an expired row accepts no requests.
+/// The thread updates the row's time, reads the changes of other gateways, and stores the generation it has read.
+/// After a change, a gateway waits until all live rows reach its generation. With an expired row, it rejects requests.
 final class PostgreSQLMember: ClusterMember {
     private struct State {
         /// The uptime until which the last read of changes is valid.

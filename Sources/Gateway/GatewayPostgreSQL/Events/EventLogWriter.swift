@@ -37,7 +37,7 @@ final class EventLogWriter {
                 }
                 return try connection.transaction {
                     let rows = EventInsert.rows(of: batches)
-                    // Inserts events that claim nothing first, because other events of this transaction may claim them.
+                    // Inserts the others first: a user's event may match an anonymous event of this transaction.
                     let (claiming, others) = claims.split(rows, batches)
                     var outcomes = try insert(others, of: batches, connection)
                     let left = try claims.claim(claiming, of: batches, &outcomes, connection)

@@ -33,7 +33,7 @@ package struct PostgreSQLEventLog: EventLog {
             guard query.isExport else {
                 return try Self.follow(query, after: sequence, limit: limit, at: now(), connection)
             }
-            // Uses one snapshot, so that a concurrent deletion is reported as a gap.
+            // Uses one snapshot, so that a concurrently deleted event is either returned or reported as a gap.
             func page() throws -> EventRange {
                 try connection.transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") {
                     try Self.follow(query, after: sequence, limit: limit, at: now(), connection)

@@ -12,7 +12,7 @@ package protocol Cluster: Sendable {
     /// Returns once each gateway has read all changes committed before this call, or stopped accepting requests.
     func waitForGateways()
 
-    /// Changes the notes with these names in an exclusive transaction. Notes expire after
+    /// Changes small shared values (notes) with these names in an exclusive transaction. Notes expire after
     /// ``ClusterNote/Kind/keptMilliseconds``.
     func change<Value>(
         _ names: [ClusterNote.Name], _ body: (inout [ClusterNote.Name: JSONValue]) -> Value
@@ -43,7 +43,7 @@ package protocol ClusterMember: AnyObject, Sendable {
     /// The last heartbeat; nil before the first.
     var lastBeat: ClusterBeat? { get }
 
-    /// Whether this gateway holds a duty now. A gateway without a database connection does not hold any.
+    /// Whether this gateway now has this duty, which one gateway has at a time. False without a database connection.
     func has(_ duty: ClusterDuty) -> Bool
 
     func stop()

@@ -2,7 +2,7 @@ internal import CountersignCore
 package import CountersignSQLite
 package import GatewayModel
 
-/// Reads and writes the rows of consumers and of the progress of ways, in SQL for all engines. Leases differ by engine.
+/// Reads and writes the rows of consumers and of webhooks, streams and event files (ways), in SQL for all engines.
 package struct ConsumerRows {
     package struct Row: Sendable {
         package let id: EventConsumerID

@@ -12,7 +12,7 @@ package import GatewayModel
 /// moved. This avoids repeated work. Afterwards the acknowledgement is rejected, so that two workers cannot
 /// move the same position.
 ///
-/// Webhook endpoints and streams are consumers of separate kinds with separate names.
+/// Webhooks, streams and event files (ways) are consumers of separate kinds with separate names.
 ///
 /// All methods may block on the disk, and may throw ``ConsumerFailure``.
 package protocol EventConsumers: Sendable {
@@ -71,7 +71,7 @@ package struct EventConsumer: Sendable {
     package var createdMilliseconds: Int64
     package var partitions: [Partition]
     /// The number of the app's events after the position, regardless of the filter; with several partitions, their
-    /// mean. Deleted events of deleted persons may count until retention reaches their position.
+    /// mean. Deleted events of deleted customers may count until retention reaches their position.
     package var lag: Int
     /// When the oldest event after the position was received, in milliseconds since 1970; nil without such an event.
     package var oldestUnreadMilliseconds: Int64?

@@ -114,7 +114,7 @@ package final class SQLiteConsumerEngine: ConsumerEngine {
                 "SELECT received_ms FROM event WHERE seq = ?1", .integer(sequence)
             ) { $0.int64(0) }
         }
-        // The index also lists deleted events of deleted persons. Fewer than 64 entries without a row mean no event.
+        // The index may list events deleted with their customer. Fewer than 64 entries and no row mean no unread event.
         if oldest == nil, next.count < 64 { return (0, nil) }
         return (try index.count(of: appID, after: sequence), oldest)
     }

@@ -48,7 +48,7 @@ extension SQLiteEventLog {
         var (low, high) = (floor, head)
         while low < high {
             let middle = (low + high) / 2
-            // Skips events of deleted persons, which have no row.
+            // Skips events of deleted customers, which have no row.
             var time: Int64?
             for sequence in try index.sequences(of: .app, in: appID, .after(middle), limit: 16)
             where time == nil {
