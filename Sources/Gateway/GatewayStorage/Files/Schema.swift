@@ -6,7 +6,7 @@ internal import GatewayModel
 /// Migrates a database to this version's schema. A database with data is backed up first.
 enum Schema {
     /// The first migration creates the version `oldest`. The backup is in the folder `backups` next to the file, and
-    /// durable before any change. To go back, stop the gateway and replace the file with the backup.
+    /// durable before any change. To go back, stop the gateway and use the backup in a new data directory.
     ///
     /// Throws `conflict` when the file was written by a newer version, `storage` when the backup cannot be made
     /// durable, and errors of SQLite and Foundation. A failed migration is rolled back; migrations before it stay.
