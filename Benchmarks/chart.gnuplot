@@ -11,5 +11,5 @@ set ytics nomirror
 set key outside right top Left reverse
 set ylabel "CPU µs for a request"
 set yrange [0:*]
-rows(server) = sprintf("< awk -F '\\t' '$3 == 1 && $2 < 1000000 && $4 ~ /^%s/ && $1 ~ /2,000 users|fresh token, 24/' %s", server, data)
+rows(server) = sprintf("< awk -F '\\t' '$3 == 1 && $4 ~ /^%s/ && $1 ~ /^seen token, 2,000|^fresh token, 24/ && !seen[$1]++' %s", server, data)
 plot for [server in "HAProxy Countersign go rust node python"] rows(server) using 5:xtic(1) title server
