@@ -62,6 +62,7 @@ public final class BGGeo: MutableSettings, Sendable {
     ) {
         if client != nil {
             setConfig(configure)
+            if let token { config.edit(token.apply) }
             return
         }
         let (overrides, draft) = state.withLock { ($0.overrides, $0.draft) }

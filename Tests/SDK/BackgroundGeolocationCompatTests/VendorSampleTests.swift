@@ -401,6 +401,10 @@ struct VendorSampleTests {
         config.reset()
         #expect(config.http.url.isEmpty && config.persistence.extras.isEmpty)
         #expect(config.authorization.accessToken == "a.b.c")
+        let next = BGGeo.TransistorToken(
+            accessToken: "d.e.f", refreshToken: "next", apiUrl: token.apiUrl, refreshUrl: token.refreshUrl)
+        geo.ready(transistorAuthorizationToken: next) { _ in }
+        #expect(geo.config.authorization.refreshToken == "next")
         await geo.close()
         await finish()
     }
