@@ -35,13 +35,14 @@
                 kSecValueData as String: Data(token.utf8),
                 kSecAttrAccessible as String: kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly,
             ]
-            let status = SecItemUpdate(item(userID) as CFDictionary, values as CFDictionary)
+            func update() -> OSStatus { SecItemUpdate(item(userID) as CFDictionary, values as CFDictionary) }
+            var status = update()
             if status == errSecItemNotFound {
-                try check(
-                    SecItemAdd(item(userID).merging(values) { _, new in new } as CFDictionary, nil))
-            } else {
-                try check(status)
+                status = SecItemAdd(item(userID).merging(values) { _, new in new } as CFDictionary, nil)
             }
+            // Another process may have added the item meanwhile.
+            if status == errSecDuplicateItem { status = update() }
+            try check(status)
         }
 
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
