@@ -37,7 +37,9 @@ public struct SystemClock: ClientClock {
 
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public func sleep(until uptime: TimeInterval) async throws {
-        let seconds = min(max(0, uptime - self.uptime), 86_400)
-        try await Task.sleep(nanoseconds: UInt64(seconds * 1_000_000_000))
+        repeat {
+            let seconds = min(max(0, uptime - self.uptime), 86_400)
+            try await Task.sleep(nanoseconds: UInt64(seconds * 1_000_000_000))
+        } while self.uptime < uptime
     }
 }

@@ -16,8 +16,7 @@ func withTimeLimit<Value: Sendable>(
         }
         group.addTask {
             do {
-                // A clock may end a long sleep early.
-                while clock.uptime < instant { try await clock.sleep(until: instant) }
+                try await clock.sleep(until: instant)
                 return .failure(HTTPTransportError(.timedOut, "no whole answer within \(seconds) s"))
             } catch {
                 // The response came first, or the caller was cancelled.
