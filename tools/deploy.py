@@ -63,6 +63,9 @@ def check_chart():
     refuses("a chart with a second replica", lambda: helm_python.Chart.load(str(CHART)).validate_schema({"replicaCount": 2}))
     refuses("a chart with a password in an address",
             lambda: helm_python.Chart.load(str(CHART)).validate_schema({"database": {"url": "postgresql://a:b@db/c"}}))
+    refuses("a time with a unit", lambda: render({"settings": {"drain-seconds": "10s"}}))
+    if "'value': '0'" not in str(render({"settings": {"drain-seconds": 0}})):
+        fail("a drain of 0 seconds is replaced")
     for values, kinds in (
         ({}, ["Pod", "Service", "StatefulSet"]),
         (FULL, ["Ingress", "Pod", "Service", "ServiceMonitor", "StatefulSet"]),
