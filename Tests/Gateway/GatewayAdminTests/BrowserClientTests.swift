@@ -33,6 +33,19 @@ struct BrowserClientTests {
         #expect(other.status == 404)
     }
 
+    /// A proxy that compresses responses makes the tag weak.
+    @Test func aCachedVersionIsNotSentAgain() throws {
+        let fixture = try GatewayFixture(.standard, enforcement: .disabled)
+        let client = try fixture.client()
+        let tag = try #require(try get(client, "/sdk/countersign.js").headers["etag"])
+        let fields = [(tag, 304), ("W/\(tag)", 304), ("\"old\", \(tag)", 304), ("*", 304), ("\"old\"", 200)]
+        for (known, status) in fields {
+            let answer = try #require(
+                client.send("GET", "/sdk/countersign.js", ["If-None-Match": known], nil))
+            #expect(answer.status == status, "\(known)")
+        }
+    }
+
     @Test func bothListenersServeTheBrowserClient() throws {
         let fixture = try GatewayFixture(.live, enforcement: .disabled) {
             $0.adminHost = "127.0.0.1"

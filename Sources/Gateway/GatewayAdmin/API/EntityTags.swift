@@ -1,6 +1,8 @@
-/// The entity tags of an `If-Match` field (RFC 9110, section 13.1.1). A proxy that compresses responses makes
-/// tags weak (`W/"…"`) or adds a suffix (`"…-gzip"`, Apache). Both still identify the same state, because
-/// tags are hashes of the uncompressed content.
+internal import GatewayHTTP
+
+/// The entity tags of an `If-Match` or `If-None-Match` field (RFC 9110, sections 13.1.1 and 13.1.2). A proxy that
+/// compresses responses makes tags weak (`W/"…"`) or adds a suffix (`"…-gzip"`, Apache). Both still identify
+/// the same state, because tags are hashes of the uncompressed content.
 struct EntityTags {
     private let tags: [Substring.UTF8View]
 
@@ -11,6 +13,11 @@ struct EntityTags {
             while let last = tag.last, isBlank(last) { tag = tag.dropLast() }
             return tag.starts(with: "W/".utf8) ? tag.dropFirst(2) : tag
         }
+    }
+
+    /// The tags of all `If-None-Match` fields of a request.
+    init(cachedBy request: HTTPRequest) {
+        self.init(request.headers("if-none-match").joined(separator: ","))
     }
 
     /// Whether the field is `*` or has a tag of `current`. Those are strong tags with their quotes.

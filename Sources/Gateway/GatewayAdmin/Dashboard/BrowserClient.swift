@@ -42,7 +42,7 @@ struct BrowserClient: Sendable {
             ("Cache-Control", caching), ("ETag", "\"\(tag)\""), ("X-Content-Type-Options", "nosniff"),
             ("Cross-Origin-Resource-Policy", "same-origin"),
         ]
-        if request.header("if-none-match") == "\"\(tag)\"" {
+        if EntityTags(cachedBy: request).match(["\"\(tag)\""]) {
             return .answer(HTTPResponse(status: 304, headers: headers, body: []))
         }
         headers.append(("Content-Type", "text/javascript; charset=utf-8"))

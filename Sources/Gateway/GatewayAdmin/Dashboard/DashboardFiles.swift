@@ -17,8 +17,7 @@ struct DashboardFiles: Sendable {
             packed = Gzip.compress(body, level: 9) ?? []
             self.type = type
             self.isForever = isForever
-            // Weak, because the content may be sent compressed or not.
-            tag = "W/\"\(DashboardFiles.hash(text))\""
+            tag = "\"\(DashboardFiles.hash(text))\""
         }
     }
 
@@ -83,9 +82,10 @@ struct DashboardFiles: Sendable {
             ("Referrer-Policy", "no-referrer"), ("Cross-Origin-Opener-Policy", "same-origin"),
             ("Cross-Origin-Resource-Policy", "same-origin"),
             ("Cache-Control", file.isForever ? "public, max-age=31536000, immutable" : "no-cache"),
-            ("ETag", file.tag), ("Vary", "Accept-Encoding"),
+            // Weak, because the content may be sent compressed or not.
+            ("ETag", "W/" + file.tag), ("Vary", "Accept-Encoding"),
         ]
-        if request.header("if-none-match") == file.tag {
+        if EntityTags(cachedBy: request).match([file.tag]) {
             return .answer(HTTPResponse(status: 304, headers: headers, body: []))
         }
         headers.append(("Content-Type", file.type))
