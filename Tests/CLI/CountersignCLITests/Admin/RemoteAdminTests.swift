@@ -258,8 +258,4 @@ private struct Lists: AdminClient {
     func send(_ request: AdminRequest) async throws -> AdminAnswer {
         try AdminAnswer(status: 200, tag: nil, bytes: Array("[]".utf8))
     }
-
-    func stream(
-        _ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void
-    ) async throws -> [(name: String, value: String)] { [] }
 }

@@ -23,10 +23,6 @@ struct AdminDoctorTests {
             let body = answers[request.encodedPath] ?? ["items": items, "next": .null]
             return try AdminAnswer(status: 200, tag: nil, bytes: body.bytes)
         }
-
-        func stream(
-            _ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void
-        ) async throws -> [(name: String, value: String)] { [] }
     }
 
     private static let shop: JSONValue = [

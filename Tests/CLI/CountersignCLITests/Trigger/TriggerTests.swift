@@ -130,8 +130,4 @@ private struct Untouched: AdminClient {
         Issue.record("\(request.method) \(request.encodedPath)")
         throw CommandError(.failed, "unexpected")
     }
-
-    func stream(
-        _ request: AdminRequest, _ take: @escaping @Sendable ([UInt8]) throws -> Void
-    ) async throws -> [(name: String, value: String)] { [] }
 }
