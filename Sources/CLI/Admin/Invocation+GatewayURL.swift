@@ -9,15 +9,13 @@ extension Flag {
 }
 
 extension Invocation {
-    /// The URL of `--server`, else of the gateway that runs on the data directory or database.
-    private func gatewayURL() throws -> URL {
-        try Self.gatewayURL(value(of: .url) ?? storageLocation().requireRunningGateway().url)
-    }
-
-    /// Throws `usage`.
+    /// Throws `usage`. The error omits the text, which may hold a password.
     static func gatewayURL(_ text: String) throws(CommandError) -> URL {
-        guard let url = URL(string: text), ["http", "https"].contains(url.scheme), url.host != nil else {
-            throw CommandError(.usage, "--server takes a URL such as http://127.0.0.1:8787, not '\(text)'")
+        guard let url = URL(string: text), ["http", "https"].contains(url.scheme), url.host != nil,
+            url.user == nil
+        else {
+            throw CommandError(
+                .usage, "--server takes a URL such as http://127.0.0.1:8787, without a user")
         }
         return url
     }
@@ -38,11 +36,12 @@ extension Invocation {
         let isGiven = flags.contains {
             flagValues[$0.name] != nil || $0.environment.flatMap(io.variable) != nil
         }
-        if isGiven { return (try gatewayURL(), nil) }
-        let profiles = try Profiles(environment: io.environment)
-        guard let profile = try value(of: .profile).map(profiles.named) ?? profiles.inUse else {
-            return (try gatewayURL(), nil)
+        if !isGiven {
+            let profiles = try Profiles(environment: io.environment)
+            if let profile = try value(of: .profile).map(profiles.named) ?? profiles.inUse {
+                return (try Self.gatewayURL(profile.server), profile)
+            }
         }
-        return (try Self.gatewayURL(profile.server), profile)
+        return (try Self.gatewayURL(value(of: .url) ?? storageLocation().requireRunningGateway().url), nil)
     }
 }

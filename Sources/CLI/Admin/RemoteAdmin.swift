@@ -11,14 +11,13 @@ struct RemoteAdmin: AdminClient {
         /// Whether to send the token over plain http to another machine.
         var allowsPlainHTTP = false
 
-        /// Throws `usage` if `url` is not a server's URL or uses plain http to another machine.
+        /// Throws `usage` if `url` is not a server's URL or uses plain http to another machine. Errors omit passwords.
         func checked() throws(CommandError) -> Server {
             guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
                 parts.scheme == "https" || parts.scheme == "http", parts.query == nil, parts.user == nil
             else {
                 throw CommandError(
-                    .usage, "'\(url)' is not a server's URL", hint: "give one such as https://collect.example"
-                )
+                    .usage, "the server needs a URL such as https://collect.example, without user and query")
             }
             guard parts.scheme == "https" || Loopback.isHost(host) || allowsPlainHTTP else {
                 throw CommandError(

@@ -44,13 +44,13 @@ struct Setting: Sendable {
         }
     }
 
-    /// Parses an origin: scheme, host and optional port, without a slash at the end.
+    /// Checks an origin: scheme, host and optional port. Errors omit the text, which may hold a password.
     static func origin(_ text: String) throws(Problem) -> String {
         guard let url = URLComponents(string: text), url.scheme == "https" || url.scheme == "http",
             url.host?.isEmpty == false, url.path.isEmpty, url.query == nil, url.fragment == nil,
             url.user == nil
         else {
-            throw Problem(text: "needs a URL such as https://collect.example without a path, not '\(text)'")
+            throw Problem(text: "needs a URL such as https://collect.example, without a user or a path")
         }
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw Problem(text: "needs a host in ASCII: write other letters as xn-- (punycode)")

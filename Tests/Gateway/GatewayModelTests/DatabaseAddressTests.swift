@@ -7,7 +7,9 @@ struct DatabaseAddressTests {
         arguments: [
             ("postgresql://u:p@h/d", "postgresql://u@h/d"),
             ("postgres://h/d?password=p&a=b", "postgres://h/d?a=b"),
+            ("postgresql://u:p/w@h/d", "postgresql://u@h/d"),
             ("host=h password=p dbname=d", "host=h dbname=d"),
+            ("host=h password =p dbname = d password = a=b", "host=h dbname=d"),
             ("", nil), ("countersign", nil), ("/var/lib/db", nil), ("mysql://h/d", nil),
             ("mysql://h/d?a=b", nil), ("http://h/?host=h", nil), ("POSTGRESQL://h/d", nil),
         ] as [(String, String?)])

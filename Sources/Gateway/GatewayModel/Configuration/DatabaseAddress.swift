@@ -31,8 +31,8 @@ package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
         let parts = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         var shown = String(parts[0])
         let start = shown.range(of: "://")?.upperBound ?? shown.startIndex
-        let end = shown[start...].firstIndex(of: "/") ?? shown.endIndex
-        if let at = shown[start..<end].lastIndex(of: "@") {
+        // A password may contain an unescaped slash.
+        if let at = shown[start...].lastIndex(of: "@") {
             let user = shown[start..<at].unicodeScalars.prefix { $0 != ":" }
             shown = shown[..<start] + String(user) + shown[at...]
         }
@@ -44,7 +44,8 @@ package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
     /// Shows settings before the first quote or backslash, because a quoted value may contain anything.
     private static func shown(keywords: String) -> String {
         Substring(keywords.unicodeScalars.prefix { $0 != "'" && $0 != "\\" }).split { $0.isWhitespace }
-            .filter { $0.contains("=") && !isSecret(name($0)) }.joined(separator: " ")
+            .joined(separator: " ").replacing(" =", with: "=").replacing("= ", with: "=")
+            .split(separator: " ").filter { $0.contains("=") && !isSecret(name($0)) }.joined(separator: " ")
     }
 
     private static func name(_ setting: Substring) -> Substring {
