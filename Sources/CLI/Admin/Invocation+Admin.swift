@@ -85,7 +85,8 @@ extension Invocation {
         switch try elsewhere() {
         case nil: nil
         case .server(let url): try remoteAdmin(url)
-        case .profile(let profile): try remoteAdmin(profile)
+        case .profile(let profile):
+            try RemoteAdmin(server(profile.server, of: profile), token: profile.token, note: note)
         }
     }
 
@@ -98,34 +99,26 @@ extension Invocation {
         }
     }
 
-    private func remoteAdmin(_ profile: Profile) throws -> RemoteAdmin {
-        try RemoteAdmin(
-            .init(
-                url: profile.server, certificateAuthorityFile: profile.certificateAuthorityFile,
-                allowsPlainHTTP: profile.allowsPlainHTTP), token: profile.token, note: note)
-    }
-
     private func remoteAdmin(_ url: String) throws -> RemoteAdmin {
-        var server = try server(url)
-        if let token = try apiToken() { return try RemoteAdmin(server, token: token, note: note) }
-        guard
-            let known = try Profiles(environment: io.environment).all.first(where: { $0.server == server.url }
-            )
-        else {
+        if let token = try apiToken() { return try RemoteAdmin(server(url), token: token, note: note) }
+        let profiles = try Profiles(environment: io.environment).all
+        let known = profiles.first { $0.server == url || $0.server + "/" == url }
+        let server = try server(url, of: known)
+        guard let known else {
             throw CommandError(
                 .notAuthorized, "there is no API token for \(server.url)",
                 hint: "--token-file FILE, $COUNTERSIGN_TOKEN, or `countersign profile add`")
         }
-        if server.certificateAuthorityFile == nil {
-            server.certificateAuthorityFile = known.certificateAuthorityFile
-        }
         return try RemoteAdmin(server, token: known.token, note: note)
     }
 
-    func server(_ url: String) throws(CommandError) -> RemoteAdmin.Server {
+    /// The server from flags, else as `profile` saved it.
+    func server(_ url: String, of profile: Profile? = nil) throws(CommandError) -> RemoteAdmin.Server {
         try RemoteAdmin.Server(
-            url: url, certificateAuthorityFile: try value(of: .certificateAuthorityFile),
-            allowsPlainHTTP: isSet(.allowPlainHTTP)
+            url: url,
+            certificateAuthorityFile: try value(of: .certificateAuthorityFile)
+                ?? profile?.certificateAuthorityFile,
+            allowsPlainHTTP: isSet(.allowPlainHTTP) || profile?.allowsPlainHTTP == true
         ).checked()
     }
 

@@ -184,6 +184,17 @@ struct RemoteAdminTests {
         }
     }
 
+    @Test func aSavedServerMayGetItsTokenOverPlainHTTP() async {
+        let line = "profile add far --allow-plain-http --server http://0.0.0.0:1"
+        #expect(await run(line, input: "csa_x").code == .done)
+        for target in ["--server http://0.0.0.0:1", "--server http://0.0.0.0:1/", "--profile far"] {
+            #expect(await run("app list \(target)").code == .unavailable, "\(target)")
+            // A flag wins over the profile.
+            let (code, _) = await run("app list \(target) --ca-file \(folder.path)/none")
+            #expect(code == .notFound, "\(target)")
+        }
+    }
+
     /// Arguments are visible in process lists and in the shell's history.
     @Test func noFlagTakesASecret() {
         let secret = ["secret", "password", "write-key", "private-key"]
