@@ -28,7 +28,7 @@ extension Invocation {
     }
 
     /// Calls `make`, which creates an object with a one-time secret. Prints the object's id, and the secret unless
-    /// `--secret-file` receives it. If that file cannot be created, does not call `make`.
+    /// `--secret-file` receives it. If that file cannot be created or the disk is full, does not call `make`.
     func printSecret(
         _ name: String, of id: String, notice: String? = nil, _ make: () async throws -> JSONValue
     ) async throws {

@@ -203,6 +203,24 @@ struct GatewayCommandTests {
         #expect(try String(contentsOfFile: file, encoding: .utf8).hasPrefix("whsec_"))
     }
 
+    @Test func withoutSpaceForASecretFileNoSecretIsMade() async throws {
+        let fixture = try GatewayFixture()
+        let token = try fixture.apps.apiTokens.create(name: "t", scopes: ["write"]).text
+        // Signal 25, SIGXFSZ, would end the program.
+        let result = try await Shell(
+            folder: folder.path,
+            environment: [
+                "COUNTERSIGN_TOKEN": token,
+                "COUNTERSIGN_SERVER": "http://127.0.0.1:\(fixture.gateway.port)",
+            ]
+        ).run(
+            "(trap '' XFSZ; ulimit -f 0; countersign client create shop --name a --secret-file secret) 2>&1 | cat"
+        )
+        #expect(result.output.contains("cannot write secret: File too large"), "\(result.output)")
+        #expect(try fixture.apps.clients.all(of: "shop").isEmpty)
+        #expect(!FileManager.default.fileExists(atPath: folder.path + "/secret"))
+    }
+
     @Test func requiringTokensWithoutAKeyIsPointedOut() async {
         _ = await run("app create shop")
         #expect(await run("enforcement set shop required --yes").1.talk.contains("countersign key add shop"))
