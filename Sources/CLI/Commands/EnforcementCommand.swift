@@ -239,7 +239,7 @@ enum EnforcementCommand {
         return lines
     }
 
-    /// A sentence about the requests that the change newly rejects; nil without such requests.
+    /// A sentence about the first requests that the change newly rejects; nil without such requests.
     private static func consequence(
         of after: JSONObject, from before: JSONObject, app: String
     ) -> String? {
@@ -251,11 +251,16 @@ enum EnforcementCommand {
             return
                 "Requests of \(app) with a bad token are rejected for \(users(new)) at once, until now for \(users(old))"
         }
-        let (planned, next) = (before["scheduled"] ?? .null, after["scheduled"] ?? .null)
-        let isPlanned =
-            share(planned) >= share(next) && planned["at_ms"].integer ?? .max <= next["at_ms"].integer ?? 0
-        guard next != planned, share(next) > new, !isPlanned else { return nil }
+        func planned(_ plan: JSONObject, at time: Int64) -> Int64 {
+            let change = plan["scheduled"] ?? .null
+            return share(change["at_ms"].integer ?? .max <= time ? change : .object(plan))
+        }
+        // A scheduled switch to a smaller share may be dropped or postponed.
+        let times = [before, after].compactMap { $0["scheduled"]?["at_ms"].integer }.sorted()
+        guard let time = times.first(where: { planned(after, at: $0) > planned(before, at: $0) }) else {
+            return nil
+        }
         return
-            "Requests of \(app) with a bad token are rejected for \(users(share(next))) from \(next["at_ms"].time) on, now for \(users(new))"
+            "Requests of \(app) with a bad token are rejected for \(users(planned(after, at: time))) from \(JSONValue.integer(time).time) on, instead of for \(users(planned(before, at: time)))"
     }
 }

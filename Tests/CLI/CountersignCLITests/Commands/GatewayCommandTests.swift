@@ -238,10 +238,14 @@ struct GatewayCommandTests {
         ("required --at 2090-01-01T00:00:00Z", "required --at 2091-01-01T00:00:00Z", false),
         ("required --at 2091-01-01T00:00:00Z", "required --at 2090-01-01T00:00:00Z", true),
         ("required --at 2090-01-01T00:00:00Z", "disabled --at none", false),
+        ("required;optional --at 2090-01-01T00:00:00Z", "required --at none", true),
+        ("required;optional --at 2090-01-01T00:00:00Z", "required --percent 9 --at 3000d", true),
     ])
     func aChangeThatRejectsMoreIsConfirmed(first: String, second: String, asks: Bool) async throws {
         _ = await run("app create shop")
-        #expect(await run("enforcement set shop \(first) --yes").0 == .done)
+        for change in first.split(separator: ";") {
+            #expect(await run("enforcement set shop \(change) --yes").0 == .done)
+        }
         let before = await run("enforcement show shop --json").1.output
         let (code, io) = await run("enforcement set shop \(second)")
         #expect(code == (asks ? .usage : .done), "\(io.talk)")
