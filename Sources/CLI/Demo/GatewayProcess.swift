@@ -33,11 +33,6 @@ final class GatewayProcess: Sendable {
 
     var restarts: Int { state.withLock { $0.restarts } }
 
-    /// Starts the gateway on a free port. Throws `unavailable` if it does not start.
-    func start() async throws(CommandError) -> URL {
-        try await launch(port: 0)
-    }
-
     /// Terminates the gateway, or kills it after 20 seconds. Returns its exit status; nil if it did not run.
     func stop() async -> Int32? {
         let process = state.withLock { state in
@@ -58,7 +53,8 @@ final class GatewayProcess: Sendable {
         }
     }
 
-    @discardableResult private func launch(port: Int) async throws(CommandError) -> URL {
+    /// Starts the gateway; 0 is a free port. Throws `unavailable` if it does not start.
+    @discardableResult func start(port: Int = 0) async throws(CommandError) -> URL {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: executable)
         process.arguments = ["serve", "--data", dataDirectory, "--port", String(port)]
@@ -68,11 +64,15 @@ final class GatewayProcess: Sendable {
         process.standardInput = FileHandle.nullDevice
         process.terminationHandler = { [weak self] process in self?.restart(after: process) }
         do {
-            try process.run()
+            // Under the lock, so that `stop()` either ends this process or prevents its start.
+            try state.withLock { state in
+                guard !state.isStopping else { throw CommandError(.interrupted, "it was stopped") }
+                try process.run()
+                (state.process, state.isListening) = (process, false)
+            }
         } catch {
-            throw CommandError(.unavailable, "cannot run \(executable)")
+            throw error as? CommandError ?? CommandError(.unavailable, "cannot run \(executable)")
         }
-        state.withLock { ($0.process, $0.isListening) = (process, false) }
         let line = await withTaskCancellationHandler {
             await Self.firstLine(of: output.fileHandleForReading)
         } onCancel: {
@@ -90,7 +90,7 @@ final class GatewayProcess: Sendable {
         return url
     }
 
-    /// Starts the gateway again if `process` has listened. Otherwise `launch` reports the failure to its caller.
+    /// Starts the gateway again if `process` has listened. Otherwise `start` reports the failure to its caller.
     private func restart(after process: Process) {
         let port = state.withLock { state -> Int? in
             guard state.process === process, state.isListening, !state.isStopping else { return nil }
@@ -104,7 +104,7 @@ final class GatewayProcess: Sendable {
             // Another process may use the port for a moment.
             repeat {
                 do throws(CommandError) {
-                    try await launch(port: port)
+                    try await start(port: port)
                     return
                 } catch {
                     report("The gateway could not be restarted: \(error.reason)")

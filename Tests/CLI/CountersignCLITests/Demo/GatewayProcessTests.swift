@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CountersignCLI
@@ -9,39 +10,33 @@ struct GatewayProcessTests {
     private let folder = TemporaryFolder()
 
     /// Returns the status code of the answer to `curl`, or nil without an answer.
-    private func answer(_ url: URL, _ path: String) -> String? {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = [
-            "curl", "-s", "--max-time", "60", "-o", "/dev/null", "-w", "%{http_code}",
-            url.absoluteString + path,
-        ]
-        let output = Pipe()
-        process.standardOutput = output
-        guard (try? process.run()) != nil else { return nil }
-        let data = (try? output.fileHandleForReading.readToEnd()) ?? Data()
-        process.waitUntilExit()
-        return process.terminationStatus == 0 ? String(decoding: data, as: UTF8.self) : nil
+    private func answer(_ url: URL, _ path: String) throws -> String? {
+        let arguments = ["curl", "-s", "--max-time", "60", "-o", "/dev/null", "-w", "%{http_code}"]
+        let (status, output) = try runProgram(arguments + [url.absoluteString + path])
+        return status == 0 ? String(decoding: output, as: UTF8.self) : nil
     }
 
     @Test func servesUntilItIsAskedToStopAndEndsWithZero() async throws {
         let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") { _ in }
         let url = try await gateway.start()
-        #expect(answer(url, "/readyz") == "200")
+        #expect(try answer(url, "/readyz") == "200")
         let mode = try FileManager.default.attributesOfItem(atPath: folder.path + "/data")[.posixPermissions]
         #expect((mode as? NSNumber)?.intValue == 0o700)
         let status = await gateway.stop()
         #expect(status == 0)
-        #expect(answer(url, "/livez") == nil)
+        #expect(try answer(url, "/livez") == nil)
     }
 
-    /// Starts a gateway and sends it a signal once it listens. Returns its URL and later messages.
+    /// Starts a gateway and sends it a signal once it listens. Returns its URL and later messages. `program` runs instead
+    /// of the built gateway, and `hear` gets each message.
     private func signalled(
-        _ signal: Int32
+        _ signal: Int32, program: String = Program.path,
+        hear: @escaping @Sendable (String) -> Void = { _ in }
     ) async throws -> (gateway: GatewayProcess, url: URL, messages: AsyncStream<String>.Iterator) {
         let (messages, continuation) = AsyncStream.makeStream(of: String.self)
-        let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") {
+        let gateway = GatewayProcess(executable: program, dataDirectory: folder.path + "/data") {
             continuation.yield($0)
+            hear($0)
         }
         let url = try await gateway.start()
         var iterator = messages.makeAsyncIterator()
@@ -53,7 +48,7 @@ struct GatewayProcessTests {
 
     @Test func aHangupReloadsAndDoesNotEndIt() async throws {
         let (gateway, url, _) = try await signalled(SIGHUP)
-        #expect(answer(url, "/livez") == "200")
+        #expect(try answer(url, "/livez") == "200")
         let status = await gateway.stop()
         #expect(status == 0)
         #expect(gateway.restarts == 0)
@@ -66,7 +61,7 @@ struct GatewayProcessTests {
         #expect(ended == "The gateway ended with signal 9; restarting it.")
         let restarted = try #require(await iterator.next())
         #expect(restarted.hasPrefix("The gateway listens on \(url) "))
-        #expect(answer(url, "/livez") == "200")
+        #expect(try answer(url, "/livez") == "200")
         #expect(gateway.restarts == 1)
         let status = await gateway.stop()
         #expect(status == 0)
@@ -90,15 +85,8 @@ struct GatewayProcessTests {
                 exec sleep 300
                 """, to: "program")
             try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: program)
-            let (messages, continuation) = AsyncStream.makeStream(of: String.self)
-            let gateway = GatewayProcess(executable: program, dataDirectory: folder.path) {
-                continuation.yield($0)
-            }
-            _ = try await gateway.start()
-            var iterator = messages.makeAsyncIterator()
-            let listening = try #require(await iterator.next())
-            kill(
-                try #require(listening.split(separator: " ").last.flatMap { Int32($0.dropLast(2)) }), SIGKILL)
+            let (gateway, _, messages) = try await signalled(SIGKILL, program: program)
+            var iterator = messages
             var later: [String] = []
             while later.count < 11, let message = await iterator.next() { later.append(message) }
             let failure = "The gateway could not be restarted: the gateway did not start"
@@ -108,6 +96,18 @@ struct GatewayProcessTests {
             #expect(gateway.restarts == 10)
         }
     #endif
+
+    @Test func aGatewayStoppedBeforeItsRestartIsNotStarted() async throws {
+        let isStopped = DispatchSemaphore(value: 0)
+        let (gateway, _, messages) = try await signalled(SIGKILL) {
+            if $0.hasSuffix("restarting it.") { isStopped.wait() }
+        }
+        var iterator = messages
+        _ = await iterator.next()
+        #expect(await gateway.stop() == SIGKILL)
+        isStopped.signal()
+        #expect(await iterator.next() == "The gateway could not be restarted: it was stopped")
+    }
 
     @Test func aGatewayThatCannotStartNamesTheCommandThatShowsTheReason() async throws {
         let file = try folder.write("", to: "file")
