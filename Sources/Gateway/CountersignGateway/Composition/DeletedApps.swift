@@ -55,10 +55,17 @@ final class DeletedApps: Sendable {
     private func work() {
         guard hasDuty() else { return }
         do throws(GatewayError) {
-            for deletion in try directory.deletions() { try work(on: deletion) }
+            for deletion in try directory.deletions() {
+                // The next deletion may succeed.
+                do throws(GatewayError) { try work(on: deletion) } catch { note(error, deletion.appID) }
+            }
         } catch {
-            log.note(.error, "app not erased", [("detail", error.reason)])
+            note(error, nil)
         }
+    }
+
+    private func note(_ error: GatewayError, _ appID: String?) {
+        log.note(.error, "app not erased", [("app", appID ?? "-"), ("detail", error.reason)])
     }
 
     private func work(on deletion: AppDeletion) throws(GatewayError) {

@@ -236,6 +236,25 @@ struct AppDeletionTests {
         #expect(try bench.apps.createApp(id: "shop").app.id == "shop")
     }
 
+    @Test(.onSQLite("its trigger")) func anErasureThatFailsDoesNotDelayOthers() throws {
+        _ = try bench.apps.createApp(id: "kiosk")
+        let control = try bench.place.connection(to: "control")
+        try control.run(
+            """
+            CREATE TRIGGER kept BEFORE UPDATE ON app_deletion WHEN old.app_id = 'kiosk'
+            BEGIN SELECT RAISE(ABORT, 'kept'); END
+            """)
+        for app in ["kiosk", "shop"] { #expect(try delete(app, of: bench).status == 202) }
+        bench.gateway.eraseDeletedApps()
+        func erased() throws -> [Bool] {
+            try bench.apps.deletions().map { $0.erasedMilliseconds != nil }
+        }
+        #expect(try erased() == [false, true])
+        try control.run("DROP TRIGGER kept")
+        bench.gateway.eraseDeletedApps()
+        #expect(try erased() == [true, true])
+    }
+
     /// The app was deleted while no gateway ran, or the gateway stopped before it had erased all rows.
     @Test func theErasureOfADeletedAppContinuesAfterARestart() throws {
         #expect(try send("m1", of: "ada", bench) == 200)
