@@ -206,19 +206,11 @@ package final class SQLiteConnection {
     }
 
     /// Applies the missing migrations, each in its own transaction, and stores the version in `PRAGMA user_version`.
-    /// The first migration creates the version `oldest`. Throws `SQLiteError`, with the code `SQLITE_SCHEMA` when a
-    /// newer version wrote the file.
+    /// The first migration creates the version `oldest`. The file must be empty, or have this version or a later one.
     package func migrate(
         _ migrations: [String], from oldest: Int = 1, didApply: (Int) throws -> Void = { _ in }
     ) throws {
         let found = try userVersion()
-        let newest = oldest + migrations.count - 1
-        guard found <= newest else {
-            throw SQLiteError(
-                extendedCode: SQLITE_SCHEMA,
-                message: "\(path) was written by a newer version (schema \(found), this one knows "
-                    + "\(newest)); use that version or restore a backup")
-        }
         for (version, migration) in zip(oldest..., migrations) where version > found {
             try transaction {
                 // Another process may have migrated before this transaction began.

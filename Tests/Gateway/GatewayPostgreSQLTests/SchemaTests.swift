@@ -32,14 +32,16 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aNewerSchemaIsRejectedWithAReason() throws {
+        @Test(arguments: [(999, "a newer"), (1, "an older")])
+        func anUnknownSchemaIsRejectedWithAReason(version: Int, age: String) throws {
             try TestDatabase.use { database in
-                try database.connect().execute("INSERT INTO schema_version VALUES (999, now(), 'later')")
+                try database.connect().execute(
+                    "DELETE FROM schema_version; INSERT INTO schema_version VALUES (\(version), now(), 'x')")
                 let error = #expect(throws: GatewayError.self) {
                     try PostgreSQLSchema.migrate(database.settings)
                 }
                 #expect(error?.code == .conflict)
-                #expect(error?.reason.contains("newer version") == true)
+                #expect(error?.reason.contains("by \(age) version (schema \(version),") == true)
             }
         }
 

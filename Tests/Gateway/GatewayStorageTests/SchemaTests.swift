@@ -58,13 +58,15 @@ struct SchemaTests {
         #expect(try versions() == [1])
     }
 
-    @Test func aNewerFileIsRejected() throws {
+    @Test(arguments: [(9, "a newer"), (1, "an older")])
+    func aFileOfAnUnknownVersionIsRejected(version: Int, age: String) throws {
         let connection = try SQLiteConnection(path: path)
-        try connection.execute("PRAGMA user_version = 9")
+        try connection.execute("PRAGMA user_version = \(version)")
         let error = #expect(throws: GatewayError.self) {
-            try Schema.migrate(connection, ["CREATE TABLE a (x INTEGER)"])
+            try Schema.migrate(connection, ["CREATE TABLE a (x INTEGER)"], from: 2)
         }
         #expect(error?.code == .conflict)
+        #expect(error?.reason.contains("by \(age) version (schema \(version), ") == true)
     }
 
     /// An earlier version had one gap for all partitions.

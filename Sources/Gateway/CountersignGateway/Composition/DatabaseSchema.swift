@@ -8,7 +8,7 @@ package enum DatabaseSchema {
     #if POSTGRESQL
         package static var newest: Int { PostgreSQLSchema.newest }
 
-        /// 0 for an empty database. Throws `storage`, or `conflict` if the schema is newer or the encoding not UTF-8.
+        /// 0 for an empty database. Throws `storage`, or `conflict` for an unknown schema or an encoding other than UTF-8.
         package static func version(of address: DatabaseAddress) throws(GatewayError) -> Int {
             try PostgreSQLSchema.version(try PostgreSQLSettings(address))
         }

@@ -46,7 +46,7 @@ package enum PostgreSQLSchema {
 
     package static var newest: Int { oldestVersion + migrations.count - 1 }
 
-    /// 0 for an empty database. Throws `storage`, or `conflict` if the schema is newer or the encoding is not UTF-8.
+    /// 0 for an empty database. Throws `storage`, or `conflict` for an unknown schema or an encoding other than UTF-8.
     package static func version(_ settings: PostgreSQLSettings) throws(GatewayError) -> Int {
         try GatewayError.storing { try version(PostgreSQLConnection(settings)) }
     }
@@ -93,7 +93,7 @@ package enum PostgreSQLSchema {
 
         """
 
-    /// 0 for an empty database. Throws `conflict` if the schema is newer or the encoding is not UTF-8.
+    /// 0 for an empty database. Throws `conflict` for an unknown schema or an encoding other than UTF-8.
     private static func version(_ connection: PostgreSQLConnection) throws -> Int {
         let encoding = connection.serverEncoding
         guard encoding == "UTF8" else {
@@ -107,12 +107,7 @@ package enum PostgreSQLSchema {
         }
         guard isThere == true else { return 0 }
         let version = try connection.first("SELECT max(version) FROM schema_version") { $0.int(0) } ?? 0
-        guard version <= newest else {
-            throw GatewayError(
-                .conflict,
-                "the database was written by a newer version (schema \(version), this one knows "
-                    + "\(newest)); use that version")
-        }
+        try Schema.check(version, known: oldestVersion...newest, in: "the database")
         return version
     }
 }
