@@ -113,7 +113,7 @@ struct DemoRun: Sendable {
     }
 
     /// Checks the result by the responses that the devices received.
-    private func check(_ devices: [DemoDevice]) throws -> Bool {
+    func check(_ devices: [DemoDevice]) throws -> Bool {
         let left = devices.filter { $0.plan.role != .forged }.reduce(0) { $0 + $1.queued }
         let forged = devices.filter { $0.plan.role == .forged }.reduce(0) { $0 + $1.network.tally.delivered }
         return try print([

@@ -27,6 +27,15 @@ struct HTTPServerTests {
         }
     }
 
+    @Test func aGatewayThatCannotWriteEventsDoesNotStart() throws {
+        let fixture = try GatewayFixture()
+        fixture.gateway.stop()
+        try fixture.place.connection(to: "events").run("DROP TABLE probe")
+        let gateway = try Gateway(configuration: fixture.place.configuration)
+        defer { gateway.stop() }
+        #expect(#expect(throws: GatewayError.self) { try gateway.start() }?.code == .storage)
+    }
+
     @Test(arguments: [
         "Host: a\r\nHost: b\r\nContent-Length: 2", "Content-Length: 2",
         "Host: a\r\nContent-Length: 2\r\nContent-Length: 3",

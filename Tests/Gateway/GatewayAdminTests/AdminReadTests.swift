@@ -404,16 +404,24 @@ struct AdminReadTests {
         #expect(try bench.ask("GET", "apps/shop/analytics?mode=strict", nil, viewer).status == 422)
     }
 
-    @Test func aChangeIsMarkedInAChartDespiteThousandsOfLaterEntries() throws {
-        try bench.apps.setEnforcement(.optional, for: "shop")
+    @Test func changesAreMarkedInAChartDespiteThousandsOfLaterEntries() throws {
+        try bench.apps.setEnforcement(.required, for: "shop")
+        #expect(
+            try bench.apps.returnToOptional("shop", rejectedPercent: 7, alert: [:], at: bench.now))
         try bench.apps.transaction { directory in
             for number in 0..<2_001 { try directory.auditLog.note("app.test", "\(number)", app: "shop") }
         }
         bench.clock.advance(by: 60)
         let counts = try bench.ask("GET", "apps/shop/analytics", nil, bench.token("read")).json
         let markers = try #require(counts["markers"] as? [[String: Any]])
-        #expect(markers.map { $0["kind"] as? String } == ["enforcement"])
-        #expect(markers.map { $0["text"] as? String } == ["Enforcement set to optional"])
+        #expect(markers.map { $0["kind"] as? String } == ["enforcement", "returned"])
+        #expect(
+            markers.map { $0["text"] as? String }
+                == ["Enforcement set to required", "Reverted to optional automatically"])
+        let overview = try bench.ask("GET", "overview", nil, bench.token("read")).json
+        let warnings = try #require(overview["warnings"] as? [[String: Any]])
+        #expect(warnings.map { $0["code"] as? String } == ["no_key", "returned"])
+        #expect(warnings.allSatisfy { $0["app"] as? String == "shop" })
     }
 
     @Test func theErrorCodesEndpointListsEveryCode() throws {

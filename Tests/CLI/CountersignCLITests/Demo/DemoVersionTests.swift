@@ -14,6 +14,7 @@ struct DemoVersionTests {
         let folder = TemporaryFolder()
         let plan = DemoPlan(replay: ShopSample.replay(users: 2, eventsPerUser: 5), devices: 3)
         #expect(Set(plan.devices.map(\.appVersion)) == ["1.9", "2.0"])
+        var senders: [DemoDevice] = []
         for device in plan.devices {
             // Devices with other roles delay a request until its token has expired.
             let forging = DemoPlan.Device(
@@ -26,6 +27,7 @@ struct DemoVersionTests {
             try await sender.record(seconds: 0.000_001)
             try await sender.drain(until: Date())
             await sender.close()
+            senders.append(sender)
         }
         fixture.gateway.analytics.flush()
         let token = try fixture.apps.apiTokens.create(name: "test", scopes: ["admin"]).text
@@ -36,5 +38,10 @@ struct DemoVersionTests {
             io.output.contains("app version 1.9: ") && io.output.contains("app version 2.0: "), "\(io.output)"
         )
         #expect(!io.output.contains("unknown"), "\(io.output)")
+        // The gateway accepts forged tokens, because enforcement is optional.
+        let run = DemoRun(
+            plan: plan, folder: URL(fileURLWithPath: folder.path), executable: "", destination: nil, io: io.io
+        )
+        #expect(try !run.check(senders))
     }
 }

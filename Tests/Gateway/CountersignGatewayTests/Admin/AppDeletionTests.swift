@@ -132,13 +132,19 @@ struct AppDeletionTests {
 
     /// Covers counts in memory, and rows whose key contains the app's id.
     @Test func deletingAnAppErasesItsMetricsAndDeliveryAttempts() throws {
+        let server = try WebhookServer { _ in .answer(204) }
+        defer { server.close() }
+        let webhook = #"{"url":"\#(server.url)","allow_private":true}"#
+        #expect(try bench.ask("POST", "apps/shop/webhooks", webhook, bench.token("admin")).status == 201)
         #expect(try send("m1", of: "ada", bench) == 200)
+        #expect(server.waitForRequest())
+        bench.gateway.waitForWebhooks()
         // From here on, a reader watches the live feed.
         _ = bench.gateway.live.entries(after: nil)
         #expect(try send("m2", of: "ada", bench) == 200)
         #expect(bench.gateway.live.entries(after: 0).entries.count == 1)
         func metrics() throws -> String { try #require(try bench.client().get("/metrics")).body }
-        #expect(try metrics().contains(#"app="shop""#))
+        #expect(try metrics().contains(#"countersign_webhook_attempts_total{app="shop""#))
         let deliveries = try bench.place.connection(to: "webhooks")
         try deliveries.run(
             """
