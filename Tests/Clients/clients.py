@@ -206,7 +206,7 @@ class JVM:
         said = output(*checked, "Tests", env=environment)
         # -Xcheck:jni prints its warnings to the standard output.
         assert len(said.splitlines()) == 1, said
-        bench.expect("jvm", ["jvm first", "jvm second", *["jvm store"] * 3, "jvm expired", *["jvm JavaSamples"] * 2, *["jvm KotlinSamples"] * 2], locations=1)
+        bench.expect("jvm", ["jvm first", "jvm second", *["jvm store"] * 4, "jvm expired", *["jvm JavaSamples"] * 2, *["jvm KotlinSamples"] * 2], locations=1)
         for name in ("FirstEvent", "FirstEventKt"):
             check_example(bench, [*checked, name], environment)
         say("JVM: three modes, and the samples of Braze (Java, Kotlin) and Bloomreach (Kotlin) pass")

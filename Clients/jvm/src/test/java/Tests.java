@@ -163,8 +163,46 @@ public final class Tests {
             check(client.flush().get("delivered").equals(1L), client.snapshot());
             check(stored.equals(Map.of("ada", stand("ADA"))), "the expired token is stored");
         }
+        tokensDuringLogOut(store, stored);
         try (Stream<Path> files = Files.walk(Path.of(folder))) {
             check(files.noneMatch(file -> file.endsWith("tokens.json")), "the library has stored a token");
+        }
+    }
+
+    /** A token that the app sets during a log-out stays. One that the provider returns after it is not stored. */
+    static void tokensDuringLogOut(TokenStore store, Map<String, String> stored) throws Exception {
+        CompletableFuture<CountersignClient> opened = new CompletableFuture<>();
+        stored.clear();
+        try (CountersignClient client = new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY"))
+                .dataDirectory(folder()).set("flushPolicy", "manual").tokenStore(store).tokenProvider(request -> {
+                    opened.join().changeUser("ada", stand("ADA"));
+                    return null;
+                }).build()) {
+            client.changeUser("ada", null);
+            client.track("jvm store").join();
+            opened.complete(client);
+            client.logOut();
+            check("ada".equals(client.getUserId()) && stored.equals(Map.of("ada", stand("ADA"))), stored.keySet());
+            check(client.flush().get("queued").equals(0L), client.snapshot());
+            client.logOut();
+            check(stored.isEmpty(), stored.keySet());
+        }
+        CompletableFuture<Thread> asked = new CompletableFuture<>();
+        CompletableFuture<Void> hasLeft = new CompletableFuture<>();
+        try (CountersignClient client = new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY"))
+                .dataDirectory(folder()).set("flushPolicy", "manual").set("tokenProviderTimeout", 0.1).tokenStore(store)
+                .tokenProvider(request -> {
+                    asked.complete(Thread.currentThread());
+                    hasLeft.join();
+                    return stand("ADA");
+                }).build()) {
+            client.changeUser("ada", null);
+            client.track("jvm never").join();
+            client.logOut();
+            hasLeft.complete(null);
+            asked.join().join();
+            check(stored.isEmpty(), "a token was stored after the log-out");
+            client.wipe();
         }
     }
 

@@ -108,10 +108,14 @@ public abstract class Client implements Closeable {
             logger.log(Level.WARNING, "a value is left out: its class is not supported class={0}", type.getName()));
     }
 
-    @SuppressWarnings("unchecked")
     <Value> Value await(String method, Map<String, ?> arguments) {
+        return await(call(method, arguments));
+    }
+
+    @SuppressWarnings("unchecked")
+    static <Value> Value await(CompletableFuture<Object> result) {
         try {
-            return (Value) call(method, arguments).join();
+            return (Value) result.join();
         } catch (CompletionException failure) {
             // Adds the caller's stack to the error, which another thread has created.
             if (failure.getCause() instanceof CountersignException) {

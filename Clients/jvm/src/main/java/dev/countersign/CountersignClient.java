@@ -1,7 +1,9 @@
 package dev.countersign;
 
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import java.util.logging.Level;
@@ -150,19 +152,22 @@ public final class CountersignClient extends Client {
         }
     }
 
-    /** The app's token store, if there is one. */
+    /** The app's token store, if there is one. Locked while it is changed together with the library's tokens. */
     private static final class StoredTokens {
         interface Call {
             Object on(TokenStore store) throws Exception;
         }
 
         final TokenStore store;
+        /** Users who are signing out and have not set a token since. */
+        private final Set<String> signingOut = new HashSet<>();
+        private volatile int removals;
 
         StoredTokens(TokenStore store) {
             this.store = store;
         }
 
-        synchronized Object perform(Call call) {
+        private synchronized Object perform(Call call) {
             try {
                 return store == null ? null : call.on(store);
             } catch (Exception failure) {
@@ -171,7 +176,7 @@ public final class CountersignClient extends Client {
             }
         }
 
-        void keep(String token, String userId) {
+        private void keep(String token, String userId) {
             if (token == null || userId == null) return;
             perform(store -> {
                 store.store(token, userId);
@@ -179,7 +184,18 @@ public final class CountersignClient extends Client {
             });
         }
 
-        void remove(String userId) {
+        /** Stores a token that the app has set. It ends a log-out. */
+        synchronized void set(String token, String userId) {
+            if (token != null) signingOut.remove(userId);
+            keep(token, userId);
+        }
+
+        synchronized void endLogOut(String userId) {
+            if (signingOut.remove(userId)) remove(userId);
+        }
+
+        synchronized void remove(String userId) {
+            removals += 1;
             perform(store -> {
                 if (userId == null) store.removeAll(); else store.remove(userId);
                 return null;
@@ -191,8 +207,12 @@ public final class CountersignClient extends Client {
             String userId = request.getUserId();
             Object stored = request.getReason().equals("missing") ? perform(store -> store.token(userId)) : null;
             if (stored != null) return (String) stored;
+            int before = removals;
             String token = provider == null ? null : provider.token(request);
-            keep(token, userId);
+            synchronized (this) {
+                // The user may have logged out meanwhile.
+                if (removals == before) keep(token, userId);
+            }
             return token;
         }
     }
@@ -216,20 +236,28 @@ public final class CountersignClient extends Client {
 
     /** Sets the current user. Returns the event's id, or null if no event was recorded. */
     public CompletableFuture<String> identify(String userId, String token, Map<String, ?> traits) {
-        tokens.keep(token, userId);
-        return call("identify", arguments("userId", userId, "token", token, "traits", traits)).thenApply(id -> (String) id);
+        synchronized (tokens) {
+            tokens.set(token, userId);
+            return call("identify", arguments("userId", userId, "token", token, "traits", traits)).thenApply(id -> (String) id);
+        }
     }
 
     /** Sets the current user without recording an event. The token may be null. */
     public void changeUser(String userId, String token) {
-        tokens.keep(token, userId);
-        await("changeUser", arguments("userId", userId, "token", token));
+        CompletableFuture<Object> changed;
+        synchronized (tokens) {
+            tokens.set(token, userId);
+            changed = call("changeUser", arguments("userId", userId, "token", token));
+        }
+        await(changed);
     }
 
     /** Sets a new token of the current user. Events that wait for a token are sent at once. */
     public void setToken(String token) {
-        if (tokens.store != null) tokens.keep(token, getUserId());
-        await("setToken", arguments("token", token));
+        synchronized (tokens) {
+            if (tokens.store != null) tokens.set(token, getUserId());
+            await("setToken", arguments("token", token));
+        }
     }
 
     /** The current user; null without a user. */
@@ -252,11 +280,17 @@ public final class CountersignClient extends Client {
         return await("flush", Map.of());
     }
 
-    /** Sends the queued events under the user's token, then deletes the token. */
+    /** Sends the queued events under the user's token, then deletes the token. A token that the app sets meanwhile is kept. */
     public Map<String, Object> logOut() {
-        String userId = tokens.store == null ? null : getUserId();
-        Map<String, Object> result = await("logOut", Map.of());
-        if (userId != null) tokens.remove(userId);
+        String userId;
+        CompletableFuture<Object> ended;
+        synchronized (tokens) {
+            userId = tokens.store == null ? null : getUserId();
+            if (userId != null) tokens.signingOut.add(userId);
+            ended = call("logOut", Map.of());
+        }
+        Map<String, Object> result = await(ended);
+        if (userId != null) tokens.endLogOut(userId);
         return result;
     }
 
