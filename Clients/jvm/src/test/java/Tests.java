@@ -206,6 +206,22 @@ public final class Tests {
         }
     }
 
+    /** The version is added to the other members of the context, in any order of the calls. */
+    static void contexts() throws Exception {
+        Map<String, Object> context = Map.of("parts", List.of("app"), "appBuild", "7");
+        for (CountersignClient.Builder builder : List.of(
+                new CountersignClient.Builder(stand("ENDPOINT"), "wk").set("context", context).appVersion("1.2"),
+                new CountersignClient.Builder(stand("ENDPOINT"), "wk").appVersion("1.2").set("context", context))) {
+            builder.set("limits", Map.of("maximumEventBytes", 1)).set("flushPolicy", "manual").dataDirectory(folder());
+            try (CountersignClient client = builder.build()) {
+                refuses("event_too_large", () -> client.track("jvm never").join());
+                Map<?, ?> found = (Map<?, ?>) ((Map<?, ?>) client.quarantinedEvents().get(0).get("body")).get("context");
+                check(found.get("app").equals(Map.of("version", "1.2", "build", "7")) && !found.containsKey("os"), found);
+            }
+        }
+        refuses("invalid_configuration", () -> new CountersignClient.Builder(stand("ENDPOINT"), "wk").set("context", 1).build());
+    }
+
     static void failures() throws Exception {
         BlockingQueue<CountersignClient.AuthenticationFailure> told = new LinkedBlockingQueue<>();
         try (CountersignClient client = new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY"))
@@ -664,6 +680,7 @@ public final class Tests {
         if (arguments.length == 4 && arguments[0].equals("record")) record(arguments[1], arguments[2], arguments[3]);
         signedUser();
         tokenStores();
+        contexts();
         failures();
         providers();
         locations();

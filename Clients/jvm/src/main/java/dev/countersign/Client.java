@@ -46,9 +46,7 @@ public abstract class Client implements Closeable {
         this.handler = handler;
         Map<String, Object> members = new LinkedHashMap<>(configuration);
         members.putIfAbsent("logLevel", logger.isLoggable(Level.FINE) ? "debug" : logger.isLoggable(Level.INFO) ? "info" : "warning");
-        Map<String, Object> context = new LinkedHashMap<>(Map.of("library", "countersign-jvm"));
-        if (members.get("context") instanceof Map) ((Map<?, ?>) members.get("context")).forEach((name, value) -> context.put("" + name, value));
-        members.put("context", context);
+        members.put("context", context(members.get("context"), "library", "countersign-jvm"));
         byte[][] error = new byte[1][];
         Native.clients.put(number, this);
         handle = Native.open(mode, number, utf8(json(members)), provider != null, error);
@@ -134,6 +132,15 @@ public abstract class Client implements Closeable {
             if (namesAndValues[index + 1] != null) members.put((String) namesAndValues[index], namesAndValues[index + 1]);
         }
         return members;
+    }
+
+    /** Adds a member to a context that lacks it. The library rejects a context that is not a map. */
+    static Object context(Object given, String name, String value) {
+        if (given != null && !(given instanceof Map)) return given;
+        Map<String, Object> context = new LinkedHashMap<>();
+        if (given != null) ((Map<?, ?>) given).forEach((key, member) -> context.put("" + key, member));
+        context.putIfAbsent(name, value);
+        return context;
     }
 
     /** The state of the queue and the users who wait for a token. */

@@ -101,6 +101,7 @@ public final class CountersignClient extends Client {
         private TokenProvider tokenProvider;
         private TokenStore tokenStore;
         private Consumer<AuthenticationFailure> failures;
+        private String appVersion;
 
         /** The gateway's URL and the app's key. */
         public Builder(String endpoint, String writeKey) {
@@ -135,9 +136,10 @@ public final class CountersignClient extends Client {
             return set("dataDirectory", path);
         }
 
-        /** The app's version, a member of each event's {@code context}. */
+        /** The app's version, unless the member {@code context} of the configuration has it. */
         public Builder appVersion(String version) {
-            return set("context", Map.of("appVersion", version));
+            appVersion = version;
+            return this;
         }
 
         /** Any other member of the configuration, as in countersign.h. */
@@ -148,7 +150,9 @@ public final class CountersignClient extends Client {
 
         /** Opens the client. Throws {@link CountersignException} for an invalid configuration. */
         public CountersignClient build() {
-            return new CountersignClient(members, tokenProvider, new StoredTokens(tokenStore), failures);
+            Map<String, Object> given = new LinkedHashMap<>(members);
+            if (appVersion != null) given.put("context", context(given.get("context"), "appVersion", appVersion));
+            return new CountersignClient(given, tokenProvider, new StoredTokens(tokenStore), failures);
         }
     }
 
