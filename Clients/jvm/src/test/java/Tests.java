@@ -490,6 +490,19 @@ public final class Tests {
 
     /** The attempt fails, and its error and the log have the vendor's message. */
     static void saysInTheVendorsWords(String words, Attempt attempt) throws Exception {
+        saysInTheLog(words, () -> refuses("invalid_configuration", () -> {
+            try {
+                attempt.run();
+            } catch (CountersignException error) {
+                check(error.getDetail().equals(words), error);
+                throw error;
+            } catch (Exception error) {
+                throw new AssertionError(error);
+            }
+        }));
+    }
+
+    static void saysInTheLog(String words, Runnable work) throws Exception {
         BlockingQueue<String> lines = new LinkedBlockingQueue<>();
         Logger logger = Logger.getLogger("countersign");
         Handler handler = new Handler() {
@@ -506,16 +519,7 @@ public final class Tests {
         };
         logger.addHandler(handler);
         try {
-            refuses("invalid_configuration", () -> {
-                try {
-                    attempt.run();
-                } catch (CountersignException error) {
-                    check(error.getDetail().equals(words), error);
-                    throw error;
-                } catch (Exception error) {
-                    throw new AssertionError(error);
-                }
-            });
+            work.run();
             String line = lines.poll(10, TimeUnit.SECONDS);
             check(line != null && line.startsWith(words), line);
         } finally {
@@ -586,8 +590,8 @@ public final class Tests {
         braze.changeUser(null);
         braze.setSdkAuthenticationSignature("");
         Braze.shutdown();
-        braze.changeUser("ada");
-        braze.logCustomEvent("jvm never");
+        saysInTheLog("a call had no effect: closed: the client is closed", () -> braze.changeUser("ada"));
+        saysInTheLog("a call had no effect: ", () -> braze.logCustomEvent("jvm never"));
         braze.requestImmediateDataFlush();
         for (Thread thread : Thread.getAllStackTraces().keySet()) {
             if (thread.getName().equals("countersign-flush")) thread.join();

@@ -65,8 +65,13 @@ public final class Braze {
         try {
             work.run();
         } catch (CountersignException failure) {
-            logger.log(Level.WARNING, "a call had no effect: {0}", failure.getMessage());
+            warn(failure);
         }
+    }
+
+    private static Void warn(Throwable failure) {
+        logger.log(Level.WARNING, "a call had no effect: {0}", failure.getMessage());
+        return null;
     }
 
     private static boolean isEmpty(String text) {
@@ -104,7 +109,7 @@ public final class Braze {
 
     /** Records an event. */
     public void logCustomEvent(String name, Map<String, ?> properties) {
-        client.track(name, properties);
+        client.track(name, properties).thenAccept(id -> {}).exceptionally(Braze::warn);
     }
 
     /** Sends queued events in the background. */
