@@ -383,13 +383,21 @@ struct AccessTokensTests {
     }
 
     /// The stored pair may belong to a former user.
-    @Test func aChangeBeforeTheStoreIsReadableDoesNotUseTheStoredPair() async {
+    @Test(arguments: [false, true])
+    func aChangeWithoutTokensDoesNotUseTheStoredPair(isReadable: Bool) async {
         await bench.make().close()
         let store = bench.unreadableStore
+        if isReadable { store.setHooks() }
         let tokens = bench.make(bench.login(nil, nil), store: store)
+        await tokens.prepare()
         await tokens.configure(bench.login(nil, nil))
         store.setHooks()
         #expect(await tokens.authorize(rejected: nil).token == nil)
+        // Nor is the former refresh token used with another access token.
+        await tokens.configure(bench.login("B0", nil))
+        #expect(await tokens.authorize(rejected: nil).token == "B0")
+        #expect(await tokens.authorize(rejected: tokens.generation(of: "B0")).token == nil)
+        #expect(bench.refreshes == 0)
     }
 
     // MARK: Crashes

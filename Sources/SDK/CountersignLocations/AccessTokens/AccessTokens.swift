@@ -76,8 +76,10 @@ actor AccessTokens: CredentialSource {
     /// Applies the configuration and stores new tokens. Ignores missing tokens, and tokens that a refresh has replaced.
     func configure(_ configuration: AuthorizationConfiguration) async {
         self.configuration = configuration
+        // A stored pair that is not in use may belong to a former user, so nothing is added from it.
         let change = Change(
-            configuration: configuration, isSparse: pending?.isSparse != false,
+            configuration: configuration,
+            isSparse: pending?.isSparse ?? (machine.token.known == machine.credential),
             instant: dependencies.clock.uptime)
         if isPrepared { return await adopt(change) }
         pending = change

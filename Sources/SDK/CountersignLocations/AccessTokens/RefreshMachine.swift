@@ -92,8 +92,8 @@ struct RefreshMachine {
 
     /// Returns the pair to make durable and then to pass to `adopted`; nil if nothing is new.
     ///
-    /// Without tokens in the configuration, the stored pair is used only if `isSparse`, because it may belong to a
-    /// former user. A later call with `isSparse`, or with a token in `TokenPair.known`, uses the stored pair.
+    /// If the configuration is not sparse and has no tokens, the stored pair stays unused, because it may belong to a
+    /// former user. A later call that has a token in `TokenPair.known` uses the stored pair.
     mutating func configure(
         _ configuration: AuthorizationConfiguration, isSparse: Bool, handedOverAt: TimeInterval,
         at reading: ClockReading
