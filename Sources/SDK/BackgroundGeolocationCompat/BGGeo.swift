@@ -25,7 +25,7 @@ public final class BGGeo: MutableSettings, Sendable {
         package var dataDirectory: URL?
         package var transport: (any HTTPTransport)?
         package var clock: any ClientClock = SystemClock()
-        package var log: CountersignLog?
+        package var log: CountersignLog? = .standard(.warning)
 
         package init() {}
     }
@@ -36,6 +36,8 @@ public final class BGGeo: MutableSettings, Sendable {
     private let location = Listeners<LocationEvent>()
 
     package init() {}
+
+    private var overrides: Overrides { state.withLock { $0.overrides } }
 
     package func override(_ change: (inout Overrides) -> Void) {
         state.withLock { change(&$0.overrides) }
@@ -75,19 +77,14 @@ public final class BGGeo: MutableSettings, Sendable {
         configuration.onAuthorization = { [authorization] in authorization.send(AuthorizationEvent($0)) }
         configuration.onHTTP = { [http] in http.send(HttpEvent($0)) }
         configuration.onLocation = { [location] in location.send(LocationEvent($0)) }
-        do {
+        attempt { () throws(CountersignError) in
             let client = try LocationClient(
                 configuration: configuration, keepsTokens: !reset,
                 storedSettings: reset ? .replaced : .kept, transport: overrides.transport,
                 clock: overrides.clock)
-            state.withLock { state in
-                state.client = client
-                state.configurationProblem = nil
-            }
-            if let token { config.edit(token.apply) }
-        } catch {
-            state.withLock { $0.configurationProblem = "\(error)" }
+            state.withLock { $0.client = client }
         }
+        if let token, client != nil { config.edit(token.apply) }
     }
 
     /// Changes settings. Settings that `configure` does not set, including tokens, stay unchanged.
@@ -103,7 +100,7 @@ public final class BGGeo: MutableSettings, Sendable {
     }
 
     /// The current settings, or the initial settings of `ready`. An assignment takes effect at once. Requests wait
-    /// until an assigned token is stored. After `ready`, an invalid value only sets `configurationProblem`.
+    /// until an assigned token is stored. After `ready`, an invalid value is logged and sets `configurationProblem`.
     ///
     /// ```swift
     /// BGGeo.shared.config.authorization.accessToken = token
@@ -114,11 +111,17 @@ public final class BGGeo: MutableSettings, Sendable {
 
     func change(_ change: (inout LocationConfiguration) -> Void) {
         guard let client else { return state.withLock { change(&$0.draft) } }
-        do {
-            try client.change(change)
+        attempt { () throws(CountersignError) in try client.change(change) }
+    }
+
+    /// Sets `configurationProblem`.
+    private func attempt(_ work: () throws(CountersignError) -> Void) {
+        do throws(CountersignError) {
+            try work()
             state.withLock { $0.configurationProblem = nil }
         } catch {
             state.withLock { $0.configurationProblem = "\(error)" }
+            overrides.log?(.warning, "the settings are invalid", ["error": "\(error)"])
         }
     }
 

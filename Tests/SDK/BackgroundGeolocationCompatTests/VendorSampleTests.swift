@@ -362,6 +362,9 @@ struct VendorSampleTests {
         #expect(lines.withLock { $0.filter { $0.contains("{refreshToken}") } }.count == 1)
         BGGeo.shared.config.authorization.refreshPayload = ["deep": ["x": "Bearer {refreshToken}"]]
         #expect(lines.withLock { $0.filter { $0.contains("{refreshToken}") } }.count == 1)
+        BGGeo.shared.config.http.method = "GET"
+        #expect(lines.withLock { $0.last } == "the settings are invalid")
+        #expect(BGGeo.Overrides().log != nil)
         BGGeo.shared.override { $0.log = nil }
         await finish()
     }
