@@ -109,7 +109,10 @@ public final class CountersignClient: Sendable {
     /// Records no event. Returns true if the user has changed.
     @discardableResult
     package func setUser(_ userID: String, token: String?) -> Bool {
-        guard !userID.isEmpty else { return false }
+        guard !userID.isEmpty else {
+            log?(.warning, "a user without an id is ignored", [:])
+            return false
+        }
         // Handlers of the session's end still record events for the earlier user.
         if !recorder.isUser(userID) { endSession() }
         let signed = token.map { SignedToken($0) }
@@ -152,7 +155,11 @@ public final class CountersignClient: Sendable {
                 return identity.bytes
             }
         }
-        if let userID = user.id { set(signed, for: userID, at: user.revision) }
+        guard let userID = user.id else {
+            log?(.warning, "a token without a user is ignored", [:])
+            return
+        }
+        set(signed, for: userID, at: user.revision)
     }
 
     private func set(_ token: SignedToken?, for userID: String, at revision: Int) {

@@ -73,6 +73,14 @@ struct FailureLogTests {
         #expect(!text.joined().contains("not a token"))
     }
 
+    @Test func callsWithoutAUserAreWarnings() throws {
+        let client = try open { _ in TransportResponse(status: 200) }
+        client.setToken("secret")
+        client.identify(userID: "", token: "secret")
+        #expect(
+            lines.withLock { $0 } == ["a token without a user is ignored", "a user without an id is ignored"])
+    }
+
     @Test func aProviderThatFailsIsAWarning() async throws {
         let client = try open({ _ in self.rejection(.missingToken) }) { $0.tokenProvider = { _ in nil } }
         client.identify(userID: "ada")
