@@ -95,10 +95,12 @@ public final class Exponea: Sendable {
 
     /// Runs the call now or when the client is available.
     func perform(_ call: @escaping @Sendable (BloomreachClient) -> Void) {
-        let client = state.withLock { state -> BloomreachClient? in
-            if state.client == nil, state.waiting.count < Self.maximumWaiting { state.waiting.append(call) }
-            return state.client
+        let (client, isFull) = state.withLock { state in
+            let waits = state.client == nil && state.waiting.count < Self.maximumWaiting
+            if waits { state.waiting.append(call) }
+            return (state.client, waits && state.waiting.count == Self.maximumWaiting)
         }
+        if isFull { Self.logger.log(.warning, message: "Not configured yet, further calls are dropped") }
         if let client { call(client) }
     }
 

@@ -177,6 +177,13 @@ struct ExponeaSampleTests {
         await finish()
     }
 
+    @Test func droppedCallsAreWarnedOfOnce() async {
+        let exponea = Exponea()
+        for _ in 0..<1_002 { exponea.trackEvent(eventType: "early") }
+        #expect(logger.lines == ["Not configured yet, further calls are dropped"])
+        await finish()
+    }
+
     // MARK: Customer token authorization
 
     /// The first sample as printed. Its placeholder is not a token, so the gateway rejects it.
