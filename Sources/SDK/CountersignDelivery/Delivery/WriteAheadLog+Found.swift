@@ -31,7 +31,7 @@ extension WriteAheadLog {
                 for event in file.events where event.sequence > sequence { events[event.sequence] = event }
             }
             contents.events = events.values.sorted { $0.sequence < $1.sequence }
-            // Sequence numbers have no gaps, so missing numbers are unreadable events.
+            // Missing numbers are unreadable events, or events that `Recorder.replaceLog` has dropped.
             if !contents.damagedPaths.isEmpty, let last = contents.events.last?.sequence {
                 let (count, overflows) = last.subtractingReportingOverflow(sequence)
                 if !overflows { contents.unreadable = Int(count) - contents.events.count }
