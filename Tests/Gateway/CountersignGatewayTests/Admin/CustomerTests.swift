@@ -121,6 +121,21 @@ struct CustomerTests {
         #expect(profiles.changes.reduce(0) { $0 + $1.properties.count } == CustomerChanges.mostProperties)
     }
 
+    /// The rows are added by SQL, because `CustomerWriter` stores no larger profile.
+    @Test func aProfileIsShownUpToOneMiBOfValues() throws {
+        try send(bench, #"{"type":"identify","messageId":"1","userId":"ada","traits":{"a":1}}"#)
+        let database = try bench.place.connection(to: "events")
+        let owner = try bench.token("admin")
+        for (name, count, isCut) in [("b", (1 << 20) - 1, false), ("c", 3, true)] {
+            try database.run(
+                "INSERT INTO customer_property (customer_id, name, value, updated_ms) SELECT id, ?1, ?2, 1 FROM customer",
+                .text(name), .text("\"" + String(repeating: "x", count: count - 2) + "\""))
+            let shown = try bench.ask("GET", "apps/shop/customers/ada", nil, owner)
+            #expect(properties(shown).keys.sorted() == ["a", "b"])
+            #expect(shown.json["more_properties"] as? Bool == isCut, "\(name)")
+        }
+    }
+
     @Test func traitNamesWithControlCharactersAreNotInTheProfile() throws {
         let event =
             #"{"type":"identify","messageId":"c","userId":"ada","traits":{"a\u0000":1,"b\u007f":2,"c":3,"é":4}}"#
