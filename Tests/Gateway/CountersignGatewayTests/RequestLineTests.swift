@@ -24,17 +24,10 @@ struct RequestLineTests {
         return answers
     }
 
+    /// `HeadParserTests` has all forms.
     @Test(arguments: [
-        "GET /livez\0x HTTP/1.1", "GET /livez\0 HTTP/1.1", "GET\0 /livez HTTP/1.1", "GET  /livez HTTP/1.1",
-        "GET /livez  HTTP/1.1", "GET /livez\u{e9} HTTP/1.1", "GET /livez\u{1} HTTP/1.1",
-        "GET /livez\tx HTTP/1.1",
-        "GET /livez\u{7f} HTTP/1.1", "GET /livez%00 HTTP/1.1", "GET /livez?a=\0 HTTP/1.1",
-        "GET /livez% HTTP/1.1",
-        "GET /livez%2 HTTP/1.1", "GET /livez%zz HTTP/1.1", "GET /livez#x HTTP/1.1", "GET livez HTTP/1.1",
-        "GET * HTTP/1.1", "OPTIONS *?a HTTP/1.1", "CONNECT a:443 HTTP/1.1", "CONNECT /livez HTTP/1.1",
-        "GET ftp://a/livez HTTP/1.1", "GET http://b/livez HTTP/1.1", "GET http://u@a/livez HTTP/1.1",
-        "GET http:///livez HTTP/1.1", "GET /livez HTTP/1.1 ", "GET /livez HTTP/1.1\0", "GET /livez HTTP/11",
-        "GET /livez HTTP/2.0", "GET /livez http/1.1", "G\u{e9}T /livez HTTP/1.1", "GET\t/livez HTTP/1.1",
+        "GET  /livez HTTP/1.1", "CONNECT a:443 HTTP/1.1", "GET /livez HTTP/2.0", "GET /livez%00 HTTP/1.1",
+        "GET /livez% HTTP/1.1", "GET /livez%2 HTTP/1.1", "GET /livez%zz HTTP/1.1",
     ])
     func anInvalidRequestLineIsRejected(line: String) throws {
         let all = try answers(to: "\(line)\r\nHost: a\r\n\r\n")
@@ -43,23 +36,8 @@ struct RequestLineTests {
     }
 
     @Test(arguments: [
-        "GET /livez HTTP/1.1\nHost: a\r\n\r\n", "GET /livez HTTP/1.1\r\nHost: a\n\r\n",
-        "GET /livez HTTP/1.1\r\nHost: a\r\n\n", "GET /livez HTTP/1.1\n\nHost: a\r\n\r\n",
-        "GET /livez HTTP/1.1\r\n Host: a\r\nHost: a\r\n\r\n",
-        "GET /livez HTTP/1.1\r\n\tfolded\r\nHost: a\r\n\r\n",
-        "GET /livez HTTP/1.1\r\nHost: a\r\nHost : a\r\n\r\n", "GET /livez HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n",
-        "GET /livez HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n", "GET /livez HTTP/1.1\rHost: a\r\n\r\n",
-    ])
-    func anInvalidHeaderIsRejected(head: String) throws {
-        let all = try answers(to: head)
-        #expect(all.count == 1)
-        #expect(all.first?.status == 400)
-    }
-
-    @Test(arguments: [
         "", "a/b", "u@a", "a,b", "a b", "a:b", "a:", "a:99999", "a:1:2", "[::1", "[::1]x", "[1.2.3.4]",
-        "[::g]", "a?b",
-        "a#b", "a%41", "é", "http://a", ":80", "\\a", "a;b", "a\"b",
+        "[::g]", "a?b", "a#b", "a%41", "é", "http://a", ":80", "\\a", "a;b", "a\"b",
     ])
     func anInvalidHostIsRejected(host: String) throws {
         let all = try answers(to: "GET /livez HTTP/1.1\r\nHost: \(host)\r\n\r\n")
@@ -89,11 +67,10 @@ struct RequestLineTests {
     }
 
     @Test(arguments: [
-        "Authorization: Bearer a", "X-Write-Key: k", "X-Countersign-Signature: t",
-        "X-Braze-Auth-Signature: t",
-        "X-Braze-Api-Key: k", "Cookie: a=b", "Content-Type: application/json", "Content-Encoding: gzip",
-        "X-CSRF-Token: c", "Origin: https://a", "Idempotency-Key: k", "DPoP: p", "If-Match: \"a\"",
-        "Last-Event-ID: 1",
+        "Authorization: Bearer a", "X-Write-Key: k", "X-Countersign-Signature: t", "X-Braze-Api-Key: k",
+        "X-Braze-Auth-Signature: t", "Cookie: a=b", "Content-Type: application/json", "DPoP: p",
+        "Content-Encoding: gzip", "X-CSRF-Token: c", "Origin: https://a", "Idempotency-Key: k",
+        "If-Match: \"a\"", "Last-Event-ID: 1",
     ])
     func aDuplicateOfASingleValuedFieldIsRejected(field: String) throws {
         let other = field.lowercased()
@@ -114,11 +91,7 @@ struct RequestLineTests {
     @Test(arguments: [
         "HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
         "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX\u{1}: b\r\n\r\n",
-        "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: b\u{1}\r\n\r\n",
         "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX : b\r\n\r\n",
-        "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\n{}\r\n0\r\n\r\n",
-        "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n",
-        "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n 2\r\n{}\r\n0\r\n\r\n",
     ])
     func aBodyWhoseEndIsInDoubtClosesTheConnection(rest: String) throws {
         let all = try answers(to: "POST /v1/batch \(rest)GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
