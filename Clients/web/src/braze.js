@@ -83,10 +83,10 @@ export function logCustomEvent(name, properties) {
 
 /**
  * Sends all queued events now.
- * @param {(isComplete: boolean) => void} [callback]
+ * @param {(isComplete: boolean) => void} [callback] Receives false without a client.
  */
 export function requestImmediateDataFlush(callback) {
-  client?.flush().then((result) => callback?.(result.isComplete));
+  Promise.resolve(client?.flush()).then((result) => callback?.(result?.isComplete ?? false));
 }
 
 /** Stops everything; `initialize` starts again. */

@@ -323,6 +323,7 @@ test("the samples of Braze's SDK Authentication run, with another import", async
   const getNewTokenSomehow = async (error) => (errors.push(error), 'NEW-JWT-TOKEN-FROM-SERVER');
 
   assert.equal(braze.subscribeToSdkAuthenticationFailures(() => {}), undefined);
+  assert.equal(await new Promise((resolve) => braze.requestImmediateDataFlush(resolve)), false);
   assert.equal(braze.initialize('YOUR-API-KEY-HERE', { baseUrl: 'gateway.example', enableSdkAuthentication: true }, bench.platform()), true);
   braze.changeUser('NEW-USER-ID', 'JWT-TOKEN-FROM-SERVER');
   braze.subscribeToSdkAuthenticationFailures(async (error) => {

@@ -40,7 +40,7 @@ export function removeSubscription(id: string): void;
 export function logCustomEvent(name: string, properties?: Record<string, unknown> | undefined): boolean;
 /**
  * Sends all queued events now.
- * @param {(isComplete: boolean) => void} [callback]
+ * @param {(isComplete: boolean) => void} [callback] Receives false without a client.
  */
 export function requestImmediateDataFlush(callback?: ((isComplete: boolean) => void) | undefined): void;
 /** Stops everything; `initialize` starts again. */
