@@ -12,7 +12,8 @@ final class CountersignClient extends Handle {
       String? dataDirectory,
       Json settings = const {}})
       : _onFailure = onAuthenticationFailure,
-        super('signed_user', {...settings, 'endpoint': endpoint, 'writeKey': writeKey, 'dataDirectory': dataDirectory},
+        super('signed_user',
+            {...settings, 'endpoint': endpoint, 'writeKey': writeKey, if (dataDirectory != null) 'dataDirectory': dataDirectory},
             provider: tokenProvider);
 
   final void Function(Json failure)? _onFailure;
