@@ -66,6 +66,8 @@ struct SessionTests {
         #expect(parked.failures == 50)
         #expect(parked.isPaused)
         #expect(parked.nextAttemptIn == nil)
+        // 51 if the session's first event is rejected before the session's start resets the count of failures.
+        let sent = transport.count.withLock { $0 }
 
         // Deliveries stay paused after the cause is removed, a day has passed and an event is recorded.
         try fixture.apps.setEnforcement(.disabled, for: fixture.appID)
@@ -74,7 +76,7 @@ struct SessionTests {
         _ = try await client.record("later")
         client.enterBackground()
         await client.pipeline.engine.idle()
-        #expect(transport.count.withLock { $0 } == 50)
+        #expect(transport.count.withLock { $0 } == sent)
         #expect(try stored(fixture).allSatisfy { $0.user == nil })
 
         braze.startSession()
@@ -82,7 +84,7 @@ struct SessionTests {
         await client.pipeline.engine.idle()
         let names = try stored(fixture).filter { $0.user == "userId" }.map(\.name)
         #expect(names == ["ss", "event", "later", "se", "ss"])
-        #expect(transport.count.withLock { $0 } == 50)
+        #expect(transport.count.withLock { $0 } == sent)
         await braze.close()
     }
 
