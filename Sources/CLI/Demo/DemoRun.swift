@@ -63,7 +63,7 @@ struct DemoRun: Sendable {
         return (app.id, writeKey)
     }
 
-    /// Sends the events of all devices, and prints a table of what they did.
+    /// Sends the events of all devices, and prints a table with their results.
     private func replay(to destination: Destination) async throws -> [DemoDevice] {
         let forgedKey = try SigningKey.generate(destination.key.algorithm)
         let devices = try plan.devices.map { device in

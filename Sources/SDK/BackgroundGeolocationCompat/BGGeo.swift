@@ -114,7 +114,7 @@ public final class BGGeo: MutableSettings, Sendable {
         attempt { () throws(CountersignError) in try client.change(change) }
     }
 
-    /// Sets `configurationProblem`.
+    /// Runs work that may find the settings invalid. Stores and logs that problem, or clears the earlier one.
     private func attempt(_ work: () throws(CountersignError) -> Void) {
         do throws(CountersignError) {
             try work()

@@ -6,7 +6,7 @@ protocol MutableSettings: AnyObject {
     func change(_ change: (inout LocationConfiguration) -> Void)
 }
 
-/// Access to settings: those of a running instance, or a draft for a later instance.
+/// Access to the settings of a running instance, or to a draft of settings for a later instance.
 final class Settings {
     private var draft: LocationConfiguration
     private let holder: (any MutableSettings)?
@@ -28,7 +28,7 @@ final class Settings {
     }
 }
 
-/// One part of the settings, such as those of uploads.
+/// One part of the settings, such as `http`.
 protocol SettingsPart: AnyObject {
     associatedtype Value
 

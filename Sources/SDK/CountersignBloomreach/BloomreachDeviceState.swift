@@ -81,8 +81,8 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
         self.session?.isInFront = false
     }
 
-    /// Continues a session that has not timed out, or begins one. If `closesEarlier`, also ends the one that has timed
-    /// out.
+    /// Begins a session if there is no session or it has timed out, otherwise continues it. After a time-out,
+    /// `closesEarlier` also ends the earlier session.
     mutating func start(now: Double, timeout: TimeInterval, closesEarlier: Bool = true) -> Change {
         guard let session else {
             self.session = Session(start: now)

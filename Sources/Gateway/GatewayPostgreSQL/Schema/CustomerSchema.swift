@@ -149,7 +149,7 @@ enum CustomerSchema {
         """
 
     /// Counts a customer's properties. No property is added above 1,000, or above 1 MiB of the customer's data.
-    /// Creates `change_customer`, or replaces that of an earlier version.
+    /// Creates the function `change_customer`, or replaces the function of an earlier version.
     static let propertyLimit = """
         ALTER TABLE customer ADD COLUMN properties BIGINT NOT NULL DEFAULT 0;
         CREATE FUNCTION count_customer_property() RETURNS trigger LANGUAGE plpgsql AS $$
