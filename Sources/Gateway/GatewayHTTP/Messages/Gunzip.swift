@@ -25,7 +25,7 @@ enum Gunzip {
 
     static func decompress(_ bytes: [UInt8], size: Int, limits: GatewayLimits) throws(Failure) -> [UInt8] {
         var stream = z_stream()
-        // 16 + 15: a gzip header is required, with the largest window.
+        // 16 requires a gzip header. `MAX_WBITS` allows the largest window.
         guard
             inflateInit2_(&stream, 16 + MAX_WBITS, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK
         else { throw .damaged }
@@ -51,7 +51,7 @@ enum Gunzip {
             }
         }
         if status == Z_MEM_ERROR { throw .tooLarge }
-        // Only one member is allowed: data after it would be ignored.
+        // Rejects data after the first gzip member, because `inflate` ignores such data.
         guard status == Z_STREAM_END, stream.avail_in == 0 else { throw .damaged }
         return output
     }

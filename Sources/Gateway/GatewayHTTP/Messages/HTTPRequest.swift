@@ -22,7 +22,7 @@ package final class HTTPRequest {
     var isCompressed = false
     /// Data collected while the request is handled.
     package var context = RequestContext()
-    /// The state of the client's connection; nil for a request without a connection.
+    /// The client's connection; nil for a request without a connection.
     package internal(set) var peer: (any RequestPeer)?
     /// Whether to abort when the client half-closes the connection.
     package var endsWithPeer = false

@@ -5,9 +5,9 @@ package struct HTTPResponse: Error {
     package var body: [UInt8]
     /// The stable code of a failure, for the log; otherwise nil.
     package var code: String?
-    /// Whether many responses share the body, so that it takes no memory of its own.
+    /// Whether many responses share the body. Such a body is not counted in ``BodyMemory``.
     package var isShared = false
-    /// Allows replacing the response by 503 if there is no memory for it. Not needed for safe methods.
+    /// Whether a 503 may replace the response if there is no memory for it. Responses to safe methods allow it anyway.
     package var changesNothing = false
     package var closes = false
     package var stream: ResponseStream?

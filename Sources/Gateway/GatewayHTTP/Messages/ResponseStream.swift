@@ -6,7 +6,7 @@ package final class ResponseStream: Sendable {
         /// No data yet. The server calls again in the next pass of its loop.
         case nothing
         case end
-        /// The connection is closed, so that the client notices that the response is incomplete.
+        /// The server closes the connection, so that the client notices that the response is incomplete.
         case failed
     }
 
@@ -32,7 +32,7 @@ package final class ResponseStream: Sendable {
         ended()
     }
 
-    /// Returns 0 if no data is available yet, nil at the end. Throws if the rest is not available.
+    /// Returns 0 if no data is available yet, nil at the end. Throws after ``Piece/failed``.
     package func read(into buffer: UnsafeMutableBufferPointer<UInt8>) throws(Failed) -> Int? {
         try rest.withLock { rest throws(Failed) in
             if rest.isEmpty {

@@ -22,7 +22,7 @@ package final class OutboundPool: Sendable {
         let handle: UnsafeMutableRawPointer
     }
 
-    /// The maximum wait in milliseconds, so that cancelled requests are found.
+    /// The maximum wait in milliseconds. After each wait, libcurl asks every request whether it is cancelled.
     private static let pollMilliseconds: Int32 = 1_000
 
     private let multi: Multi?

@@ -30,7 +30,7 @@ final class OutboundTransfer {
         curl.set(CURLOPT_FRESH_CONNECT, 1)
         curl.set(
             CURLOPT_CONNECTTIMEOUT_MS, min(OutboundRequest.connectTimeout, request.timeoutMilliseconds))
-        // Otherwise libcurl waits for a name server that does not answer, even after the time limit.
+        // Without this option, libcurl waits for an unresponsive name server even after the time limit.
         countersign_curl_quick_exit(curl.handle)
         curl.prepare(
             headers: request.headers.map { "\($0.name): \($0.value)" } + ["User-Agent: Countersign"],

@@ -28,7 +28,7 @@ package struct WebhookAttempt: Sendable {
         self.retryAfterSeconds = retryAfterSeconds
         switch status {
         case 200..<300: break
-        // A redirect is not followed: the body could go to an address that was not checked.
+        // Not followed, because the redirecting server would choose the receiver of the body.
         case 300..<400: error = "redirect"
         case 410: error = "gone"
         default: error = "status"

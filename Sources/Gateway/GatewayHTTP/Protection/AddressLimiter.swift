@@ -1,7 +1,7 @@
 internal import GatewayModel
 
-/// Limits the request rate of each IPv4 address, each IPv6 /64, and all /64s of a /48 together. One customer may own
-/// a whole /48.
+/// Limits the request rate of each IPv4 address, each IPv6 /64, and all /64s of a /48 together. Some providers
+/// assign a whole /48 to one subscriber.
 package struct AddressLimiter: Sendable {
     /// The rate limit of a /48, as a multiple of the limit of a /64.
     static let networkShare = 16

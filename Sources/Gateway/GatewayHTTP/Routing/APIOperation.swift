@@ -31,10 +31,10 @@ package struct APIOperation: Sendable {
     var bodyTypes = ["application/json"]
     var status = 200
     var contentType = "application/json"
-    /// The schema of the response; nil does not specify it.
+    /// The schema of the response; nil leaves the response unspecified.
     var answer: JSONValue?
     var rejections: [Int] = []
-    /// The schema of the endpoint's own errors. Errors from the layers before it have the schema `Failure`.
+    /// The schema of the endpoint's own errors. The server, rate limits and CORS always use the schema `Failure`.
     var failure = "Failure"
 
     package init(

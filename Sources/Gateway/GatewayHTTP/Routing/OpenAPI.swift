@@ -16,7 +16,7 @@ package enum OpenAPI {
         ]
     }
 
-    /// An operation. `part` is the schema of each path parameter; `types` are the body's content types.
+    /// An operation. `part` is the schema of the path parameters that `parts` omits; `types` are the body's types.
     package static func operation(
         _ method: String, _ path: String, _ summary: String, parts: JSONObject = [:],
         part: JSONValue,

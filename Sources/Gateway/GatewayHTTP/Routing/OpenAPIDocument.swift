@@ -57,7 +57,7 @@ package struct OpenAPIDocument {
         if !operation.security.isEmpty { statuses += [401, 403] }
         var responses: JSONObject = [:]
         for status in statuses + operation.rejections {
-            // The layers before an endpoint use the native format.
+            // The server, rate limits and CORS reject requests with the schema `Failure`.
             let own = operation.failure
             let schema: JSONValue =
                 own == "Failure"

@@ -15,7 +15,7 @@ enum OpenAPISchemas {
 
     private static let text: JSONValue = ["type": "string"]
 
-    /// The schemas of errors that the layers before an endpoint return.
+    /// The schemas of errors that the server, rate limits and CORS return before an endpoint runs.
     static let ofEveryRequest: JSONObject = [
         "Failure": [
             "type": "object", "required": ["success", "code"],

@@ -3,7 +3,7 @@ internal import GatewayModel
 
 /// Counts the bytes of request and response bodies that all listeners hold together.
 package final class BodyMemory: Sendable {
-    /// Bodies above this size may use only three quarters of the limit. The rest is for the small bodies of devices.
+    /// Bodies above this size may use only three quarters of the limit. The last quarter is for devices' small bodies.
     private static let small = 64 * 1024
 
     private let limit: Int
@@ -73,7 +73,7 @@ final class MemoryReservation: Sendable {
 
     func give(_ count: Int) {
         state.withLock { state in
-            // After an eviction there are no bytes to release.
+            // An eviction may already have uncounted the bytes.
             let count = min(count, state.bytes)
             memory.give(count)
             state.bytes -= count
@@ -87,7 +87,7 @@ final class MemoryReservation: Sendable {
         }
     }
 
-    /// Releases everything and rejects later reservations. Closing the connection frees the bytes.
+    /// Uncounts all bytes and rejects later reservations. Closing the connection frees the bytes themselves.
     func evict() {
         state.withLock { state in
             memory.give(state.bytes)
@@ -128,8 +128,8 @@ final class EvictionQueue: Sendable {
         }
     }
 
-    /// Closes the slowest connections until a sixteenth of the limit is reclaimed, so that a flood does not cause
-    /// a search for each piece of input. Returns false if no connection could be closed.
+    /// Closes the slowest connections until a sixteenth of the limit is reclaimed. Reclaiming more than one request
+    /// needs spares a flood a search for each read. Returns false if no connection could be closed.
     func makeRoom(at now: UInt64) -> Bool {
         state.withLock { state in
             guard now >= state.nextSearch else { return false }

@@ -73,7 +73,6 @@ final class Connection {
     /// Whether the memory may be reclaimed for other requests.
     var isListed = false
 
-    // The response that is being sent.
     var stream: ResponseStream?
     var isChunked = false
     var closesAfterwards = false
@@ -107,7 +106,7 @@ final class Connection {
         discarded = 0
     }
 
-    /// Frees everything but the object. The caller has removed the peer from the table.
+    /// Frees everything except this object. The caller must first remove the peer from the table.
     func close(_ pool: inout BufferPool, memory: BodyMemory) {
         resetRequest(memory)
         used = 0

@@ -30,7 +30,7 @@ final class Peer: RequestPeer {
 
     // Written by the connection's loop, read by other threads.
     private let state: Lock<State>
-    /// Guarded by the table's lock. Whether the connection was shut down and is no longer counted.
+    /// Whether the connection was shut down and is no longer counted. Used only under the table's lock.
     fileprivate let isClosing = Lock(false)
 
     init(socket: Int32, address: String = "", unit: NetworkAddress? = nil, at now: UInt64) {
@@ -74,8 +74,8 @@ final class ConnectionTable: Sendable {
         var nextReport: UInt64 = 0
     }
 
-    // A socket is shut down under this lock, and removed under it before it is closed. The descriptor can
-    // therefore not belong to another connection yet.
+    // `close` shuts a socket down under this lock. A loop removes a peer under this lock before closing its descriptor.
+    // So a descriptor that is shut down cannot belong to another connection yet.
     private let connections = Lock(Connections())
     private let limits: GatewayLimits
     private let report: @Sendable (String) -> Void
@@ -173,7 +173,7 @@ final class ConnectionTable: Sendable {
     }
 
     private static func close(_ peer: Peer, _ connections: inout Connections) {
-        // A removed connection is marked as closing too: its descriptor may belong to another connection.
+        // `remove` also sets `isClosing`. The descriptor of a removed connection may belong to another connection.
         guard !peer.isClosing.withLock({ $0 }) else { return }
         _ = shutdown(peer.socket, Int32(SHUT_RDWR))
         uncount(peer, &connections)

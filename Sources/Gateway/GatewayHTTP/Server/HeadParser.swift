@@ -70,7 +70,7 @@ struct HeadParser {
     var hasBegun: Bool { scanned > lineStart || hasRequestLine }
     var hasRequestLine: Bool { !methodRange.isEmpty }
     var isOld: Bool { isHTTP10 }
-    /// The number of bytes of a complete head.
+    /// The length of a complete head in bytes.
     var count: Int { lineStart }
 
     /// Parses the bytes received so far, which begin with those of the previous call.
@@ -105,7 +105,7 @@ struct HeadParser {
             lineStart = end + 1
         }
         scanned = bytes.count
-        // The last empty line does not count.
+        // `+ 2`: the limit excludes the empty line that ends the head.
         if bytes.count - start > rules.headerBytes + 2 { return .rejected(tooLarge) }
         if !hasRequestLine, let fault = faultOfPartialLine(bytes) { return .rejected(fault) }
         return .incomplete
@@ -174,7 +174,7 @@ struct HeadParser {
         _ bytes: UnsafeRawBufferPointer, _ range: Range<Int>
     ) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[range]) }
 
-    /// RFC 9112, section 5. A folded line begins with white space, which no name has.
+    /// Rejects folded lines (RFC 9112, section 5.2), because they begin with white space and no name does.
     private mutating func readField(
         _ line: Range<Int>, _ bytes: UnsafeRawBufferPointer
     ) throws(RequestFault) {

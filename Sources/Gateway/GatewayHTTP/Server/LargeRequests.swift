@@ -12,7 +12,7 @@ final class LargeRequests: Sendable {
         queue = BoundedQueue(label: "large requests", places: places)
     }
 
-    // `@unchecked Sendable`: only the queue uses a value, until the lock publishes it.
+    // `@unchecked Sendable`: only the queue uses a value until the lock publishes the value.
     private struct Work: @unchecked Sendable {
         let request: HTTPRequest
         /// Counts the body's memory until the work ends, even if the client has disconnected.

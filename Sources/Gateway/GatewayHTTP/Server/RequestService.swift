@@ -5,7 +5,7 @@ internal import GatewayModel
 /// Handles the requests of a server's loops, which share its limits.
 package final class RequestService: Sendable {
     package typealias Handler = @Sendable (HTTPRequest) -> HTTPOutcome
-    /// Adds the headers that a web page needs to read a response, independent of the response's source.
+    /// Adds the headers that a web page needs to read a response, also to responses that the server makes itself.
     package typealias Decorator = @Sendable (inout HTTPResponse, HTTPRequest) -> Void
     /// Runs a closure that starts the work of all requests of one pass of a loop.
     package typealias Together = @Sendable (() -> Void) -> Void
@@ -97,7 +97,7 @@ package final class RequestService: Sendable {
             ? largeRequests.outcome(of: request, holding: held, handle) : handle(request)
     }
 
-    /// Decompresses the body of a request, on the thread that handles it. Returns the response if that fails.
+    /// Decompresses the body on the calling thread. Returns the response to send if decompression fails.
     private static func unpack(
         _ request: HTTPRequest, limits: GatewayLimits, held: MemoryReservation
     ) -> HTTPResponse? {

@@ -34,7 +34,7 @@ final class ServerLoop: @unchecked Sendable {
     private let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 * 1024, alignment: 16)
     private var ended: [RequestTicket] = []
     private var due: ContiguousArray<Int> = []
-    /// Connections that the next pass continues with, and connections whose handshake can continue.
+    /// Connections with more work for the next pass. `handshakes` has the connections whose handshake can continue.
     private var ready: ContiguousArray<Int> = []
     private var handshakes: ContiguousArray<(index: Int, generation: UInt64)> = []
     /// Connections whose stream had no data. New data of a stream wakes no loop, so streams are polled.
@@ -177,7 +177,7 @@ final class ServerLoop: @unchecked Sendable {
             connection.hasHungUp = true
             connection.peer.noteHangUp()
             if connection.phase == .handling { watchForAbandonment(connection) }
-            // Otherwise only a failed write would end the endless stream of a disconnected client.
+            // Closes now, because otherwise only a failed write would end the endless stream of a disconnected client.
             if connection.stream?.isEndless == true { return close(connection) }
         }
         serve(connection)
@@ -201,7 +201,7 @@ final class ServerLoop: @unchecked Sendable {
                 case EMFILE, ENFILE: service.connections.freeDescriptors(at: now)
                 default: break
                 }
-                // The listener stays readable, so polling it would not wait.
+                // Stops polling the listener for a while. It stays readable, so each wait would end at once.
                 poller.remove(listener)
                 acceptsAt = now + MonotonicClock.second / 10
                 return
@@ -491,7 +491,7 @@ final class ServerLoop: @unchecked Sendable {
         if let rejection = connection.prepareUnpacking(service.limits, makeRoom: makeRoom) {
             return respond(connection, rejection, isWhole: true)
         }
-        // The memory is in use from this point, so it cannot be reclaimed.
+        // The handler uses the memory now, so an eviction would not free it.
         guard unlist(connection), let request = connection.request else {
             return respond(connection, .overloaded(connection.request), isWhole: true)
         }
@@ -596,8 +596,8 @@ final class ServerLoop: @unchecked Sendable {
         setDeadline(connection, seconds: service.limits.bodySeconds + bytes / Self.slowestReader)
     }
 
-    /// Replaces the response by 503 if there is no memory for it. Only for requests that changed nothing,
-    /// because the client repeats a request after 503. Frees the body of the request.
+    /// Frees the body of the request. Replaces the response by 503 if there is no memory for the response and
+    /// the request changed nothing. A client repeats a request after 503.
     private func afford(_ response: inout HTTPResponse, _ connection: Connection) {
         _ = unlist(connection)
         connection.freeBody()

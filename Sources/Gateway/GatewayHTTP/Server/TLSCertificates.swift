@@ -11,7 +11,7 @@ package final class TLSCertificates: @unchecked Sendable {
     private let state: Lock<State>
     private let ticker = Ticker(queue: DispatchQueue(label: "certificates"), everySeconds: 1)
 
-    // Guarded by `Lock`. Connections keep the context that they began with.
+    // `@unchecked Sendable`: `Lock` guards the context. A connection holds its own reference to the context.
     private struct State: @unchecked Sendable {
         var context: OpaquePointer
         var seen: [String]
