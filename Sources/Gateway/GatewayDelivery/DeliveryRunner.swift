@@ -271,7 +271,7 @@ package final class DeliveryRunner: Sendable {
                     Self.labels(consumer.id) + [("lag_events", String(consumer.lag))])
                 try destination.kind.sendLagAlert(
                     consumer, destination.events.progress, atMilliseconds: now)
-                // Only after the alert is stored, so that a failure is retried.
+                // Set after the alert is stored, so that the next check repeats a failed alert.
                 state.withLock { $0.destinations[consumer.id]?.isLate = true }
             }
         }
@@ -282,7 +282,7 @@ package final class DeliveryRunner: Sendable {
     /// Starts the next job of a way, if one is due.
     private func advance(_ id: EventConsumerID) {
         let now = milliseconds
-        // Taken before the log is read, so that events stored in between wake the way.
+        // Taken before the log is read, so that events stored after the ticket wake the way.
         let ticket = arrivals.ticket
         let begun = state.withLock { state -> (Destination.Job, Destination)? in
             guard !state.isDraining, let job = state.destinations[id]?.begin(atMilliseconds: now),
@@ -305,7 +305,7 @@ package final class DeliveryRunner: Sendable {
     ) throws -> (page: EventRange, positions: EventPositions) {
         var page = try events.follow(
             EventQuery(appID: route.id.appID, filter: route.filter), after: sequence, limit: limit)
-        // Read again, because the log may have grown.
+        // Read after the events, so that `positions.head` is not before the last event.
         let positions = try events.positions()
         if let through {
             page.events.removeAll { $0.sequence > through }
@@ -433,12 +433,12 @@ package final class DeliveryRunner: Sendable {
                 if !isSkip { try consumers.keep([id: destination.events.progress]) }
             } catch {
                 note("position not stored", id, error)
-                // Stored again within a second.
+                // `flush` repeats the write within a second.
                 state.withLock { $0.destinations[id]?.isUnstored = true }
             }
             if let reason { pause(destination, reason, at: now) }
         }
-        // Reset only after storing, so that the next delivery stores its progress after this one.
+        // `isBusy` is reset after storing. Otherwise the next delivery could store its progress before this write.
         state.withLock { if $0.destinations[id]?.way === way { $0.destinations[id]?.isBusy = false } }
         advance(id)
         busy.leave()
@@ -509,7 +509,7 @@ package final class DeliveryRunner: Sendable {
         }
     }
 
-    /// Stores the next state of a request; nil if it is complete.
+    /// Stores the next state of a request, or deletes the request if `next` is nil.
     private func end(_ destination: Destination, _ request: DeliveryRequest, _ next: DeliveryRequest?) {
         let id = destination.route.id
         if next != request {

@@ -18,11 +18,11 @@ struct Destination: Sendable {
     var isUnstored = false
     /// The number of events that the receiver has accepted since the gateway started.
     var accepted = 0
-    /// Whether the present lag has caused an alert.
+    /// Whether an alert about the current lag was sent.
     var isLate = false
     var waiter: EventArrivals.Waiter?
     private var requests: [DeliveryRequest]
-    /// Whether a due request precedes events. Requests and events alternate.
+    /// Whether a due request runs before new events. Requests and events alternate.
     private var isRequestsTurn = true
 
     init(_ route: DeliveryRoute, of kind: any WayKind, _ progress: DeliveryProgress) {

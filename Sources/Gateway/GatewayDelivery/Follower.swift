@@ -93,7 +93,7 @@ package struct Follower: Sendable {
     package mutating func ended(
         _ outcome: Outcome, atMilliseconds now: Int64, fraction: Double
     ) -> WayPause.Reason? {
-        // An operator moved the position meanwhile. The answer belongs to the old position.
+        // An operator has moved the position since `next`, so the outcome belongs to the old position.
         guard progress.epoch == startedEpoch else { return nil }
         let answer: DeliveryAnswer
         let events: Int
@@ -101,9 +101,9 @@ package struct Follower: Sendable {
         case .nothing(let through, let hasMore, let gap):
             progress.committed = max(progress.committed, through)
             progress.gap = gap
-            // A retry reads only the events of the failed attempt. Later events must still be read.
+            // A retry with `through` reads only the events of the failed attempt. Later events must still be read.
             mayHaveMore = mayHaveMore || hasMore || progress.through != nil
-            // The events of a failed attempt were deleted or no longer match, so the failure has no effect.
+            // The events of an earlier failed attempt were deleted or no longer match, so nothing remains to retry.
             progress.clearFailures()
             (progress.through, progress.messageID, progress.digest) = (nil, nil, nil)
             return nil

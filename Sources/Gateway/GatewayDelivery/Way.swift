@@ -17,7 +17,7 @@ package protocol Way: AnyObject, Sendable {
 /// Runs work on another thread.
 package typealias WayRun = @Sendable (@escaping @Sendable () -> Void) -> Void
 
-/// Makes a queue for blocking work of a way, which must not use threads of the pool.
+/// Returns a function that runs work on a new serial queue. Blocking work must not use the pool's threads.
 package func serialRun(_ label: String, _ qos: DispatchQoS = .unspecified) -> WayRun {
     let queue = DispatchQueue(label: label, qos: qos)
     return { queue.async(execute: $0) }
@@ -42,7 +42,7 @@ package struct DeliveryBatch: Sendable {
     package var events: [StoredEvent] = []
     /// All events up to this sequence number are in the batch or do not match the filter.
     package var reached: Int64 = 0
-    /// A gap before the batch that no accepted batch has reported.
+    /// The deleted events before the batch, if no accepted batch has reported this gap yet.
     package var gap = EventGap.none
     /// Counts from 1.
     package var attempt = 1

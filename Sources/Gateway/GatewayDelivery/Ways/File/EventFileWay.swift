@@ -59,7 +59,7 @@ final class EventFileWay: Way {
             return state.known == checkpoint
         }
         let committed = batch.progress.committed
-        // The stored position may be ahead of the manifest, because it also skips events of other apps.
+        // The stored position may be ahead of the manifest, because the position also moves past other apps' events.
         guard checkpoint == committed || isKnown && checkpoint < committed else {
             return .moved(to: checkpoint, receiver: 0)
         }
@@ -140,14 +140,14 @@ final class EventFileWay: Way {
     }
 }
 
-/// The events of a batch, and those after it.
+/// The events of a batch and the events that follow the batch.
 private struct EventPages {
     private let follow: @Sendable (Int64) throws -> EventRange
     private var page: ArraySlice<StoredEvent>
     private var reached: Int64
     private var isLast: Bool
     private var pageGap: EventGap
-    /// The gap before and between the removed events.
+    /// The events that retention deleted before or between the removed events.
     private(set) var gap = EventGap.none
 
     init(_ batch: DeliveryBatch) {

@@ -21,7 +21,7 @@ struct FollowingCall: Sendable {
     let requestID: String
     /// The token of the request; empty if missing.
     let token: String
-    /// Whether the client accepts JSON lines and gzip.
+    /// Whether the client accepts JSON lines.
     let takesLines: Bool
     let takesGzip: Bool
     private let query: String?
@@ -68,8 +68,7 @@ struct FollowingCall: Sendable {
 
     // MARK: Query
 
-    /// Rejects unknown and repeated parameters: ignoring a misspelt one would change the meaning of the
-    /// request.
+    /// Rejects unknown and repeated parameters. Ignoring a misspelt filter would return other events.
     func checkParameters(_ names: [String]) throws(FollowingError) {
         var found: BytewiseSet = []
         for pair in (query ?? "").split(separator: "&") {
@@ -132,7 +131,7 @@ struct FollowingCall: Sendable {
 
     // MARK: Body
 
-    /// Rejects unknown members: ignoring a misspelt one would change the meaning of the request.
+    /// Rejects unknown members. Ignoring a misspelt member would change the effect of the request.
     func checkMembers(_ names: String...) throws(FollowingError) {
         for name in body.keys.sorted() where !names.contains(name) {
             throw .invalid("the body", "takes only the members " + names.joined(separator: ", "))

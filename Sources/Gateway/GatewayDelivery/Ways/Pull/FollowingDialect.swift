@@ -204,12 +204,12 @@ package struct FollowingDialect: Dialect {
                 try reached.withLock { $0 }
                 ?? after.map { try positions.sequence(of: $0, in: call.appID) } ?? 0
             var range = try log.follow(query, after: from, limit: limit)
-            // A reader without a position starts with the oldest event, which misses nothing. A reader at
-            // position 0 has read an empty log before, so it can miss events.
+            // A reader without a position starts with the oldest event and misses nothing. A position with the
+            // number 0 is from an empty log, so its reader can miss events.
             if after == nil { range.gap = .none }
             reached.withLock { $0 = range.reached }
             let answer = FollowingAnswer.events(range, try log.positions(), for: call)
-            // Missed events are reported only once.
+            // Responds to a gap at once, because the next read starts after the gap and would not report it.
             let isNew = !range.events.isEmpty || range.hasMore || range.gap.isOpen
             return isNew ? .answer(answer) : .nothing(answer, againAfter: nil)
         }

@@ -22,8 +22,8 @@ package final class LongPolls: Sendable {
     /// The maximum number of requests in total and for each app.
     static let most = 256
     static let mostOfApp = 64
-    /// The minimum time between two reads of a request in milliseconds, so that a filter with few matches
-    /// costs little.
+    /// The minimum time between two reads of a request in milliseconds. Otherwise each stored event would cause
+    /// a read, also for a filter with few matches.
     static let pause: Int64 = 50
     private static let threads = 4
 
@@ -169,7 +169,7 @@ package final class LongPolls: Sendable {
 
 /// One request that reads events.
 final class WaitingRequest: Sendable {
-    /// Alive while the client waits for the response.
+    /// Deallocated when the client disconnects or has the response. Then calls `gone`.
     final class Client: Sendable {
         private let gone: @Sendable () -> Void
 
@@ -219,7 +219,7 @@ final class WaitingRequest: Sendable {
     }
 
     var response: HTTPResponse? { state.withLock { $0.response } }
-    /// The response for the deadline; nil before the first read.
+    /// A response with events that ``ReadingPace`` delays; nil without one.
     var held: HTTPResponse? { state.withLock { $0.held } }
     var lastLook: Int64 { state.withLock { $0.lastLook } }
 

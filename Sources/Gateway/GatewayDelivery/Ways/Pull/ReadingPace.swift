@@ -35,7 +35,7 @@ package final class ReadingPace: Sendable {
         /// Decaying sums of the last reads.
         var ran = 0.0
         var took = 0.0
-        /// The time at which past reads are compensated for.
+        /// The time at which the reads so far will have used no more than ``share``.
         var free = 0.0
         var note: EventArrivals.Ticket = 0
         var notedAt = -Double.infinity

@@ -59,7 +59,7 @@ struct JetStream {
         return (value, code, text)
     }
 
-    /// Stored on disk without limits. An operator can set limits, which the gateway does not change.
+    /// A stream on disk without limits. The gateway does not change limits that an operator sets later.
     private var newStream: JSONObject {
         [
             "name": .string(settings.stream), "subjects": [.string(filter)], "storage": "file",

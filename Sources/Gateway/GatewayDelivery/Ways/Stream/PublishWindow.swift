@@ -11,13 +11,13 @@ package struct PublishWindow {
     package static let mostBytes = 8 << 20
     package static let answerLimitMilliseconds: Int64 = 5_000
 
-    /// A message that requests an acknowledgement.
+    /// A published message that has requested an acknowledgement.
     private struct Entry {
         let number: UInt64
         let event: Int64
         /// The sequence number that the message must get.
         let expected: Int64
-        /// The size of all messages that it covers.
+        /// The size of this message and of the messages since the previous entry.
         let size: Size
         let deadline: Int64
     }

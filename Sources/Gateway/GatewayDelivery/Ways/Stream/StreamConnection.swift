@@ -10,7 +10,7 @@ package protocol StreamConnection: AnyObject {
     /// `number`; without a number there is no acknowledgement.
     func publish(_ message: StreamMessage, number: UInt64?) throws(StreamError)
 
-    /// The next acknowledgement; nil after the time-out. With 0, does not wait for one.
+    /// Returns the next acknowledgement; nil after the time-out. With 0, does not wait.
     func answer(withinMilliseconds milliseconds: Int) throws(StreamError) -> StreamAnswer?
 
     func close()

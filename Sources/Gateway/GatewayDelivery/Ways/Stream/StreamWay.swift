@@ -11,7 +11,7 @@ internal import GatewayStorage
 /// continue after it. So events are neither lost nor duplicated if another process publishes at the same
 /// time or the stream has lost messages.
 final class StreamWay: Way, @unchecked Sendable {
-    /// The number of messages for each requested acknowledgement, which costs more than a message.
+    /// The interval, in messages, between requests for acknowledgements. An acknowledgement costs more than a message.
     private static let answerEvery = 128
     /// The maximum number of reads of the stream's state without progress before the way fails.
     private static let mostReads = 8

@@ -140,7 +140,7 @@ private final class WebhookWay: Way {
                     DeliveryRecord(
                         attempt, of: endpoint.id, id, batch.kind.recorded, content, batch.attempt, at: began))
             } catch {
-                // The list of attempts is for operators only, so the delivery counts without its entry.
+                // Only operators use the list of attempts, so a delivery without an entry in the list still counts.
                 webhooks.report(endpoint, error)
             }
             done(Self.answer(to: attempt, content))
