@@ -28,7 +28,7 @@ package final class LocalAdministration: Sendable {
         self.directory = directory
         self.isLate = isLate
         wait = { storage.waitForGateways() }
-        // Never started: only a running gateway fetches published key sets and records failures.
+        // The registry is not started, because only a running gateway fetches published key sets.
         let registry = AppRegistry(directory: directory, now: now)
         routes =
             [SignInRoutes.whoIs]
@@ -68,7 +68,7 @@ package final class LocalAdministration: Sendable {
         guard case .answer(let response) = router.route(request) else {
             preconditionFailure("every route here answers at once")
         }
-        // Like with a running gateway, a change is in effect when the response is returned.
+        // Waits, so that running gateways use the change when the response is returned.
         if method != "GET", (200..<300).contains(response.status), !wait() { isLate() }
         return response
     }

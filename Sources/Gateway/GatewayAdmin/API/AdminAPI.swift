@@ -80,7 +80,7 @@ package final class AdminAPI: Sendable {
                 let response = try route.respond(
                     request, identity, directory, at: milliseconds,
                     isStillAllowed: { [self] in isStillAllowed(request, route) })
-                // Sessions need no reload: they are read at each request.
+                // Sessions need no reload, because the gateway reads them at each request.
                 if !request.isSafe, !route.operation.path.hasPrefix("/session") { changed() }
                 return response
             }

@@ -71,7 +71,7 @@ struct AdminDocument {
                 status, AdminProblem.title(status), "application/problem+json",
                 ["$ref": "#/components/schemas/Problem"])
         }
-        // Errors from the layers below the endpoints, such as the size limit, have another format.
+        // Errors of the server, such as 413 for a large body, are not problem details.
         responses["default"] = [
             "description": "Rejected before this endpoint handled it", "content": ["application/json": [:]],
         ]

@@ -9,11 +9,11 @@ struct AdminOperation: Sendable {
     /// Whether a change needs `If-Match` (RFC 9110, section 13.1.1).
     enum Match: Sendable {
         case no
-        /// Checked if present.
+        /// The gateway checks `If-Match` if the request has it.
         case optional
-        /// 428 without it.
+        /// A request without `If-Match` gets 428.
         case required
-        /// 428 without it, unless the resource does not exist yet.
+        /// A request without `If-Match` gets 428, unless the resource does not exist yet.
         case requiredToReplace
     }
 
@@ -21,15 +21,15 @@ struct AdminOperation: Sendable {
     enum QueueClass: Int, CaseIterable, Sendable {
         /// Settings, keys and enforcement: the content of the control database.
         case common
-        /// Events, counts and deliveries, which are stored elsewhere. Settings do not wait for them.
+        /// Events, counts and deliveries, which are stored outside the control database. Settings do not wait for them.
         case data
         /// The data of the token service.
         case sessions
-        /// Takes a tenth of a second because of scrypt.
+        /// Operations with a password hash. scrypt takes a tenth of a second.
         case password
-        /// Takes as long as a copy of all data.
+        /// Backups, which take as long as a copy of all data.
         case backup
-        /// Waits for other gateways, which can take seconds.
+        /// Operations that wait for other gateways, which can take seconds.
         case otherGateways
 
         /// The maximum number of waiting requests.
@@ -91,7 +91,7 @@ extension AdminOperation {
                 throw .invalidParameter(name, "must appear only once, as percent-encoded UTF-8")
             }
             if text.isEmpty, name == "cursor" { continue }
-            // A script with an unset variable would otherwise select everything.
+            // An empty filter, as from a script with an unset variable, would otherwise select everything.
             guard !text.isEmpty else { throw .invalidParameter(name, "is empty; leave it out") }
             var value = JSONValue.string(text)
             if case .integer = parameter.type, let number = Int64(text) { value = .integer(number) }

@@ -29,7 +29,7 @@ struct AdminRequest: Sendable {
         query = request.query
         self.parameters = parameters.map { part in
             let part = String(part)
-            // Longer values match nothing and may be slow to compare.
+            // A longer value stays encoded. It matches nothing, and decoded text may be slow to compare.
             return part.removingPercentEncoding.flatMap { $0.utf8.count <= 1_024 ? $0 : nil } ?? part
         }
         body = request.body

@@ -82,7 +82,7 @@ struct KeySourceRoutes: Sendable {
         var masked = sources
         for index in masked.all.indices { masked.all[index].url = mask.destination(masked.all[index].url) }
         let shown = zip(sources.all, masked.all).map { source, masked in
-            // The state of a previous source does not apply.
+            // Ignores the state of a source that was replaced but is still loaded.
             Self.source.json(Resource(source: masked, published: published.first { $0.source == source }))
         }
         // A tag of the unmasked URLs would let a viewer confirm a guessed URL.

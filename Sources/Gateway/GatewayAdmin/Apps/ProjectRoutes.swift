@@ -114,7 +114,7 @@ struct ProjectRoutes: Sendable {
             }
             let secret = given["secret"].flatMap { String(jsonValue: $0) }
             if secret == nil, current.webhook == nil { made = PushWebhook.newSecret() }
-            // Without a new secret, the current one is kept.
+            // `keeping` is the current secret, used if there is no new one.
             settings.webhook = try PushWebhook(
                 url: webhook.url, secret: secret ?? made, keeping: current.webhook?.secret ?? [],
                 allowsPrivateAddresses: webhook.allowsPrivateAddresses)

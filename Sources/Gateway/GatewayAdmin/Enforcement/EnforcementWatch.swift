@@ -14,13 +14,13 @@ final class EnforcementWatch: Sendable {
     typealias Send = @Sendable (Alert, @escaping @Sendable (WebhookOutcome) -> Void) -> Void
 
     private let directory: AppDirectory
-    /// The requests that required a token, and how many of them were rejected.
+    /// The number of requests that required a token, and the number of these that were rejected.
     struct Recent: Sendable {
         var requests = 0
         var rejected = 0
     }
 
-    /// The alert rule of apps without their own.
+    /// The alert rule of apps that have no rule for the automatic return.
     private static let usual = EnforcementPlan.Return(
         rejectedPercent: 5, windowMinutes: 5, minimumRequests: 100)
     /// Milliseconds between two alerts of an app.
@@ -85,7 +85,7 @@ final class EnforcementWatch: Sendable {
                 knownPlans.withLock { $0 = nil }
             }
             let plans = try plans()
-            // A new app with the id of a deleted app gets an alert without delay.
+            // Drops deleted apps, so that a new app with the same id gets an alert without delay.
             alerted.withLock { alerted in alerted = alerted.filter { plans[$0.key] != nil } }
             for (appID, plan) in plans {
                 guard plan.state == .required else { continue }

@@ -69,7 +69,7 @@ struct RestrictionRoutes: Sendable {
             }
             seconds = try lifetime(of: app, call)
         }
-        // First: a session could otherwise get a new token after the time from which tokens are accepted.
+        // Ends sessions before `now` is read. A session could otherwise get a token that the revocation does not reach.
         if action == .revoke { _ = try sessions.revokeAll(of: target, in: app.id) }
         let now = Milliseconds(call.directory.restrictions.now()).count
         let restriction = UserRestriction(

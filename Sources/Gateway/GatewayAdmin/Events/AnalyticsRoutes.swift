@@ -68,7 +68,7 @@ struct AnalyticsRoutes: Sendable {
         if let named = call.query("bucket").flatMap({ BucketLength(rawValue: $0) }) {
             length = named
         } else {
-            // Not finer than the stored data.
+            // Older counts are stored in longer buckets only.
             let suited = BucketLength.suited(to: to - from)
             let age = call.nowMilliseconds - from
             length =

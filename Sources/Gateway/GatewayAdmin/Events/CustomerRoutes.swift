@@ -61,7 +61,7 @@ struct CustomerRoutes: Sendable {
         let identifiers = record?.identifiers ?? [identifier]
         flush()
         let messages = try call.directory.projects.removeInboxMessages(to: identifiers, of: app.id)
-        // Revoked first, so that the tokens create no new data.
+        // `forget` revokes the tokens first, so that no request with them adds data after the deletion.
         let ended = try identifiers.filter(\.isHard).reduce(0) {
             $0 + (try sessions.forget($1.value, in: app.id))
         }
@@ -70,7 +70,7 @@ struct CustomerRoutes: Sendable {
             try deliveries().clearAnswers(
                 with: identifiers.map(\.value), of: endpoints + [DeliveryRecord.alerts(of: app.id)])
         }
-        // Last, because this deletes the links between the person's ids.
+        // `records.delete` is last, because it deletes the links between the person's ids.
         let deletion = try records.delete(identifier, in: app.id)
         guard !deletion.isEmpty || ended > 0 || messages > 0 else { throw Self.nobody }
         let counts = Self.deletion.json((deletion, messages, ended))

@@ -16,7 +16,7 @@ struct EventRoutes: Sendable {
                 "GET", "/apps/{app}/events/export", .operator, "Export events, oldest first",
                 query: Self.filters + [Export.format, .may("after", .text(longest: 64))],
                 .file(Export.mediaTypes), answer: export),
-            // After the export, because this path would match `export` as a position.
+            // Listed after the export, because this path would match `export` as a position.
             AdminRoute(
                 "GET", "/apps/{app}/events/{position}", .viewer,
                 "Show the event with this position, as lists and deliveries name it", .json(Self.event),
@@ -24,7 +24,7 @@ struct EventRoutes: Sendable {
         ]
     }
 
-    /// Set if events after the given position were deleted before the export.
+    /// A response field: retention deleted events after the given position before the export.
     private static let missed = "X-Countersign-Events-Missed"
 
     private static let filters: [JSONMember] = [

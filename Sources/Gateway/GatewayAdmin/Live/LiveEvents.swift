@@ -122,7 +122,7 @@ final class LiveEvents: Sendable {
         }
     }
 
-    /// Without `access`, only reads the enforcement: access was checked when the request began.
+    /// With `access`, checks the access and ends the stream without it. Always reads the enforcement.
     private func check(access: Bool) {
         Self.checks.async { [weak self] in
             guard let self else { return }

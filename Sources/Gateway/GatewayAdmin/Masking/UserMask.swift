@@ -58,9 +58,9 @@ extension AdminCall {
             action, target, app: appID, after: details.isEmpty ? nil : .object(details))
     }
 
-    /// The user in a filter, which may have a pseudonym; the text itself if it is not a known pseudonym.
-    /// Throws 503 during the search, 422 for too many users, and 403 if a viewer gives an id: the answer
-    /// would reveal its pseudonym.
+    /// The id of the user in the query, which may have a pseudonym instead. An unknown pseudonym is returned as it is.
+    /// Throws 503 during the search and 422 for too many users. Throws 403 for an id from a viewer, because the
+    /// response would reveal the id's pseudonym.
     func user(
         of appID: String, in index: PseudonymIndex,
         among candidates: (_ last: String, _ isEnough: (String) -> Bool) throws -> Void

@@ -159,7 +159,7 @@ struct SignInRoutes: Sendable {
         do {
             value = try body(name)
         } catch {
-            // The error occurred before a code was compared.
+            // `body` has compared no code, so the attempt is neither a success nor a failure.
             throttle.takeBack(name: counted, address: call.request.clientAddress)
             throw error
         }

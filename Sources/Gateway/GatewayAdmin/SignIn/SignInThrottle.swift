@@ -53,8 +53,8 @@ final class SignInThrottle: Sendable {
         self.cluster = cluster
     }
 
-    /// Counts an attempt as failed until ``succeed(name:address:)`` is called, so that concurrent attempts
-    /// count. Returns the seconds to wait if the attempt is blocked.
+    /// Counts an attempt as failed until ``succeed(name:address:)`` is called, so that concurrent attempts also
+    /// reach the limit. Returns the seconds to wait if the attempt is blocked.
     func begin(name: String, address: String, at milliseconds: Int64) -> Int? {
         // Without access to the shared counts, no attempt is allowed.
         change(name, address, otherwise: 1) { state in
@@ -132,8 +132,8 @@ final class SignInThrottle: Sendable {
         NetworkAddress(address).map { "\($0.limitedUnit)" } ?? address
     }
 
-    /// Removes expired entries and then, a quarter at a time, the entries that expire first, so that invented
-    /// names do not displace blocks.
+    /// Removes expired entries. If all are in use, removes a quarter: entries without a block and with the fewest
+    /// failures first, so that invented names do not displace blocks.
     private static func makeRoom(in attempts: inout [Key: Attempts], at milliseconds: Int64) {
         guard attempts.count >= capacity else { return }
         attempts = attempts.filter { !$0.value.isOver(at: milliseconds) }

@@ -9,7 +9,7 @@ package final class ConsumerAlerts: GatewayObserver {
     private let directory: AppDirectory
     private let log: GatewayLog
     private let now: @Sendable () -> Date
-    /// A separate queue, because alerts are written to another file and must not delay the storage of events.
+    /// A separate queue, because writing alerts to the control database must not delay the storage of events.
     private let queue = DispatchQueue(label: "consumer alerts")
 
     package init(directory: AppDirectory, log: GatewayLog, now: @escaping @Sendable () -> Date) {

@@ -3,7 +3,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
 
-/// The hourly event files of an app. The gateway's configuration has the folder.
+/// The hourly event files of an app. The folder is a setting of the gateway.
 struct FileRoutes: Sendable {
     let log: any EventLog
     let consumers: any EventConsumers
@@ -21,7 +21,7 @@ struct FileRoutes: Sendable {
             ) { call, pause in
                 try call.changing { call in
                     var settings = try call.directory.setting(FileSettings.self, of: call[0])
-                    // A second pause leaves the first unchanged.
+                    // A second pause does not replace the first, which has the time and the operator.
                     if pause == nil || settings.pause == nil { settings.pause = pause }
                     settings.revision += 1
                     try call.directory.set(settings, for: call[0])

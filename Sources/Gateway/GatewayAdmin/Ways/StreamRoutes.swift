@@ -105,7 +105,7 @@ struct StreamRoutes: Sendable {
         try ConsumerRoutes.answering { try consumers.sequence(of: start, in: appID) }
     }
 
-    /// Changes the consumer of a stream. Ignores that a running gateway has already done so.
+    /// Changes the consumer of a stream. Ignores the error if a running gateway has already made the change.
     private func matching(_ body: () throws -> Void) throws {
         do {
             try body()

@@ -9,7 +9,7 @@ struct WebhookRoutes: Sendable {
     let deliveries: any DeliveryLog
     let index = PseudonymIndex()
 
-    /// Used instead of an id for the app's alert webhook, which has attempts and tests too.
+    /// Stands for the app's alert webhook where a path has a webhook's id. It has attempts and tests too.
     private static let alerts = "alerts"
 
     var all: [AdminRoute] { endpoints + pauses + work }
@@ -207,7 +207,7 @@ struct WebhookRoutes: Sendable {
     private func change(_ call: AdminCall) throws -> HTTPResponse {
         let body = try call.body()
         _ = try call.directory.webhooks.endpoint(call[1], of: call[0])
-        // Outside the transaction, because it searches the events for the user.
+        // Outside the transaction, because `members` may search the events for the user.
         let members = try members(call, body)
         try call.changing { call in
             let before = try call.directory.webhooks.endpoint(call[1], of: call[0])
