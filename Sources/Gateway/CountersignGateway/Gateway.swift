@@ -75,8 +75,8 @@ public final class Gateway: Sendable {
         let verifiedTokens = VerifiedTokenCache()
         let issued = IssuedTokens(cache: verifiedTokens)
         let memory = AppMemory(observability)
-        // A separate connection for background tasks: the registry notices only changes by other connections,
-        // and the operators' connection must not wait for these writes.
+        // Background tasks have their own connection. The registry notices only changes by other connections,
+        // and requests of operators must not wait for these writes.
         let background = try storage.openControl(as: .schedule)
         registry = AppRegistry(
             directory: try storage.openControl(as: .account), issued: issued, cache: verifiedTokens,
@@ -192,7 +192,7 @@ public final class Gateway: Sendable {
 
     private func startWork() throws(GatewayError) {
         try stores.prove(observability.log)
-        // In a cluster, another gateway may write files.
+        // In a cluster, another gateway may write event files and need the positions.
         if configuration.eventFilesFolder == nil, folder.storage.cluster == nil {
             stores.deleteFilePositions(observability.log)
         }
@@ -257,12 +257,12 @@ public final class Gateway: Sendable {
             max(0, (Double(end.uptimeNanoseconds) - Double(DispatchTime.now().uptimeNanoseconds)) / 1e9)
         }
         delivery.stop(graceSeconds: left())
-        // Before the stores are closed, because the last export measures them.
+        // The stores are still open here, because the last export measures them.
         observability.exporter?.close(within: min(2, max(0.1, left())))
         exchange.stopWaiting()
         admin.close()
         deletedApps.stop()
-        // Not earlier: while this gateway serves, other gateways must wait until it has loaded their changes.
+        // The membership ends after serving. Until then, other gateways wait for this one to load their changes.
         membership.stop()
         exchange.stop()
         registry.stop()

@@ -3,8 +3,8 @@ internal import GatewayDelivery
 internal import GatewayModel
 internal import GatewayObservability
 
-/// Counts and samples of apps in memory. They are dropped when the app is deleted, and again before its id
-/// can be reused, because requests in progress may have added more.
+/// Counts and samples of apps in memory. ``DeletedApps`` removes them when an app is deleted, and again before
+/// the app's id can be reused. Requests in progress may have added more in between.
 final class AppMemory: AppData {
     private let recorder: AnalyticsRecorder
     private let metrics: Metrics

@@ -56,7 +56,7 @@ final class DeletedApps: Sendable {
         guard hasDuty() else { return }
         do throws(GatewayError) {
             for deletion in try directory.deletions() {
-                // The next deletion may succeed.
+                // Continues after an error, because the next deletion may succeed.
                 do throws(GatewayError) { try work(on: deletion) } catch { note(error, deletion.appID) }
             }
         } catch {
@@ -72,7 +72,7 @@ final class DeletedApps: Sendable {
         let id = deletion.appID
         let milliseconds = Milliseconds(now()).count
         guard let free = deletion.freeMilliseconds else {
-            // Read before the rows are deleted: an app that had sessions may have valid tokens.
+            // Checked before `erase` deletes the sessions. An app that had sessions may have valid tokens.
             try registry.refresh()
             let mayHaveTokens = try sessions.perform { try $0.hasSessions(of: id) }
             let pause = mayHaveTokens ? TokenSecrets.overlapMilliseconds : Self.shortestMilliseconds

@@ -36,7 +36,7 @@ struct Delivery: Sendable {
                     [("app", endpoint.appID), ("webhook", endpoint.id), ("detail", "\(error)")])
             },
             send: Self.send(queue, membership.sharedTime))
-        // The kinds of delivery. A kind that this gateway does not use is nil.
+        // Nil for event files if the gateway has no folder for them.
         let kinds: [(any WayKind)?] = [
             webhooks, EventFiles(configuration, directory, membership: membership, log: log),
             Streams(

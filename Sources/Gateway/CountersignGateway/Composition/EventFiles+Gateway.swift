@@ -13,8 +13,8 @@ extension EventFiles {
         guard let folder = configuration.eventFilesFolder else { return nil }
         self.init(
             directory, folder: folder,
-            // Events are rejected below the disk floor, so files stop at twice the floor in case they share
-            // the disk.
+            // Below the disk floor, the gateway rejects events. Event files may be on the disk of the events,
+            // so they stop at twice the floor.
             freeBytes: 2 * configuration.diskFloorBytes, hasDuty: { membership.has(.eventFiles) },
             now: membership.sharedTime
         ) { report in

@@ -8,7 +8,7 @@ internal import GatewayStorage
 /// Transient messages between the gateways of a cluster, for live verification results and for samples whose
 /// token is in another gateway's memory. Does nothing without a cluster.
 final class GatewayExchange: Sendable {
-    /// How long other gateways send live results after a request, and how often the request is repeated.
+    /// The seconds for which other gateways send live results after a request, and the interval between requests.
     private static let watchSeconds: UInt64 = 15
     private static let announceNanoseconds: UInt64 = 5_000_000_000
     /// The maximum wait for a response. A gateway with the token responds immediately; gateways of the
@@ -147,7 +147,7 @@ final class GatewayExchange: Sendable {
             note: members["note"].flatMap { String(jsonValue: $0) })
         answered.lock()
         state.withLock { state in
-            // The waiting request may have timed out.
+            // `verify` removes the question when it times out.
             if state.answers[id] != nil { state.answers[id] = .some(verdict) }
         }
         answered.broadcast()

@@ -41,7 +41,7 @@ struct Stores: Sendable {
         log.note(.error, "no event can be stored", [("detail", detail)])
     }
 
-    /// Deletes the positions of event files, which are no longer written, so that they do not count as lag.
+    /// Deletes the positions of event files. The gateway no longer writes files, so the positions would show a lag.
     func deleteFilePositions(_ log: GatewayLog) {
         do {
             for id in try consumers.progress(.file).keys { try consumers.delete(id) }
