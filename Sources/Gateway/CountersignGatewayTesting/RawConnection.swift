@@ -2,7 +2,7 @@ internal import Foundation
 
 /// A TCP connection for sending arbitrary bytes.
 package final class RawConnection: TestClient {
-    /// Seconds after which nothing is read, because a thread that waits for a socket cannot be cancelled.
+    /// Seconds after which reading fails. A test cannot cancel a thread that waits for a socket.
     private static let longestLife = 120.0
 
     private let descriptor: Int32
@@ -42,7 +42,7 @@ package final class RawConnection: TestClient {
             }
         }
         guard connected == 0 else { throw POSIXError(.ECONNREFUSED) }
-        // Pieces that a test sends must not be joined.
+        // The kernel must not join the pieces that a test sends.
         var isOn: Int32 = 1
         setsockopt(
             descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &isOn, socklen_t(MemoryLayout<Int32>.size))

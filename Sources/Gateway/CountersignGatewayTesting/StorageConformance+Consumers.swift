@@ -143,7 +143,7 @@ extension StorageConformance {
                 == .notInLease,
             "an event after the lease cannot be acknowledged")
 
-        // Expired, but not leased again: the acknowledgement counts.
+        // The lease has expired, but its events are not leased again. So the acknowledgement counts.
         clock.advance(seconds: 11)
         try consumers.acknowledge(second.id, of: id, through: second.events[2].sequence)
         let third = try unwrap(try leased(consumers, id, seconds: 10), "expired leases are replaced")
@@ -272,7 +272,7 @@ extension StorageConformance {
         for (text, fault) in [
             (here.text(after: 1, in: "kiosk"), EventPositions.Fault.otherApp),
             (here.text(after: here.head + 1, in: "shop"), .ahead),
-            // The end of the checksum, which is random.
+            // A position with a changed checksum.
             (String(position.dropLast(2)) + (position.hasSuffix("AA") ? "BA" : "AA"), .malformed),
             ("x", .malformed), ("", .malformed),
         ] {

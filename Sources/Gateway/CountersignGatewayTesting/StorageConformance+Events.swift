@@ -46,7 +46,7 @@ extension StorageConformance {
             try append([event("m", user: "ada")], of: "kiosk", to: store).accepted == 1,
             "another app may have the same message id")
         try expect(try storage.log.count() == 6, "every accepted event is counted")
-        // Equal as Swift strings but different ids: users are distinguished by bytes.
+        // The strings are equal in Swift, but their bytes differ. The store compares users by bytes.
         let (composed, decomposed) = ("zo\u{E9}", "zoe\u{301}")
         let alike = try append([event("m", user: composed), event("m", user: decomposed)], to: store)
         try expect(alike.accepted == 2, "users whose ids differ in their bytes are two senders")
@@ -104,7 +104,7 @@ extension StorageConformance {
                 return try append([event], to: store).accepted
             }
         }
-        // A stranger who knows the content sends the event first.
+        // An attacker who knows the content sends the event first, as another user.
         try expect(
             try accepted("a", ["mallory", "jane", "jane", "mallory"]) == [1, 1, 0, 0],
             "another user's event does not replace one's own")

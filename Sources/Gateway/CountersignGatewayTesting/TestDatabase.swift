@@ -34,15 +34,15 @@
         private init(copyOf original: TestDatabase?, migrated: Bool, options: String = "") throws {
             guard let server = Self.server, var url = URLComponents(string: server) else { throw NoServer() }
             name = "test_" + UUIDv7.make().replacing("-", with: "")
-            // Copies the files. Logging each page takes three times as long, and commits of other tests would
-            // not become visible meanwhile.
+            // The default strategy `WAL_LOG` takes three times as long. While it runs, commits of other tests
+            // do not become visible.
             let copy = original.map { " TEMPLATE \($0.name) STRATEGY FILE_COPY" } ?? ""
             try Self.administer("CREATE DATABASE \(name)\(copy)\(options)")
             url.path = "/" + name
             self.url = url.string ?? server
             settings = try PostgreSQLSettings(self.url)
             if migrated { try PostgreSQLSchema.migrate(settings) }
-            // A copy has the same event log id, which must be unique.
+            // The copy has the event log id of the template, but the id must be unique.
             if original != nil {
                 try connect().execute("UPDATE event_log SET id = uuid_send(gen_random_uuid())")
             }
@@ -91,7 +91,7 @@
 
         package func connect() throws -> PostgreSQLConnection { try PostgreSQLConnection(settings) }
 
-        /// Waits until stored events are readable. Every open transaction in the server, of any test, delays that.
+        /// Waits until stored events are readable. Any open transaction in the server delays this, also of other tests.
         package func waitForTransactions() throws {
             let haveEnded = try Self.administrators.get().use {
                 try EventHorizon.waitForTransactions($0, seconds: 20)

@@ -3,7 +3,7 @@ internal import Foundation
 
 /// The connection between a test and its gateway.
 package enum TestTransport: String, CaseIterable, Sendable {
-    /// Calls in the same process. The gateway has no port; everything behind the connection is the same.
+    /// Calls the gateway in this process, without a port. The gateway handles requests as it does from a connection.
     case router
     case live
 
