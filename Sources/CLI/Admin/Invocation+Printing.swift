@@ -38,7 +38,7 @@ extension Invocation {
         do {
             made = try await make()
         } catch {
-            // An empty file would make the next attempt fail.
+            // Deletes the empty file, because the next attempt fails if the file exists.
             if let path { unlink(path) }
             throw error
         }
@@ -50,7 +50,7 @@ extension Invocation {
                 members[name] = nil
                 members["secret_file"] = .string(path)
             } else {
-                // The created object has no secret, such as a client with a public key.
+                // Some objects have no secret, such as a client with a public key.
                 unlink(path)
             }
         }

@@ -53,7 +53,7 @@ extension JSONValue {
     /// For display: milliseconds since 1970 as date and time, `-` for null.
     var time: String { integer.map { RFC3339.text(milliseconds: $0) } ?? "-" }
 
-    /// For display: the same as ``time``, or the distance from `now` if it is less than 100 days.
+    /// For display: the distance from `now` if it is less than 100 days, else ``time``.
     func time(from now: Int64?) -> String {
         guard let now, let integer else { return time }
         let seconds = (Double(integer) - Double(now)) / 1_000

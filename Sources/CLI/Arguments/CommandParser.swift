@@ -89,7 +89,7 @@ struct CommandParser {
                 "`\(name)` needs one more word: \(commands.words(after: path).joined(separator: ", "))",
                 hint: "`countersign \(name) --help` describes each")
         }
-        // The first words may form a valid group; the next word is the unknown one.
+        // Finds the first unknown word, so that the error names it.
         var known: [String] = []
         for word in path {
             guard isGroup(known + [word]) else { break }
@@ -226,7 +226,7 @@ struct CommandParser {
             }
         }
         if let extra = rest.first {
-            // Other commands take the name or the app as an argument.
+            // Many commands take the name or the app as an argument. Suggests the flag of this command.
             let flag = command.flags.map(\.name).first { ["name", "app"].contains($0) }
             throw CommandError(
                 .usage, "`\(command.name)` takes no argument '\(extra)'",

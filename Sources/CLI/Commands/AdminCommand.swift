@@ -36,7 +36,7 @@ enum AdminCommand {
         examples: ["Lost the password?": "countersign admin reset"]
     ) { invocation in
         try invocation.requireDataHere()
-        // A link for a folder without data would be useless.
+        // Throws for a folder without data. No gateway would accept a link for such a folder.
         let location = try invocation.locationWithData()
         let token = try location.open().openControl(as: .account).admins.makeSetupToken(
             at: Milliseconds(Date()).count)

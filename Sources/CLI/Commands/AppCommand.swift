@@ -72,7 +72,7 @@ enum AppCommand {
     ) { invocation in
         let id = invocation.app
         let admin = try invocation.admin()
-        // Reports a mistyped id before asking for confirmation.
+        // Throws `notFound` for a mistyped id before asking for confirmation.
         _ = try await admin.get("apps", id)
         try invocation.confirm(to: "delete the app in \(admin.location)")
         let deletion = try await admin.deleteApp(id)

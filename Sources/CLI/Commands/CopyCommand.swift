@@ -25,7 +25,7 @@ enum CopyCommand {
         ]
     ) { invocation in
         let source = try location(from, invocation)
-        // Rejects an empty source.
+        // Throws for a database without data or with the schema of another version.
         if case .database(let address) = source { try invocation.checkSchema(of: address) }
         let copy = try StorageCopy(from: source, to: try location(to, invocation))
         let line = ProgressLine(io: invocation.io)

@@ -239,7 +239,7 @@ enum EnforcementCommand {
         return lines
     }
 
-    /// A sentence about the first requests that the change newly rejects; nil without such requests.
+    /// A sentence about the requests that the change newly rejects first; nil if it rejects no more than before.
     private static func consequence(
         of after: JSONObject, from before: JSONObject, app: String
     ) -> String? {
@@ -255,7 +255,7 @@ enum EnforcementCommand {
             let change = plan["scheduled"] ?? .null
             return share(change["at_ms"].integer ?? .max <= time ? change : .object(plan))
         }
-        // A scheduled switch to a smaller share may be dropped or postponed.
+        // Dropping or postponing a switch to a smaller share also rejects more requests, from the time of that switch.
         let times = [before, after].compactMap { $0["scheduled"]?["at_ms"].integer }.sorted()
         guard let time = times.first(where: { planned(after, at: $0) > planned(before, at: $0) }) else {
             return nil

@@ -127,7 +127,7 @@ enum EventCommand {
         }
         let lines = Lock(LineBuffer())
         let count = Lock(0)
-        // Without a progress line if events are printed to the same terminal.
+        // A progress line would mix with events that are printed to the same terminal.
         let line = io.isOutputWatched ? nil : ProgressLine(io: io)
         defer { line?.clear() }
         try await invocation.admin().stream(request) { bytes in
@@ -150,7 +150,7 @@ enum EventCommand {
         io.say("\(count.withLock { $0 }.counted("event")).")
     }
 
-    /// The body is the first member of an exported event. Not parsed, to keep its numbers as written.
+    /// The body of an exported event, which is the first member. Copies the bytes, so that numbers stay as written.
     private static func body(of line: [UInt8]) -> ArraySlice<UInt8>? {
         let start = Array(#"{"body":"#.utf8)
         guard line.starts(with: start) else { return nil }

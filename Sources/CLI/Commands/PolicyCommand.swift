@@ -109,7 +109,7 @@ enum PolicyCommand {
         guard !changes.isEmpty else {
             throw CommandError(.usage, "nothing to change was given", hint: "such as --leeway 5")
         }
-        // The policy first: with the previous one, the new keys could verify tokens of the provider's other customers.
+        // Sets the policy before the keys. The old policy could accept tokens of the provider's other customers.
         let app = invocation.app
         _ = try await admin.change("apps", app, "policy") { $0.merge(changes) { $1 } }
         if let chosen {

@@ -93,7 +93,7 @@ enum ServeCommand {
         case .success(nil): io.say("Admin: \(page)")
         case .failure(let error):
             guard error.code == .storage else { throw error }
-            // The gateway also serves when the disk is full.
+            // With a full disk, the gateway serves, but cannot store the token of the link.
             io.say("Admin: \(page)")
             io.say("       The link that sets the first password is made at the next start: \(error.reason)")
         }

@@ -99,7 +99,7 @@ struct TokenBatchLine {
         }
     }
 
-    /// PEM texts unchanged, and JWKs as they are written in the line.
+    /// The keys as texts: PEM as it is, and a JWK with the bytes of the line.
     private static func keys(_ root: JSONNode, line: [UInt8]) -> [String] {
         guard let list = root["keys"] else { return [] }
         let index = root.members.map { String(decoding: $0.name, as: UTF8.self) }.firstIndex(of: "keys") ?? 0

@@ -58,7 +58,7 @@ enum TriggerCommand {
             return (Trigger(apps, url: try Invocation.gatewayURL(url)), apps)
         }
         try rejectKeep(invocation)
-        // The command must be able to delete the apps that it creates.
+        // Only an owner may delete the temporary app at the end.
         guard try await remote.get("session").body["user"]["role"].text == "owner" else {
             throw CommandError(
                 .notAuthorized, "the token may create an app, but not delete it",

@@ -70,7 +70,7 @@ enum WebhookCommand {
         ]
     ) { invocation in
         var body = try members(invocation)
-        // An empty filter would deliver the events of all users instead of one user's.
+        // An empty text, such as an unset shell variable, would remove the filter and deliver all events.
         if let empty = body.first(where: { $0.value == .null }) {
             throw CommandError(.usage, "--\(empty.key) is empty")
         }

@@ -141,7 +141,7 @@ struct SettingReader {
         return String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .newlines)
     }
 
-    /// Throws for a variable with a name similar to a setting's. Other programs may use the prefix for other names.
+    /// Throws `usage` for a variable whose name resembles a setting's. Ignores other names with the prefix.
     private func checkEnvironment() throws(CommandError) {
         let known =
             SettingTable.all.flatMap {

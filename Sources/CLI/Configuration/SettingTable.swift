@@ -28,7 +28,7 @@ enum SettingTable {
         try change(&configuration.database, of: "database") { $0.tokenKeyFile = path }
     }
 
-    /// Throws if the setting `name`, which creates `value`, is not given.
+    /// Changes `value`, which the setting `name` creates. Throws if that setting is not given.
     private static func change<Value>(
         _ value: inout Value?, of name: String, _ body: (inout Value) -> Void
     ) throws(Setting.Problem) {

@@ -38,7 +38,7 @@ final class DemoNetwork: HTTPTransport {
 
     var tally: Tally { state.withLock { $0.tally } }
 
-    /// Why events currently wait; nil without a reason.
+    /// The reason why events wait now; nil if they do not wait.
     var delay: String? {
         state.withLock { state in
             if state.isCut { return "has no network" }
@@ -68,7 +68,7 @@ final class DemoNetwork: HTTPTransport {
             note(response)
             return response
         } catch {
-            // The expired token was not verified, so the next request is delayed instead.
+            // The gateway has not verified the expired token, so the next request is delayed instead.
             if isHeld { holdNext() }
             throw error
         }
@@ -80,7 +80,7 @@ final class DemoNetwork: HTTPTransport {
         else { return }
         state.withLock { $0.isHolding = true }
         defer { state.withLock { $0.isHolding = false } }
-        // Adds a margin for rounding.
+        // 0.05 s is a margin for rounding.
         let seconds = max(0, expiresAt + 0.05 - Date().timeIntervalSince1970)
         do {
             try await sleep(seconds)

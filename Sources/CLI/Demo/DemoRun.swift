@@ -31,7 +31,7 @@ struct DemoRun: Sendable {
         let key = try SigningKey.generate(.es256)
         let (appID, writeKey) = try Self.makeApp(in: dataDirectory, key: key)
         let gateway = GatewayProcess(executable: executable, dataDirectory: dataDirectory) { [io] text in
-            // Erases a progress line at this position.
+            // Erases the progress line that the terminal may show.
             io.say(io.isInteractive ? "\r\u{1B}[K\(text)" : text)
         }
         do {

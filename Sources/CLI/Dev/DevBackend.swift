@@ -44,7 +44,6 @@ struct DevBackend: Sendable {
         }
     }
 
-    /// Whether a URL or origin is local.
     private static func isLocal(_ url: String) -> Bool {
         ["127.0.0.1", "localhost"].contains(URLComponents(string: url)?.host)
     }

@@ -26,7 +26,7 @@ struct DevFolder: Sendable {
                 throw CommandError(
                     .usage, "\(path) contains other files", hint: "--data takes a folder of its own")
             }
-            // Keys must not be committed.
+            // Git must not commit the keys in this folder.
             if !files.fileExists(atPath: ignore) {
                 try Data("*\n".utf8).write(to: URL(fileURLWithPath: ignore))
             }
@@ -85,7 +85,7 @@ struct DevFolder: Sendable {
     func openSession() throws -> String {
         let admins = try AppDirectory(dataDirectory: path).admins
         if try !admins.users().contains(where: { $0.name == Self.operatorName }) {
-            // Without a password: only the link can sign in.
+            // No password matches `ofNobody`, so only the link of `countersign dev` can sign in.
             try admins.createUser(
                 name: Self.operatorName, role: .owner, password: .ofNobody(cost: .password))
         }

@@ -19,7 +19,7 @@ struct DevSession: Sendable {
         folder = try await DevFolder(path: path)
         var configuration = GatewayConfiguration(dataDirectory: path)
         configuration.port = port
-        // Rejections are shown as live results instead of log lines.
+        // The command prints rejections as live results, so the log has errors only.
         configuration.logLevel = .error
         configuration.logFormat = logFormat
         gateway = try Gateway(configuration: configuration)

@@ -5,7 +5,7 @@ struct AdminDoctor: Sendable {
     let admin: any AdminClient
     var now: @Sendable () -> Date = { Date() }
 
-    /// All checks of a running gateway, in order. If it does not respond, only that finding.
+    /// All checks of a running gateway, in order. If the gateway does not respond, returns only this finding.
     func gateway() async -> [Finding] {
         await findings(named: "gateway") {
             let began = now()
@@ -24,7 +24,7 @@ struct AdminDoctor: Sendable {
                         ? .ok(name, detail)
                         : .failed(name, detail, "countersign doctor, on the gateway's machine"))
             }
-            // Warnings about apps are found below, with remedies.
+            // `apps()` finds the warnings about apps, with remedies.
             found += overview["warnings"].elements.filter { $0["app"].text == nil }
                 .map { .warning($0["code"].shown, $0["text"].shown) }
             return found + (try await apps())

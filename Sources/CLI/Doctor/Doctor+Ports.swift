@@ -48,7 +48,7 @@ extension Doctor {
         let descriptor = socket(address.ai_family, address.ai_socktype, 0)
         guard descriptor >= 0 else { return errno }
         defer { close(descriptor) }
-        // Like the gateway's listener, so that recently closed connections do not matter.
+        // The gateway's listener also sets this option. It ignores connections in TIME_WAIT.
         var yes: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
         return bind(descriptor, address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno

@@ -32,7 +32,7 @@ struct Doctor: Sendable {
             findings += await databases(closed: closed) + files + apps(closed: closed)
         }
         findings += settings + certificate
-        // Without access to the folder, it is unknown whether a gateway runs.
+        // Skips the gateway if the folder that shows whether one runs is not accessible.
         if url != nil || obstacle(dataDirectory, R_OK | W_OK | X_OK) == 0 { findings += await gateway() }
         return findings
     }

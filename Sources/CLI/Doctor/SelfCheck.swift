@@ -10,7 +10,7 @@ struct SelfCheck: Sendable {
 
     private static let requestID = "self-check-\(UUIDv7.make())"
 
-    /// The gateway's answer, clock and storage. Without a response to a request, that finding is the last.
+    /// Checks that the gateway responds, its clock and its storage. Stops after the first failed request.
     func health() async -> [Finding] {
         var found: [Finding] = []
         do throws(HTTPTransportError) {
@@ -34,7 +34,7 @@ struct SelfCheck: Sendable {
         return found
     }
 
-    /// All checks, in order. Without a response to a request, that finding is the last.
+    /// All checks, in order. Stops after the first failed request.
     func findings() async -> [Finding] {
         var found = await health()
         guard found.last?.name == "storage" else { return found }

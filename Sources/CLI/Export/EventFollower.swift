@@ -78,11 +78,11 @@ struct EventFollower: Sendable {
                 }
             }
         }
-        // There is no event after the gap that could report it.
+        // Without an event after the gap, only the header field reports the gap.
         let isMissing = fields.contains { $0.name.lowercased() == Self.missed && $0.value == "true" }
         guard isMissing, count == before else { return }
         reportGap()
-        // Continues at the oldest event: all earlier ones were deleted, and the gap must be reported only once.
+        // Continues at the oldest event. With the old position, the next response would report the gap again.
         state.withLock { $0.position = nil }
     }
 

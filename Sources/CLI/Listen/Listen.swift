@@ -76,7 +76,7 @@ actor Listen {
             var events = page.events[...]
             while !events.isEmpty { events = events.dropFirst(try await deliver(events)) }
             position = page.next
-            // A gateway that is shutting down answers at once.
+            // A gateway that is shutting down responds at once, so this loop must not repeat without a pause.
             if page.events.isEmpty, !page.hasMore { try await pause(1) }
         }
     }
@@ -113,7 +113,7 @@ actor Listen {
                 _ = try await admin.send(request)
                 return
             } catch let error as CommandError where error.code == .notFound && attempt > 1 {
-                // The response of an earlier attempt was lost.
+                // An earlier attempt deleted the consumer, but its response was lost.
                 return
             } catch let error as CommandError {
                 let reason = "the temporary consumer \(name) was not deleted: \(error.reason)"

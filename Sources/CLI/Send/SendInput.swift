@@ -21,7 +21,7 @@ struct SendInput: Sendable {
     /// Whether neither a flag, the name nor the first byte determines the format. It is then read as an access log.
     let isGuess: Bool
 
-    /// The part of the message ids that all events share.
+    /// The file name, or a random text for a pipe. Message ids derive from it.
     private let source: String
 
     /// Message ids derive from the name, the line and its text, so that a file sent twice is stored once. An
@@ -153,7 +153,7 @@ struct SendInput: Sendable {
         var last = (line: 0, count: 0)
         for (line, event) in zip(replay.lines, replay.events) {
             last = (line, line == last.line ? last.count + 1 : 0)
-            // Points may share a line and may be equal.
+            // Track points may share a line and may be equal, so the number within the line makes the id unique.
             let text =
                 JSONValue.object(event.properties).bytes
                 + Array((last.count > 0 ? "\n\(last.count)" : "").utf8)
@@ -186,7 +186,7 @@ struct SendInput: Sendable {
             throw AccessLog.LineProblem(reason: "it is not a JSON object")
         }
         if members["type"] == nil { members["type"] = "track" }
-        // The gateway ignores null and empty ids, and would generate a new id each time.
+        // For a null or empty id, the gateway would generate a new id each time.
         if [nil, .null, ""].contains(members["messageId"]) {
             members["messageId"] = .string(messageID(line, text))
         }

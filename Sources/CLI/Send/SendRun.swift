@@ -12,8 +12,8 @@ struct SendRun: Sendable {
     let signingKey: SigningKey?
     /// The token for all requests; nil without one.
     let token: String?
-    /// Called with the number of finished events, and the number after which an interrupted run resumes:
-    /// rejected events are sent again.
+    /// Called with the number of finished events, and the number after which an interrupted run resumes. The second
+    /// number stays before the first batch with a rejected event, so that rejected events are sent again.
     let progress: @Sendable (_ finished: Int, _ resumes: Int) -> Void
     let say: @Sendable (String) -> Void
     /// Sleeps. Throws if the task is cancelled.
@@ -113,7 +113,7 @@ struct SendRun: Sendable {
             }
         }
         if let rejectedUser, outcome.rejected.count == events.count {
-            // Nothing is stored, so the next run begins at the start.
+            // The gateway has stored no event, so the next run begins at the start.
             progress(0, 0)
             throw rejectedUser
         }
@@ -180,7 +180,7 @@ struct SendRun: Sendable {
         outcome.rejected += batch.map { Replay.Problem(line: $0.line, reason: Self.reason(answer)) }
     }
 
-    /// Whether the response has a reason for each event, so that sending can continue after them.
+    /// Whether the response has a reason for each event of the batch, so that sending can continue after the batch.
     private static func rejectsEach(_ answer: TransportResponse, of batch: ArraySlice<SendEvent>) -> Bool {
         JSONValue(parsing: answer.body)?["rejected"].elements.count == batch.count
     }

@@ -171,7 +171,7 @@ final class Tail: Sendable {
         for row in rows { try print(row) }
     }
 
-    /// An earlier request with the members of a live result. Unknown members are null.
+    /// An earlier request with all members of a live result. Members without a value are null.
     private static func row(
         of app: String, _ members: JSONObject, _ more: JSONObject = [:]
     ) -> JSONValue {
