@@ -148,7 +148,7 @@ final class LiveEvents: Sendable {
             write("gap", Array("{\"missed\":\(page.missed.map { String($0) } ?? "null")}".utf8))
         }
         let entries = page?.entries.filter { filter.matches($0) } ?? []
-        // The first page after a reconnect is complete: it is not sampled.
+        // The first page of a connection is not sampled, so that a reconnect loses no result.
         let oneIn =
             progress.hasBegun ? max(1, (entries.count + Self.longestPage - 1) / Self.longestPage) : 1
         if !progress.hasBegun || oneIn != progress.oneIn {

@@ -19,8 +19,8 @@ final class PseudonymIndex: Sendable {
 
     private let state = Lock(State())
 
-    /// Returns the id of the user with this pseudonym, or nil if the pseudonym was unknown in the last ten
-    /// seconds. Throws 503 while users remain to be processed and 422 if there are too many.
+    /// Returns the id of the user with this pseudonym, or nil if a search in the last ten seconds has not found it.
+    /// Throws 503 while users remain to be processed and 422 if there are too many.
     func user(
         _ pseudonym: String, _ pseudonyms: Pseudonyms, of appID: String, at milliseconds: Int64,
         among candidates: (_ last: String, _ isEnough: (String) -> Bool) throws -> Void
