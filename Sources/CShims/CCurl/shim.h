@@ -69,7 +69,7 @@ static inline CURLcode countersign_curl_get_offset(CURL *handle, CURLINFO info, 
     return curl_easy_getinfo(handle, info, value);
 }
 
-// Since libcurl 7.87. Earlier versions have no such option.
+// Does nothing before libcurl 7.87, which introduced the option.
 static inline void countersign_curl_quick_exit(CURL *handle) {
 #if LIBCURL_VERSION_NUM >= 0x075700
     curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);

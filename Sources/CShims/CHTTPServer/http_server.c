@@ -77,7 +77,7 @@ int countersign_listen(const char *host, uint16_t port, int *sockets, int count)
     if (size == 0) return 0;
     for (int i = 0; i < count; i++) {
         sockets[i] = bound_socket(&address, size, i == 0, count > 1);
-        // The system chooses the port for the first socket if it is 0; the others use the same port.
+        // If `port` is 0, the system chooses one for the first socket. The other sockets use that port.
         if (sockets[i] >= 0 && (i > 0 || getsockname(sockets[i], (struct sockaddr *)&address, &size) == 0)) continue;
         const int why = errno;
         for (; i >= 0; i--)

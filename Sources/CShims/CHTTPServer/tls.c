@@ -57,7 +57,7 @@ SSL_CTX *countersign_tls_context(
         return NULL;
     }
     SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-    // The limits on handshakes do not cover renegotiation. Many clients close without a close_notify alert.
+    // Renegotiation would bypass the limits on handshakes. Many clients close without a close_notify alert.
     SSL_CTX_set_options(
         context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_CIPHER_SERVER_PREFERENCE);
     // Frees the buffers of idle connections.
@@ -65,7 +65,7 @@ SSL_CTX *countersign_tls_context(
         context,
         SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_read_ahead(context, 1);
-    // Sessions are resumed by tickets, which take no memory.
+    // Clients resume sessions with tickets, which take no memory here.
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     return context;
 }

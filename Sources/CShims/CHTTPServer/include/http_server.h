@@ -1,4 +1,4 @@
-// System calls and OpenSSL's macros, which Swift cannot call.
+// Functions that need system calls, macros or OpenSSL features that Swift cannot use.
 #pragma once
 #include <openssl/ssl.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ int countersign_tls_handshake(SSL *tls);
 
 enum { COUNTERSIGN_TLS_WAIT = -1 };
 
-// Return the number of bytes, 0 at the end, COUNTERSIGN_TLS_WAIT if the socket is not ready, or less after a failure.
+// Return the number of bytes, 0 at the end, COUNTERSIGN_TLS_WAIT if the socket is not ready, or -2 after a failure.
 ssize_t countersign_tls_read(SSL *tls, void *bytes, size_t count);
 ssize_t countersign_tls_write(SSL *tls, const void *bytes, size_t count);
 

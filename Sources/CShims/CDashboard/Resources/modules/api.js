@@ -91,7 +91,7 @@ async function callOnce(method, path, { body, etag, signal }) {
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (method !== "GET") {
     if (csrf) headers["X-CSRF-Token"] = csrf;
-    // A null tag creates a resource. Without a tag, any version is replaced.
+    // With the tag null, the request creates a resource. Without a tag, it replaces any version.
     if (method !== "POST" && etag !== null) headers["If-Match"] = etag ?? "*";
   }
   let response;

@@ -26,7 +26,7 @@ export function dialog(title, build, { wide = false, look = wide ? "wide" : unde
     document.addEventListener("keydown", escape);
     element.addEventListener("close", () => document.removeEventListener("keydown", escape));
     element.addEventListener("close", () => {
-      // The browser has already restored the focus.
+      // The browser restores the focus before this event, so the dialog is removed only now.
       element.remove();
       resolve(result);
     });

@@ -225,7 +225,7 @@ function scheduledAs({ state, at_ms, ramp_percent: ramp }) {
   return { state, at_ms, ...(state === "required" && (ramp ?? 100) < 100 ? { ramp_percent: ramp } : {}) };
 }
 
-/** The writable members of a rule. Omitted members are disabled. */
+/** The writable members of a rule. A rule without `scheduled` or `auto_return` has that feature off. */
 function clean(rule) {
   return {
     state: rule.state, ramp_percent: rule.ramp_percent ?? 100,

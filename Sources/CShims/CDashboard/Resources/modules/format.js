@@ -115,7 +115,7 @@ export function timeTicks(starts, bucket, most) {
     const [day, month, year, hour, minute] = wall.format(at).match(/\d+/g).map(Number);
     return { day: (year * 12 + month) * 31 + day, minutes: hour * 60 + minute };
   };
-  // In a time zone with a half-hour offset, a bucket of an hour contains the full hour.
+  // In a time zone with a half-hour offset, a bucket of an hour does not begin at a full hour, but contains one.
   const length = bucket === "hour" ? 60 : 1;
   let before = starts.length > 0 ? wallTime(starts[0] - length * MINUTE).day : 0;
   const places = starts.map((start, index) => {

@@ -37,7 +37,7 @@ export function home(context) {
   const list = h("div", {});
   let apps = [];
   const part = view(context, async (signal) => {
-    // The frame has just loaded the apps.
+    // The first load uses the apps that the frame has just loaded.
     const known = first && context.apps;
     first = false;
     const [overview, all] = await Promise.all([api.get("/overview", {}, signal), known || api.get("/apps", { limit: 500 }, signal).then(({ items }) => items)]);

@@ -63,7 +63,7 @@ export function start(context) {
       state, firstSteps(context, now));
   });
 
-  /** An accepted request can have no valid event. */
+  /** Whether the app has a stored event. An accepted request may have no valid event. */
   async function hasEvents(abort) {
     return (await api.get(`${base}/events`, { limit: 1 }, abort)).items.length > 0;
   }

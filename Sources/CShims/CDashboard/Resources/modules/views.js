@@ -30,7 +30,7 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
     if (focusKey) body.querySelector(`[data-focus="${CSS.escape(focusKey)}"]`)?.focus({ preventScroll: true });
   }
   async function load(quiet = false) {
-    // The request that runs may have other parameters.
+    // The running request may have old parameters, so another request follows unless `quiet` is set.
     if (running) return quiet ? running : running.then(() => load());
     running = (async () => {
       try {
@@ -59,7 +59,7 @@ export function view(context, fetchData, draw, { every = 0, bones = 4 } = {}) {
   }
   if (every > 0) {
     const timer = setInterval(() => {
-      // The notice retries by itself.
+      // After a failure, the notice retries instead of this timer.
       if (!document.hidden && !failed && element.isConnected && !isBusy()) load(true);
     }, every);
     context.signal.addEventListener("abort", () => clearInterval(timer));
