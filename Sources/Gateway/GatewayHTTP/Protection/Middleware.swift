@@ -33,8 +33,8 @@ package struct Middleware: Sendable {
 }
 
 extension HTTPRequest {
-    /// The address or network whose requests are limited together; nil for this machine. Forwarded requests
-    /// without a valid client address share one unit.
+    /// The address or network whose requests are limited together; nil for a direct request from this machine.
+    /// Forwarded requests without a valid client address share one unit.
     package var limitedUnit: NetworkAddress? {
         isFromLoopback && !isForwarded ? nil : NetworkAddress(clientAddress)?.limitedUnit ?? .unspecified
     }

@@ -50,8 +50,8 @@ final class Inbox: Sendable {
         if isFirst { _ = write(writing, &byte, 1) }
     }
 
-    /// Replaces `ended` by the finished requests. Called when `reading` is readable. Signals after the call end
-    /// the next wait.
+    /// Replaces `ended` by the finished requests. Called when `reading` is readable. A signal after this call ends
+    /// the loop's next wait.
     func take(_ ended: inout [RequestTicket]) {
         // Read before locking: a byte that is written after the lock is released must remain in the pipe.
         var bytes: UInt64 = 0
