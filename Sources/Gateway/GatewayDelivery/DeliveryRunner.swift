@@ -10,7 +10,7 @@ package final class DeliveryRunner: Sendable {
     /// The state of a way, for metrics.
     package struct Count: Sendable {
         package let id: EventConsumerID
-        /// Events accepted since the gateway started.
+        /// The number of events that the receiver has accepted since the gateway started.
         package let events: Int
         package let isFailing: Bool
     }
@@ -412,7 +412,7 @@ package final class DeliveryRunner: Sendable {
     private func end(_ id: EventConsumerID, _ way: any Way, _ outcome: Follower.Outcome) {
         let now = milliseconds
         let ended = state.withLock { state -> (Destination, WayPause.Reason?, isSkip: Bool)? in
-            // The way may have been closed and opened again meanwhile.
+            // The way may have been closed, and another way opened under this id.
             guard var destination = state.destinations[id], destination.way === way else { return nil }
             let before = destination.events.progress
             let reason = destination.events.ended(

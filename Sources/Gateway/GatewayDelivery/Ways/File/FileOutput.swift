@@ -24,7 +24,7 @@ struct FileOutput: Sendable {
         if isLast { report(.recovered) }
     }
 
-    /// Removes an app without a report.
+    /// Removes an app from the failing apps without a report.
     func closed(_ appID: String) { failing.withLock { _ = $0.remove(appID) } }
 
     func failed(_ appID: String, _ reason: String) {
