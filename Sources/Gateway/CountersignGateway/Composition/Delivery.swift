@@ -36,7 +36,7 @@ struct Delivery: Sendable {
                     [("app", endpoint.appID), ("webhook", endpoint.id), ("detail", "\(error)")])
             },
             send: Self.send(queue, membership.sharedTime))
-        // Nil for event files if the gateway has no folder for them.
+        // `EventFiles` is nil if the gateway has no folder for event files.
         let kinds: [(any WayKind)?] = [
             webhooks, EventFiles(configuration, directory, membership: membership, log: log),
             Streams(
