@@ -9,7 +9,7 @@ enum CompleteCommand {
     /// The number of items that are read for suggestions, which is one page of the admin API.
     private static let newest = "500"
 
-    /// A closure, because the table contains this command.
+    /// `table` is a closure, because the table contains this command.
     static func command(table: @escaping @Sendable () -> [Command]) -> Command {
         Command(
             "complete", summary: "Print what a command line can continue with, one per line",

@@ -3,7 +3,7 @@ enum HelpCommand {
         "TOPIC", .any, completes: .commands, help: "the words of a command, exit-codes or global-flags")
     private static let all = Flag("all", help: "list all commands, not only those of the first week")
 
-    /// A closure, because the table contains this command.
+    /// `table` is a closure, because the table contains this command.
     static func command(table: @escaping @Sendable () -> [Command]) -> Command {
         Command(
             "help", summary: "Print help on a command or a topic",

@@ -4,7 +4,7 @@ internal import Foundation
 enum ManCommand {
     private static let folder = Flag("out", .path("FOLDER"), default: ".", help: "where to write the pages")
 
-    /// A closure, because the table contains this command.
+    /// `table` is a closure, because the table contains this command.
     static func command(table: @escaping @Sendable () -> [Command]) -> Command {
         Command(
             "man", summary: "Write the manual pages: one for the program and one for each command",

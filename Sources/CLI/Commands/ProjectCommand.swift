@@ -127,7 +127,7 @@ enum ProjectCommand {
         do {
             tag = try await admin.send(AdminRequest(method: "GET", path: path)).tag
         } catch let error as CommandError where error.code == .notFound {
-            // The item does not exist yet.
+            // `PUT` creates the item, without `If-Match`.
         }
         let put = try await admin.send(
             AdminRequest(method: "PUT", path: path, ifMatch: tag, body: item)

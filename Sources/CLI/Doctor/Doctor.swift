@@ -32,7 +32,7 @@ struct Doctor: Sendable {
             findings += await databases(closed: closed) + files + apps(closed: closed)
         }
         findings += settings + certificate
-        // Skips the gateway if the folder that shows whether one runs is not accessible.
+        // Only an accessible folder shows whether a gateway runs.
         if url != nil || obstacle(dataDirectory, R_OK | W_OK | X_OK) == 0 { findings += await gateway() }
         return findings
     }
