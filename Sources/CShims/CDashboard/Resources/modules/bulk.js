@@ -34,7 +34,7 @@ export function bulk({ noun, action, past, text, phrase, can = () => true, name,
         count += 1;
         chosen.delete(key(item));
       } catch (error) {
-        // Already deleted by another client.
+        // Another client has already deleted the item.
         if (error instanceof Problem && error.status === 404) chosen.delete(key(item));
         else if (error.name === "AbortError") return;
         else failed ??= error;

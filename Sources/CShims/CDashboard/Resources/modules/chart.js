@@ -228,7 +228,7 @@ export class FailureChart {
     const { buckets, bucket } = this.#data;
     const most = Math.max(2, Math.floor(g.inner / 84));
     for (const { index, text } of timeTicks(buckets.map(({ start_ms: start }) => start), bucket, most)) {
-      // A day's label is centred below its bar; a time's label is where it begins.
+      // A day's label is centred below its bar. A time's label is at the beginning of its bucket.
       const at = bucket === "day" ? x(index) + g.step / 2 : x(index);
       if (at > g.left + g.inner - 16) break;
       svg.append(s("line", { class: "axis", x1: at, x2: at, y1: g.baseTop + g.base, y2: g.baseTop + g.base + 4 }),

@@ -125,7 +125,7 @@ export function events(context) {
       if (error.name === "AbortError") return;
       opened = null;
       if (error.code === "position_malformed") {
-        // Links of earlier versions have a message id. Several users may have an event with this id, so lists them.
+        // A link of an earlier version has a message id, which events of several users may share.
         clearAll({ message_id: position });
       } else if (error.status === 404 || error.code.startsWith("position_")) {
         search();

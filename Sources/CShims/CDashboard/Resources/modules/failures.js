@@ -244,7 +244,7 @@ export function failures(context) {
   }
 
   function drawTop(top) {
-    // Outdated: another selection was made meanwhile.
+    // Ignores an outdated result. The user has made another selection since the request.
     if (top.by !== state.top || top.code !== state.code) return;
     replace(topsTitle, top.code ? ["Where failures with ", swatch(top.code), ` ${top.code} ${reason(top.code)} come from`] : "Where failures come from");
     // With a code, only requests that failed with it are counted, so the table shows shares and not rates.

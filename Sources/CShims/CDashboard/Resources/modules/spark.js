@@ -5,7 +5,7 @@ import { s } from "./dom.js";
 const HEIGHT = 48;
 const HOURS = 24;
 
-/** Bars for {requests, failures} of each hour. Decorative, because the numbers are shown too. */
+/** Bars for {requests, failures} of each hour. Hidden from screen readers, because text shows the numbers. */
 export function spark(hours) {
   const highest = Math.max(1, ...hours.map((hour) => hour.requests));
   const y = (count) => (count / highest) * (HEIGHT - 2);
