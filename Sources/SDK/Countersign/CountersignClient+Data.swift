@@ -44,7 +44,7 @@ extension CountersignClient {
         try await pipeline.wipe { [recorder, tokens, engine = pipeline.engine] in
             try removeUsers()
             guard !recorder.hasOptedOut else { return }
-            // Keep a user set since the call, and the token set with that user.
+            // The token source keeps tokens that the app sets after this revision.
             let revision = recorder.wipeRevision
             engine.post { await tokens.willRemoveAll(upTo: revision) }
         }
@@ -63,7 +63,7 @@ extension CountersignClient {
         }
     }
 
-    /// Blocks, so that later calls take effect after the opt-out. Errors are logged.
+    /// Opts out and removes all data. Blocks, so that later calls take effect after the opt-out. Errors are logged.
     package func optOutNow() {
         do {
             try pipeline.wipeAndStop(isLasting: true, removeUsers)
@@ -72,7 +72,7 @@ extension CountersignClient {
         }
     }
 
-    /// Also stores a user set while disabled, for the next start.
+    /// Starts or stops recording and sending. Enabling also stores a user that was set while recording was stopped.
     package func setEnabled(_ isEnabled: Bool) {
         pipeline.setEnabled(isEnabled)
         if isEnabled { saveIdentity() }

@@ -7,14 +7,14 @@ enum LogOutEnding: Sendable {
     case removed
     /// Another process stored a new token of the user while this process sent the remaining events.
     case signedInAgain
-    /// The removal is pending.
+    /// The token or the entry in `user.json` could not be removed. `retryRemovals()` tries again.
     case failed
 }
 
 // MARK: - Storage
 
 extension SignedUserTokens {
-    /// Call in the order of the app's calls. Calls `done` when the log-out is durable or the app has opted out.
+    /// Writes the log-out, in the order of the calls. Calls `done` when it is durable or the app has opted out.
     func saveLogOut(of userID: String, done: @escaping @Sendable () -> Void) {
         tokens.submit("log-out could not be stored") { [users] _, storage in
             if !storage.hasOptedOut {
@@ -37,7 +37,7 @@ extension SignedUserTokens {
                 }
                 let leavesEvents = LogOut.leavesEvents(
                     isSigned: isSigned, state: state, hasEvents: hasEvents)
-                // Before the token is removed: without this entry the events would be sent without a token.
+                // Write the entry first. Without the entry and the token, the events would be sent without a token.
                 if leavesEvents { try draft.writeLoggedOut(userID) }
                 try draft.checkLock()
                 do {
@@ -86,14 +86,14 @@ extension SignedUserTokens {
 // MARK: - Tokens in memory
 
 extension UserTokenSource {
-    /// `endLogOut` must follow when the remaining events were sent.
+    /// Marks a user as logging out. Call `endLogOut` after the remaining events were sent.
     func beginLogOut(of user: UserKey, at revision: Int) -> [CredentialUpdate] {
         guard user.userID != nil, isNewest(revision, of: user) else { return [] }
         loggingOut.insert(user)
         return []
     }
 
-    /// Removes the token of a user, unless the app has set a token since.
+    /// Removes the token of a user, unless the app has set a token since `beginLogOut`.
     func endLogOut(of user: UserKey) async -> [CredentialUpdate] {
         guard let userID = user.userID, loggingOut.remove(user) != nil else { return [] }
         let isSigned: Bool
@@ -126,8 +126,8 @@ extension CountersignClient {
     /// Logs out the current user: sends the remaining events with the user's token, then removes the token.
     ///
     /// Events recorded after the call have no user. Events that cannot be sent now wait until the same user signs in
-    /// with a token, in later runs too; `CountersignSnapshot.parked` reports `logged_out`. If the user never had a
-    /// token and the app has no token provider, they are sent without one. A token that the app sets for this user
+    /// with a token, in later runs too; `CountersignSnapshot.parked` reports `logged_out`. Events of a user who never
+    /// had a token are sent without one if the app has no token provider. A token that the app sets for this user
     /// before the method returns is kept.
     ///
     /// - Returns: The result of sending.
@@ -137,8 +137,8 @@ extension CountersignClient {
         return await Self.endLogOut(of: user, tokens, pipeline.engine) { await flush() }
     }
 
-    /// Takes effect in the order of calls: events recorded after this call have no user. Calls `ended` once, on any
-    /// thread.
+    /// Logs out in the order of calls: events recorded after this call have no user. Calls `ended` once, on any
+    /// thread, when the token was removed or its removal has failed.
     package func logOut(_ ended: @escaping @Sendable (FlushResult) -> Void) {
         let user = beginLogOut()
         Task { ended(await Self.endLogOut(of: user, tokens, pipeline.engine) { await flush() }) }

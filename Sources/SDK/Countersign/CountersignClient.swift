@@ -19,7 +19,7 @@ public final class CountersignClient: Sendable {
     private let dialect: any EventDialect
     let log: CountersignLog?
     let stored: SignedUserTokens
-    /// The current user and unwritten log-outs. `recorder` writes them before later events.
+    /// The current user, and log-outs that are not yet in `user.json`. `recorder` stores both before later events.
     let identity: Lock<StoredUser.Identity>
 
     var recorder: Recorder { pipeline.recorder }
@@ -79,7 +79,7 @@ public final class CountersignClient: Sendable {
     /// Sets the current user.
     ///
     /// Events recorded earlier keep their user and are sent with that user's token. A different user begins a
-    /// new session. For the current user this only replaces the token. An event is recorded if the user
+    /// new session. For the current user the call only replaces the token. An event is recorded if the user
     /// changes or `traits` is not empty.
     ///
     /// The user persists across starts of the app until `logOut()`, `wipeData()` or another call.
@@ -106,14 +106,14 @@ public final class CountersignClient: Sendable {
         recorder.record(event(.identify, payload: traits), owner: userID, completion: completion)
     }
 
-    /// Records no event. Returns true if the user has changed.
+    /// Sets the current user without recording an event. Returns true if the user has changed.
     @discardableResult
     package func setUser(_ userID: String, token: String?) -> Bool {
         guard !userID.isEmpty else {
             log?(.warning, "a user without an id is ignored", [:])
             return false
         }
-        // Handlers of the session's end still record events for the earlier user.
+        // End the session first: events that handlers of the session's end record belong to the earlier user.
         if !recorder.isUser(userID) { endSession() }
         let signed = token.map { SignedToken($0) }
         let (_, isAnother, revision) = recorder.setUser(userID) { isAnother in
@@ -253,17 +253,17 @@ public final class CountersignClient: Sendable {
     /// Reports that the app is in the foreground again. Automatic on iOS.
     ///
     /// Begins a new session after more than `CountersignConfiguration.sessionTimeout` in the background. The first
-    /// call does so too if the client is older than that, because the system had then started the app in the
-    /// background.
+    /// call also begins one if the client is older than `sessionTimeout`, because the system had then started the app
+    /// in the background.
     public func enterForeground() { pipeline.enterForeground() }
 
     // MARK: Failures
 
     /// Authentication failures. Starts with the latest one if it is unresolved.
     ///
-    /// Each failure of one user, token, code and `isOptional` is reported at once. While unresolved, it is reported
-    /// again at each start of a session and at most every five minutes. `occurrences` counts all repetitions.
-    /// Failures in the background are reported when the app is in the foreground again.
+    /// Failures with equal user, token, code and `isOptional` count as one. It is reported at once and, while
+    /// unresolved, again at each start of a session and at most every five minutes. `occurrences` counts all
+    /// repetitions. Failures in the background are reported when the app is in the foreground again.
     public var authenticationFailures: AsyncStream<AuthenticationFailure> {
         pipeline.engine.failures.stream()
     }

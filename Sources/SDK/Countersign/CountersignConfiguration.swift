@@ -8,7 +8,7 @@ public struct CountersignConfiguration: Sendable {
     public var writeKey: String
     /// Distinguishes clients of one app, each with its own queue. Letters, digits, `-`, `_` and `.`.
     public var instanceName: String = "default"
-    /// The directory with a directory for each instance. Nil for a directory of this app and write key, below
+    /// The parent of the directories of all instances. Nil for a directory of this app and write key, below
     /// `Countersign` in the user's Application Support directory (on Linux `$XDG_DATA_HOME` or `~/.local/share`). Do
     /// not use an app group's container on iOS: the system ends a process suspended while it holds a lock there.
     public var dataDirectory: URL?
@@ -25,7 +25,8 @@ public struct CountersignConfiguration: Sendable {
     public var headers: [String: String] = [:]
     /// Time limit for a request, in seconds. Default: 30.
     public var requestTimeout: TimeInterval = 30
-    /// The delays after failures of the server or the network. Default: from 2 s up to 3 minutes, without limit.
+    /// The delays after failures of the server or the network. Default: from 2 s up to 3 minutes, for any number of
+    /// failures.
     public var networkRetry = RetryPolicy.network
     /// The delays after rejected tokens. Default: from 2 s up to 5 minutes, for 50 failures in a row.
     public var authenticationRetry = RetryPolicy.authentication
@@ -91,7 +92,6 @@ extension CountersignConfiguration {
         InstanceFolder(name: instanceName, dataDirectory: dataDirectory, key: writeKey)
     }
 
-    /// Call before anything is written to the directory.
     func makeTokenStore() -> any TokenStore { folder.makeTokenStore(tokenStore, log: log) }
 
     /// The first access moves data of an earlier version to this directory.

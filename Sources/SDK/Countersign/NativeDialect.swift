@@ -8,7 +8,7 @@ package struct NativeDialect: EventDialect {
     private let writeKey: String
     private let timeout: TimeInterval
     private let userAgent: String
-    /// The member `context` of each event, up to the session's id.
+    /// The bytes of each event's member `context` that precede the session's ID.
     private let context: [UInt8]
 
     package init(
@@ -77,7 +77,7 @@ package struct NativeDialect: EventDialect {
 
     package func read(_ response: TransportResponse, for events: [QueuedEvent]) -> ServerAnswer {
         ServerAnswerBody(response).answer(to: response, eventCount: events.count) { body in
-            // A captive portal's login page may have status 200 too, but no count of accepted events.
+            // Require the count of accepted events: a captive portal's login page may have status 200 too.
             guard body.success == true || response.status == 400, let accepted = body.accepted else {
                 return nil
             }

@@ -32,7 +32,7 @@ struct LogOut: Codable, Equatable, Sendable {
 
     let user: String
     let state: State
-    /// The `LeaseOwner` of the client in which the user is logging out; otherwise empty.
+    /// The ID of the `LeaseOwner` of the client in which the user is logging out; otherwise empty.
     var client = ""
 
     enum CodingKeys: String, CodingKey {
@@ -45,7 +45,7 @@ struct LogOut: Codable, Equatable, Sendable {
 // MARK: - Transitions
 
 extension LogOut {
-    /// Returns the log-out after a call of `logOut()`. A user who is logged out already stays so.
+    /// Returns the log-out after a call of `logOut()`. The state `loggedOut` does not change.
     static func begin(_ user: String, in client: String, from before: LogOut?) -> LogOut {
         if let before, before.state == .loggedOut { return before }
         return LogOut(user: user, state: .loggingOut, client: client)

@@ -27,7 +27,7 @@ struct SignedUserTokens: Sendable {
         return found ?? .unreadable
     }
 
-    /// Stores a token. `Storage.waitForTokens()` lets the token's events be acknowledged only afterwards. Call in the
+    /// Stores a token in the background. `Storage.waitForTokens()` waits for it before `record` returns. Call in the
     /// order of the app's calls: a token cancels an earlier log-out.
     func keep(_ token: SignedToken, of userID: String) {
         tokens.submit("token could not be stored", isToken: true) { [users] store, storage in
@@ -35,7 +35,7 @@ struct SignedUserTokens: Sendable {
         }
     }
 
-    /// A token from the app cancels a log-out. Returns false if the store has failed.
+    /// Stores a token. A token from the app cancels a log-out. Returns false if the store has failed.
     func save(_ token: SignedToken, of userID: String, from origin: LogOut.TokenOrigin) async -> Bool {
         await tokens.perform("token could not be stored") { [users] store, storage in
             try Self.store(token, of: userID, from: origin, in: store, storage, users)

@@ -3,8 +3,8 @@ internal import Foundation
 
 /// Stores the current user and the log-outs (see `LogOut`), in two files in the queue's directory.
 ///
-/// The first file has the current user of a write key. `Recorder` writes it before the events of that user. It is read
-/// on the caller's thread, before the first event is recorded. The second file, `user.json`, has the log-outs by write
+/// The first file has an `Identity`, of one write key. `Recorder` writes it before the events of that user. The client
+/// reads it on the caller's thread, before the first event. The second file, `user.json`, has the log-outs by write
 /// key. Processes that share the queue share both files. The user set last by any process is the initial user of the
 /// next start.
 struct StoredUser: Sendable {
@@ -15,9 +15,9 @@ struct StoredUser: Sendable {
         }
 
         var user: String?
-        /// Whether the app has set a token for this user. Events then wait while no token is stored.
+        /// Whether the app has set a token for this user. If true, the user's events wait while no token is stored.
         var isSigned = false
-        /// Not yet written to `user.json`.
+        /// Log-outs that are not yet in `user.json`.
         var logOuts: [UnwrittenLogOut] = []
 
         /// Nil if there is neither a user nor a log-out.
@@ -66,7 +66,7 @@ struct StoredUser: Sendable {
         }
     }
 
-    /// The entries of one write key in `user.json`.
+    /// The entries of one write key in `user.json`. Changes are in memory until `write()`.
     struct Draft {
         private let path: String
         private let writeKey: String
@@ -136,7 +136,7 @@ struct StoredUser: Sendable {
             guard isChanged else { return }
             try DurableFile.writeOrOverwrite(try JSONEncoder().encode(content), to: path, check: check)
             #if os(iOS)
-                // Readable before the first unlock, so that events then have a user. The queue has user IDs too.
+                // Readable before the first unlock, because the client reads log-outs when it starts.
                 try FileManager.default.setAttributes(
                     [.protectionKey: FileProtectionType.none], ofItemAtPath: path)
             #endif
@@ -146,7 +146,7 @@ struct StoredUser: Sendable {
 
     static let prefix = "user-"
 
-    /// Written by `Recorder`.
+    /// The file with the `Identity`, which `Recorder` writes.
     let file: SlotFile
     private let directory: URL
     private let path: String
@@ -178,7 +178,7 @@ struct StoredUser: Sendable {
     /// A damaged file counts as empty.
     func load() -> Draft { Draft(path: path, writeKey: writeKey, check: {}) }
 
-    /// Different after each change of `user.json` by any process.
+    /// A version of `user.json` that differs after each change by any process. Empty without a file.
     var version: [Int] {
         var status = stat()
         guard stat(path, &status) == 0 else { return [] }
@@ -190,8 +190,8 @@ struct StoredUser: Sendable {
         return [Int(status.st_ino), Int(status.st_size), Int(time.tv_sec), Int(time.tv_nsec)]
     }
 
-    /// Changes `user.json` under its lock. Call on the thread for credentials. `body` may run again if the process was
-    /// suspended meanwhile.
+    /// Changes `user.json` under its lock. Call on the thread for credentials. `body` runs again if the process was
+    /// suspended during the change and another process took over the lock.
     func change<Result>(_ body: (inout Draft) throws -> Result) throws -> Result {
         try FileLock.withLock(at: lockPath) { lock in
             var draft = Draft(path: path, writeKey: writeKey, check: lock.check)

@@ -63,7 +63,7 @@ actor UserTokenSource: CredentialSource {
     var loggingOut: Set<UserKey> = []
     /// `Recorder.userRevision` of the last app call for each user. Late calls with an earlier revision are ignored.
     private var revisions: [UserKey: Int] = [:]
-    /// Tokens of app calls up to this revision are removed together with all other data.
+    /// `removeAll()` removes the tokens of app calls up to this revision, and keeps later ones.
     private var wipeRevision = Int.max
     /// Users with a log-out that could not be written, or with a token that could not be removed.
     var pendingRemoval: Set<UserKey> = []
@@ -79,7 +79,7 @@ actor UserTokenSource: CredentialSource {
     private var providerBackoffs: [UserKey: ProviderBackoff] = [:]
     /// Users to request tokens for once other calls have returned.
     private var waiting: Set<UserKey> = []
-    /// Generations of provider tokens that have expired by the device clock. They are sent: that clock may be wrong.
+    /// Generations of provider tokens that seem expired. They are sent nevertheless, because the clock may be wrong.
     private var doubtful: [UserKey: Int] = [:]
 
     private(set) var cache = TokenCache()
@@ -119,7 +119,7 @@ actor UserTokenSource: CredentialSource {
 
     func rejected(_ credential: Credential, of user: UserKey, _ verdict: ServerAnswer.TokenVerdict) -> Bool {
         verdicts[user] = verdict
-        // False if the token was sent only because the provider failed, and that failure had the same code.
+        // False if the app was already notified: the provider has failed, and its failure had the same code.
         return providerBackoffs[user]?.code != verdict.code
     }
 
@@ -154,7 +154,7 @@ actor UserTokenSource: CredentialSource {
             return [.failed(failure(code, "token_unchanged", of: user, token: token, origin: .app))]
         }
         var updates = [CredentialUpdate.changed(user, generation: generation)]
-        // After a rejection, an expired token is a mistake of the app. Otherwise the server decides.
+        // Report an expired token only after a rejection. Otherwise the clock may be wrong, and the server decides.
         if verdicts[user] != nil, isExpired(token) {
             updates.insert(
                 .failed(failure(.expired, "token_expired", of: user, token: token, origin: .app)), at: 0)
@@ -206,7 +206,7 @@ actor UserTokenSource: CredentialSource {
     ) async -> Int? {
         guard let userID = user.userID else { return nil }
         guard let generation = cache.set(token, for: user) else {
-            // This process or another may be about to remove the stored token.
+            // Store an equal token again: a log-out in this or another process may be removing the stored one.
             if origin != .provider { isStored[user] = await stored.save(token, of: userID, from: origin) }
             return nil
         }
@@ -267,7 +267,7 @@ actor UserTokenSource: CredentialSource {
         }
         switch await stored.find(userID) {
         case .none, .lost, .loggedOut:
-            // Events recorded since then wait for a token.
+            // The user's events wait for another token, instead of being sent without one.
             signed.insert(user)
             removeToken(of: user)
         case .token: seenVersions[user] = version
@@ -328,7 +328,7 @@ actor UserTokenSource: CredentialSource {
                 waiting.insert(user)
                 return .pending
             }
-            // Calls over the time limit may never return.
+            // Do not wait: calls over the time limit may never return.
             return .doubtful(
                 current, .init("provider_busy", "the provider is running for other users"))
         }
@@ -405,13 +405,13 @@ actor UserTokenSource: CredentialSource {
             requestTime: fetch.requestTime)
     }
 
-    /// Lets the provider be called again at once. The failure counts stay.
+    /// Ends the back-off of the provider, but not its count of failures. Retries failed writes.
     func resume() async {
         for user in providerBackoffs.keys { providerBackoffs[user]?.retryAt = clock.uptime }
         await retrySaving()
     }
 
-    /// Cancels waiting for the provider and retries failed writes.
+    /// Stops waiting for provider calls, and retries failed writes.
     func stop() async {
         for fetch in fetches.values { fetch.task.cancel() }
         await retrySaving()
