@@ -37,8 +37,8 @@ final class AppInboxCache: @unchecked Sendable {
         return (lastFetch, contents(of: owner).syncToken)
     }
 
-    /// Returns all messages, newest first. A received message replaces an earlier one with the same ID. Ignores
-    /// responses to fetches that began before the last applied one: their messages follow later.
+    /// Returns all messages, newest first. A received message replaces an earlier one with the same ID. Ignores a
+    /// response if a later fetch was applied already: the next fetch returns all messages since the stored sync token.
     func apply(
         _ messages: [AppInboxMessage], syncToken: String?, fetch: Int, for owner: Owner
     ) -> [AppInboxMessage] {
@@ -101,7 +101,7 @@ final class AppInboxCache: @unchecked Sendable {
         do {
             try DurableFile.write(Data(root.bytes), to: path)
         } catch {
-            // The next run fetches the whole inbox again.
+            // The file still has the earlier messages and sync token, so the next run fetches the newer ones again.
             log?(.warning, "App Inbox could not be stored", ["error": "\(error)"])
         }
     }

@@ -56,9 +56,9 @@ struct BloomreachAnswer {
 
     private var eventMeaning: ServerAnswer.Meaning {
         if !(200..<300).contains(status), let authError { return .tokenProblem(authError.verdict) }
-        // A captive portal may send its login page with any status, so such a page is not about the key.
+        // A captive portal may send its login page with any status, so a page says nothing about the API key.
         if ServerAnswer.isPage(response) { return ServerAnswer.unexpected(response) }
-        // Each project has its own back-off in the queue, so that a bad key delays only its own project.
+        // A token problem delays only the records of this project, because the queue's back-off is per project.
         if [401, 403].contains(status) || isProjectFault {
             return .tokenProblem(.init(code: AuthErrorCode(rawValue: 0), reason: reason))
         }
@@ -108,7 +108,7 @@ struct BloomreachAnswer {
 }
 
 extension JSONValue {
-    /// Each error is a string or an object with a description.
+    /// The text of the first error, which is a string or an object with a `description` or `message`.
     fileprivate var firstText: String? {
         guard let first = array?.first else { return nil }
         return first.string ?? first["description"]?.string ?? first["message"]?.string

@@ -5,12 +5,12 @@ public import Foundation
 extension BloomreachClient {
     // MARK: Sessions
 
-    /// Begins a session explicitly and records `session_start`, after `installation` before the first session of a
-    /// customer. Retries projects paused after too many rejections.
+    /// Begins a session explicitly and records `session_start`. Before the first session of a customer, also records
+    /// `installation`. Resumes sending of events that are paused after too many rejections of an API key.
     ///
     /// An open session continues unless it has timed out, which can happen only while the app is in the background or
-    /// not running. With `BloomreachConfiguration.manualSessionAutoClose`, the end of that session is recorded too,
-    /// with the time at which the app went to the background.
+    /// not running. With `BloomreachConfiguration.manualSessionAutoClose`, the end of a session that has timed out is
+    /// recorded too, with the time at which the app went to the background.
     public func startSession() {
         recordInstallation()
         let configuration = configuration
@@ -86,7 +86,7 @@ extension BloomreachClient {
                 switch (token, frequency) {
                 case (nil, _): earlier != nil
                 case (_, .everyLaunch): true
-                // The device clock may have been ahead when the token was sent.
+                // Compare in both directions: `toldAt` is in the future if the device clock was ahead then.
                 case (_, .daily): earlier?.token != token || abs(now - (earlier?.toldAt ?? 0)) >= 86_400
                 case (_, .onTokenChange): earlier?.token != token
                 }

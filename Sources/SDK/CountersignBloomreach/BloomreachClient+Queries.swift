@@ -3,9 +3,9 @@ internal import CountersignTransport
 internal import Foundation
 
 extension BloomreachClient {
-    /// About the size of an inbox of ten thousand messages with text.
+    /// The maximum length of a response: enough for an inbox of about ten thousand messages with text.
     private static let maximumAnswerBytes = 16 << 20
-    /// Attempts while the customer changes during a fetch.
+    /// The maximum number of fetches of the App Inbox if the customer changes during each fetch.
     private static let maximumRounds = 3
 
     // MARK: Content
@@ -74,7 +74,7 @@ extension BloomreachClient {
     /// Fetches new messages of the App Inbox and returns them with the cached ones.
     ///
     /// If the server no longer has the sync token (410), the inbox is fetched again from the start, once. If the
-    /// customer changes meanwhile, the inbox is fetched for the new customer.
+    /// customer changes during the fetch, the inbox is fetched for the new customer.
     ///
     /// - Returns: All messages, newest first.
     /// - Throws: `CountersignError`. Without a customer token no request is sent.
@@ -112,8 +112,8 @@ extension BloomreachClient {
         let messages = (members["messages"]?.array ?? []).compactMap {
             AppInboxMessage($0, customerIDs: owner.customerIDs, syncToken: newToken)
         }
-        // Checked on the storage thread, so that nothing is stored after the cache of an earlier customer was
-        // deleted.
+        // Compare the generation on the storage thread, which also clears the cache after a change of customer. So
+        // messages of an earlier customer are never stored after the cache was cleared.
         let applied = await withInbox { [record = self.customer] inbox in
             record.current.generation == generation
                 ? inbox.apply(messages, syncToken: newToken, fetch: fetch, for: owner) : nil
@@ -142,7 +142,7 @@ extension BloomreachClient {
     ///
     /// - Parameter message: A fetched message.
     /// - Throws: `CountersignError`. `unknownMessage` if the message has no IDs or no sync token: fetch the App Inbox
-    ///   first. `customerChanged` if the message is an earlier customer's and the server rejects its token.
+    ///   first. `customerChanged` if the server rejects the token for a message of an earlier customer.
     public func markAsRead(_ message: AppInboxMessage) async throws(CountersignError) {
         guard !message.customerIDs.isEmpty, let syncToken = message.syncToken else {
             log?.write(.warning, "Unable to mark message \(message.id) as read, try to fetch AppInbox", [:])
@@ -189,8 +189,8 @@ extension BloomreachClient {
 
     // MARK: Requests
 
-    /// `given` is the project of the customer in the body; nil for the current one. `isForPresentCustomer` is called
-    /// after a rejected customer token: if the IDs have changed since, the rejection was to be expected.
+    /// `given` is the project to query; nil for the current one. `isForPresentCustomer` is called after a rejected
+    /// customer token. If it returns false, the error is `customerChanged`.
     private func request(
         _ endpoint: BloomreachEndpoint, _ body: JSONObject, of given: BloomreachProject? = nil,
         isForPresentCustomer: @Sendable () -> Bool = { true }
@@ -227,7 +227,7 @@ extension BloomreachClient {
         }
     }
 
-    /// Sent in addition to the API key. Nil without a provider, its token or a named customer.
+    /// The signed-user token. Nil without a provider, if the provider has no token, or if the cookie is the only ID.
     private func userToken(
         for endpoint: BloomreachEndpoint, ids: [String: String]
     ) async throws(CountersignError) -> SignedToken? {

@@ -57,8 +57,8 @@ public final class BloomreachClient: Sendable {
     ///   - transport: The HTTP transport; nil for two of the platform's, one for tracking and one for queries.
     ///   - clock: The clock, replaceable in tests.
     /// - Throws: `CountersignError` with `invalidConfiguration`, also logged, if the configuration is invalid, such
-    ///   as `advancedAuthEnabled` without a provider. With `notStored` if the customer cannot be read now;
-    ///   retry later.
+    ///   as `advancedAuthEnabled` without a provider. `notStored` if the file with the customer's IDs cannot be read
+    ///   now; retry later.
     public init(
         configuration: BloomreachConfiguration, transport: (any HTTPTransport)? = nil,
         clock: any ClientClock = SystemClock()
@@ -187,7 +187,7 @@ public final class BloomreachClient: Sendable {
         if hasSession { startSession() } else { pipeline.startSession() }
         if let pushToken { recordPushToken(pushToken, isValid: true, "Permission granted") }
         if configuration.advancedAuthEnabled, isDiscovered {
-            // The reason was logged. Without a provider App Inbox requests fail with an error.
+            // `find` logs its error. Without a provider, App Inbox requests throw `noProvider`.
             customerTokens.setProvider(try? discovery.find(configuration.authorizationProvider))
         }
         customerChanged()
@@ -245,7 +245,7 @@ public final class BloomreachClient: Sendable {
         trackPlainEvent(type, properties: withDefaults(properties), timestamp: timestamp, kind: kind)
     }
 
-    /// Without the default properties.
+    /// Records an event without the default properties.
     func trackPlainEvent(
         _ type: String, properties: JSONObject, timestamp: TimeInterval? = nil,
         kind: BloomreachEventKind
@@ -300,7 +300,7 @@ public final class BloomreachClient: Sendable {
         let (setup, customer) = moment ?? present
         var body = members
         body["customer_ids"] = customer.json
-        // Properties of an update would become the customer's.
+        // Add no facts to a customer update, because its properties become properties of the customer.
         if endpoint != .trackCustomer {
             let given = members["properties"]?.object ?? [:]
             body["properties"] = .object(facts.merging(given) { _, given in given })
@@ -313,7 +313,7 @@ public final class BloomreachClient: Sendable {
 
     // MARK: Delivery
 
-    /// As `CountersignClient.flush()`. The users in its result are projects.
+    /// As `CountersignClient.flush()`. The result has project tokens in place of user IDs.
     ///
     /// - Returns: The outcome of each request.
     @discardableResult
@@ -326,7 +326,7 @@ public final class BloomreachClient: Sendable {
         pipeline.configure(policy, batchEvents: 1)
     }
 
-    /// As `CountersignClient.snapshot()`. The users in it are projects.
+    /// As `CountersignClient.snapshot()`. The snapshot has project tokens in place of user IDs.
     public func snapshot() async -> CountersignSnapshot { await pipeline.snapshot() }
 
     /// As `CountersignClient.quarantinedEvents()`.
@@ -355,12 +355,12 @@ public final class BloomreachClient: Sendable {
         try await pipeline.deleteQuarantined()
     }
 
-    /// Sets the closure called when a project's server rejects tracked data because of its API key; nil removes it.
-    /// The events stay in the queue.
+    /// Sets the closure called when a server rejects tracked data because of a project's API key; nil removes the
+    /// closure. The events stay in the queue.
     public func onDeliveryFailure(_ handler: (@Sendable (CountersignError) -> Void)?) {
         guard let handler else { return pipeline.engine.failures.setHandler(nil) }
         pipeline.engine.failures.setHandler { failure in
-            // The server has accepted the event nevertheless.
+            // An optional failure is a warning: the server has accepted the event.
             if failure.isOptional { return }
             handler(
                 CountersignError(

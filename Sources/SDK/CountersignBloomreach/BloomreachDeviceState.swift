@@ -59,7 +59,7 @@ struct BloomreachDeviceState: Codable, Sendable, Equatable {
     /// The cookie of the customer whose installation was sent.
     var installedCookie: String?
 
-    /// For apps that begin sessions themselves. A session that has timed out is not changed.
+    /// Continues the session when the app becomes active, unless the session has timed out. Begins no session.
     mutating func resume(now: Double, timeout: TimeInterval) {
         if session?.hasTimedOut(at: now, timeout: timeout) == false { continueSession() }
     }
@@ -147,7 +147,7 @@ final class BloomreachDeviceRecord: Sendable {
         return result
     }
 
-    /// The caller removes the file.
+    /// Resets the state in memory. The caller removes the file.
     func reset() { state.withLock { $0 = BloomreachDeviceState() } }
 
     private func save() {

@@ -15,12 +15,12 @@ extension CountersignError.Code {
     public static let providerTimedOut = CountersignError.Code(rawValue: "provider_timed_out")
     /// Too many requests wait for the provider. Nothing was sent: try again later.
     public static let providerBusy = CountersignError.Code(rawValue: "provider_busy")
-    /// The call was made from inside the provider, which it would wait for. A mistake in the app.
+    /// The provider made a call that would wait for the provider itself: a mistake in the app.
     public static let calledFromProvider = CountersignError.Code(rawValue: "called_from_provider")
     /// The server rejected the API key or the customer token: get a new one. `authCode` may have the reason.
     public static let authorizationRefused = CountersignError.Code(rawValue: "authorization_refused")
-    /// The customer's IDs have changed since the request, and the server rejected its customer token. Call again for
-    /// the current customer. Their token may still be valid.
+    /// The customer's IDs have changed since the request, and the server may have rejected the earlier customer's
+    /// token. Call again for the current customer, whose token may still be valid.
     public static let customerChanged = CountersignError.Code(rawValue: "customer_changed")
     /// The server rejected a customer token for IDs other than the request's, as after `identifyCustomer` or
     /// `anonymize`: get a token for the current IDs.

@@ -4,7 +4,7 @@ internal import Foundation
 package struct AuthorizationProviderDiscovery {
     package enum Wording: Sendable {
         case ios
-        /// Used for configurations from a map.
+        /// Used for a configuration from a map whose platform is not iOS.
         case android
     }
 

@@ -22,8 +22,8 @@ public protocol AuthorizationProviderType: AnyObject {
 
     /// The customer token for a request. With nil or an empty string, the request fails without being sent.
     ///
-    /// Called for every request that needs a token, on its own thread, so it may block. Calls do not overlap, except
-    /// with a call that has timed out. The SDK does not cache the token.
+    /// Called for every request that needs a token, on a thread of its own, so it may block. Calls do not overlap,
+    /// except with a call that has timed out. The SDK does not cache the token.
     func getAuthorizationToken() -> String?
 }
 
@@ -41,7 +41,7 @@ public protocol AsyncAuthorizationProvider: Sendable {
 
 /// A provider that is notified when the customer changes, so that it can clear its cache.
 ///
-/// Both kinds of provider may conform. Called on the thread that fetches tokens, before the next fetch.
+/// Blocking and suspending providers may conform. Called off the main thread, before the next fetch of a token.
 public protocol CustomerObserving {
     /// Called after `identifyCustomer` or `anonymize` has changed the IDs.
     ///

@@ -103,7 +103,7 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
         return .token(token, expiresAt: expiresAt)
     }
 
-    /// Removes the token.
+    /// Removes the cached token.
     ///
     /// - Parameter customerIDs: Passed to the underlying provider if it is a `CustomerObserving`.
     public func customerChanged(to customerIDs: [String: String]) {
@@ -111,7 +111,7 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
         observer { $0.customerChanged(to: customerIDs) }
     }
 
-    /// Removes the token.
+    /// Removes the cached token.
     public func customerTokenRefused() {
         clear()
         observer { $0.customerTokenRefused() }
@@ -126,7 +126,7 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
     }
 }
 
-/// `@unchecked Sendable`: the caller makes one call at a time.
+/// `@unchecked Sendable`: fetches run on the serial `queue`, and calls overlap only with a fetch that has timed out.
 private final class BlockingProvider: AsyncAuthorizationProvider, CustomerObserving, @unchecked Sendable {
     private let provider: any AuthorizationProviderType
     private let queue = DispatchQueue(label: "countersign.customer-token")
@@ -138,7 +138,7 @@ private final class BlockingProvider: AsyncAuthorizationProvider, CustomerObserv
     func authorizationToken() async throws -> String? {
         await withCheckedContinuation { continuation in
             queue.async {
-                // The queue does not have the task's local values.
+                // Set the task-local value again, because `queue` does not inherit it from the task.
                 let token = TokenProviderCall.$isInside.withValue(true) {
                     self.provider.getAuthorizationToken()
                 }

@@ -1,5 +1,5 @@
 extension CustomerTokenCoordinator {
-    /// For a request that needs a customer token.
+    /// Returns the credential of a request that needs a customer token.
     func credential(
         for endpoint: BloomreachEndpoint, log: CountersignLog?
     ) async throws(CountersignError) -> Credential {
@@ -26,7 +26,7 @@ extension CustomerTokenCoordinator {
             guard let text, !text.isEmpty else {
                 throw error(.noCustomerToken, "the provider has no customer token")
             }
-            // Providers of the Android SDK may return the whole value.
+            // A provider written for the Android SDK may return the value of the header field, with `Bearer`.
             let bare = text.hasPrefix("Bearer ") ? String(text.dropFirst("Bearer ".count)) : text
             guard let token = SignedToken.accessToken(bare) else {
                 throw error(

@@ -41,13 +41,13 @@ final class CustomerTokenCoordinator: Sendable {
         var running: Job?
         var abandoned: Set<Int> = []
         var timers: [Int: Task<Void, Never>] = [:]
-        /// The task of a suspending provider, which holds no thread.
+        /// The running call of a suspending provider. Nil for a blocking provider, which cannot be cancelled.
         var task: Task<Void, Never>?
     }
 
     /// The maximum number of requests that wait for a token. Further requests fail at once.
     static let maximumWaiting = 256
-    /// Calls beyond their time limit that may still hold a thread. Further calls wait for them.
+    /// The maximum number of running calls that are beyond their time limit. At this number, further calls wait.
     static let maximumAbandoned = 4
 
     private let state: Lock<State>
@@ -87,7 +87,7 @@ final class CustomerTokenCoordinator: Sendable {
     ) {
         let next = state.withLock { state -> Start? in
             guard state.provider != nil else { return nil }
-            // While a provider hangs, keep only the latest notification in the queue.
+            // Replace a waiting notification of the same kind, so that the queue stays short while a provider hangs.
             let waiting = state.waiting.firstIndex {
                 if case .notify(notification, _) = $0.work { true } else { false }
             }
@@ -152,7 +152,7 @@ final class CustomerTokenCoordinator: Sendable {
     }
 
     private static func takeNext(_ state: inout State) -> Start? {
-        // Without its own threads, a suspending provider that blocks would block the shared task threads.
+        // Calls without their own threads run on Swift's pool, which providers that block would use up.
         var maximum = maximumAbandoned
         if case .suspending = state.provider?.kind, !ProviderThread.isApart { maximum = 1 }
         guard state.running == nil, state.abandoned.count < maximum, !state.waiting.isEmpty else {
@@ -198,7 +198,7 @@ final class CustomerTokenCoordinator: Sendable {
                 if state.running?.id == job.id { state.task = task }
                 return state.abandoned.contains(job.id)
             }
-            // The time limit passed before the task was assigned.
+            // The time limit passed before `state.task` was set, so `timeIsUp` could not cancel the task.
             if isLate { task.cancel() }
         case .className, nil: finish(job.id, .noProvider)
         }

@@ -12,7 +12,7 @@ struct BloomreachCustomer: Codable, Sendable, Equatable {
         BloomreachCustomer(cookie: UUID().uuidString)
     }
 
-    /// Including the cookie, as sent in requests.
+    /// The IDs and the cookie, as sent in requests.
     var identifiers: [String: String] {
         ids.merging([Self.cookieName: cookie]) { _, cookie in cookie }
     }
@@ -26,7 +26,7 @@ struct BloomreachCustomer: Codable, Sendable, Equatable {
 }
 
 extension [String: String] {
-    /// Byte for byte.
+    /// Compares names and values byte for byte.
     func isSame(as other: [String: String]) -> Bool {
         func bytes(_ ids: [String: String]) -> Set<[[UInt8]]> {
             Set(ids.map { [Array($0.key.utf8), Array($0.value.utf8)] })
@@ -52,8 +52,8 @@ final class CustomerRecord: Sendable {
         if stored == nil { save() }
     }
 
-    /// Nil if missing or damaged. Throws `not_stored` for an unreadable file, such as before the device's first
-    /// unlock, so that a new customer does not overwrite the stored one.
+    /// Returns nil for a missing or damaged file. Throws `not_stored` if the file cannot be read now, such as before
+    /// the device's first unlock, so that a new customer does not overwrite the stored one.
     static func read(
         _ file: SlotFile, directory: URL, log: CountersignLog?
     ) throws(CountersignError) -> BloomreachCustomer? {
