@@ -20,7 +20,7 @@ extension CountersignError.Code {
     /// The server rejected the API key or the customer token: get a new one. `authCode` may have the reason.
     public static let authorizationRefused = CountersignError.Code(rawValue: "authorization_refused")
     /// The customer's IDs have changed since the request, and the server may have rejected the earlier customer's
-    /// token. Call again for the current customer, whose token may still be valid.
+    /// token. Call again for the current customer. The current customer's token may still be valid.
     public static let customerChanged = CountersignError.Code(rawValue: "customer_changed")
     /// The server rejected a customer token for IDs other than the request's, as after `identifyCustomer` or
     /// `anonymize`: get a token for the current IDs.

@@ -67,7 +67,7 @@ struct LocationRecord {
     let uuid: String
     /// In the default shape, for the app.
     let object: JSONObject
-    /// An unreadable timestamp is not replaced, because the present would be wrong.
+    /// Whether the timestamp cannot be read. It is then sent unchanged, because the current time would be wrong.
     let hasUnreadableTimestamp: Bool
 
     /// Adds missing members. Throws `invalidLocation` without coordinates within their limits.

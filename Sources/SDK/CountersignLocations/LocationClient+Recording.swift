@@ -132,7 +132,7 @@ extension LocationClient {
         #endif
     }
 
-    /// Does nothing if already listening. Does not retain the client between two signals.
+    /// Records the locations in `signals`. Does nothing if already listening. Retains the client only during a signal.
     func listen(
         to signals: @escaping @Sendable (LocationConfiguration.Positioning) -> AsyncStream<PositioningSignal>
     ) {

@@ -53,9 +53,9 @@ extension LocationClient {
         return delivered.compactMap { JSONDocument.value($0.body) }
     }
 
-    /// Nil if the waiting records were sent. Records stored meanwhile may still wait.
+    /// Returns nil if the waiting records were sent. Records stored during the flush may still wait.
     static func error(of result: FlushResult) -> CountersignError? {
-        // The last batch counts, because a request may have been repeated under another token or in parts.
+        // Only the last outcome counts: records of a failed batch may have been sent again, such as with a new token.
         if result.ending == .drained, result.batches.last.map({ $0.outcome == .delivered }) ?? true,
             !result.batches.contains(where: { $0.outcome == .quarantined })
         {

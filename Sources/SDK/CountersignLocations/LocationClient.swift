@@ -27,7 +27,7 @@ public final class LocationClient: Sendable {
     private let settingsFile: SettingsFile?
     /// The serial queue for closures of the app. A slow closure delays only later closures.
     let callbacks = DispatchQueue(label: "countersign.callbacks")
-    /// Held while the configuration changes. Recursive, because the app's closure may change it too.
+    /// Held while the configuration changes. Recursive, because the app's closure may change the configuration too.
     let changing = NSRecursiveLock()
 
     struct State {
@@ -100,14 +100,14 @@ public final class LocationClient: Sendable {
         let state = Lock(State(configuration: configuration))
         self.state = state
         destination = LocationDestination(settings: configuration.destinationSettings)
-        // Set at the end: the tokens and the transport exist before the client.
+        // Set when the client exists. `tokens` and the transport, which call the client, are created before it.
         let made = Lock(WeakClient())
         tokens = AccessTokens(
             configuration: configuration.authorization, isSparse: keepsTokens,
             dependencies: AccessTokens.Dependencies(
                 store: folder.makeTokenStore(configuration.tokenStore, log: configuration.log),
                 lockFile: folder.directory.appendingPathComponent("tokens.lock"),
-                // A refresh does not wait for an upload.
+                // A transport of its own, so that a refresh does not wait for an upload.
                 transport: transport ?? makeDefaultTransport(), clock: clock, random: random,
                 timeout: min(configuration.http.timeout, AccessTokens.longestExchange),
                 log: configuration.log,
@@ -168,7 +168,7 @@ public final class LocationClient: Sendable {
 
     /// Changes the configuration, except limits and directories.
     ///
-    /// Tokens that are nil in the new configuration stay. A pair that the app has set before changes nothing.
+    /// Tokens that are nil in the new configuration stay. A pair of tokens that the app has passed earlier is ignored.
     ///
     /// - Parameter change: Changes the configuration. Called once, on the caller's thread.
     /// - Throws: `CountersignError` with `invalidConfiguration`; nothing has changed then.
@@ -177,7 +177,7 @@ public final class LocationClient: Sendable {
         await handover()
     }
 
-    /// Does not wait until new tokens are on disk. Requests wait for that.
+    /// Changes the configuration without waiting until new tokens are on disk. Requests wait for those tokens.
     package func change(_ change: (inout LocationConfiguration) -> Void) throws(CountersignError) {
         changing.lock()
         defer { changing.unlock() }

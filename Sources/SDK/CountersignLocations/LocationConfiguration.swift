@@ -136,7 +136,7 @@ public struct LocationConfiguration: Sendable {
     public var dataDirectory: URL?
     /// The store of tokens between two runs; nil for the Keychain on Apple platforms and a file elsewhere.
     public var tokenStore: (any TokenStore)?
-    /// The delays after failures of the server or the network. Default: from 2 s up to 3 minutes, without limit.
+    /// The delays after failures of the server or network, for any number of them. Default: from 2 s up to 3 minutes.
     public var networkRetry = RetryPolicy.network
     /// The level of the log, which is the system's log on Apple platforms and standard error elsewhere. Setting it
     /// replaces `log`; nil disables logging. Default: warnings.

@@ -3,7 +3,7 @@ internal import CountersignTransport
 
 /// A command in a server's response: an element of the array `background_geolocation`, or the whole array.
 struct ServerCommand: Equatable {
-    /// Further commands in one response are ignored.
+    /// The maximum number of commands in a response. Further commands are ignored.
     private static let maximumCount = 100
 
     let name: String

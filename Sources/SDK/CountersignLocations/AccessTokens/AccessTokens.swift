@@ -23,7 +23,7 @@ actor AccessTokens: CredentialSource {
         var adopted: @Sendable (_ accessToken: String?, _ refreshToken: String?) -> Void = { _, _ in }
     }
 
-    /// In seconds. A server may repeat a lost response for only a minute, so this leaves time for another try.
+    /// The maximum time-out of a refresh, in seconds. Servers repeat a lost response for a minute, so a retry fits.
     static let longestExchange: TimeInterval = 20
 
     private struct Change {
@@ -38,12 +38,12 @@ actor AccessTokens: CredentialSource {
     private var configuration: AuthorizationConfiguration
     private var machine: RefreshMachine
 
-    /// Set until the store can be read.
+    /// The configuration to apply once the store was read.
     private var pending: Change?
     private var preparation: Task<Void, Never>?
     private var isPrepared = false
     private var clearCount = 0
-    /// A different epoch on disk means that a process has removed the pair.
+    /// The epoch of the pair in use. A different epoch on disk means that a process has removed the pair.
     private var epoch = ""
     private var mustRemove = false
     private var flight: Task<Void, Never>?
@@ -76,7 +76,7 @@ actor AccessTokens: CredentialSource {
     /// Applies the configuration and stores new tokens. Ignores missing tokens, and tokens that a refresh has replaced.
     func configure(_ configuration: AuthorizationConfiguration) async {
         self.configuration = configuration
-        // A stored pair that is not in use may belong to a former user, so nothing is added from it.
+        // A stored pair that is not in use may belong to a former user. Its tokens are not combined with new ones.
         let change = Change(
             configuration: configuration,
             isSparse: pending?.isSparse ?? (machine.token.known == machine.credential),
@@ -96,7 +96,7 @@ actor AccessTokens: CredentialSource {
             epoch = try await pairs.removePair()
         } catch {
             dependencies.log?(.warning, "access token could not be removed", ["error": "\(error)"])
-            // Retried before the store is used.
+            // `prepare()` tries again before it reads the store.
             (mustRemove, isPrepared) = (true, false)
         }
         announceAndSchedule()
@@ -126,7 +126,7 @@ actor AccessTokens: CredentialSource {
                 isOnDisk = false
                 dependencies.log?(.warning, "access token could not be stored", ["error": "\(error)"])
             }
-            // The tokens were removed meanwhile, on disk too.
+            // `removeAll()` ran during `save`, and has removed this pair from the store too.
             guard clearCount == before else { return }
             machine.adopted(next, isOnDisk: isOnDisk, at: reading)
         }
@@ -149,10 +149,10 @@ actor AccessTokens: CredentialSource {
                     pending = nil
                     await adopt(change)
                 }
-                // Set only here: an earlier request would find no token.
+                // Set last, so that requests wait until a stored or new token is in use.
                 isPrepared = true
             } catch {
-                // For example a Keychain before the first unlock. Treating it as empty would lose the newest pair.
+                // Do not treat an unreadable store, such as a locked Keychain, as empty: the newest pair would be lost.
                 dependencies.log?(.warning, "access token could not be read", ["error": "\(error)"])
             }
             preparation = nil
@@ -194,7 +194,7 @@ actor AccessTokens: CredentialSource {
                 var token: SignedToken?
                 if let text = machine.credential?.accessToken {
                     token = SignedToken.accessToken(text, strategy: configuration.strategy)
-                    // A server would reject an empty header field without a reason.
+                    // Do not send without the token: the server would reject the request and not name the cause.
                     guard token != nil else {
                         let problem = ServerAnswer.Explanation(
                             "malformed_access_token", AuthorizationStrategy.malformedToken)
@@ -407,7 +407,7 @@ actor AccessTokens: CredentialSource {
         }
     }
 
-    /// Reports nothing while no token is known because the store was not read yet.
+    /// Passes the tokens in use to `adopted`, unless the store was not read yet and no token is known.
     func reportTokens() {
         guard isPrepared || machine.credential != nil else { return }
         dependencies.adopted(machine.credential?.accessToken, machine.credential?.refreshToken)

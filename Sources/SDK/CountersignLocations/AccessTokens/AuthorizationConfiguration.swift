@@ -30,8 +30,8 @@ public struct AuthorizationConfiguration: Sendable, Hashable {
     /// The token of each request: for JWT letters, digits, `-`, `.`, `_`, `~`, `+`, `/`, `|`, and `=` at its end (RFC
     /// 6750, section 2.1), for SAS printable ASCII.
     public var accessToken: String?
-    /// When the token expires, in `expiresUnit`. With 0 and below, only a rejection leads to a refresh. Seconds from
-    /// now count from the moment at which this pair of tokens was first set.
+    /// When the token expires, in `expiresUnit`. With 0 and below, only a rejection leads to a refresh. A relative
+    /// expiry counts from the moment at which the app first set this pair of tokens.
     public var expires: Double = -1
     /// The `http` or `https` URL of the refresh request. The method is `POST`. Redirects are not followed.
     public var refreshUrl: String?
@@ -39,8 +39,8 @@ public struct AuthorizationConfiguration: Sendable, Hashable {
     public var refreshToken: String?
     /// The fields of the request. `{refreshToken}` and `{accessToken}` are replaced in all strings, also nested ones.
     public var refreshPayload: JSONObject?
-    /// Header fields of the request, with the same replacements. With a content type of `application/json` the
-    /// payload is sent as JSON, otherwise as a form.
+    /// Header fields of the request, with the placeholders of `refreshPayload`. With a content type of
+    /// `application/json` the payload is sent as JSON, otherwise as a form.
     ///
     /// Nil: `Authorization` with the access token, as the strategy sends it. Empty: only the content type, without
     /// the header fields common to all requests.

@@ -22,7 +22,7 @@ struct RefreshAnswer: Equatable {
     /// The server's clock; nil if the response may come from an intermediary.
     var serverTime: Date?
 
-    /// True if the server may have exchanged the token although no response came.
+    /// True if the server may have exchanged the token, but the response is missing or truncated.
     var mayBeExchanged = false
 
     init(failure: HTTPTransportError) {
@@ -32,7 +32,7 @@ struct RefreshAnswer: Equatable {
         status = 0
     }
 
-    /// `sent` are the tokens of the request. They are not used as an error code if the response repeats them.
+    /// `sent` are the tokens of the request. A token that the response repeats is no error code, and is not logged.
     init(_ answer: TransportResponse, configuration: AuthorizationConfiguration, sent: [String?] = []) {
         status = answer.status
         let date = ServerAnswer.serverTime(in: answer)
@@ -63,7 +63,7 @@ struct RefreshAnswer: Equatable {
             }
         case _ where Self.isInvalid(code): meaning = .invalid(explanation)
         case _ where Self.isTransient(code): meaning = .transient(explanation)
-        // Networks with a login page usually redirect.
+        // Transient, because networks with a login page usually redirect.
         case 300..<400: meaning = .transient(.init("redirected", "redirects are not followed"))
         case 400..<500 where ServerAnswer.isPage(answer): meaning = .transient(page)
         case 401, 403: meaning = .rejected(explanation)
@@ -111,7 +111,7 @@ struct RefreshAnswer: Equatable {
         "internal_server_error",
     ]
 
-    /// For the log, after a response without a token.
+    /// The remedy that is logged after a failed refresh.
     var remedy: String {
         switch meaning {
         case .granted: "check that the token store can be written"
@@ -121,7 +121,7 @@ struct RefreshAnswer: Equatable {
         }
     }
 
-    /// 1 to 500 characters without control characters.
+    /// The server's description of the error: 1 to 500 characters, without control characters.
     var errorDescription: String? {
         var candidates = ["error_description", "errorDescription", "message", "msg", "detail"].compactMap {
             response[$0]
@@ -137,7 +137,7 @@ struct RefreshAnswer: Equatable {
         }.first
     }
 
-    /// Servers put the code in different places. Nil if no code is safe to log.
+    /// Searches the members in which servers send error codes. Nil if no code is safe to log.
     private static func errorCode(_ response: JSONObject) -> String? {
         var candidates = ["error", "error_code", "code", "errorCode"].compactMap { response[$0] }
         if let error = response["error"]?.object {

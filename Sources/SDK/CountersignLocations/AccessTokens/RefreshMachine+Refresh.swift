@@ -39,7 +39,7 @@ extension RefreshMachine {
         if case .refreshing(generation, _) = state { true } else { false }
     }
 
-    /// The stored pair when the refresh began.
+    /// The stored pair when this process took the lock.
     var base: TokenPair? {
         switch state {
         case .refreshing(_, let base), .outdated(let base): base

@@ -8,8 +8,8 @@ internal import Foundation
 struct RefreshMachine {
     struct Policy {
         /// A token is refreshed this many seconds before it expires, or `leewayShare` of its lifetime, whichever is
-        /// less. Up to half of that is added at random, so that devices do not refresh at once. A leeway below one
-        /// second counts as 0, because servers count whole seconds.
+        /// less. Up to half of this leeway is added at random, so that devices do not refresh at the same time. A
+        /// leeway below one second counts as 0, because servers count whole seconds.
         var leeway: TimeInterval = 60
         var leewayShare = 0.04
         /// The limit on refreshes within `window` seconds that no expiry explains.
@@ -40,11 +40,11 @@ struct RefreshMachine {
     }
 
     enum Action: Equatable {
-        /// Lock and read the store; then `locked` or `notLocked`.
+        /// Lock and read the store, then call `locked` or `notLocked`.
         case lock
-        /// Then `answered`.
+        /// Send a refresh request, then call `answered`.
         case send(accessToken: String?, refreshToken: String)
-        /// Make this durable; then `saved`.
+        /// Store the pair durably, then call `saved`.
         case save(TokenPair)
         case finish
     }
@@ -166,7 +166,7 @@ struct RefreshMachine {
     mutating func demand(rejected: Int?, hasWaited: Bool, uptime: TimeInterval) -> Demand {
         token.isUsed = true
         guard let credential else {
-            // The app's server may not require a token.
+            // Send without a token, because the app's server may not require one.
             return resend(isRejected: rejected == generation, uptime: uptime)
         }
         let isRejected = rejected == generation || credential.accessToken == nil

@@ -9,7 +9,7 @@ struct RefreshObstacle {
         var isSuspended = false
     }
 
-    /// Responses of one kind without a granted token between them.
+    /// Counts responses of one kind since a token was last granted.
     struct Series: Equatable {
         private var count = 0
         private var start: TimeInterval = 0

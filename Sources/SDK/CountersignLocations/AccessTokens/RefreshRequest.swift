@@ -4,7 +4,7 @@ internal import Foundation
 
 struct RefreshRequest {
     let configuration: AuthorizationConfiguration
-    /// Header fields of all requests of the app.
+    /// The header fields of uploads.
     var commonHeaders: [String: String] = [:]
     /// The only origin to which credentials in `commonHeaders`, such as `Authorization` and `Cookie`, are sent.
     var commonOrigin: URL?

@@ -16,7 +16,7 @@ struct TokenInUse {
     /// Incremented at each change of the access token, to detect late rejections of an earlier token.
     private(set) var generation = 0
     private var issuedAt: TimeInterval = 0
-    /// An unused token is not refreshed, so that an idle app stops.
+    /// Whether a request has used the token. An unused token is not refreshed, so that an idle app sends nothing.
     var isUsed = false
     var isFromRefresh = false
     var wasAccepted = false
@@ -25,7 +25,7 @@ struct TokenInUse {
         if case .present(let credential, _) = state { credential } else { nil }
     }
 
-    /// Also a stored pair that the app has not confirmed yet.
+    /// The pair in use, or else the stored pair that the app has not confirmed yet.
     var known: TokenPair? {
         switch state {
         case .none: nil

@@ -4,13 +4,13 @@ internal import Foundation
 struct TokenPair: Codable, Equatable, Sendable {
     var accessToken: String?
     var refreshToken: String?
-    /// By the server's clock, in seconds since 1970; nil if unknown.
+    /// The expiry of the access token by the server's clock, in seconds since 1970; nil if unknown.
     var expiresAt: TimeInterval?
-    /// In seconds. Limits the use of the access token when the device clock is wrong.
+    /// The lifetime of the access token, in seconds. Limits its use when the device clock is wrong.
     var lifetime: TimeInterval?
     /// Seconds by which the server's clock was ahead of the device's when the token was received.
     var clockOffset: TimeInterval = 0
-    /// Why the refresh token is invalid.
+    /// The error code with which the server rejected the refresh token; nil while the token is valid.
     var deathCode: String?
     /// Fingerprints of this pair's tokens and of the pairs before it, from which it was refreshed; oldest first.
     var known: [UInt64] = []
@@ -43,7 +43,7 @@ extension TokenPair: CustomStringConvertible, CustomReflectable {
 }
 
 extension TokenPair {
-    /// Nil keeps `present`: the app passed no tokens, or only tokens that `present.known` has, which are not newer.
+    /// Returns the pair from the app. Nil if it has no tokens, or only tokens in `present.known`, which are not newer.
     static func adopting(
         _ configuration: AuthorizationConfiguration, over present: TokenPair?, isSparse: Bool, now: Date,
         clockOffset: TimeInterval
@@ -95,7 +95,7 @@ extension TokenPair {
         SignedToken(token)?.expiresAt.flatMap { Expiry(number: $0, unit: .epochSeconds)?.lifetime(at: now) }
     }
 
-    /// Nil if unknown.
+    /// Returns the seconds until the access token expires; nil if unknown.
     func remaining(now: Date) -> TimeInterval? {
         guard let expiresAt, let lifetime else { return nil }
         return min(lifetime, expiresAt - now.timeIntervalSince1970 - clockOffset)

@@ -31,7 +31,7 @@ final class TokenPairStore: @unchecked Sendable {
         }
 
         let pair: TokenPair
-        /// Empty before the first deletion of tokens.
+        /// Empty or nil before the first deletion of tokens.
         let epoch: String?
 
         init(pair: TokenPair, epoch: String) {
@@ -68,7 +68,7 @@ final class TokenPairStore: @unchecked Sendable {
         try await perform { pairs in try pairs.epoch }
     }
 
-    /// The pair survives a power failure. Returns its epoch.
+    /// Stores the pair, so that it survives a power failure. Returns the epoch of the pair.
     func save(_ pair: TokenPair, isolation: isolated (any Actor)? = #isolation) async throws -> String {
         try await perform { pairs in
             try FileLock.withLock(at: pairs.changeLock) { lock in
@@ -99,7 +99,7 @@ final class TokenPairStore: @unchecked Sendable {
         }
     }
 
-    /// Returns the new epoch, which makes the pair invalid even if the store fails, unless the disk fails too.
+    /// Stores and returns a new epoch, which makes the pair invalid even if its removal fails. Removes the pair.
     func removePair(isolation: isolated (any Actor)? = #isolation) async throws -> String {
         try await perform { pairs in
             try FileLock.withLock(at: pairs.changeLock) { lock in
