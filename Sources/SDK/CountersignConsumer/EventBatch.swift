@@ -59,7 +59,7 @@ public struct EventBatch: Sendable {
 final class EventLease: Sendable {
     private struct State {
         var isAcknowledged = false
-        /// Whether the gateway has no event leased under this id any more, so that nothing is to be released.
+        /// Whether the lease has ended or its release was requested, so that `deinit` releases nothing.
         var isOver = false
     }
 
@@ -120,7 +120,7 @@ final class LeaseReturns: Sendable {
         }
     }
 
-    /// Waits until the releases are sent. Returns the number of unacknowledged leases since the last call.
+    /// Waits until the releases are sent. Returns the number of leases dropped unacknowledged since the last call.
     func finish() async -> Int {
         let found = state.withLock { state in
             defer { state = State() }

@@ -16,7 +16,7 @@ public import Foundation
 ///
 /// The sequence waits while there are no events. It retries without limit when the gateway cannot be reached or
 /// replies with 429 or 5xx. It ends when its task is cancelled, and throws permanent errors such as `forbidden`.
-/// Events leased at the moment of a cancellation are available again when the lease expires.
+/// If a cancellation loses a response with events, these events are available again when their lease expires.
 ///
 /// Each loop over a consumer is a worker. There are at most as many concurrent workers as partitions.
 public struct EventConsumer: AsyncSequence, Sendable {
@@ -40,7 +40,7 @@ public struct EventConsumer: AsyncSequence, Sendable {
     ///   - limit: Maximum number of events in a batch, 1 to 1,000. A batch also ends with the event that reaches 1
     ///     MiB.
     ///   - leaseSeconds: Duration of the lease, 5 to 600 seconds. Another worker receives the batch afterwards.
-    ///   - transport: The HTTP transport, used for two requests at a time; nil for the SDK's, one for each loop.
+    ///   - transport: The HTTP transport, used for two requests at a time; nil for the SDK's, two for each loop.
     ///   - clock: The clock.
     /// - Throws: `invalid_configuration`.
     public init(

@@ -53,12 +53,12 @@ public struct ConsumedEvent: Sendable {
     public let keyID: String?
     /// The `jti` of the user's token.
     public let tokenID: String?
-    /// The claims of the user's token that the app keeps: strings, numbers and booleans. Empty unless `verdict` is
-    /// `verified`.
+    /// The claims of the user's token that the gateway stores for this app: strings, numbers and booleans. Empty
+    /// unless `verdict` is `verified`.
     public let claims: JSONObject
     /// The app's enforcement at the time of receipt.
     public let enforcement: String?
-    /// The dialect of the event's request.
+    /// The wire format of the event's request, by the name of its dialect.
     public let dialect: String?
     /// The ID of the event's request.
     public let requestID: String?

@@ -8,7 +8,7 @@ public struct EventFilter: Sendable, Hashable {
     public var name: String?
     /// The user's id.
     public var userID: String?
-    /// A kept claim of the user's token, as `name=value`.
+    /// A claim of the user's token that the gateway stores, as `name=value`.
     public var claim: String?
 
     /// Makes a filter.

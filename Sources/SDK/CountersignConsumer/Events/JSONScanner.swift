@@ -31,7 +31,7 @@ struct JSONScanner {
         return take(UInt8(ascii: "]"))
     }
 
-    /// Skips the next value. Nil if it is incomplete.
+    /// Skips the next value and returns its range. Nil if the value is incomplete.
     mutating func value() -> Range<Int>? {
         skipSpace()
         let start = index

@@ -5,7 +5,7 @@
     internal import CountersignCrypto
 #endif
 
-/// HMAC with SHA-256 (RFC 2104): the system's on Apple platforms, the gateway's elsewhere.
+/// HMAC with SHA-256 (RFC 2104), by CryptoKit on Apple platforms and by the gateway's library elsewhere.
 enum WebhookAuthenticationCode {
     /// Compares in constant time.
     static func isValid(_ code: [UInt8], of bytes: [UInt8], key: [UInt8]) -> Bool {
