@@ -15,7 +15,7 @@ package final class Handshake: Sendable {
         var waiters: [Int: Waiter] = [:]
     }
 
-    /// Seconds of real time.
+    /// The maximum duration of a wait, in seconds of real time.
     private static let limit = 180
     private let state = Lock(State())
 

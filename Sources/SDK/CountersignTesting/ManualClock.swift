@@ -93,12 +93,12 @@ public final class ManualClock: ClientClock {
         return deadline ?? uptime
     }
 
-    /// Moves both clocks forward and wakes tasks whose deadline has passed.
+    /// Moves the device clock and the uptime forward, and wakes tasks whose deadline has passed.
     public func advance(by seconds: TimeInterval) {
         advance(to: uptime + seconds)
     }
 
-    /// Moves both clocks forward to an uptime; does nothing if that has passed.
+    /// As `advance(by:)`, to an uptime. Does nothing if this uptime has passed.
     public func advance(to uptime: TimeInterval) {
         let woken = state.withLock { state -> [Sleeper] in
             guard uptime > state.uptime else { return [] }
