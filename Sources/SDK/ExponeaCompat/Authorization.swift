@@ -25,6 +25,6 @@ public enum Authorization: Sendable, Equatable, CustomStringConvertible, CustomD
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public var debugDescription: String { description }
 
-    /// A mirror without children, so that `dump` shows nothing either.
+    /// A mirror without children, so that `dump` does not show the key.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

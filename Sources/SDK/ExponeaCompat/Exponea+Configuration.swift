@@ -118,8 +118,8 @@ extension Exponea {
         }
     }
 
-    /// Starts now, or at the device's first unlock if the customer cannot be read before. Calls of the app wait until
-    /// then.
+    /// Starts now, or after the device's first unlock if the customer's IDs cannot be read before the unlock. Calls of
+    /// the app wait until the start.
     private func begin(_ configuration: BloomreachConfiguration) throws(CountersignError) -> Bool {
         do throws(CountersignError) {
             return start(try makeClient(configuration))

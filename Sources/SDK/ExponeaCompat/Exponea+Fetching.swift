@@ -119,7 +119,7 @@ public struct RecommendationResponse<UserData: RecommendationUserData> {
 }
 
 extension CountersignError.Code {
-    /// The code of calls that exist only so that apps compile.
+    /// The error code of methods without a function, which exist so that code written for ExponeaSDK compiles.
     public static let notSupported = CountersignError.Code(rawValue: "not_supported")
 }
 

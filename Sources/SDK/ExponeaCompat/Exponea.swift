@@ -80,7 +80,7 @@ public final class Exponea: Sendable {
         }
     }
 
-    /// Runs the waiting calls. Returns false if there is a client already.
+    /// Sets the client and runs the calls that wait for it. Returns false if there is a client already.
     func start(_ client: BloomreachClient) -> Bool {
         let waiting = state.withLock { state -> [@Sendable (BloomreachClient) -> Void]? in
             guard state.client == nil else { return nil }
@@ -104,7 +104,7 @@ public final class Exponea: Sendable {
         if let client { call(client) }
     }
 
-    /// Permits another `configure`. Returns the previous client.
+    /// Calls `finish` and then permits another `configure`. Returns the client; nil without a client.
     func stop(_ finish: (BloomreachClient) -> Void) -> BloomreachClient? {
         guard let client = state.withLock({ $0.client }) else { return nil }
         finish(client)

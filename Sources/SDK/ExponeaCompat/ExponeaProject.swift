@@ -4,7 +4,7 @@ internal import Foundation
 
 /// A project: the app's main project, or a further project that receives copies.
 public struct ExponeaProject: Sendable, Equatable {
-    /// The server; nil for the one of the main project.
+    /// The server; nil for the server of the main project.
     public let baseUrl: String?
     /// The project's token.
     public let projectToken: String
@@ -14,7 +14,7 @@ public struct ExponeaProject: Sendable, Equatable {
     /// Makes a project.
     ///
     /// - Parameters:
-    ///   - baseUrl: The server; nil for the one of the main project, or the vendor's.
+    ///   - baseUrl: The server; nil for the main project's server. For the main project nil means the vendor's.
     ///   - projectToken: The project's token.
     ///   - authorization: The project's authorization.
     public init(baseUrl: String? = nil, projectToken: String, authorization: Authorization) {
