@@ -46,8 +46,8 @@ public final class AuthorizationConfig: SettingsPart {
         set { value.refreshPayload = newValue.map(json) }
     }
 
-    /// The header fields of a refresh request, with the same replacements. Nil for `Authorization` with the current
-    /// access token. With the content type `application/json` the payload is sent as JSON.
+    /// The header fields of a refresh request, with the placeholders of `refreshPayload`. Nil for `Authorization` with
+    /// the current access token. With the content type `application/json` the payload is sent as JSON.
     public var refreshHeaders: [String: String]? {
         get { value.refreshHeaders }
         set { value.refreshHeaders = newValue }

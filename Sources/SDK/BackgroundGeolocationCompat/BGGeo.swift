@@ -16,7 +16,7 @@ public final class BGGeo: MutableSettings, Sendable {
         var client: LocationClient?
         var configurationProblem: String?
         var overrides = Overrides()
-        /// Used before `ready`.
+        /// The settings before `ready`.
         var draft = LocationConfiguration()
     }
 
@@ -114,7 +114,7 @@ public final class BGGeo: MutableSettings, Sendable {
         attempt { () throws(CountersignError) in try client.change(change) }
     }
 
-    /// Runs work that may find the settings invalid. Stores and logs that problem, or clears the earlier one.
+    /// Runs `work`. Stores and logs the error if the settings are invalid, and otherwise clears an earlier error.
     private func attempt(_ work: () throws(CountersignError) -> Void) {
         do throws(CountersignError) {
             try work()

@@ -6,7 +6,7 @@ func json(_ values: [String: Any]) -> JSONObject {
 
 func plain(_ values: JSONObject) -> [String: Any] { Dictionary(values.mapValues(\.any)) }
 
-/// Nil for a nil or unsupported value.
+/// Returns the value of a header field as text; nil for a nil or unsupported value.
 func headerText(_ value: Any) -> String? {
     switch JSONValue(any: value) {
     case .string(let text): text

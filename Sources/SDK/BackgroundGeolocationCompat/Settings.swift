@@ -42,7 +42,7 @@ extension SettingsPart {
         set { settings.change { $0[keyPath: Self.path] = newValue } }
     }
 
-    /// Copies the part to `settings`, and reads and writes it there afterwards.
+    /// Copies this part of the settings to `settings`. Later reads and writes use that copy.
     func move(to settings: Settings) {
         let value = value
         self.settings = settings

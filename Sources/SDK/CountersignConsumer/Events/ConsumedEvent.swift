@@ -58,7 +58,7 @@ public struct ConsumedEvent: Sendable {
     public let claims: JSONObject
     /// The app's enforcement at the time of receipt.
     public let enforcement: String?
-    /// The wire format of the event's request, by the name of its dialect.
+    /// The wire format of the event's request, such as `native`.
     public let dialect: String?
     /// The ID of the event's request.
     public let requestID: String?
