@@ -55,7 +55,7 @@ public final class BGGeo: MutableSettings, Sendable {
     ///
     /// - Parameters:
     ///   - reset: True to start from the default settings. False to keep the settings and tokens of the last run.
-    ///     `configure` then applies in full at the first start only. Later starts use only its new pair of tokens.
+    ///     `configure` then applies in full at the first start only. Later starts take only new tokens from it.
     ///   - token: A pair of tokens with the URLs of its server. Applies regardless of `reset`.
     ///   - configure: Changes the default settings.
     public func ready(

@@ -86,7 +86,7 @@ public final class CountersignClient: Sendable {
     ///
     /// - Parameters:
     ///   - userID: The ID in the app's own systems. Not empty, and byte for byte the token's `sub` claim.
-    ///   - token: The token from the app's backend; nil without a token or with a token provider.
+    ///   - token: The token from the app's backend; nil if there is none, or if a token provider returns it.
     ///   - traits: The user's traits.
     public func identify(userID: String, token: String? = nil, traits: JSONObject = [:]) {
         identify(userID: userID, token: token, traits: traits, stored: nil)

@@ -42,8 +42,8 @@ extension CountersignClient {
     ///
     /// - Parameters:
     ///   - userID: The ID in the app's own systems.
-    ///   - token: The token from the app's backend; nil without a token or with a token provider.
-    ///   - traits: The user's traits. As for `track(_:properties:)`.
+    ///   - token: The token from the app's backend; nil if there is none, or if a token provider returns it.
+    ///   - traits: The user's traits, converted as by `track(_:properties:)`.
     public func identify(userID: String, token: String? = nil, traits: [String: any Encodable]) {
         identify(userID: userID, token: token, traits: eventProperties(traits, log: log))
     }
@@ -52,8 +52,8 @@ extension CountersignClient {
     ///
     /// - Parameters:
     ///   - userID: The ID in the app's own systems.
-    ///   - token: The token from the app's backend; nil without a token or with a token provider.
-    ///   - traits: The user's traits. As for `track(_:properties:)` with values of any type.
+    ///   - token: The token from the app's backend; nil if there is none, or if a token provider returns it.
+    ///   - traits: The user's traits, converted as by `track(_:properties:)` with values of any type.
     public func identify(userID: String, token: String? = nil, traits: [String: Any]) {
         identify(userID: userID, token: token, traits: eventProperties(traits, log: log))
     }
@@ -63,7 +63,7 @@ extension CountersignClient {
     /// - Parameters:
     ///   - event: The event's name, or the name of the page or screen.
     ///   - kind: The kind of event.
-    ///   - properties: The event's properties. As for `track(_:properties:)`.
+    ///   - properties: The event's properties, converted as by `track(_:properties:)`.
     /// - Returns: The event's message ID.
     /// - Throws: `CountersignError` if the event was not stored in the queue.
     @discardableResult
@@ -78,7 +78,7 @@ extension CountersignClient {
     /// - Parameters:
     ///   - event: The event's name, or the name of the page or screen.
     ///   - kind: The kind of event.
-    ///   - properties: The event's properties. As for `track(_:properties:)` with values of any type.
+    ///   - properties: The event's properties, converted as by `track(_:properties:)` with values of any type.
     /// - Returns: The event's message ID.
     /// - Throws: `CountersignError` if the event was not stored in the queue.
     @discardableResult

@@ -17,9 +17,9 @@ public struct AppInboxMessage: Sendable, Hashable {
     public let expiresAt: Date?
     /// The content as the server sent it.
     public let content: JSONObject
-    /// The customer IDs of the fetch. The message is marked as read for these IDs, even if the customer has changed.
+    /// The customer IDs of the request that fetched the message. `markAsRead` sends them, even if the IDs have changed.
     public let customerIDs: [String: String]
-    /// The sync token of the fetch. Without a sync token (nil) the message cannot be marked as read.
+    /// The sync token of the response with the message. Without it (nil), the message cannot be marked as read.
     public let syncToken: String?
 
     /// The title.

@@ -10,7 +10,7 @@ public struct EventBatch: Sendable {
     public let events: [ConsumedEvent]
     /// The consumer's partition, from 0. All events of a user are in the same partition.
     public let partition: Int
-    /// The consumer's position after acknowledgement. Store it with the work, one for each partition.
+    /// The consumer's position after acknowledgement. Store one for each partition, in the transaction of your work.
     public let position: String
     /// Whether retention has deleted unread events before this batch.
     public let eventsMissed: Bool

@@ -5,7 +5,7 @@ public import Foundation
 public struct EventPage: Sendable {
     /// The events in storage order.
     public let events: [ConsumedEvent]
-    /// The next position: store it with the work.
+    /// The position after this page. Store it in the transaction of your work.
     public let next: String
     /// Whether retention has deleted events between the position and this page.
     public let eventsMissed: Bool

@@ -8,20 +8,20 @@ package import Foundation
 /// Reads the track points of a GPX file, version 1.0 or 1.1, but no waypoints and routes.
 package final class GPXReader: NSObject, XMLParserDelegate {
     package struct Point: Sendable {
-        /// From 1.
+        /// The line of the point in the file, from 1.
         package let line: Int
-        /// From 1.
+        /// The number of the point's track in the file, from 1.
         package let track: Int
         package let latitude: Double
         package let longitude: Double
         /// Metres above the sea.
         package let elevation: Double?
-        /// Since 1970.
+        /// The time of the point, since 1970.
         package let milliseconds: Int64?
     }
 
     package struct Problem: Sendable {
-        /// From 1.
+        /// The line of the problem in the file, from 1.
         package let line: Int
         package let reason: String
     }

@@ -36,7 +36,7 @@ public struct LocationConfiguration: Sendable {
         /// 415 to a body that it cannot read.
         public var gzip = false
 
-        /// Makes the defaults.
+        /// Makes the default settings.
         public init() {}
     }
 
@@ -65,7 +65,7 @@ public struct LocationConfiguration: Sendable {
 
         /// The order in which records are sent.
         public struct OrderDirection: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
-            /// In capitals.
+            /// The order in capitals: `ASC` or `DESC`.
             public let rawValue: String
 
             /// Creates a value from its word, in any case. Words that this version does not define are allowed.
@@ -97,7 +97,7 @@ public struct LocationConfiguration: Sendable {
         /// The format of instants.
         public var timestampFormat = TimestampFormat.iso
 
-        /// Makes the defaults.
+        /// Makes the default settings.
         public init() {}
     }
 
@@ -111,7 +111,7 @@ public struct LocationConfiguration: Sendable {
         /// Metres to move before the next location; 0 and below for no filter.
         public var distanceFilter: Double = 10
 
-        /// Makes the defaults.
+        /// Makes the default settings.
         public init() {}
     }
 

@@ -84,7 +84,7 @@ struct StoredUser: Sendable {
                 } ?? Content()
         }
 
-        /// An earlier version has stored the current user in this file.
+        /// Whether an earlier version of the SDK has stored the current user in this file.
         var hasFormerUser: Bool { content.users?[writeKey] != nil }
 
         fileprivate var formerUser: String? {
@@ -175,7 +175,7 @@ struct StoredUser: Sendable {
         }
     }
 
-    /// A damaged file counts as empty.
+    /// Reads `user.json`. A file that is missing, damaged or unreadable counts as empty.
     func load() -> Draft { Draft(path: path, writeKey: writeKey, check: {}) }
 
     /// A version of `user.json` that differs after each change by any process. Empty without a file.

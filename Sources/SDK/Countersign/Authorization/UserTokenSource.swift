@@ -100,7 +100,7 @@ actor UserTokenSource: CredentialSource {
 
     func token(of user: UserKey) -> SignedToken? { cache[user]?.token }
 
-    /// 0 without a token.
+    /// The generation of the user's token; 0 without a token.
     func generation(of user: UserKey) -> Int { cache[user]?.generation ?? 0 }
 
     func baseline(of user: UserKey) -> Baseline {
@@ -139,7 +139,7 @@ actor UserTokenSource: CredentialSource {
         return await take(token, for: user, from: wasLoggingOut ? .appDuringLogOut : .app)
     }
 
-    /// Returns false for a call that arrives after a later one for the same user.
+    /// Stores the revision of an app call. Returns false if a later call for this user has arrived already.
     func isNewest(_ revision: Int, of user: UserKey) -> Bool {
         guard revision >= revisions[user, default: 0] else { return false }
         revisions[user] = revision

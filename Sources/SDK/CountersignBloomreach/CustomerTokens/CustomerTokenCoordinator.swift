@@ -246,7 +246,7 @@ final class CustomerTokenCoordinator: Sendable {
         if let next { start(next) }
     }
 
-    /// Resumes the request at once. A call in progress continues, and the next begins when it returns or times out.
+    /// Ends the wait of a cancelled request. A call in progress continues, and the next call begins after it.
     private func cancel(_ id: Int) {
         let waiter = state.withLock { state -> CheckedContinuation<Outcome, Never>? in
             if state.running?.id == id {

@@ -23,7 +23,7 @@ public struct ConsumedEvent: Sendable {
         public static let notJudged = Verdict(rawValue: "not_judged")
         /// The request had no user.
         public static let anonymous = Verdict(rawValue: "anonymous")
-        /// Stored by a version without verdicts.
+        /// Stored by an earlier version of the gateway, which stored no verdicts.
         public static let unknown = Verdict(rawValue: "unknown")
     }
 

@@ -29,7 +29,7 @@ actor AccessTokens: CredentialSource {
     private struct Change {
         let configuration: AuthorizationConfiguration
         let isSparse: Bool
-        /// Uptime of the app's call. Lifetimes count from then.
+        /// Uptime of the app's call, from which the lifetime of its tokens counts.
         let instant: TimeInterval
     }
 

@@ -47,8 +47,8 @@ enum Expiry: Equatable {
         }
     }
 
-    /// Seconds from `now`, by the server's clock, to the expiry. Nil if that is 0 or less: a new token cannot have
-    /// expired, so its stated expiry is wrong.
+    /// Seconds from `now`, by the server's clock, to the expiry. Nil if the result is 0 or less: a new token cannot
+    /// have expired, so its stated expiry is wrong.
     func lifetime(at now: Date) -> TimeInterval? {
         let seconds: TimeInterval =
             switch self {

@@ -90,10 +90,10 @@ struct RefreshMachine {
         serverClock = ServerClock(offset: stored?.clockOffset)
     }
 
-    /// Returns the pair to make durable and then to pass to `adopted`; nil if nothing is new.
-    ///
-    /// If the configuration is not sparse and has no tokens, the stored pair stays unused, because it may belong to a
-    /// former user. A later call that has a token in `TokenPair.known` uses the stored pair.
+    /// Returns the pair to store durably and then to pass to `adopted`; nil if nothing is new. If `isSparse` is true,
+    /// tokens that the configuration lacks come from the stored pair. If `isSparse` is false and the configuration has
+    /// no tokens, the stored pair stays unused, because it may belong to a former user. A later call that has a token
+    /// in `TokenPair.known` uses the stored pair.
     mutating func configure(
         _ configuration: AuthorizationConfiguration, isSparse: Bool, handedOverAt: TimeInterval,
         at reading: ClockReading
