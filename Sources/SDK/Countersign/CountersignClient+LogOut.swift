@@ -138,7 +138,7 @@ extension CountersignClient {
     }
 
     /// Logs out in the order of calls: events recorded after this call have no user. Calls `ended` once, on any
-    /// thread, when the token was removed or its removal has failed.
+    /// thread, when the log-out has ended or failed, or the client is closed.
     package func logOut(_ ended: @escaping @Sendable (FlushResult) -> Void) {
         let user = beginLogOut()
         Task { ended(await Self.endLogOut(of: user, tokens, pipeline.engine) { await flush() }) }

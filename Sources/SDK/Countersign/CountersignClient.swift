@@ -86,7 +86,7 @@ public final class CountersignClient: Sendable {
     ///
     /// - Parameters:
     ///   - userID: The ID in the app's own systems. Not empty, and byte for byte the token's `sub` claim.
-    ///   - token: The token from the app's backend; nil if there is none, or if a token provider returns it.
+    ///   - token: The token from the app's backend; nil if the app has no token, or if a token provider returns it.
     ///   - traits: The user's traits.
     public func identify(userID: String, token: String? = nil, traits: JSONObject = [:]) {
         identify(userID: userID, token: token, traits: traits, stored: nil)
@@ -261,8 +261,8 @@ public final class CountersignClient: Sendable {
 
     /// Authentication failures. Starts with the latest one if it is unresolved.
     ///
-    /// Failures with equal user, token, code and `isOptional` count as one. It is reported at once and, while
-    /// unresolved, again at each start of a session and at most every five minutes. `occurrences` counts all
+    /// Failures with equal user, token, code and `isOptional` count as one failure. A failure is reported at once and,
+    /// while unresolved, again at each start of a session and at most every five minutes. `occurrences` counts all
     /// repetitions. Failures in the background are reported when the app is in the foreground again.
     public var authenticationFailures: AsyncStream<AuthenticationFailure> {
         pipeline.engine.failures.stream()

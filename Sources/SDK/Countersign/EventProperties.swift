@@ -42,7 +42,7 @@ extension CountersignClient {
     ///
     /// - Parameters:
     ///   - userID: The ID in the app's own systems.
-    ///   - token: The token from the app's backend; nil if there is none, or if a token provider returns it.
+    ///   - token: The token from the app's backend; nil if the app has no token, or if a token provider returns it.
     ///   - traits: The user's traits, converted as by `track(_:properties:)`.
     public func identify(userID: String, token: String? = nil, traits: [String: any Encodable]) {
         identify(userID: userID, token: token, traits: eventProperties(traits, log: log))
@@ -52,7 +52,7 @@ extension CountersignClient {
     ///
     /// - Parameters:
     ///   - userID: The ID in the app's own systems.
-    ///   - token: The token from the app's backend; nil if there is none, or if a token provider returns it.
+    ///   - token: The token from the app's backend; nil if the app has no token, or if a token provider returns it.
     ///   - traits: The user's traits, converted as by `track(_:properties:)` with values of any type.
     public func identify(userID: String, token: String? = nil, traits: [String: Any]) {
         identify(userID: userID, token: token, traits: eventProperties(traits, log: log))

@@ -48,7 +48,7 @@ struct BloomreachAnswer {
     var meaning: ServerAnswer {
         var answer = ServerAnswer(eventMeaning, to: response)
         let date = ServerAnswer.serverTime(in: response)
-        // Other responses may come from a proxy with its own clock.
+        // Ignore the time of all other responses, because they may come from a proxy with its own clock.
         if case .accepted = answer.meaning { answer.serverTime = date }
         if let authError { answer.serverTime = authError.serverTime ?? date }
         return answer

@@ -17,7 +17,7 @@ struct BloomreachRecord: RecordContent {
 
     func rendered(for record: EventRecord, anonymousID: String) -> [UInt8] {
         var body = body
-        // Not a field of the vendor. It lets a server deduplicate a request that is sent twice.
+        // `message_id` is not in the vendor's format. Countersign's gateway recognizes repeated requests by this ID.
         body["message_id"] = .string(record.messageID)
         var row = Self.head
         JSONValue.write(url.absoluteString, to: &row)

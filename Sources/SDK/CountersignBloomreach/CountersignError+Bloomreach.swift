@@ -22,7 +22,7 @@ extension CountersignError.Code {
     /// The customer's IDs have changed since the request, and the server may have rejected the earlier customer's
     /// token. Call again for the current customer. The current customer's token may still be valid.
     public static let customerChanged = CountersignError.Code(rawValue: "customer_changed")
-    /// The server rejected a customer token for IDs other than the request's, as after `identifyCustomer` or
+    /// The server rejected the token of another customer than the request's, such as after `identifyCustomer` or
     /// `anonymize`: get a token for the current IDs.
     public static let tokenOfAnotherCustomer = CountersignError.Code(rawValue: "token_of_another_customer")
     /// The server rejected the request; `detail` has the server's text.

@@ -17,7 +17,7 @@ extension LocationClient {
     ///
     /// - Parameter record: At least `coords` with `latitude` and `longitude`. A `timestamp` is text (RFC 3339, or ISO
     ///   8601 with an offset such as `+0100`) or milliseconds since 1970; default: now. An unreadable timestamp is
-    ///   sent unchanged and logged. A missing `uuid` is created. Servers drop a second record with the same `uuid`.
+    ///   sent unchanged and logged. A missing `uuid` is created. A gateway drops a second record with the same `uuid`.
     /// - Returns: The record's `uuid`.
     /// - Throws: `CountersignError`: `invalidLocation` for an invalid location, other codes if it is not stored.
     @discardableResult

@@ -28,7 +28,7 @@ struct SettingsFile: Sendable {
         }
     }
 
-    /// Replaces the given settings by the stored ones, unless these are missing or damaged.
+    /// Replaces the settings in `configuration` by the stored settings. Does nothing if the file is missing or damaged.
     func restore(_ configuration: inout LocationConfiguration) {
         guard let data = FileManager.default.contents(atPath: path),
             let stored = JSONDocument.object(Array(data))

@@ -57,7 +57,7 @@ struct StoredUser: Sendable {
     private struct Content: Codable {
         /// The current users, in files of earlier versions.
         var users: [String: String]?
-        /// By write key. Nil in files of earlier versions.
+        /// The log-outs by write key. Nil in files of earlier versions.
         var logOuts: [String: [LogOut]]?
 
         enum CodingKeys: String, CodingKey {

@@ -16,7 +16,7 @@ struct TokenInUse {
     /// Incremented at each change of the access token, to detect late rejections of an earlier token.
     private(set) var generation = 0
     private var issuedAt: TimeInterval = 0
-    /// Whether a request has used the token. An unused token is not refreshed, so that an idle app sends nothing.
+    /// Whether a request has used the token or the app has passed it. Otherwise it is not refreshed without a request.
     var isUsed = false
     var isFromRefresh = false
     var wasAccepted = false

@@ -5,7 +5,7 @@ internal import Foundation
 ///
 /// `@unchecked Sendable`: `descriptor` is only used on `queue`, which is serial.
 final class TokenPairStore: @unchecked Sendable {
-    /// Seconds to wait for a refresh by another process: longer than its request may take.
+    /// Seconds to wait for another process that refreshes: longer than the request of a refresh may take.
     private static let patience: TimeInterval = 45
     private static let key = "access-token"
 
@@ -14,7 +14,7 @@ final class TokenPairStore: @unchecked Sendable {
     private let lockFile: URL
     /// Locked for a single change. `lockFile` is locked during a whole refresh.
     private let changeLock: String
-    /// Gets a new id at each call of `removePair()`, which invalidates all earlier pairs.
+    /// Has a new epoch after each call of `removePair()`. A new epoch invalidates all earlier pairs.
     private let epochFile: SlotFile
     private var descriptor: Int32 = -1
 
@@ -179,7 +179,7 @@ final class TokenPairStore: @unchecked Sendable {
         return true
     }
 
-    // On the caller's actor, so that calls are queued in the order of the actor's decisions.
+    // Runs on the caller's actor until `queue.async`, so that the queue has the order of the actor's calls.
     private func perform<Result: Sendable>(
         isolation: isolated (any Actor)? = #isolation,
         _ body: @escaping @Sendable (TokenPairStore) throws -> Result
