@@ -101,7 +101,7 @@ final class AppInboxCache: @unchecked Sendable {
         do {
             try DurableFile.write(Data(root.bytes), to: path)
         } catch {
-            // The file still has the earlier messages and sync token, so the next run fetches the newer ones again.
+            // The file has its earlier sync token, if any, so the next run fetches these messages again.
             log?(.warning, "App Inbox could not be stored", ["error": "\(error)"])
         }
     }

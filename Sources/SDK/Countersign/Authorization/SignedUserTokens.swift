@@ -27,8 +27,8 @@ struct SignedUserTokens: Sendable {
         return found ?? .unreadable
     }
 
-    /// Stores a token in the background. `record` returns after the token is stored (`Storage.waitForTokens()`). Call
-    /// in the order of the app's calls, because a token cancels an earlier log-out.
+    /// Stores a token in the background. `Storage.waitForTokens()` makes `record` wait for the token, for 5 s at most.
+    /// Call in the order of the app's calls, because a token cancels an earlier log-out.
     func keep(_ token: SignedToken, of userID: String) {
         tokens.submit("token could not be stored", isToken: true) { [users] store, storage in
             try Self.store(token, of: userID, from: .appDuringLogOut, in: store, storage, users)
