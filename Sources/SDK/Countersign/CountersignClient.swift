@@ -92,8 +92,8 @@ public final class CountersignClient: Sendable {
         identify(userID: userID, token: token, traits: traits, stored: nil)
     }
 
-    /// Calls `stored` once, on any thread: with the event's ID when the event is on disk, with nil if no event was
-    /// recorded, or with the error. Without `stored`, an event that cannot be written now is written later.
+    /// Calls `stored` once, on any thread, with the ID of the event on disk or with an error. The ID is nil if no event
+    /// was recorded. Without `stored`, an event that cannot be written now is written later.
     package func identify(
         userID: String, token: String?, traits: JSONObject,
         stored: (@Sendable (Result<String?, CountersignError>) -> Void)?

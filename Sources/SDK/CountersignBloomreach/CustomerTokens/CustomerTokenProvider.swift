@@ -26,8 +26,8 @@ public struct CustomerTokenProvider: Sendable {
 
     /// A class that is looked up by its name when the SDK is configured and when the customer is anonymized.
     ///
-    /// On Apple platforms the name is the one in `@objc(…)`; elsewhere it is module and class, such as
-    /// `Shop.ExampleAuthProvider`, of a top-level class that is not private.
+    /// On Apple platforms the name is the name in `@objc(…)`. Elsewhere it consists of module and class, such as
+    /// `Shop.ExampleAuthProvider`, and the class must be at the top level and not private.
     public static func className(_ name: String) -> CustomerTokenProvider {
         CustomerTokenProvider(kind: .className(name))
     }

@@ -53,7 +53,7 @@ final class CustomerRecord: Sendable {
     }
 
     /// Returns nil for a missing or damaged file. Throws `not_stored` if the file cannot be read now, such as before
-    /// the device's first unlock, so that a new customer does not overwrite the stored one.
+    /// the device's first unlock. A new customer would overwrite the stored one.
     static func read(
         _ file: SlotFile, directory: URL, log: CountersignLog?
     ) throws(CountersignError) -> BloomreachCustomer? {
