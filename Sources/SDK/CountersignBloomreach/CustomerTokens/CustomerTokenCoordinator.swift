@@ -5,7 +5,7 @@ internal import Foundation
 /// Fetches customer tokens from the app's provider: for each request, one call at a time, with a time limit.
 ///
 /// A provider may block without limit, on its own thread. A call that exceeds its time limit is abandoned: its late
-/// result is dropped. Up to `maximumAbandoned` abandoned calls may run when the next call begins. Tokens are never
+/// result is dropped. The next call begins if fewer than `maximumAbandoned` abandoned calls still run. Tokens are never
 /// cached. The task of a suspending provider is cancelled at its time limit, but may not end.
 final class CustomerTokenCoordinator: Sendable {
     enum Outcome: Sendable, Equatable {
