@@ -4,23 +4,23 @@ internal import Foundation
 package import GatewayDelivery
 package import GatewayModel
 
-/// A connection to NATS through its C library. A failure closes the connection. `StreamWay` then opens a
-/// new connection.
+/// A connection to NATS through its C library, which does not reconnect by itself. After an error, `StreamWay` closes
+/// the connection and opens a new one.
 package final class NATSConnection: StreamConnection {
-    /// The time limit for connecting and for responses of the API.
+    /// The time limit for connecting, for writing, and for responses of the JetStream API.
     private static let timeoutMilliseconds: Int64 = 5_000
-    /// The connection is considered broken after two intervals without data.
+    /// The library closes the connection if no response to a ping arrives before the next ping is due.
     private static let pingIntervalMilliseconds: Int64 = 10_000
 
     private let connection: OpaquePointer
     private let answers: OpaquePointer
     private let inbox: String
     private var isOpen = true
-    /// Messages sent by the library but not freed yet. The library frees each message on its own thread;
-    /// waking that thread costs more than publishing, so messages are freed in batches.
+    /// Published messages that are not freed yet. Freeing a message wakes a thread of the library, which costs more
+    /// than publishing, so messages are freed in batches.
     private var written: [OpaquePointer] = []
 
-    /// Connects to the first responding address and authenticates. Throws `cannotConnect`, `rejected`, `tls`.
+    /// Tries the addresses until one connects and authenticates. Throws the failure of the last address.
     package convenience init(to settings: StreamSettings) throws(StreamError) {
         var failure = StreamError(.cannotConnect, "the stream has no address")
         var made: OpaquePointer?
@@ -49,7 +49,7 @@ package final class NATSConnection: StreamConnection {
             throw Self.error(status)
         }
         self.answers = answers
-        // The library drops responses beyond this number.
+        // The library drops responses beyond this limit, so the limit exceeds the messages of a publish window.
         natsSubscription_SetPendingLimits(answers, Int32(4 * PublishWindow.mostMessages), -1)
     }
 
@@ -64,7 +64,7 @@ package final class NATSConnection: StreamConnection {
         defer { natsOptions_Destroy(options) }
         var made: OpaquePointer?
         let status = natsConnection_Connect(&made, options)
-        // The library reads these files at this point and has no separate status for unreadable ones.
+        // The library reads the credential files while it connects. For an unreadable file, it returns `NATS_ERR`.
         let hasFiles = settings.credentialsFile != nil || settings.seedFile != nil
         try check(status, status == NATS_ERR && hasFiles ? .rejected : .connection)
         guard let made else { throw StreamError(.cannotConnect, "no connection was made") }
@@ -108,7 +108,7 @@ package final class NATSConnection: StreamConnection {
         }
     }
 
-    /// In a certificate, an IPv6 address has no brackets.
+    /// The host of an address. Removes the brackets of an IPv6 address, because certificates have none.
     private static func host(of address: String) throws(StreamError) -> String {
         let host = (URLComponents(string: address)?.host ?? "").trimmingCharacters(in: ["[", "]"])
         guard !host.isEmpty else { throw StreamError(.tls, "an address of the stream names no host") }
@@ -183,7 +183,7 @@ package final class NATSConnection: StreamConnection {
         written.removeAll(keepingCapacity: true)
     }
 
-    /// A server does not respond to a forbidden request; the library only records the error.
+    /// Throws `rejected` if a request timed out because it is forbidden, which only the library's last error shows.
     private func checkRights(_ status: natsStatus) throws(StreamError) {
         var text: UnsafePointer<CChar>?
         if status == NATS_TIMEOUT, natsConnection_GetLastError(connection, &text) == NATS_NOT_PERMITTED {
