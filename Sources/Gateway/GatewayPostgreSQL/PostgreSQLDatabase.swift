@@ -2,7 +2,7 @@ internal import CountersignSQLite
 package import GatewayModel
 package import GatewayStorage
 
-/// One kind of data in PostgreSQL, for the portable stores.
+/// One kind of data in PostgreSQL, for the stores whose SQL both SQLite and PostgreSQL accept.
 package struct PostgreSQLDatabase: SQLDatabase {
     let pool: PostgreSQLPool
     let kind: DataKind
@@ -45,7 +45,7 @@ package struct PostgreSQLDatabase: SQLDatabase {
             try connection.first(
                 kind.isWrittenAlone
                     ? "SELECT number FROM generation WHERE kind = ?1"
-                    // The server's snapshot changes whenever a transaction ends.
+                    // This kind has no generation. The snapshot changes whenever a writing transaction ends.
                     : "SELECT hashtextextended(pg_current_snapshot()::text, 0) WHERE ?1 <> ''",
                 .text(kind.rawValue)
             ) { $0.int64(0) } ?? 0

@@ -5,7 +5,7 @@ package import GatewayStorage
 
 /// Storage in a PostgreSQL database, which any number of gateways may share; see `docs/operating/several-gateways.md`.
 package struct PostgreSQLStorage: Storage {
-    /// The maximum number of connections for everything except writing events.
+    /// The size of the pool. Event writers, the deletion of expired data and the cluster have other connections.
     private static let connections = 16
 
     private let settings: PostgreSQLSettings
@@ -15,8 +15,8 @@ package struct PostgreSQLStorage: Storage {
     private let takesGivenTime: Bool
     private let now: @Sendable () -> Date
 
-    /// Migrates the database. Creates the token key file if the database has no keys yet; all gateways need the same
-    /// file. Throws `storage`, and `conflict` for the target of an unfinished copy.
+    /// Migrates the database. The first use of a secret creates the token key file if the database has no keys; all
+    /// gateways need the same file. Throws `storage`, and `conflict` for the target of an unfinished copy.
     package init(
         _ address: DatabaseAddress, now: @escaping @Sendable () -> Date = { Date() }
     ) throws(GatewayError) {
@@ -61,7 +61,7 @@ package struct PostgreSQLStorage: Storage {
         return {
             try kept.withLock { kept in
                 if let kept { return kept }
-                // A separate pool, because the caller already uses a connection of the main pool.
+                // A separate pool, because the caller may hold the last free connection of the main pool.
                 let secrets = PostgreSQLDatabase(PostgreSQLPool(settings, connections: 1), .secrets)
                 let seal = try tokenKeySeal(file, for: secrets)
                 // Fails early if another gateway has encrypted the keys with another file.

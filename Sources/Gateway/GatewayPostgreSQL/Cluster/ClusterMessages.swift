@@ -65,7 +65,7 @@ enum ClusterMessages {
             .integer(6 * keptMilliseconds))
     }
 
-    /// Nil for a message kind of a later version.
+    /// Nil for a message kind of a later version, or a body that is not JSON.
     private static func message(_ kind: String, _ body: [UInt8]) -> ClusterMessage? {
         guard let kind = ClusterMessage.Kind(rawValue: kind) else { return nil }
         let value = try? StrictJSONParser(maximumBytes: max(1, body.count), maximumDepth: 8)

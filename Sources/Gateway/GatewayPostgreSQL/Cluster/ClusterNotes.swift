@@ -77,7 +77,7 @@ struct ClusterNotes {
         return seal
     }
 
-    /// Binds the encrypted text to its note.
+    /// The context of the encryption. A text that is copied to another note cannot be decrypted.
     private static func context(_ name: ClusterNote.Name) -> String {
         "countersign \(name.kind.rawValue) \(name.text)"
     }

@@ -3,7 +3,7 @@ internal import Foundation
 internal import GatewayModel
 internal import GatewayStorage
 
-/// A gateway's end of the message channel, with its own thread. Polls the table after notifications and periodically.
+/// A gateway's access to the messages, with its own thread. Polls their table after notifications and periodically.
 final class PostgreSQLChannel: ClusterChannel {
     private static let busyMilliseconds: Int32 = 200
     private static let rememberedMilliseconds: Int64 = 600_000
@@ -43,7 +43,7 @@ final class PostgreSQLChannel: ClusterChannel {
                 do {
                     try poll(&state, take, receive)
                 } catch {
-                    // The messages are lost. The thread of ``PostgreSQLMember`` reports the failed database.
+                    // Messages from `take` are lost. The thread of ``PostgreSQLMember`` reports the failed database.
                     state.connection = nil
                 }
                 wait(state.connection, milliseconds: isBusy() ? Self.busyMilliseconds : pauseMilliseconds)
@@ -63,12 +63,12 @@ final class PostgreSQLChannel: ClusterChannel {
         isStopping.withLock { $0 = true }
         guard wasStarted.withLock({ $0 }) else { return }
         wakeSignal.signal()
-        // Waits only briefly for an unresponsive server, which detects the closed connection itself.
+        // The thread may be waiting for a server that does not respond, so the wait is limited.
         _ = ended.wait(until: .now() + 3)
     }
 
     private func wait(_ connection: PostgreSQLConnection?, milliseconds: Int32) {
-        // Notifications may have arrived with a query's result.
+        // libpq may have read notifications together with a result, and then the socket is not readable.
         if let connection, !connection.notifications().isEmpty { return }
         wakeSignal.wait(besides: connection?.socket, milliseconds: milliseconds)
         connection?.takeNotifications()

@@ -39,8 +39,8 @@ final class PostgreSQLCluster: Cluster {
 
     func makeChannel(id: String) -> any ClusterChannel { PostgreSQLChannel(id, settings) }
 
-    /// Waits until the rows of all live gateways contain the change, at most ``ClusterRules/deadMilliseconds``. After
-    /// that, a gateway that has not read the change accepts no requests, even if the database is unreachable.
+    /// Waits until the rows of all live gateways have the new generation, at most ``ClusterRules/deadMilliseconds``.
+    /// After this time, a gateway without the change accepts no requests, even if the database is unreachable.
     func waitForGateways() {
         let start = Uptime.milliseconds
         var generation: Int64?

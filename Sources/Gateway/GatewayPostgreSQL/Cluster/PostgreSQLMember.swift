@@ -6,8 +6,8 @@ internal import GatewayStorage
 
 /// A gateway's row in the table `gateway`, updated by a thread each second and after notifications.
 ///
-/// The thread updates the row's time, reads the changes of other gateways, and stores the generation it has read.
-/// After a change, a gateway waits until all live rows reach its generation. With an expired row, it rejects requests.
+/// The thread updates the row's time, reads the changes of other gateways, and stores the generation it has read. A
+/// gateway that makes a change waits until all live rows have the change's generation (`PostgreSQLCluster`).
 final class PostgreSQLMember: ClusterMember {
     private struct State {
         /// The uptime until which the last read of changes is valid.
@@ -97,7 +97,7 @@ final class PostgreSQLMember: ClusterMember {
         }
         guard wasStarted else { return }
         wakeSignal.signal()
-        // Waits only briefly for an unresponsive server, which detects the closed connection itself.
+        // The thread may be waiting for a server that does not respond, so the wait is limited.
         _ = ended.wait(until: .now() + 3)
     }
 

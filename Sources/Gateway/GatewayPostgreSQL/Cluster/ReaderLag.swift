@@ -8,7 +8,7 @@ struct ReaderLag {
 
     /// Returns the minimum age of the oldest transaction in milliseconds; 0 if it began after the previous sample.
     mutating func note(oldest: Int64, next: Int64, at milliseconds: Int64) -> Int64 {
-        // The oldest transaction began after the last sample in which its id was not yet assigned.
+        // The oldest transaction began before the first sample in which its id was already assigned.
         let began = looks.first { $0.next > oldest }?.milliseconds
         if looks.count >= Self.mostLooks { looks.removeFirst() }
         looks.removeAll { $0.next <= oldest }

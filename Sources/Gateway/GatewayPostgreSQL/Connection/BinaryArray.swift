@@ -39,7 +39,7 @@ struct BinaryArray {
         text.withUTF8 { add(UnsafeRawBufferPointer($0)) }
     }
 
-    /// PostgreSQL cannot store U+0000, so it is replaced by U+FFFD, as in all bound texts.
+    /// Adds a text. Replaces U+0000 by U+FFFD, as ``Parameters`` does, because PostgreSQL cannot store U+0000.
     mutating func add(_ text: UnsafeRawBufferPointer) {
         if let start = text.baseAddress, memchr(start, 0, text.count) != nil {
             return add(String(decoding: text, as: UTF8.self).holdable)

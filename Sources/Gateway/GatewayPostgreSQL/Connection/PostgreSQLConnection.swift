@@ -4,8 +4,8 @@ package import CountersignSQLite
 internal import Foundation
 package import GatewayStorage
 
-/// A connection for one thread at a time. Connecting and every statement have a deadline, after which the connection
-/// is lost.
+/// A connection to a PostgreSQL server, for one thread at a time. A statement that misses its deadline closes the
+/// connection.
 package final class PostgreSQLConnection: SQLConnection {
     private struct Statement: Hashable {
         let sql: String

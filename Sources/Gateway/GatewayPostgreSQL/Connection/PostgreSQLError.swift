@@ -7,7 +7,7 @@ package struct PostgreSQLError: StorageError, CustomStringConvertible {
     /// The SQLSTATE of five characters; `08006` for errors of the connection.
     package let sqlState: String
     package let message: String
-    /// Whether the connection is unusable. The outcome of a commit in progress is unknown.
+    /// Whether the connection is unusable. If so, the outcome of a commit in progress is unknown.
     package let isConnectionLost: Bool
 
     package init(sqlState: String, message: String, isConnectionLost: Bool = false) {
@@ -41,7 +41,7 @@ package struct PostgreSQLError: StorageError, CustomStringConvertible {
 
     package var isRetryable: Bool { sqlState == "40001" || sqlState == "40P01" }
 
-    /// Whether the value can never be stored: an invalid text, too large a number, or a violated constraint.
+    /// Whether the statement has a value that PostgreSQL can never store, or violates a constraint.
     package var isConstraint: Bool {
         sqlState.hasPrefix("22") || sqlState.hasPrefix("23") || sqlState == "54000"
     }

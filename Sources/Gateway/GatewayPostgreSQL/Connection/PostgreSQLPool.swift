@@ -83,7 +83,7 @@ package final class PostgreSQLPool: Sendable {
         return load
     }
 
-    /// Opens a connection that does not count towards the limit. Nil selects the default statement timeout.
+    /// Opens a connection without taking a permit of the pool. Nil selects the default statement timeout.
     func connect(statementMilliseconds: Int? = nil) throws -> PostgreSQLConnection {
         let pause = state.withLock { $0.pausedUntil > .now() ? $0.lastError : nil }
         if let pause { throw pause }

@@ -5,8 +5,8 @@ internal import GatewayStorage
 enum EventTimeSearch {
     private static let dayMilliseconds: Int64 = 86_400_000
 
-    /// The position before the first event received at or after a time. Starts a minute earlier, because
-    /// events are not strictly ordered by time: clocks are set back and requests take time.
+    /// The position before the first event received at or after a time. The search starts a minute before the time,
+    /// because positions do not strictly follow the times of receipt: clocks are set back and requests take time.
     static func before(
         _ milliseconds: Int64, of appID: String, head: Int64, _ connection: PostgreSQLConnection
     ) throws -> Int64 {

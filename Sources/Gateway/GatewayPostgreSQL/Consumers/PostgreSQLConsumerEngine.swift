@@ -23,8 +23,8 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
     private static let noLease =
         "lease_id = NULL, lease_last = NULL, lease_reached = NULL, lease_until_ms = NULL"
 
-    /// An SQL condition: the partition has no valid lease. The parameter with this number is the time, and the next
-    /// one the latest valid deadline (`EventConsumerRules`).
+    /// An SQL condition: the partition has no valid lease. `parameter` is the number of the statement's parameter with
+    /// the time. The next parameter has the latest valid deadline (`EventConsumerRules`).
     private static func isFree(at parameter: Int) -> String {
         "(lease_id IS NULL OR lease_until_ms <= ?\(parameter) OR lease_until_ms > ?\(parameter + 1))"
     }
@@ -150,11 +150,11 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
                     """, id, .integer(Int64(partition)), .integer(held.from), .text(held.id),
                     .integer(held.last), .integer(held.reached), .integer(lease.deadlineMilliseconds), time,
                     last)
-                // Another worker has leased the partition.
+                // Another worker has leased the partition, or a seek has moved its position.
                 if connection.changes == 0 { return nil }
             } else if attempt.range.looked > 0 {
-                // Advances the position, so that these events are not examined again. Must not lock the consumer's row:
-                // an acknowledgement locks the consumer before its positions, so the two could deadlock.
+                // Advances the position over events that do not match. Must not lock the consumer's row, because
+                // acknowledgements lock that row before the positions, so the two transactions could deadlock.
                 _ = try rows.move(
                     id, partition, from: attempt.from, to: attempt.range.reached, gap: attempt.range.gap,
                     also: ", " + Self.noLease, if: Self.isFree(at: 7), time, last)
@@ -182,8 +182,8 @@ package struct PostgreSQLConsumerEngine: ConsumerEngine {
     ) throws(ConsumerFailure) -> Int64 {
         let target = try write { connection in
             let rows = ConsumerRows(connection)
-            // The update below takes the same lock. A weaker lock would have to be upgraded, and acknowledgements of
-            // two partitions and a seek could deadlock.
+            // `noteMoved` takes the same lock later. If a weaker lock were upgraded then, acknowledgements of two
+            // partitions and a seek could deadlock.
             guard try rows.isThere(id, lock: " FOR NO KEY UPDATE") else {
                 throw EventConsumerRules.notFound(id)
             }

@@ -14,7 +14,7 @@ package final class DatabaseCopy: CopyEndpoint {
     private var days: Set<Int64> = []
 
     /// Migrates the schema. Throws `conflict` if the database has token keys and `tokenKeyFile` does not exist, or if
-    /// the source is itself an unfinished copy.
+    /// `isSource` is true and the database is itself an unfinished copy.
     package init(
         _ settings: PostgreSQLSettings, tokenKeyFile: String, isSource: Bool
     ) throws(GatewayError) {
@@ -107,7 +107,7 @@ package final class DatabaseCopy: CopyEndpoint {
             (SELECT app_id, key_id, sum(verified)::bigint AS verified, max(last_ms) AS last_ms FROM key_use
             GROUP BY app_id, key_id) AS key_use
             """
-        // Excludes ids that are reserved but not assigned to a customer.
+        // Excludes ids that `lock_customers` has reserved but that have no customer.
         case "customer_identifier": "(SELECT * FROM customer_identifier WHERE customer_id IS NOT NULL) AS own"
         default: "\"\(table.name)\""
         }

@@ -3,8 +3,8 @@ internal import CountersignSQLite
 internal import GatewayModel
 internal import GatewayStorage
 
-/// Assigns anonymous events whose message id was derived from their content to the user who signs in. An event of
-/// another user is a different event, because an attacker may know the content and send it first.
+/// Assigns anonymous events whose message id was derived from their content to the user who signs in. An event that
+/// another user has claimed is no duplicate, because an attacker may know the content and send it first.
 struct ContentClaims {
     let isEmpty: Bool
 
@@ -31,7 +31,7 @@ struct ContentClaims {
         return (claiming, others)
     }
 
-    /// Assigns stored events to their users. Returns the rows that are not stored yet.
+    /// Assigns stored events to their users. Returns the other rows, which must be inserted.
     func claim(
         _ rows: [EventInsert.Row], of batches: [EventBatch], _ outcomes: inout [AppendOutcome],
         _ connection: PostgreSQLConnection

@@ -12,7 +12,7 @@ enum EventErasure {
         let day: Int64
     }
 
-    /// Deletes events, their ids and their counts, within a transaction. Returns the number of deleted events.
+    /// Deletes events and their ids, and subtracts them from the app's usage. Returns the number of deleted events.
     static func delete(_ rows: [Row], of appID: String, _ connection: PostgreSQLConnection) throws -> Int {
         guard !rows.isEmpty else { return 0 }
         var parameters = Parameters()

@@ -10,8 +10,8 @@ internal import GatewayStorage
 package enum EventHorizon {
     /// The maximum number of events in a transaction: ordinals have 12 bits, and 0 is not used.
     static let mostOfTransaction = 4_095
-    /// The distance from the highest recorded position to the base of a new timeline or cluster. Its transaction ids
-    /// may be lower. The distance covers 2^32 transactions that were not recorded.
+    /// The distance from the highest recorded position to the base of a new timeline or cluster. Transaction ids may
+    /// be lower after the change. The distance covers 2^32 transactions that were not recorded.
     private static let step: Int64 = 1 << 44
 
     /// An SQL expression for the end of the readable positions, exclusive.

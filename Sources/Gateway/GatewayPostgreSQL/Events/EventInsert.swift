@@ -6,7 +6,7 @@ internal import GatewayModel
 /// The statement that stores the ids of batches, and then the events with new ids. A single statement is its own
 /// transaction, which saves the round trips of `BEGIN` and `COMMIT`.
 enum EventInsert {
-    /// Also adds the events to the counts of the writer with the number `lane`. Returns the ordinals of duplicates.
+    /// The statement also adds the events to the counts of a writer (`$1`). Its rows are the ordinals of duplicates.
     static func sql(base: Int64) -> String {
         """
         WITH u AS MATERIALIZED (

@@ -102,7 +102,7 @@ struct EventRows {
             (end, found) = (head, EventRange(reached: sequence))
             conditions.look("position <= ?", .integer(head))
             if query.userID != nil, !query.isExport {
-                // Excludes events that were assigned to the user later.
+                // Excludes events that were assigned to the user after they were stored (``EventQuery/userID``).
                 conditions.matching.append("sender IS DISTINCT FROM '\(EventSender.anonymousContent)'")
             }
         }

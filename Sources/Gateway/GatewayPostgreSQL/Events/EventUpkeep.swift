@@ -6,7 +6,7 @@ internal import GatewayStorage
 
 /// Creates partitions and deletes expired data, in the gateway that takes the advisory lock.
 final class EventUpkeep: Sendable {
-    /// The time limit of deletions before the store acknowledges its first batch, in seconds.
+    /// The time limit of the first round, which ends before the store accepts batches, in seconds.
     private static let secondsAtStart = 2.0
     /// The pause after a deletion step, as a multiple of the step's duration.
     private static let restShare: UInt64 = 3
@@ -87,7 +87,7 @@ final class EventUpkeep: Sendable {
                     "SELECT pg_advisory_unlock(\(PostgreSQLSchema.lockClass), \(PostgreSQLSchema.AdvisoryLock.upkeep))"
                 )
             }
-            // Without a partition, events are in the default partition until the next round.
+            // Ignores errors, because events of a day without a partition are stored in the default partition.
             try? EventPartitions.make(connection)
             try EventHorizon.note(connection)
             let rules = retention()
@@ -103,7 +103,7 @@ final class EventUpkeep: Sendable {
                         appID: $0.key, rules: $0.value, nowMilliseconds: now,
                         oldestMilliseconds: oldest[$0.key])
                 }
-            // The apps take turns.
+            // Performs one step of each app in turn, so that an app with many expired events does not delay others.
             var pause = DispatchTime(uptimeNanoseconds: 0)
             while let sweep = sweeps.first, DispatchTime.now() < end, !isStopping(by: pause) {
                 let began = DispatchTime.now().uptimeNanoseconds

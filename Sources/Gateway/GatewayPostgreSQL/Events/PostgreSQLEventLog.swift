@@ -18,7 +18,7 @@ package struct PostgreSQLEventLog: EventLog {
     package func newest(
         _ query: EventQuery, before sequence: Int64?, limit: Int
     ) throws(GatewayError) -> EventPage {
-        // Unlike a page in ascending order, this page may have events with positions after an open transaction.
+        // Unlike ``follow(_:after:limit:)``, includes events with positions after the oldest open transaction.
         try read { connection in
             let found = try EventRows.scan(
                 query, .before(sequence ?? .max), limit: limit, at: now(), connection)

@@ -17,7 +17,7 @@ struct RetentionSweeper {
     var oldestMilliseconds: Int64?
     /// The bytes of all customers, cached because their sum reads all customers of the app.
     private var customerBytes: Int64?
-    /// Consumers whose held events were deleted.
+    /// Consumers whose held events the last step deleted.
     var passed: [EventConsumerID] = []
 
     init(appID: String, rules: AppRules, nowMilliseconds: Int64, oldestMilliseconds: Int64? = nil) {

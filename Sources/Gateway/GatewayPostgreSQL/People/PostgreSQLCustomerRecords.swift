@@ -47,7 +47,7 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
 
     /// An SQL condition for events of a person. Parameters: the app, the id's value and the id's name.
     ///
-    /// Another soft id may have the same value as a cookie, so the event must also contain the id's name.
+    /// A cookie and another soft id may have equal values. So for the other soft id, the event must contain its name.
     private static func condition(_ identifier: CustomerIdentifier) -> String {
         if identifier.isHard { return "app_id = ?1 AND user_id = ?2 AND ?3::text IS NOT NULL" }
         let device = "app_id = ?1 AND anonymous_id = ?2 AND user_id IS NULL AND "
@@ -85,7 +85,7 @@ package struct PostgreSQLCustomerRecords: CustomerRecordStore {
         ) { $0.int(0) != 0 } ?? true
     }
 
-    /// Deletes samples by user and by token, because the token of a request may belong to another user.
+    /// Deletes samples by the request's user and by the token's `sub`, because a request may have another user's token.
     private static func deleteSamples(
         of user: String, in appID: String, _ connection: PostgreSQLConnection
     ) throws -> Int {

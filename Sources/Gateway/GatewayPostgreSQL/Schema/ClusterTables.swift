@@ -1,5 +1,5 @@
 enum ClusterTables {
-    /// The row of `generation` that is incremented to make gateways synchronize.
+    /// The kind of the row of `generation` that ``PostgreSQLCluster/waitForGateways()`` increments.
     static let kind = "cluster"
 
     /// An SQL expression for the database's time, in milliseconds since 1970.

@@ -148,8 +148,8 @@ enum CustomerSchema {
 
         """
 
-    /// Counts a customer's properties. No property is added above 1,000, or above 1 MiB of the customer's data.
-    /// Creates the function `change_customer`, or replaces the function of an earlier version.
+    /// A migration that counts the properties of customers, and creates the function `change_customer` or replaces its
+    /// earlier version. The function adds no property above 1,000, or above 1 MiB of the customer's data.
     static let propertyLimit = """
         ALTER TABLE customer ADD COLUMN properties BIGINT NOT NULL DEFAULT 0;
         CREATE FUNCTION count_customer_property() RETURNS trigger LANGUAGE plpgsql AS $$

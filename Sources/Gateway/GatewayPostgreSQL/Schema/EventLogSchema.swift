@@ -91,7 +91,7 @@ enum EventLogSchema {
 
         """
 
-    /// Adds the stored token claims of events, and a filter of consumers by a claim.
+    /// Adds columns for the stored token claims of an event, and for the claim by which a consumer filters events.
     static let claims = """
         ALTER TABLE event ADD COLUMN claims TEXT;
         ALTER TABLE event_consumer ADD COLUMN claim TEXT;

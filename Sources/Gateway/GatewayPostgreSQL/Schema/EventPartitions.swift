@@ -29,7 +29,7 @@ enum EventPartitions {
         let script = missing.filter { !existing.contains("\($0.0)_\($0.2)") }
             .map { add($0.2, to: $0.0, key: $0.1) }.joined()
         guard !script.isEmpty else { return }
-        // Limits the wait for the lock, because writers queue behind the waiting request. Callers retry.
+        // Limits the wait for the lock, because writers queue behind a waiting request. `EventUpkeep` tries again.
         try connection.transaction("BEGIN; SET LOCAL lock_timeout = 2000") { try connection.execute(script) }
     }
 
@@ -46,7 +46,7 @@ enum EventPartitions {
     }
 
     private static func add(_ day: Int, to table: String, key: String) -> String {
-        // The lock prevents inserts of rows for the new partition into the default partition meanwhile.
+        // The lock prevents inserts into the default partition until the new partition is attached.
         """
         LOCK TABLE \(table) IN SHARE ROW EXCLUSIVE MODE;
         CREATE TABLE \(table)_\(day) (LIKE \(table) INCLUDING ALL);

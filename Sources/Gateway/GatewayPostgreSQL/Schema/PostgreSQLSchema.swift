@@ -18,8 +18,8 @@ package enum PostgreSQLSchema {
     /// The version that the first migration creates.
     static let oldestVersion = 4
 
-    /// Never change a migration. A program must work with the schema of the next version, so a migration removes
-    /// something only when no older program can be running.
+    /// Never change a migration. Gateways of the previous version may still run while a migration is applied, so a
+    /// migration must not remove what the previous version uses.
     static let migrations = [
         converted(
             ControlDatabase.script + TokenSecrets.schema + SessionSchema.script + AnalyticsStore.schema
@@ -34,7 +34,7 @@ package enum PostgreSQLSchema {
         converted(ControlDatabase.begunSecondFactor),
         SessionSchema.expiries,
         converted(ProgressColumns.script),
-        // Gateways of earlier versions can no longer store a key set.
+        // A gateway of an earlier version can no longer store a key set, because its `ON CONFLICT` names the old key.
         """
         ALTER TABLE published_key_set
             DROP CONSTRAINT published_key_set_pkey, ADD PRIMARY KEY (app_id, url)
