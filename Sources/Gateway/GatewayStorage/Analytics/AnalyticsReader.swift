@@ -214,7 +214,7 @@ package struct AnalyticsReader: AnalyticsLog {
             return counts
         }
         preview.failedUsers = try failed("''")[""] ?? 0
-        // Failed users are counted exactly, all users are estimated.
+        // The estimated number of all users may be lower than the exact number of failed users.
         preview.users = max(preview.users, preview.failedUsers)
         let byCode = try failed("code")
         preview.byCode = total.codes.map { code, failures in

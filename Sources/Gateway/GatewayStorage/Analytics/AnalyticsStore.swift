@@ -99,7 +99,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
         ticker.start { [weak self] in self?.write() }
     }
 
-    /// Stores the gathered counts first.
+    /// Ends the periodic writes, and stores the gathered counts.
     package func stop() {
         ticker.stop()
         flush()
@@ -109,7 +109,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
         queue.sync { write() }
     }
 
-    /// Returns early if writing takes too long.
+    /// Stores the gathered counts. Returns before they are stored if the write takes longer than a second.
     package func flushForReport() {
         _ = reports.result { [self] in write() }
     }

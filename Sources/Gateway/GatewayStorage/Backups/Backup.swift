@@ -107,7 +107,7 @@ package struct Backup: Sendable, Equatable {
     /// The size to which a small database's write-ahead log may grow during the copy.
     private static let logBytes = 256 << 20
 
-    /// Throws `storage` if writing this many more bytes would leave less than the floor.
+    /// Throws `storage` if writing `bytes` more would leave less than `floorBytes` free.
     private static func checkSpace(
         for bytes: Int = 0, in folder: String, _ floorBytes: Int
     ) throws(GatewayError) {

@@ -1,6 +1,6 @@
 package import CountersignCore
 
-/// A transient message to the other gateways of the cluster. It is not stored and may be lost.
+/// A message to the other gateways of the cluster. It is stored for seconds only, and may be lost.
 package struct ClusterMessage: Sendable, Equatable {
     package enum Kind: String, Sendable, TextEnum {
         /// A request for the verdicts of all gateways, while a live feed is open at the sender.

@@ -5,7 +5,7 @@ package import GatewayModel
 package enum ClusterRules {
     /// How long a gateway accepts requests after it last began to read the changes of other gateways.
     package static let freshMilliseconds: Int64 = 5_000
-    /// The time after its last heartbeat when a gateway certainly accepts no requests and has answered earlier ones.
+    /// The time after a gateway's last heartbeat until it certainly accepts no requests and has answered earlier ones.
     package static let deadMilliseconds: Int64 = 6_000
     /// The maximum difference between the clocks of a gateway and the database without a warning.
     package static let clockMilliseconds: Int64 = 1_000

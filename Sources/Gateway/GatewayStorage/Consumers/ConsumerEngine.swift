@@ -46,8 +46,8 @@ package protocol ConsumerEngine: Sendable {
     /// The deadline of each partition's lease; nil for a partition without one.
     func deadlines(of row: ConsumerRows.Row, _ connection: Connection) throws -> [Int64?]
 
-    /// Reserves a partition, reads its next events with `read`, and stores the lease or the position after events
-    /// that do not match. Returns nil if another worker has the partition, or if the consumer was moved meanwhile.
+    /// Reserves a partition, reads its next events with `read`, and stores the lease. If no event matches, stores the
+    /// new position. Returns nil if another worker has the partition, or if the consumer was moved meanwhile.
     func lease(
         _ partition: Int, of row: ConsumerRows.Row,
         _ read: @escaping @Sendable (Connection) throws -> LeaseAttempt

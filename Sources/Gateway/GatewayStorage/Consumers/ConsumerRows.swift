@@ -55,7 +55,7 @@ package struct ConsumerRows {
         ) { $0.int(0) } ?? 0
     }
 
-    /// Whether the consumer exists. Locks it until the end of the transaction. `lock` replaces the engine's lock.
+    /// Whether the consumer exists. Locks its row until the transaction ends. `lock` replaces the engine's lock clause.
     package func isThere(_ id: EventConsumerID, lock: String? = nil) throws -> Bool {
         try !connection.all(
             "SELECT 1 FROM event_consumer WHERE \(Self.isIt)\(lock ?? connection.forUpdate)", Self.key(id)

@@ -4,7 +4,7 @@ package import GatewayModel
 /// Limits and errors of consumers, common to all storage engines.
 package enum EventConsumerRules {
     package static let mostOfApp = 64
-    /// The valid duration of a lease, in seconds.
+    /// The valid durations of a lease, in seconds.
     package static let leaseSeconds = 5...600
 
     /// Whether a lease with this deadline has expired. Both are in milliseconds since 1970.

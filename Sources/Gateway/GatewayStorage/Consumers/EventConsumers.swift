@@ -8,9 +8,9 @@ package import GatewayModel
 /// stay consistent in a backup and after a power failure. SQLite storage holds leases in memory, so events leased
 /// before a restart are leased again.
 ///
-/// An expired lease can be acknowledged until its partition is leased again, because the position has not
-/// moved. This avoids repeated work. Afterwards the acknowledgement is rejected, so that two workers cannot
-/// move the same position.
+/// An expired lease can be acknowledged until its partition is leased again, because the position has not moved. So the
+/// events need not be processed again. After the next lease, the acknowledgement is rejected, so that two workers
+/// cannot move the same position.
 ///
 /// Webhooks, streams and event files (ways) are consumers of separate kinds with separate names.
 ///

@@ -123,7 +123,7 @@ package struct AdminStore: ControlStore {
         }
     }
 
-    /// Also ends the user's sessions. Throws `conflict` when no owner would remain.
+    /// Deletes a user and ends the user's sessions. Throws `conflict` when no owner would remain.
     package func deleteUser(_ name: String) throws(GatewayError) {
         try write { connection in
             let user = try Self.user(name, connection)

@@ -28,8 +28,8 @@ extension AppDirectory {
         }
     }
 
-    /// Stores a set, unless a newer set of the same URL is stored. A stored set dated more than `tolerance`
-    /// milliseconds later was fetched with a wrong clock and is replaced.
+    /// Stores a set, unless a newer set of the same URL is stored. A stored set that is more than `tolerance`
+    /// milliseconds newer than `set` was dated by a wrong clock, and is replaced.
     package func keepPublishedKeySet(
         _ set: PublishedKeySet, of source: KeySource, for appID: String, tolerance: Int64
     ) throws(GatewayError) {

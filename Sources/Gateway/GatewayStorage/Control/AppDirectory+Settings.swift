@@ -46,7 +46,7 @@ extension AppDirectory {
         }
     }
 
-    /// The apps that use the token service, and the apps that use the Bloomreach dialect. Most apps use neither.
+    /// The apps that use the token service, and the apps that use the Bloomreach dialect.
     package func appsWithFeatures() throws(GatewayError) -> (
         tokenService: BytewiseSet, bloomreach: BytewiseSet
     ) {
@@ -83,8 +83,8 @@ extension AppDirectory {
 
     /// Sets the allowed origins of an app and the retention of its events.
     ///
-    /// - Throws: `invalid` when no browser sends a new origin or a number is not positive, `notFound`,
-    ///   `storage`.
+    /// - Throws: `invalid` for a new origin that no browser sends, or for a number that is not positive;
+    ///   `notFound`, `storage`.
     public func setRules(_ rules: AppRules, of appID: String) throws(GatewayError) {
         try set(rules, for: appID) { connection in
             let known = try SettingTable(connection: connection).effective(AppRules.self, of: appID)
@@ -132,7 +132,7 @@ extension AppDirectory {
         }
     }
 
-    /// A nil `url` removes the webhook and deletes queued alerts. Returns a generated secret, which is shown only once.
+    /// A nil `url` removes the webhook and its queued alerts. Returns a new secret, if one was made; shown only once.
     package func setAlertWebhook(
         url: String?, secret: String?, allowsPrivateAddresses: Bool = false, for appID: String
     ) throws(GatewayError) -> String? {

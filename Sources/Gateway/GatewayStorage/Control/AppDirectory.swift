@@ -71,7 +71,7 @@ public final class AppDirectory: ControlStore {
         try read { try Self.apps(nil, $0) }
     }
 
-    /// An app.
+    /// The app with this id.
     ///
     /// - Throws: `notFound`, `storage`.
     public func app(id: String) throws(GatewayError) -> App {

@@ -4,7 +4,7 @@ internal import CountersignJSON
 internal import CountersignSQLite
 internal import GatewayModel
 
-/// Reads projects out of `control.sqlite`.
+/// Reads projects from the control database.
 struct ProjectReader {
     let connection: any SQLConnection
 

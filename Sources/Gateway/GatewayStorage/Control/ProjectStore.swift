@@ -182,7 +182,7 @@ package struct ProjectStore: ControlStore {
         guard GivenName.isUsable(id) else { throw GatewayError(.invalid, "an id \(GivenName.rule)") }
     }
 
-    /// Clients that have the message drop it only when they fetch the inbox from the start (``endSyncTokens(of:)``).
+    /// Removes a message. Clients keep it until they fetch the inbox from the start (``endSyncTokens(of:)``).
     package func removeInboxMessage(id: String, from appID: String) throws(GatewayError) {
         try delete(
             "DELETE FROM inbox_message WHERE app_id = ?1 AND id = ?2", id: id, "project.item.delete",

@@ -79,7 +79,7 @@ package struct StreamStore: ControlStore {
         }
     }
 
-    /// Moves the start position. Messages already in the JetStream stream do not change it.
+    /// Moves the start position. Publishing continues there, even if the JetStream stream already has later messages.
     package func seek(
         _ name: String, of appID: String, after sequence: Int64, at milliseconds: Int64
     ) throws(GatewayError) {

@@ -31,7 +31,7 @@ package struct WebhookStore: ControlStore {
         try read { try Self.endpoint(id, of: appID, $0) }
     }
 
-    /// Creates an endpoint that starts after `startSequence`. Returns its secret, shown only once. Throws `conflict`.
+    /// Creates an endpoint for events after `startSequence`. Returns its secret, shown only once. Throws `conflict`.
     package func create(
         of appID: String, _ members: JSONObject, secret: String?, after startSequence: Int64,
         at milliseconds: Int64
@@ -86,7 +86,7 @@ package struct WebhookStore: ControlStore {
         }
     }
 
-    /// Deliveries are also signed with the previous secret for `hours`. Returns the new secret, shown only once.
+    /// Replaces the secret. For `hours`, deliveries have signatures of both secrets. Returns the new secret.
     package func rotateSecret(
         of id: String, of appID: String, to secret: String?, keepingOldFor hours: Int,
         at milliseconds: Int64
@@ -105,7 +105,7 @@ package struct WebhookStore: ControlStore {
         return secret
     }
 
-    /// Also deletes the pending tests and replays of the endpoint.
+    /// Deletes an endpoint with its pending tests and replays.
     package func delete(_ id: String, of appID: String) throws(GatewayError) {
         try write { connection in
             let endpoint = try Self.endpoint(id, of: appID, connection)

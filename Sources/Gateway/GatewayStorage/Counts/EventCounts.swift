@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import CountersignSQLite
 
-/// Increments for `app_usage` and `key_use` that are not yet stored.
+/// Increments for `app_usage` that are not yet stored. ``KeyUseTally`` has the increments for `key_use`.
 ///
 /// Increments are written once a second, because writing them with every commit would modify a page for each app, key
 /// and new user. The table `counted` has the last counted event. Later events are counted from the event table when
@@ -56,7 +56,7 @@ struct EventCounts {
 
     var isEmpty: Bool { last == counted }
 
-    /// Bytes of an app's events that are not yet in the table.
+    /// Bytes of an app's events that `app_usage` does not count yet.
     func bytes(of appID: String) -> Int64 { Int64(usage[BytewiseText(appID)]?.bytes ?? 0) }
 
     mutating func add(events: Int, bytes: Int, to appID: String, through sequence: Int64) {
@@ -131,7 +131,7 @@ struct EventCounts {
         try connection.run("UPDATE counted SET seq = max(seq, (SELECT coalesce(max(seq), 0) FROM event))")
     }
 
-    /// Includes events that are not yet counted.
+    /// The number of stored events, including events that are not yet counted.
     static func events(_ connection: SQLiteConnection) throws -> Int64 {
         // One statement, so that both parts use the same snapshot.
         try connection.first(

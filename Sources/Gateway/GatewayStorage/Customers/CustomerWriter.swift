@@ -31,10 +31,10 @@ struct CustomerWriter {
     }
 
     func apply(_ change: CustomerChange, receivedMilliseconds: Int64) throws {
-        // Without a hard id, a change whose soft ids belong to identified customers is ignored.
+        // Without a hard id, a change whose soft ids all belong to identified customers is ignored.
         guard let customer = try resolve(change, receivedMilliseconds: receivedMilliseconds)
         else { return }
-        // Stored with a resolution of one hour, so that most requests need not write it.
+        // `seen_ms` has a resolution of one hour, so that most requests need not write the row.
         try connection.run(
             "UPDATE customer SET seen_ms = ?2 WHERE id = ?1 AND seen_ms < ?2 - 3600000", .text(customer),
             .integer(receivedMilliseconds))

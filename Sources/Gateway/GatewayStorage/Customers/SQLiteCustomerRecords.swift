@@ -31,7 +31,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
         return try events.withConnection { try Self.apps($0) }
     }
 
-    /// Also overwrites the deleted data on disk (`PRAGMA secure_delete`).
+    /// Deletes the person's data, and overwrites it on disk (`PRAGMA secure_delete`).
     package func delete(_ identifier: CustomerIdentifier, in appID: String) throws(GatewayError)
         -> CustomerDeletion
     {
@@ -60,7 +60,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
 
     /// An SQL condition for an event of a person. Parameters: the sequence number, the app, the id's value and name.
     ///
-    /// Another soft id may have the same value as a cookie, so the event must also contain the id's name.
+    /// A cookie and another soft id may have equal values. So for the other soft id, the event must contain its name.
     private static func condition(_ identifier: CustomerIdentifier) -> String {
         if identifier.isHard { return "seq = ?1 AND app_id = ?2 AND user_id = ?3 AND ?4 = ?4" }
         let device = "seq = ?1 AND app_id = ?2 AND anonymous_id = ?3 AND user_id IS NULL AND "
@@ -95,7 +95,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
         return count
     }
 
-    /// Pauses for twice the duration of `work`, so that other connections, which poll for the lock, can take it.
+    /// Runs `work`, then pauses for twice its duration. Other connections poll for the lock, and can take it then.
     private static func leavingTime<Value>(_ work: () throws -> Value) rethrows -> Value {
         let began = DispatchTime.now().uptimeNanoseconds
         let value = try work()
@@ -157,7 +157,7 @@ package struct SQLiteCustomerRecords: CustomerRecordStore {
         }
     }
 
-    /// Deletes samples by user and by token, because the token of a request may belong to another user.
+    /// Deletes samples by the request's user and by the token's `sub`, because a request may have another user's token.
     private static func deleteSamples(
         of user: String, in appID: String, _ analytics: SQLiteConnection
     ) throws -> Int {

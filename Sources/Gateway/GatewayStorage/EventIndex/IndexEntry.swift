@@ -1,6 +1,6 @@
 /// An entry of a run, with fixed width and an order.
 protocol IndexEntry: Comparable, Sendable {
-    /// In bytes, in the file.
+    /// The size of an entry in the file, in bytes.
     static var width: Int { get }
     /// The event's sequence number, relative to the first of the run.
     var offset: UInt32 { get set }

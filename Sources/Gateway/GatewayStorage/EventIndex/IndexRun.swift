@@ -126,7 +126,7 @@ final class IndexRun: Sendable {
         return found
     }
 
-    /// Reads two blocks, regardless of the number of events.
+    /// The number of events after a sequence number. Reads at most two blocks.
     func count(of hash: UInt64, after sequence: Int64) throws(IndexFileError) -> Int {
         guard sequence < name.last else { return 0 }
         let from = SubjectEntry(hash: hash, offset: UInt32(max(0, max(sequence, 0) + 1 - name.first)))

@@ -10,7 +10,7 @@ struct IndexSection<Entry: IndexEntry>: Sendable {
 
     var blocks: Int { fences.count }
 
-    /// In bytes, including checksums.
+    /// The size of `count` entries in the file, in bytes, including checksums.
     static func bytes(of count: Int) -> Int {
         count * Entry.width + (count + blockEntries - 1) / blockEntries * 4
     }

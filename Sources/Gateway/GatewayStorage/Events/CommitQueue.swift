@@ -5,8 +5,8 @@ package import GatewayModel
 
 /// Batches that wait for a commit, and the threads that commit them.
 ///
-/// Batches that arrive during a commit share the next one. After a shared commit, the writer waits a moment for more
-/// batches, but never for a single sender.
+/// Batches that arrive during a commit share the next one. After a commit of several batches, the writer waits briefly
+/// for more batches. After a commit of a single batch, the writer does not wait.
 package final class CommitQueue: @unchecked Sendable {
     /// A class, so that moving a job between arrays copies only a reference.
     package final class Job: Sendable {
@@ -158,7 +158,7 @@ extension CommitQueue {
             condition.wait(until: wakeTime(!keyUses.isEmpty))
         {}
         if last > 1, !waiting.isEmpty, !isClosing {
-            // Senders that shared the last commit have their responses by now, and most send again.
+            // Waits, because the senders of the last commit have their responses now, and most soon send again.
             for count in 0..<gathering.most where count < gathering.least || waiting.count < last {
                 condition.unlock()
                 usleep(gathering.microseconds)

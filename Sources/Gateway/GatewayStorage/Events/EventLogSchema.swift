@@ -37,7 +37,7 @@ enum EventLogSchema {
             """ + RetentionSweeper.script + CustomerSchema.script + KeyUse.schema + EventCounts.schema
         + EventConsumerSchema.script + EventTimes.schema + EventKeys.schema + createView("")
 
-    /// Adds the stored token claims of events, and a filter of consumers by a claim.
+    /// Adds columns for the stored token claims of an event, and for the claim by which a consumer filters events.
     private static let claims =
         """
         ALTER TABLE event ADD COLUMN claims TEXT;

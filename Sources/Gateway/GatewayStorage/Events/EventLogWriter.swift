@@ -30,7 +30,7 @@ final class EventLogWriter {
     private let hasher: IndexHasher
     private let now: @Sendable () -> Date
     private var next: Int64
-    /// Users of previous commits that are not in `app_user` yet. Each has an event in `counts`.
+    /// Users of previous commits that are not in `app_user` yet. The next write of `counts` adds them.
     private var unlisted: [EventCounts.User] = []
     /// Hashes of users known to be in `app_user` or `unlisted`.
     private var knownUsers: Set<UInt64> = []
@@ -188,7 +188,7 @@ final class EventLogWriter {
 
     /// Performs a step of an erasure. Writes and resets `uses` first. Returns true when all data of the app is deleted.
     func erase(_ erasure: inout EventErasure, counting uses: inout KeyUseTally) throws -> Bool {
-        // Writes pending counts first. Otherwise they would be written after the erasure.
+        // Writes pending counts first. A later write would add rows of the erased app again.
         if !counts.isEmpty || !uses.isEmpty {
             var counts = counts
             try connection.transaction { try counts.write(uses, listing: unlisted, to: connection) }
@@ -332,8 +332,8 @@ final class EventLogWriter {
         }
     }
 
-    /// Assigns a stored anonymous event with the same content to the user of `event`, and returns true. Events of other
-    /// users are not duplicates, because an attacker may know the content and send it first.
+    /// Assigns a stored anonymous event with the same content to the user of `event`. Returns false without such an
+    /// event, or if another user has claimed it, because an attacker may know the content and send it first.
     private func claim(_ event: EventBatch.Event, of appID: String) throws -> Bool {
         guard event.isIdentifiedByContent, let user = event.userID else { return false }
         let key = hasher.key(

@@ -5,7 +5,7 @@ package import GatewayModel
 package struct EventQuery: Sendable {
     package var appID: String
     /// Readers that follow the log do not get events that were assigned to the user after they were stored, because
-    /// the position may have passed such events. Lists and exports include them.
+    /// a reader's position may already be after such an event. Lists and exports include such events.
     package var userID: String?
     package var messageID: String?
     package var requestID: String?
@@ -20,7 +20,7 @@ package struct EventQuery: Sendable {
     package var mostLooked = EventPage.mostLooked
 
     package var partition = EventPartition.whole
-    /// Waits for open transactions, so that no earlier event is missing.
+    /// Whether PostgreSQL waits for open transactions, so that no earlier event is missing.
     package var isExport = false
 
     package init(
@@ -35,8 +35,8 @@ package struct EventQuery: Sendable {
         self.partition = partition
     }
 
-    /// The query limited to five seconds around the time in the request id, which may be wrong if a client chose it.
-    /// Nil without a time in the id (RFC 9562, section 5.7), or if the query has a time range.
+    /// The query limited to five seconds around the time in the request id. If a client chose the id, the time may be
+    /// wrong. Nil without a time in the id (RFC 9562, section 5.7), or if the query has a time range.
     package var aroundRequest: EventQuery? {
         guard fromMilliseconds == nil, toMilliseconds == nil,
             let bytes = requestID.flatMap({ UUIDText.bytes(of: $0) }), bytes[6] >> 4 == 7

@@ -66,7 +66,7 @@ struct EventTexts: Sendable {
         return (index == 0 ? 0 : Int(ends[index - 1]))..<Int(ends[index])
     }
 
-    /// Writes members of a JSON object with these texts and with `extra`, a word that needs no escapes.
+    /// Appends the JSON members that `body` writes: these texts, and `extra`, a word that needs no escapes.
     func withWriter(of extra: String, to output: inout [UInt8], _ body: (inout Writer) -> Void) {
         bytes.withUnsafeBufferPointer { bytes in
             // An escaped byte becomes at most six bytes. 512 bytes suffice for member names and numbers.

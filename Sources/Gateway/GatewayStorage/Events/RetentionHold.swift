@@ -10,7 +10,7 @@ package struct RetentionHold {
         let position: Int64
         /// Events received before this time, in milliseconds since 1970, are not held.
         let cutoff: Int64
-        /// Whether the consumer was reported, and has not read beyond the deleted events since.
+        /// Whether the consumer's loss was already reported, and the consumer has not read beyond the loss since.
         let isReported: Bool
     }
 
@@ -52,7 +52,7 @@ package struct RetentionHold {
     /// Sequence numbers must ascend.
     package mutating func noteDeleted(_ sequence: Int64) { deleted = sequence }
 
-    /// Consumers that have lost an event, and were not reported yet.
+    /// Consumers that have lost an event, excluding consumers with a loss that was already reported.
     package var newlyPassed: [EventConsumerID] {
         holders.filter { !$0.isReported && $0.position < deleted }.map(\.id)
     }

@@ -4,8 +4,8 @@ internal import GatewayModel
 
 /// Deletes events and customers beyond each app's retention, in small steps on the writer's thread.
 ///
-/// The index finds an app's oldest event. Its time is cached, so an app without expired events needs no query on events
-/// and no transaction. Freed pages are reused; the file itself does not shrink.
+/// The index finds an app's oldest event. The event's time is cached, so an app without expired events needs no query
+/// on events and no transaction. SQLite reuses the freed pages; the file does not shrink.
 struct RetentionSweeper {
     /// Queries on the index and the log.
     struct Events {
@@ -163,7 +163,7 @@ struct RetentionSweeper {
             usersOfDeleted: (BytewiseSet, Int64) throws -> Void
         ) throws -> (goesOn: Bool, oldest: Oldest) {
             var budget = StepBudget()
-            // Deletes customers first, because an index on `seen_ms` finds expired customers.
+            // Deletes expired customers first, because `excess` includes the bytes of all remaining customers.
             while let customer = try oldestCustomer(), customer.seenMilliseconds < cutoff {
                 _ = try deleteCustomer(customer, &budget)
                 if budget.isUsedUp { return (true, known) }
@@ -204,7 +204,7 @@ struct RetentionSweeper {
             return (budget.isUsedUp || !isComplete, oldest)
         }
 
-        /// Nil if the event is deleted. Does not read the body, which may fill many pages.
+        /// The time of receipt; nil if the event is deleted. Does not read the body, which may fill many pages.
         private func received(_ sequence: Int64) throws -> Int64? {
             try connection.first(
                 "SELECT received_ms FROM event WHERE seq = ?1 AND app_id = ?2", .integer(sequence), .text(id)

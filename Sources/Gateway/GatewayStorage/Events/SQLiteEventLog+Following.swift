@@ -32,8 +32,8 @@ extension SQLiteEventLog {
         return range
     }
 
-    /// Finds the sequence number before the first event received at or after a time. Starts a minute earlier,
-    /// because events are not strictly ordered by time: clocks are set back and requests take time.
+    /// The sequence number before the first event received at or after a time. The search starts a minute before the
+    /// time, because events do not strictly follow the times of receipt: clocks are set back and requests take time.
     func sequence(
         before milliseconds: Int64, of appID: String, after floor: Int64, _ sqlite: SQLiteConnection,
         _ log: EventLogState

@@ -29,7 +29,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
     /// Nil until the log is opened for the first time, and after a failure.
     private var log: EventLogWriter?
     private var hasBeenOpen = false
-    /// The last failure to open the log, and when to try again, because opening may read many events.
+    /// The last failure to open the log. Until `until`, batches fail without an attempt, because opening is slow.
     private var unopened: (failure: StoreFailure, until: DispatchTime)?
     private var files: DatabaseFiles
     private var hasLostFiles = false
@@ -186,7 +186,7 @@ package final class SQLiteEventStore: EventStore, @unchecked Sendable {
         for erasure in unfinished { erasure.completion(.failure(Self.closed)) }
     }
 
-    /// Requires the lock.
+    /// Requires the queue's lock, which guards `erasures`.
     private func wakeTime(hasKeyUses: Bool) -> DispatchTime {
         let next = erasures.isEmpty ? nextSweep : min(nextSweep, nextErasure)
         guard hasUncounted(hasKeyUses), let nextCount else { return next }

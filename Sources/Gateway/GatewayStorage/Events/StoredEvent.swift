@@ -44,7 +44,7 @@ package struct StoredEvent: Sendable {
         self.texts = texts
     }
 
-    /// A copy without the body and other texts from a client, for readers without permission, and with other ids.
+    /// A copy for readers without permission: with the given ids, and without the body and other texts of the client.
     package func withoutContent(userID: String?, anonymousID: String?) -> StoredEvent {
         StoredEvent(
             self,

@@ -22,7 +22,7 @@ final class SQLiteReaders: SQLReader {
         self.busyTimeoutMilliseconds = busyTimeoutMilliseconds
     }
 
-    /// Later reads fail.
+    /// Closes the idle connections. Later reads fail.
     func close() {
         idle.withLock { $0 = nil }
     }

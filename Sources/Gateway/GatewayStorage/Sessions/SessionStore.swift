@@ -128,7 +128,7 @@ package final class SessionStore: AppData, Sendable {
         for _ in 0..<Self.attempts where !jobs.isEmpty {
             var running: Int?
             do {
-                // Jobs lock the rows that they change with `forUpdate`.
+                // Needs no exclusive transaction, because jobs lock the rows that they change with `forUpdate`.
                 try database.commit(alone: false) { connection in
                     let table = SessionTable(
                         connection: connection, key: refreshKey, databaseTime: try databaseTime?(connection))

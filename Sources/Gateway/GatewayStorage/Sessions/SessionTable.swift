@@ -155,7 +155,7 @@ package struct SessionTable {
         try connection.run(
             "INSERT INTO refresh_token (session_id, generation, hash, nonce) VALUES (?, ?, ?, ?)",
             .text(session.id), .integer(generation), .blob(child.hash), .blob(nonce))
-        // Older tokens are not stored, because the token itself contains its session and generation.
+        // Reuse of an older token is detected without its row, because a token contains its session and generation.
         try connection.run(
             "DELETE FROM refresh_token WHERE session_id = ?1 AND generation < ?2", .text(session.id),
             .integer(generation - 1))
@@ -206,7 +206,7 @@ package struct SessionTable {
         return .revoked(session.id)
     }
 
-    /// Revokes an access token without its session.
+    /// Revokes an access token, but not its session.
     package func revoke(_ claims: IssuedClaims, clientID: String?, publicClientID: String?) throws
         -> Revocation
     {
@@ -222,8 +222,8 @@ package struct SessionTable {
         return .revoked(claims.tokenID)
     }
 
-    /// Deletes some of the expired rows. Returns true when no expired row is left. Ignores sudden clock
-    /// jumps, because a deleted revocation would become valid again when the clock is corrected.
+    /// Deletes some of the expired rows. Returns true when no expired row is left. Ignores sudden clock jumps, because
+    /// a token whose revocation is deleted would become valid again when the clock is corrected.
     package func prune(at now: Int64, by clock: Lock<RetentionClock>) throws -> Bool {
         let now = clock.withLock { $0.time(time(now)) }
         let limit = now - Self.doubtedMilliseconds
@@ -244,7 +244,7 @@ package struct SessionTable {
     }
 
     static let prunedRows = 500
-    /// The grace period after expiry, in case the clock is ahead.
+    /// How long revocations and used assertions are stored after their expiry, in case the clock is ahead.
     private static let doubtedMilliseconds: Int64 = 86_400_000
     /// How long expired sessions can be listed.
     private static let keptMilliseconds: Int64 = 30 * 86_400_000
@@ -326,7 +326,7 @@ package struct SessionTable {
         return left > 0
     }
 
-    /// Deletes a user's sessions and revokes the user's access tokens. Returns the number of active sessions.
+    /// Deletes a user's sessions and revokes the user's access tokens. Returns how many of the sessions were active.
     package func deleteSessions(of subject: String, in appID: String, at now: Int64) throws -> Int {
         let now = time(now)
         let (app, user): (SQLValue, SQLValue) = (.text(appID), .text(subject))
