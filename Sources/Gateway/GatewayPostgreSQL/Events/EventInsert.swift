@@ -48,7 +48,7 @@ enum EventInsert {
         let key: MessageKey
     }
 
-    /// Rows must be sorted by their keys.
+    /// `rows` must be in the order of ``rows(of:)``.
     static func parameters(_ rows: [Row], of batches: [EventBatch], lane: Int32) -> Parameters {
         var arrays = columns.map { BinaryArray($0.element, count: rows.count) }
         arrays[columns.count - 1].reserve(

@@ -17,7 +17,7 @@ struct EventRows {
     static let rowsPerStep = 128
 
     enum Range {
-        /// In descending order.
+        /// The events before a position, in descending order.
         case before(Int64)
         case after(Int64, through: Int64)
     }

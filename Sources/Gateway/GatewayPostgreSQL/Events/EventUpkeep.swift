@@ -56,7 +56,7 @@ final class EventUpkeep: Sendable {
     private func run(atOnce: Bool) {
         var next = DispatchTime.now() + (atOnce ? 0 : everySeconds)
         while !isStopping(by: next) {
-            // Errors are retried in the next round.
+            // A failed round is repeated at the next interval.
             _ = try? round(until: .distantFuture)
             next = .now() + everySeconds
         }

@@ -8,7 +8,7 @@ struct MessageKey: Comparable {
     private let start: (UInt64, UInt64)
     let id: String
     let app: String
-    /// ``EventSender/text``.
+    /// The sender, as ``EventSender/text``.
     let whose: String
 
     init(_ event: EventIdentity) {

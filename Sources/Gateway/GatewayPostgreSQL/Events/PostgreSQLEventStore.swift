@@ -146,8 +146,8 @@ package final class PostgreSQLEventStore: EventStore, @unchecked Sendable {
         guard batches.count == 1, batch.events.count > EventHorizon.mostOfTransaction else {
             return try writer.store(batches)
         }
-        // Stores parts of a large batch in separate transactions. After a failure, a retry finds the stored
-        // parts as duplicates.
+        // Stores parts of a large batch in separate transactions. After a failure, the client sends the batch
+        // again, and its stored events are duplicates.
         var outcome = AppendOutcome()
         for start in stride(from: 0, to: batch.events.count, by: EventHorizon.mostOfTransaction) {
             let end = min(start + EventHorizon.mostOfTransaction, batch.events.count)
