@@ -31,7 +31,7 @@ package protocol Storage: Sendable {
 
     func openCustomers() throws(GatewayError) -> any CustomerStore
 
-    /// `now` also determines the retention of counts.
+    /// `now` is the clock by which counts are dated and expire.
     func openAnalytics(
         from source: any AnalyticsSource, now: @escaping @Sendable () -> Date,
         report: @escaping @Sendable (String) -> Void

@@ -114,7 +114,7 @@ package final class AnalyticsStore: AppData, @unchecked Sendable {
         _ = reports.result { [self] in write() }
     }
 
-    /// Requests missing from the counts, because memory was full while the file could not be written.
+    /// The number of uncounted requests: the memory for counts was full while the file could not be written.
     package var dropped: Int { droppedRequests.withLock { $0 } }
 
     /// Deletes an app's counts and samples in small steps. Stores pending data first, so that it is deleted too.

@@ -8,8 +8,7 @@ package import GatewayModel
 /// A backup of a data directory: a folder with a copy of each SQLite file, and `manifest.json` with their digests and
 /// row counts. A folder without a manifest is an unfinished backup.
 ///
-/// A backup can be made while the gateway runs. Each file is a separate snapshot. The files of apps and keys are
-/// copied first.
+/// A backup can be made while the gateway runs. Each file is a separate snapshot, in the order of ``databases``.
 package struct Backup: Sendable, Equatable {
     package struct File: Sendable, Equatable {
         package var name: String

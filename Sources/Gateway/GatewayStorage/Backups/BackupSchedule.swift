@@ -32,7 +32,7 @@ package final class BackupSchedule: Sendable {
 
     package var folder: String { rules.folder ?? dataDirectory + "/backups" }
 
-    /// Checks every minute whether a backup is due, on a separate queue, because a large database takes long.
+    /// Checks every minute whether a backup is due, on a separate queue, because copying a large database takes long.
     package func start() {
         guard rules.hours > 0 else { return }
         ticker.start { [weak self] in self?.makeIfDue() }

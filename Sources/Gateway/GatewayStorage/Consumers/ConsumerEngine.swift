@@ -2,7 +2,7 @@ internal import CountersignCore
 package import GatewayModel
 
 /// The parts of consumers that differ between storage engines: the log, the clock and the leases.
-/// ``StoredConsumers`` has the rest.
+/// ``StoredConsumers`` has the parts that all engines share.
 package protocol ConsumerEngine: Sendable {
     associatedtype Connection: SQLConnection
 

@@ -89,7 +89,7 @@ struct ConsumerLeases {
         slots[lease.partition] = .acknowledging(lease, until: deadline)
     }
 
-    /// Completes an acknowledgement. After a partial acknowledgement, the rest stays leased.
+    /// Completes an acknowledgement. After a partial acknowledgement, the later events stay leased.
     mutating func finish(_ lease: HeldLease, at sequence: Int64) {
         guard case .acknowledging(lease, let deadline) = slots[lease.partition] else { return }
         if sequence >= lease.reached {

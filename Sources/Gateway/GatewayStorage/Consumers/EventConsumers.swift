@@ -50,12 +50,12 @@ package protocol EventConsumers: Sendable {
     /// Throws `notFound`.
     func delete(_ id: EventConsumerID) throws(ConsumerFailure)
 
-    /// Leases the next events of a free partition. `limit` is 1 to 1,000; a lease also ends after 1 MiB.
+    /// Leases the next events of a free partition: at most `limit` (1 to 1,000), or until the events reach 1 MiB.
     /// Throws `notFound`.
     func lease(_ id: EventConsumerID, limit: Int, seconds: Int) throws(ConsumerFailure) -> LeaseOutcome
 
-    /// Acknowledges a lease. With `sequence`, acknowledges events through this sequence number, and the rest
-    /// stays leased. Idempotent. Returns the new position. Throws `leaseExpired`, `notInLease`, `notFound`.
+    /// Acknowledges a lease. With `sequence`, acknowledges events through this sequence number, and later events
+    /// stay leased. Idempotent. Returns the new position. Throws `leaseExpired`, `notInLease`, `notFound`.
     @discardableResult
     func acknowledge(_ lease: String, of id: EventConsumerID, through sequence: Int64?)
         throws(ConsumerFailure)

@@ -183,7 +183,7 @@ package struct AdminStore: ControlStore {
     // MARK: Rows
 
     private static func check(name: String) throws(GatewayError) {
-        // Names with a colon or the name of the gateway would be ambiguous in the audit log.
+        // In the audit log, other actors have names with a colon, and the gateway itself has the name `gateway`.
         guard (1...64).contains(name.utf8.count), name.isPrintable,
             !name.contains(":"), !name.contains(where: \.isWhitespace), name != Operator.schedule.name,
             GivenName.isUsable(name)

@@ -19,8 +19,8 @@ public struct ClientStore: ControlStore {
     ///   - publicKey: An RSA key of 2048 bits or more, as PEM or JWK, that verifies assertions (RFC 7523,
     ///     section 2.2). Nil creates a secret instead.
     ///   - grants: The allowed grant types; at least one.
-    /// - Returns: The client and its secret. The secret is shown only once, because only its hash is stored;
-    ///   it is nil for a client with a key.
+    /// - Returns: The client and its secret. The secret is shown only once, because only its hash is stored.
+    ///   The secret is nil for a client with a key.
     /// - Throws: `invalid` for an unusable key or empty grants, `notFound`, `storage`.
     public func create(
         of appID: String, name: String, publicKey: String? = nil,
@@ -65,7 +65,7 @@ public struct ClientStore: ControlStore {
         }
     }
 
-    /// Deletes a client. Its tokens are rejected from then on.
+    /// Deletes a client. The gateway rejects the client's own tokens. Users' tokens stay valid until they expire.
     ///
     /// - Throws: `notFound`, `storage`.
     public func delete(id: String) throws(GatewayError) {

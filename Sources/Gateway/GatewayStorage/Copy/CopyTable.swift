@@ -28,7 +28,7 @@ package struct CopyTable: Sendable {
     /// The key columns, which also determine the order of copying.
     package let key: [String]
 
-    /// Whether each run copies all rows of the table, because it is small and a new target may already have rows.
+    /// Whether each run copies all rows of the table. These tables are small, and a new target may already have rows.
     package var isWrittenWhole: Bool { ["app_usage", "audit_head", "key_use"].contains(name) }
 
     package var list: String { Self.quoted(columns.map(\.name)) }

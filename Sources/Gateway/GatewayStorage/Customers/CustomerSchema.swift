@@ -76,7 +76,7 @@ enum CustomerSchema {
                 """
         }.joined()
 
-    /// Counts the properties of each customer. Deletes the oldest properties of a customer with more than 1,000.
+    /// A migration that counts the properties of each customer, and deletes the oldest properties beyond 1,000.
     static let propertyCount = """
         DELETE FROM customer_property WHERE (customer_id, name) IN (
             SELECT customer_id, name FROM (

@@ -7,7 +7,7 @@ package final class StoredCustomers: CustomerStore {
     private let database: any SQLReader
     private let end: @Sendable () -> Void
 
-    /// All connections are kept open for reuse, because each request of a dialect may read.
+    /// Keeps all connections open for reuse, because each request of the Bloomreach dialect may read.
     package convenience init(path: String) {
         let readers = SQLiteReaders(path: path, mostIdle: .max)
         self.init(readers) { readers.close() }

@@ -7,7 +7,7 @@ struct EventErasure {
     /// Limits of a step, so that requests do not wait for long.
     static let rowsPerStep = 200
     static let bytesPerStep: Int64 = 4 << 20
-    /// Tables of sums that triggers change when other rows are deleted. Their rows are deleted last.
+    /// Tables of sums, deleted last, because triggers change the sums when rows of other tables are deleted.
     private static let last: BytewiseSet = ["app_usage"]
 
     let appID: String

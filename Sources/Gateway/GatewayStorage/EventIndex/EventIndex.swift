@@ -16,7 +16,7 @@ final class EventIndex {
         var highestLevel = 3
         /// The number of events in a range of ``EventTimes``.
         var timeEvents = 8_192
-        /// The maximum number of tables that wait to become runs. Beyond it, storing waits.
+        /// The number of tables that wait to become runs at which storing waits.
         var mostWaiting = 16
     }
 

@@ -86,7 +86,7 @@ struct EventIndexReader {
         }
     }
 
-    /// The app's events without a run: from memory if this process has the writer, and the rest by a scan of the table.
+    /// The app's events without a run. Scans the table for events that are not in the memory of this process.
     private func newestOfApp(
         _ appID: String, _ hash: UInt64, _ range: ClosedRange<Int64>, _ side: Side, _ limit: Int
     ) throws -> [Int64] {

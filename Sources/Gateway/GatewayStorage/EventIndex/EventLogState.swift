@@ -2,7 +2,7 @@ internal import CountersignCore
 internal import CountersignSQLite
 internal import GatewayModel
 
-/// The identity of an event log.
+/// The identity of an event log, and the features of its schema.
 struct EventLogState {
     static let idBytes = 16
 

@@ -69,7 +69,7 @@ struct IndexHasher {
         }
     }
 
-    /// Returns the offset of the next part.
+    /// Appends a part after its length. Returns the offset of the next part.
     private static func append(
         _ part: String, to bytes: UnsafeMutableRawBufferPointer, at start: Int,
         after prefix: StaticString = ""

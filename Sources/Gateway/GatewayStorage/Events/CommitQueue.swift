@@ -45,7 +45,7 @@ package final class CommitQueue: @unchecked Sendable {
     private let gathering: Gathering
     /// The maximum number of events of a commit. A larger batch is committed alone.
     private let mostEvents: Int
-    /// The name of the storage in the reason of a rejection.
+    /// The word for the storage in the text of a rejection.
     private let storage: String
     // `condition` guards the properties below.
     private let condition = Condition()

@@ -101,7 +101,7 @@ struct RetentionSweeper {
             known = try app.oldest(after: known.after)
             oldest[app.id] = known
         }
-        // The time is nil although newer events exist, because all events that the index found were already deleted.
+        // If the index found only deleted events, the app is due, so that a step advances past these events.
         guard let received = known.receivedMilliseconds else { return known.after < app.events.newest }
         return received < cutoff
     }

@@ -189,7 +189,7 @@ package struct SessionTable {
         case rejected(Rejection)
     }
 
-    /// Revokes the session of a refresh token, which may have been replaced.
+    /// Revokes the session of a refresh token, even if the token was already exchanged.
     package func revoke(
         _ token: RefreshToken, clientID: String?, publicClientID: String?, at now: Int64
     ) throws -> Revocation {

@@ -147,7 +147,7 @@ package final class TokenSecrets: Sendable {
         }
     }
 
-    /// A key is removed when the next one has signed for the maximum lifetime of a token.
+    /// Excludes a key once its successor has signed for the maximum lifetime of a token.
     private static func published(_ keys: [IssuingKey], at now: Int64) -> [IssuingKey] {
         let sorted = keys.sorted { $0.signsFromMilliseconds > $1.signsFromMilliseconds }
         return sorted.enumerated().filter { index, _ in
@@ -157,7 +157,7 @@ package final class TokenSecrets: Sendable {
 
     /// Whether the newest key has signed for its full period.
     private static func needsNext(_ keys: [IssuingKey], at now: Int64) -> Bool {
-        // Ignores keys created while the clock was ahead.
+        // Ignores keys that sign later than a key created now. The clock was ahead when they were created.
         keys.map(\.signsFromMilliseconds)
             .filter { $0 <= DueTime.last(at: now, within: leadMilliseconds) }.max()
             .map { now >= $0 + signingMilliseconds } ?? false
