@@ -71,7 +71,7 @@ extension EventPartitions {
         _ day: Int, of apps: [String], _ rules: BytewiseDictionary<AppRules>, _ now: Int64,
         _ connection: PostgreSQLConnection
     ) throws -> [EventConsumerID] {
-        // Transactions that store events of that day wait, and then use the default partition.
+        // Waits for transactions that have stored events of that day, so that the sums include these events.
         try connection.execute("LOCK TABLE event_\(day) IN SHARE MODE")
         let sums = try connection.all(
             """
