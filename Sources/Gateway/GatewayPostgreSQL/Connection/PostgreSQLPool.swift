@@ -37,7 +37,7 @@ package final class PostgreSQLPool: Sendable {
         state.withLock { $0.idle = [first] }
     }
 
-    /// Throws `PostgreSQLError` when no connection becomes available.
+    /// Runs `body` with a connection. Throws `PostgreSQLError` when no connection becomes available.
     package func use<Value>(_ body: (PostgreSQLConnection) throws -> Value) throws -> Value {
         guard places.wait(until: .now() + .milliseconds(settings.statementMilliseconds)) else {
             let error = PostgreSQLError(

@@ -78,7 +78,7 @@ package final class DatabaseCopy: CopyEndpoint {
 
     private func set(_ numbers: BytewiseDictionary<Int64>) throws {
         for (table, sequence) in try sequences() {
-            // Two tables share a sequence.
+            // The tables in `customerNumbers` share a sequence.
             let number =
                 Self.customerNumbers.contains(table)
                 ? Self.customerNumbers.compactMap { numbers[$0] }.max() : numbers[table]

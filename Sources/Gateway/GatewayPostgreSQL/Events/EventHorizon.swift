@@ -57,7 +57,7 @@ package enum EventHorizon {
         return true
     }
 
-    /// The base of positions for this cluster and timeline. It is valid as long as the connection, because
+    /// The base of positions for this cluster and timeline. Cached for the life of the connection, because
     /// connections go to primaries only and do not survive a failover.
     static func base(_ connection: PostgreSQLConnection) throws -> Int64 {
         if let base = connection.base { return base }
