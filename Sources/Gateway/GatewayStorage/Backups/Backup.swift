@@ -103,7 +103,7 @@ package struct Backup: Sendable, Equatable {
         }
     }
 
-    /// The size to which a small database's write-ahead log may grow during the copy.
+    /// The size to which the write-ahead log of a small database may grow during the copy; see ``checkLog(of:)``.
     private static let logBytes = 256 << 20
 
     /// Throws `storage` if writing `bytes` more would leave less than `floorBytes` free.

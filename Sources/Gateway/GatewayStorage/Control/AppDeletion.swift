@@ -13,8 +13,8 @@ package struct AppDeletion: Sendable, Equatable {
     package let erasedMilliseconds: Int64?
 }
 
-/// Deletes apps. One transaction deletes everything needed to accept requests and records that the other data must be
-/// deleted, so a deletion is atomic even if the process is terminated.
+/// Deletes apps. One transaction deletes all data without which no request is accepted, and records that the other data
+/// must be deleted. So the gateway completes a deletion even if the process is terminated.
 extension AppDirectory {
     /// Tables with rows that outlive their app: the audit log and the pending deletions.
     private static let lasting: BytewiseSet = ["audit", "app_deletion"]

@@ -20,7 +20,7 @@ package enum ControlDatabase {
             migrations, from: oldestVersion, at: now)
     }
 
-    /// `audit_head` has the sequence number and hash of the newest audit entry, to detect a removal of new entries.
+    /// `audit_head` has the sequence number and hash of the last entry, to detect that the newest entries were removed.
     package static let script = """
         CREATE TABLE app (
             id TEXT PRIMARY KEY,

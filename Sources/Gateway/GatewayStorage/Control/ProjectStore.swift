@@ -189,7 +189,7 @@ package struct ProjectStore: ControlStore {
             "inbox_message", of: appID, before: { $0.inbox.all.first { $0.id == id }?.json })
     }
 
-    /// Deletes the messages to a customer who is erased. The audit log records only their number, which is returned.
+    /// Deletes the messages to an erased customer. Returns their number, which is all that the audit log records.
     package func removeInboxMessages(to recipients: [CustomerIdentifier], of appID: String)
         throws(GatewayError)
         -> Int

@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import CountersignSQLite
 
-/// How often and when a public key last verified a token, to find keys that are safe to delete.
+/// The number and last time of a public key's verifications, to find keys that are safe to delete.
 package struct KeyUse: Sendable, Equatable {
     package let appID: String
     package let keyID: String
