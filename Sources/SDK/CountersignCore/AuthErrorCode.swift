@@ -13,7 +13,7 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
 
     /// 10: the token has no `exp` claim.
     public static let expirationRequired = AuthErrorCode(rawValue: 10)
-    /// 20: the token cannot be read: not three canonical base64url parts, not a JSON header, too long, or `crit`.
+    /// 20: the token is too long, is not three base64url parts, or has a header with `crit`, another `typ` or no JSON.
     public static let decodingError = AuthErrorCode(rawValue: 20)
     /// 21: `sub` is absent or is not the user id of the request, byte for byte.
     public static let subjectMismatch = AuthErrorCode(rawValue: 21)
@@ -59,7 +59,7 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
     /// The most likely first.
     package var likelyCauses: [String] { entry?.causes ?? [] }
 
-    /// How to fix it.
+    /// The remedy, as a sentence in English.
     public var fix: String { entry?.fix ?? "Update to a version that knows this code." }
 
     /// Whether the same request may be accepted with another token. True for an unknown code.

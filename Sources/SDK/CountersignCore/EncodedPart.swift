@@ -21,7 +21,6 @@ final class EncodedPart {
         content = .object([])
     }
 
-    /// Nil if this is not an array.
     private var elements: [EncodedPart]? {
         if case .array(let elements) = content { elements } else { nil }
     }

@@ -148,7 +148,7 @@ struct JSONValueEncoder: Encoder, SingleValueEncodingContainer {
     private func nested(_ part: EncodedPart) -> JSONValueEncoder {
         guard levels > 0 else {
             part.set(.null)
-            // The result does not contain what this encoder encodes.
+            // Deeper values go to an encoder whose part does not belong to the result.
             return JSONValueEncoder(conversion: conversion, levels: 0)
         }
         return JSONValueEncoder(conversion: conversion, levels: levels - 1, part: part)

@@ -34,7 +34,6 @@ package struct JSONParser {
         while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { position += 1 }
     }
 
-    /// Returns false if the next byte is another one.
     private mutating func take(_ byte: Unicode.Scalar) -> Bool {
         guard next == UInt8(ascii: byte) else { return false }
         position += 1
@@ -90,7 +89,7 @@ package struct JSONParser {
         return take("]") ? .array(elements) : nil
     }
 
-    /// Skips an array or object without recursion. Nil if the text ends in it.
+    /// Skips an array or object without recursion. Returns nil for a missing bracket or an invalid string.
     private mutating func skipBrackets() -> JSONValue? {
         var open = 0
         while let byte = next {

@@ -1,8 +1,8 @@
 internal import Foundation
 
 extension JSONValue {
-    /// Nil if the type is not supported (see docs/reference/event-format.md). In an array, null replaces such an
-    /// element; in an object, such a member is left out. `onUnsupported` is called for each of them.
+    /// Nil for an unsupported type (see docs/reference/event-format.md). Null replaces an unsupported array element;
+    /// an unsupported member is left out. `onUnsupported` is called for each unsupported value.
     package init?(any value: Any, onUnsupported: @escaping (Any.Type) -> Void = { _ in }) {
         let conversion = JSONConversion(onUnsupported: onUnsupported)
         guard let json = conversion.json(value, levels: Self.maximumLevels) else { return nil }

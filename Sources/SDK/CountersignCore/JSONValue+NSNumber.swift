@@ -15,7 +15,7 @@ extension JSONValue {
             self.init(integer: number.uint64Value)
         default:
             #if !canImport(ObjectiveC)
-                // On Linux a Boolean has the same type as an 8-bit number, which is rare.
+                // On Linux a Boolean has the type of an 8-bit integer. Apps rarely use such integers.
                 if number.objCType.pointee == CChar(bitPattern: UInt8(ascii: "c")),
                     [0, 1].contains(number.int64Value)
                 {
@@ -27,12 +27,12 @@ extension JSONValue {
         }
     }
 
-    /// Text with all digits if it does not fit 64 bits with sign.
+    /// Integers beyond the range of `Int64` become text with all digits.
     init(integer: some BinaryInteger) {
         self = Int64(exactly: integer).map { .integer($0) } ?? .string("\(integer)")
     }
 
-    /// The shortest digits that give the same number; null if it is not finite.
+    /// The shortest digits that represent the number; null for NaN and infinity.
     init(float: some BinaryFloatingPoint) {
         // Converts through text, because the `Float` 0.1 has other digits as a `Double`.
         let number = (float as? Double) ?? Double("\(float)")

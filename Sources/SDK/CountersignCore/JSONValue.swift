@@ -38,14 +38,14 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expre
     public init(stringLiteral value: String) { self = .string(value) }
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
-    /// The last of two equal keys wins.
+    /// If a key occurs twice, the last value is used.
     public init(dictionaryLiteral elements: (String, JSONValue)...) {
         self = .object(JSONObject(elements, uniquingKeysWith: { _, last in last }))
     }
 }
 
 extension JSONValue: Hashable {
-    // Not synthesized: that recurses, and overflows the stack for a value that is nested deeply.
+    // Synthesized conformances would recurse without a bound and overflow the stack for deeply nested values.
 
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public static func == (left: JSONValue, right: JSONValue) -> Bool {
@@ -91,7 +91,7 @@ extension JSONValue: Hashable {
         case .object(let members):
             hasher.combine(members.count)
             guard levels > 0 else { return }
-            // The members have no order.
+            // Combines the members with XOR, because they have no order.
             var sum = 0
             for (name, value) in members {
                 var member = hasher
@@ -110,7 +110,7 @@ extension JSONValue: CustomStringConvertible {
 }
 
 extension JSONValue {
-    /// The gateway reads 64 levels of a request; the properties of an event are on the fifth at most.
+    /// The gateway reads 64 levels of a request. At most four levels enclose the properties of an event.
     package static let maximumLevels = 60
     /// An event with more values is longer than the SDK accepts by default (32 KiB).
     static let maximumValues = 100_000

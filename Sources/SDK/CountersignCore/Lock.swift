@@ -6,17 +6,17 @@
 
 /// A value that one thread at a time can access. While the lock is held, do not call the app's code or resume a task.
 ///
-/// The standard library's `Mutex` needs iOS 18 and macOS 15; this works from iOS 15 and macOS 13 on.
+/// Works from iOS 15 and macOS 13 on. The standard library's `Mutex` needs iOS 18 and macOS 15.
 ///
-/// Store a closure in a struct, never as the `Value` itself. Each access would permanently wrap a generic function
-/// value once more, so calls would become slower and slower. `make lint` rejects a `Lock` of a closure.
+/// Store a closure in a struct, never as the `Value` itself. Each access would add a reabstraction thunk to the stored
+/// closure, so its calls would become slower and slower. `make lint` rejects a `Lock` of a closure.
 package typealias Lock = _Lock
 
 /// The implementation of ``Lock``. Not for apps. It is public so that other modules can specialize it: a `package`
 /// generic is called unspecialized across modules despite `@inlinable`, and each access is several times as
 /// expensive.
 public final class _Lock<Value>: @unchecked Sendable {
-    // `lock` guards `value`; nothing else touches it. ThreadSanitizer does not see the `Mutex` of Linux.
+    // `lock` guards each access to `value`. ThreadSanitizer does not recognize the `Mutex` of Linux.
     #if canImport(Darwin) || THREAD_SANITIZER
         @usableFromInline let lock = NSLock()
     #else
@@ -25,7 +25,7 @@ public final class _Lock<Value>: @unchecked Sendable {
     // Only accessed while the lock is held, so the runtime check for exclusive access is unnecessary.
     @exclusivity(unchecked) @usableFromInline var value: Value
 
-    /// A lock around its first value.
+    /// Creates a lock with an initial value.
     @inlinable public init(_ value: Value) {
         self.value = value
     }

@@ -8,7 +8,7 @@ public struct RetryPolicy: Sendable, Hashable {
     public var baseDelay: TimeInterval
     /// The longest computed delay, in seconds.
     public var maximumDelay: TimeInterval
-    /// The longest `Retry-After` of a server that is respected, in seconds. No response can stop an app forever.
+    /// The longest `Retry-After` that the SDK respects, in seconds. Limits how long a response can stop sending.
     public var maximumServerDelay: TimeInterval
     /// Consecutive failures after which retries pause, until a new token, a new session or a call of `flush()`.
     /// Failures of a token provider never pause retries.
@@ -25,22 +25,22 @@ public struct RetryPolicy: Sendable, Hashable {
         self.maximumFailures = maximumFailures
     }
 
-    /// For servers that fail or cannot be reached: from 2 s up to 3 minutes, without limit.
+    /// For servers that fail or cannot be reached: at most 2 s at first, later 3 minutes. Retries never pause.
     package static let network = RetryPolicy(baseDelay: 2, maximumDelay: 180)
 
-    /// For responses that require other settings, or that come from a proxy: from 5 s up to an hour.
+    /// For responses that require other settings, or that come from a proxy: at most 5 s at first, later an hour.
     package static let configuration = RetryPolicy(baseDelay: 5, maximumDelay: 3_600)
 
-    /// For rejected tokens: from 2 s up to 5 minutes, 50 times in a row. Then retries pause. With a token provider,
-    /// there is one attempt every `maximumServerDelay`.
+    /// For rejected tokens: at most 2 s at first, later 5 minutes. After 50 rejections in a row retries pause, or with
+    /// a token provider continue every `maximumServerDelay`.
     package static let authentication = RetryPolicy(baseDelay: 2, maximumDelay: 300, maximumFailures: 50)
 
-    /// Returns seconds. `failure` counts from 1, and the delay is not shorter than `serverDelay`, up to
-    /// `maximumServerDelay`. `fraction` is a random number from 0 to 1.
+    /// Returns seconds, at least the smaller of `serverDelay` and `maximumServerDelay`. `failure` counts from 1.
+    /// `fraction` is a random number from 0 to 1.
     package func delay(
         afterFailure failure: Int, serverDelay: TimeInterval? = nil, fraction: Double
     ) -> TimeInterval {
-        // Without the limit, the power would become infinite.
+        // Limits the exponent, because an infinite power times a `baseDelay` of 0 is NaN.
         let bound = min(maximumDelay, baseDelay * pow(2, Double(min(max(failure, 1), 32) - 1)))
         return max(bound * fraction, min(serverDelay ?? 0, maximumServerDelay))
     }

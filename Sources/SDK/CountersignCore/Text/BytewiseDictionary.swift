@@ -62,14 +62,14 @@ public struct BytewiseDictionary<Value>: Collection, ExpressibleByDictionaryLite
         entries.removeValue(forKey: BytewiseText(key))
     }
 
-    /// `combine` chooses the value of a key that both have.
+    /// `combine` chooses the value of a key that both dictionaries have.
     package mutating func merge(_ other: Self, uniquingKeysWith combine: (Value, Value) throws -> Value)
         rethrows
     {
         try entries.merge(other.entries, uniquingKeysWith: combine)
     }
 
-    /// `combine` chooses the value of a key that both have.
+    /// `combine` chooses the value of a key that both dictionaries have.
     package func merging(
         _ other: Self, uniquingKeysWith combine: (Value, Value) throws -> Value
     ) rethrows -> Self {
@@ -80,7 +80,6 @@ public struct BytewiseDictionary<Value>: Collection, ExpressibleByDictionaryLite
         BytewiseDictionary<New>(entries: try entries.mapValues(transform))
     }
 
-    /// Leaves out the keys for which `transform` returns nil.
     package func compactMapValues<New>(_ transform: (Value) throws -> New?) rethrows -> BytewiseDictionary<
         New
     > {

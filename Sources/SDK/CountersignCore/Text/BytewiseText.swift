@@ -269,7 +269,7 @@ extension TextEnum {
 }
 
 extension CaseIterable where Self: RawRepresentable, RawValue == String {
-    /// For public enumerations, which cannot conform to `TextEnum`.
+    /// For public enumerations. `TextEnum` has no public `init(rawValue:)`, so they cannot conform to it.
     package static func named(_ text: String) -> Self? {
         allCases.first { $0.rawValue.hasSameBytes(as: text) }
     }

@@ -1,5 +1,5 @@
 extension UnsafeBufferPointer<UInt8> {
-    /// For UTF-8: U+0000 to U+001F, or U+007F to U+009F.
+    /// Whether UTF-8 text contains U+0000 to U+001F, or U+007F to U+009F.
     package var hasControlCharacter: Bool {
         var last: UInt8 = 0
         for byte in self {
@@ -13,7 +13,6 @@ extension UnsafeBufferPointer<UInt8> {
 }
 
 extension String {
-    /// U+0000 to U+001F, or U+007F to U+009F.
     package var hasControlCharacter: Bool {
         var text = self
         return text.withUTF8 { $0.hasControlCharacter }
