@@ -32,7 +32,7 @@ package final class CurlHandle {
         curl_easy_reset(handle)
         release()
         set(CURLOPT_URL, url)
-        // Ids may be `..`, which RFC 3986 cannot escape.
+        // libcurl would remove the path segment `..`, which may be an id. Percent-encoding cannot prevent the removal.
         set(CURLOPT_PATH_AS_IS, 1)
         set(CURLOPT_PROTOCOLS_STR, schemes)
         set(CURLOPT_FOLLOWLOCATION, 0)
@@ -50,9 +50,9 @@ package final class CurlHandle {
         _ = countersign_curl_set_long(handle, option, value)
     }
 
-    /// Sends a POST if there is a body. `isCancelled` is called about once a second. `mayConnect` decides about the
-    /// address of each connection. `onHeader` receives status lines and fields, and `onBody` the body in parts. Both
-    /// end the request by returning false.
+    /// Prepares a request, which is a POST if there is a body. `isCancelled` is called about once a second.
+    /// `mayConnect` permits or rejects the address of a new connection. `onHeader` receives status lines and header
+    /// fields, and `onBody` the body in parts. Both end the request by returning false.
     package func prepare(
         headers: [String], body: [UInt8]?, isCancelled: @escaping () -> Bool,
         mayConnect: @escaping (UnsafePointer<sockaddr>, _ length: Int) -> Bool = { _, _ in true },
@@ -72,7 +72,7 @@ package final class CurlHandle {
             CURLOPT_WRITEDATA, CURLOPT_HEADERDATA, CURLOPT_XFERINFODATA, CURLOPT_OPENSOCKETDATA,
         ] { _ = countersign_curl_set_pointer(handle, option, callbacks) }
         if let body {
-            // libcurl does not copy the body. An empty one must have an address too.
+            // libcurl does not copy the body. An empty body must have an address too.
             self.body = .allocate(capacity: max(1, body.count))
             _ = self.body.initialize(from: body)
             set(CURLOPT_POST, 1)

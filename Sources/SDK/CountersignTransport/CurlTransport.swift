@@ -25,9 +25,9 @@
             }
         }
 
-        /// Passes the body of a 200 response on while it arrives. Reads other bodies completely. Ends after a minute
-        /// without a byte, or after `timeout`. Returns the response without the parts that were passed on. Throws if
-        /// the response was incomplete.
+        /// Passes the body of a 200 response to `take` while it arrives, until `take` returns false. Collects other
+        /// bodies in the returned response. Ends after a minute without a byte, or after `timeout`. Throws if the
+        /// response was incomplete.
         package func stream(
             _ request: TransportRequest, _ take: @escaping @Sendable ([UInt8]) -> Bool
         ) async throws(HTTPTransportError) -> TransportResponse {
@@ -101,7 +101,7 @@
         let take: (@Sendable ([UInt8]) -> Bool)?
         private(set) var hasEnough = false
         private var isStreamed = false
-        /// Header fields beyond this are ignored.
+        /// A header field that exceeds this total is ignored.
         private static let maximumHeaderBytes = 65_536
         private(set) var headers: [(name: String, value: String)] = []
         private var headerBytes = 0

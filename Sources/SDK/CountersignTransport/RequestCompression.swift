@@ -1,9 +1,9 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Compresses the bodies of a transport's requests, except to servers that have rejected it.
+/// Compresses the bodies of a transport's requests, except to servers that have rejected a compressed body.
 final class RequestCompression: Sendable {
-    /// Shorter bodies are sent as they are.
+    /// Bodies up to this length are sent uncompressed.
     private static let worthwhileBytes = 1_024
 
     /// The servers that answered 415 (RFC 9110, section 15.5.16) to a compressed body.

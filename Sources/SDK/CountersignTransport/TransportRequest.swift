@@ -2,13 +2,13 @@ public import Foundation
 
 /// A request of the SDK to an `HTTPTransport`. The description omits header values, because headers contain tokens.
 public struct TransportRequest: Sendable, CustomStringConvertible {
-    /// The method (RFC 9110, section 9), such as `POST`; always with a body.
+    /// The method (RFC 9110, section 9), such as `POST`.
     public let method: String
     /// The URL, with `http` or `https`.
     public let url: URL
-    /// Header fields in order. Names and values are visible ASCII.
+    /// Header fields in order. Names and values are ASCII without line breaks.
     public let headers: [(name: String, value: String)]
-    /// The body.
+    /// The body; empty for a request without content.
     public let body: [UInt8]
     /// The time limit of the whole exchange in seconds, including the connection.
     public let timeout: TimeInterval
@@ -53,7 +53,7 @@ public struct TransportRequest: Sendable, CustomStringConvertible {
         return request
     }
 
-    /// Method, origin, path and size.
+    /// Method, scheme, host, path and the size of the body.
     public var description: String {
         "\(method) \(url.scheme ?? "")://\(url.host ?? "")\(url.path) (\(body.count) bytes)"
     }

@@ -32,8 +32,8 @@
             }
         }
 
-        /// Passes the body of a 200 response on while it arrives. Reads other bodies completely. Returns the response
-        /// without the parts that were passed on. Throws if the response was incomplete.
+        /// Passes the body of a 200 response to `take` while it arrives, until `take` returns false. Collects other
+        /// bodies in the returned response. Throws if the response was incomplete.
         package func stream(
             _ request: TransportRequest, _ take: @escaping @Sendable ([UInt8]) -> Bool
         ) async throws(HTTPTransportError) -> TransportResponse {
@@ -76,7 +76,7 @@
                         break
                     }
                     body.append(byte)
-                    // Passes on whole lines, because the sequence has no other boundaries.
+                    // Passes whole lines to `take`, because the sequence of bytes has no other boundaries.
                     guard isStreamed, byte == 0x0A, let take else { continue }
                     let piece = body
                     body = []
@@ -85,7 +85,7 @@
             } catch let error as URLError where Self.isUndecodable(error) {
                 isTruncated = true
             }
-            // Cancels, because otherwise the rest of the body would still be downloaded.
+            // Cancels the task. Otherwise `URLSession` would download the remaining body.
             bytes.task.cancel()
             if isStreamed, !body.isEmpty, let take { _ = take(body) }
             if isStreamed { body = [] }
