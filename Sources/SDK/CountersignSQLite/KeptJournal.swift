@@ -49,14 +49,14 @@
         ) -> Int32 {
             guard let path = name.map({ String(cString: $0) }) else { return open(flags) }
             if flags & SQLITE_OPEN_MAIN_DB != 0 {
-                // The database may be a new file at the same path.
+                // A new database file may have replaced an earlier one, and its journal with it.
                 durable.withLock { $0["\(path)-journal"] = nil }
             }
             guard flags & SQLITE_OPEN_MAIN_JOURNAL != 0, flags & SQLITE_OPEN_READWRITE != 0 else {
                 return open(flags)
             }
             guard flags & SQLITE_OPEN_CREATE != 0 else {
-                // A process has ended and left this journal, perhaps before its directory was flushed.
+                // SQLite reads the journal of an ended process, which may not have flushed the directory.
                 durable.withLock { $0[path] = nil }
                 return open(flags)
             }

@@ -13,7 +13,7 @@ package final class SQLiteConnection {
     /// Whether the last transaction timed out waiting for another connection's lock; set only with `waitsOnceForLock`.
     package private(set) var isLockHeld = false
     private static let heldLockMilliseconds: Int32 = 20
-    /// The cache is emptied at this size. The event writer uses fewer statements, so its statements stay cached.
+    /// The cache is emptied at this number of statements. The gateway's event writer uses fewer.
     static let mostStatements = 256
     private(set) var cache: [String: SQLiteStatement] = [:]
     package let path: String

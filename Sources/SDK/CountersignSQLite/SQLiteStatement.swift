@@ -128,7 +128,7 @@ package final class SQLiteStatement {
     }
 
     /// Binds a range of `bytes`, which must be UTF-8, as text without copying. `bytes` must stay valid until
-    /// the statement is reset.
+    /// ``reset()``.
     package func bind(
         borrowing bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, at index: Int32
     ) throws(SQLiteError) {
@@ -159,7 +159,7 @@ package final class SQLiteStatement {
         return String(decoding: UnsafeBufferPointer(start: text, count: count), as: UTF8.self)
     }
 
-    /// Nil if the column is of another type or is not valid UTF-8, as in a damaged file.
+    /// Nil if the column is not text, or not valid UTF-8, as in a damaged file.
     package func validText(_ column: Int32) -> String? {
         guard sqlite3_column_type(handle, column) == SQLITE_TEXT,
             let text = sqlite3_column_text(handle, column)
