@@ -83,7 +83,7 @@ struct Arguments: Sendable {
 
     func context() throws(CountersignError) -> EventContext { try EventContext(object("context") ?? [:]) }
 
-    /// Sent to the event callback if there is one, otherwise to the standard error stream.
+    /// Passes lines to the event callback if there is one, otherwise to `CountersignLog.standard`.
     func log(_ callbacks: Callbacks) throws(CountersignError) -> CountersignLog? {
         let least: CountersignLog.Level
         switch try string("logLevel") {

@@ -74,7 +74,7 @@ final class Callbacks: Sendable {
     private let requestToken: TokenRequest?
     private let context: Context
     private let isClosed = Lock(false)
-    /// The receiver owns and frees strings.
+    /// Whether the receiver of a string owns and frees the string.
     let keepsTexts: Bool
     /// Nil without a provider callback.
     let provider: CallbackProvider?
@@ -90,18 +90,18 @@ final class Callbacks: Sendable {
         self.provider = provider == nil ? nil : CallbackProvider()
     }
 
-    /// The event callback then also receives the log.
+    /// Whether the client has an event callback, which also receives the log.
     var hasListener: Bool { event != nil }
 
     func post(_ work: @escaping @Sendable () -> Void) { queue.async(execute: work) }
 
-    /// Dropped if the client is closed before the event's turn.
+    /// Enqueues a call of the event callback. Drops the event if the client is closed before the call.
     func send(_ json: JSONValue) {
         guard let event else { return }
         queue.async { [self] in if !isClosed.withLock({ $0 }) { event(json, isKept: keepsTexts) } }
     }
 
-    /// Suspends until the token arrives or the task is cancelled.
+    /// Suspends until an answer, the time limit, the close of the client or the cancellation of the task.
     func token(_ request: JSONValue, within seconds: TimeInterval) async throws(TokenProviderTimeout)
         -> String?
     {

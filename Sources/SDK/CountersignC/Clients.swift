@@ -9,7 +9,7 @@ enum Clients {
     private struct State {
         var last: UInt = 0
         var open: [UInt: Session] = [:]
-        /// The process of the first client. A forked child has none of its threads.
+        /// The process that opened the first client. A forked child lacks the threads of that process.
         var process: pid_t?
     }
 

@@ -22,7 +22,7 @@ protocol Mode: Sendable {
 /// A client opened through the C API.
 final class Session: Sendable {
     private struct State {
-        /// Calls without a result yet.
+        /// The number of calls without a result yet.
         var pending = 0
         var isClosed = false
         var whenIdle: (@Sendable () -> Void)?
@@ -40,7 +40,7 @@ final class Session: Sendable {
     func answer(_ number: UInt64, _ token: String?) { callbacks.provider?.answer(number, token) }
 
     func call(_ method: String, _ arguments: Text?, _ callback: ResultCallback) -> countersign_status {
-        // A caller may have found the session just before it was closed. The close does not wait for such a call.
+        // Another thread may close the session after this call found it. The close would not wait for this call.
         let isOpen = state.withLock { state in
             if !state.isClosed { state.pending += 1 }
             return !state.isClosed
@@ -65,7 +65,7 @@ final class Session: Sendable {
                 throw CountersignError(.invalidArgument, "the arguments must be a JSON object")
             }
             let arguments = Arguments(members)
-            // Recording calls keep their order. Queries suspend.
+            // Calls that must keep their order begin here. Other calls may suspend, so they run in a task.
             if try mode.begin(method, arguments, finish) { return COUNTERSIGN_OK }
             Task { [mode] in
                 do throws(CountersignError) {

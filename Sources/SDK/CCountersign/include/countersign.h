@@ -11,7 +11,7 @@
  *
  * Strings are UTF-8. A string argument has a length in bytes, or COUNTERSIGN_NUL_TERMINATED if it ends with a
  * zero byte. The library copies it before the function returns. A string passed to a callback has a length,
- * ends with a zero byte, and is valid until the callback returns. With "keepsTexts": true in any
+ * ends with a zero byte, and is valid until the callback returns. With "keepsTexts": true in the
  * configuration, strings passed to the client's callbacks stay valid until freed with countersign_free. Use
  * it for languages that run callbacks later than they are called, such as Dart.
  *
@@ -58,7 +58,7 @@ typedef int32_t countersign_status;
 #define COUNTERSIGN_CLOSED 1
 /* The process was forked after a client was opened. No callback is called. */
 #define COUNTERSIGN_FORKED 2
-/* A string is missing or is not UTF-8. No callback is called. */
+/* The method is missing, or the method or a token is not UTF-8. No callback is called. */
 #define COUNTERSIGN_INVALID 3
 
 /*
@@ -101,7 +101,7 @@ typedef void (*countersign_provider)(void *context, uint64_t number, const char 
  * Opens a client that sends events with their user's signed token to a Countersign gateway.
  *
  * configuration: an object. Required: endpoint (the gateway's URL) and writeKey. Optional:
- *   instanceName ("default"), dataDirectory (by default a directory of the user's), logLevel ("debug", "info",
+ *   instanceName ("default"), dataDirectory (by default in the user's home), logLevel ("debug", "info",
  *   "warning", "none"; "warning"), requestTimeout (30 seconds), tokenProviderTimeout (30 seconds), sessionTimeout
  *   (10 seconds), batchEvents (100), batchBytes (400,000);
  *   flushPolicy: "automatic", "manual" or {"eventCount", "interval" (seconds), "onBackground"};
@@ -122,8 +122,8 @@ typedef void (*countersign_provider)(void *context, uint64_t number, const char 
  *
  * Returns null if the configuration is invalid (code `invalid_configuration`).
  *
- * Methods. Recording methods return when the event is on disk, so that it survives a crash and a power
- * failure:
+ * Methods. A recording method's result arrives when the event is on disk, so that the event survives a crash
+ * and a power failure:
  *
  *   identify     {"userId", "token", "traits": {...}}   sets the user. value: the event's id, or null if no event
  *                                                       was recorded; token and traits are optional
@@ -133,7 +133,7 @@ typedef void (*countersign_provider)(void *context, uint64_t number, const char 
  *   track        {"event", "kind", "properties": {...}} value: the event's id. kind: track (default), page, screen,
  *                                                       group, alias
  *   logOut       {}                                     sends the remaining events with the user's token and removes
- *                                                       it; unsent events wait for another token. value: as flush
+ *                                                       the token; unsent events wait for another. value: as flush
  *   flush        {}                                     sends events. value: {"delivered", "queued", "ending",
  *                                                       "batches": [{"userId", "events", "delivered", "outcome",
  *                                                       "code"}]}. "ending" is drained when all events were sent,
@@ -146,7 +146,7 @@ typedef void (*countersign_provider)(void *context, uint64_t number, const char 
  *   requeueQuarantinedEvents, deleteQuarantinedEvents  {}       value: the number of events
  *   wipe         {}                                     removes events, tokens, the user and the device's id
  *   optOut, optIn {}                                    stops recording, in later runs too; resumes it. Wait for the
- *                                                       result of these three before the next call
+ *                                                       result of wipe, optOut and optIn before the next call
  */
 countersign_client *countersign_open_signed_user(
     const char *configuration, size_t configuration_length, countersign_provider provider, countersign_event event, void *context,
@@ -203,8 +203,8 @@ countersign_client *countersign_open_access_token(
  *
  * Returns null if the configuration is invalid.
  *
- * Methods. Recording methods return when the event is in memory. It is on disk after a flush or a close at
- * the latest:
+ * Methods. A recording method's result arrives when the event is in memory. The event is on disk after a
+ * flush or a close at the latest:
  *
  *   identifyCustomer     {"customerIds": {...}, "properties": {...}, "timestamp": seconds}
  *   trackCustomer        {"properties": {...}, "timestamp": seconds}
@@ -231,8 +231,8 @@ countersign_client *countersign_open_bloomreach(
     char **error, size_t *error_length);
 
 /*
- * Completes a token request. token: the token, or null without a token. A late or repeated answer is ignored,
- * and COUNTERSIGN_OK is returned then too.
+ * Completes a token request. token: the token, or null without a token. Ignores a late or repeated answer, and
+ * returns COUNTERSIGN_OK for it.
  */
 countersign_status countersign_answer(
     countersign_client *client, uint64_t number, const char *token, size_t token_length);
@@ -251,9 +251,9 @@ countersign_status countersign_call(
     countersign_result result, void *context);
 
 /*
- * Writes events that are only in memory to disk, stops all work and waits for the results of all calls. Then
- * calls done, the client's last callback. The next client with the same queue sends the remaining events. The
- * handle is invalid at once: a concurrent call gets its result before done, or returns COUNTERSIGN_CLOSED.
+ * Closes a client in the background: writes events from memory to disk, stops all work and waits for the results of
+ * all calls. Then calls done, the client's last callback. The next client with the same queue sends the remaining
+ * events. The handle is invalid at once: a concurrent call gets its result before done, or returns COUNTERSIGN_CLOSED.
  *
  * done: receives {"value": null}; may be null.
  */
