@@ -48,7 +48,7 @@ package struct InstanceFolder: Sendable {
             appID: DataFolder.ownAppID, writeKey: key)
     }
 
-    /// The app's token store, or the platform's.
+    /// Returns the app's token store `chosen`, or the platform's token store if `chosen` is nil.
     package func makeTokenStore(_ chosen: (any TokenStore)?, log: CountersignLog?) -> any TokenStore {
         let file = FileTokenStore(directory: directory.appendingPathComponent("tokens", isDirectory: true))
         #if canImport(Security)
@@ -61,7 +61,7 @@ package struct InstanceFolder: Sendable {
         #if canImport(Security)
             // Includes the app's id, because apps of one team may share an access group and its items.
             let keychain = KeychainTokenStore(service: "countersign.\(DataFolder.ownAppID).\(key).\(name)")
-            // Not in `dataDirectory`, which may change in the app's next version. Instance names begin with no dot.
+            // Outside `dataDirectory`, which the app's next version may change. No instance name begins with a dot.
             let installation = shared.home.appendingPathComponent(".\(name).installed").path
             return PlatformTokenStore(keychain: keychain, file: file, installation: installation, log: log)
         #else

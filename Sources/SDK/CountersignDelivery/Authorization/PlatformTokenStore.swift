@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Stores tokens in the Keychain, or in a file where the app has no access to the Keychain.
+/// Stores tokens in the Keychain, or in a file if the app has no access to the Keychain.
 ///
 /// Keychain items survive the removal of an app, so the first use after an installation removes old items.
 final class PlatformTokenStore: TokenStore {

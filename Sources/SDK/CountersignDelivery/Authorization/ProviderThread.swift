@@ -21,7 +21,7 @@ package enum ProviderThread {
     }
 }
 
-/// A serial queue as the executor of one task. Dispatch starts a thread for it even while all others block.
+/// A serial queue as the executor of one task. Dispatch starts a thread for it even if all other threads block.
 @available(iOS 18, macOS 15, *)
 private final class ProviderExecutor: TaskExecutor {
     private let queue = DispatchQueue(label: "countersign.provider", qos: .utility)

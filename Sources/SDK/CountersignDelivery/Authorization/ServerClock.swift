@@ -2,10 +2,10 @@ package import Foundation
 
 /// The offset between the server's clock and the device clock.
 ///
-/// Drops the offset when the device clock was set, or uptime stopped during sleep, until the next response. Changes
-/// between two runs are not detected: a wrong offset costs one unnecessary refresh or one rejected request.
+/// Drops the offset when the device clock was set during the run, and learns it again from the next response. Misses
+/// changes of the device clock between two runs: a wrong offset costs one unnecessary refresh or one rejected request.
 package struct ServerClock {
-    /// Seconds by which the device clock may drift against uptime, as it does while it is adjusted gradually.
+    /// Seconds by which the device clock may drift against uptime, such as while NTP adjusts the clock gradually.
     private static let tolerance: TimeInterval = 30
 
     private var offset: TimeInterval?

@@ -39,7 +39,7 @@ public struct AuthenticationFailure: Sendable, Hashable {
     /// Seconds by which the device clock is ahead of the server's (negative: behind), if that is why the
     /// token failed; nil otherwise.
     public let clockSkew: TimeInterval?
-    /// The number of failures with this user, token and code so far.
+    /// The number of failures so far with this user, token, code, `reason` and `isOptional`.
     public var occurrences: Int
 
     package init(

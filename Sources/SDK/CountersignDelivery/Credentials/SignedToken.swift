@@ -30,7 +30,7 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
     /// The claims; nil if the payload is not a JSON object. The signature is not verified.
     var claimsObject: JSONObject? { claims.flatMap { JSONDocument.object(Array($0)) } }
 
-    /// The payload without Base64url encoding; nil if it cannot be decoded. The signature is not verified.
+    /// The decoded payload; nil if it is not Base64url. The signature is not verified.
     package var claims: Data? {
         let parts = rawValue.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
@@ -46,7 +46,7 @@ public struct SignedToken: Hashable, Sendable, CustomStringConvertible, CustomDe
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public var debugDescription: String { description }
 
-    /// A mirror without children, so that `dump` shows nothing either.
+    /// A mirror without children, so that `dump` does not reveal the token.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 

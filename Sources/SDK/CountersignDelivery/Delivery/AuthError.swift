@@ -35,7 +35,7 @@ package struct AuthErrors: Decodable, Sendable {
         case authWarning = "auth_warning"
     }
 
-    /// Nil if the response has no readable members about a token.
+    /// Nil if the body is not a JSON object, or if a member about a token is malformed.
     package init?(_ response: TransportResponse) {
         guard let read = try? JSONDecoder().decode(Self.self, from: Data(response.body)) else { return nil }
         self = read

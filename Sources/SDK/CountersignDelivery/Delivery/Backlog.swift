@@ -3,9 +3,9 @@ internal import Foundation
 /// Counts events stored since the last claim, and decides when to send them.
 struct Backlog {
     private var events = 0
-    /// The uptime at which the first of them was stored; nil without events.
+    /// The uptime at which the first of the counted events was stored; nil without events.
     private var since: TimeInterval?
-    /// Sends soon, regardless of the flush policy.
+    /// Whether to send before the limits of the flush policy are reached. The manual policy ignores it.
     var isUrgent = false
 
     mutating func stored(_ count: Int, now: TimeInterval) {

@@ -4,7 +4,7 @@
 /// log2(n) + 1 requests, rounded up. The event that it finds has failed in a request of its own.
 struct BatchBisection: Equatable {
     enum Cause: Equatable {
-        /// A rejection such as 400. If one part is accepted, the event is in the other.
+        /// A rejection such as 400. If the server accepts one part, the event is in the other part.
         case refused
         /// 413. Two parts that were each accepted may be too large together.
         case tooLarge
@@ -27,7 +27,7 @@ struct BatchBisection: Equatable {
     }
 
     var probe: [QueuedEvent] {
-        // Probe the second of the last two. If the second is at fault, the first is sent together with later events.
+        // Probe the second of two suspects. If the second is at fault, the first is sent later with other events.
         if suspects.count == 2, cause != .refused { return [suspects[1]] }
         return Array(suspects.prefix(max(1, suspects.count / 2)))
     }
@@ -38,7 +38,7 @@ struct BatchBisection: Equatable {
         return suspects.isEmpty ? .nothing : .searching
     }
 
-    /// Call this method only if `probe` failed with the same cause.
+    /// Call this method only if the server's response to `probe` has the cause `cause`.
     mutating func probeFailed() -> Finding {
         suspects = probe
         return suspects.count == 1 ? .culprit(suspects[0]) : .searching

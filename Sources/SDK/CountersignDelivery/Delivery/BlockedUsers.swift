@@ -10,7 +10,7 @@ struct BlockedUsers: Equatable, Sendable {
     }
 
     private(set) var users: Set<UserKey> = []
-    /// The last users that were unblocked, oldest first. `forgottenUnblockings` counts those before them.
+    /// The last users that were unblocked, oldest first. `forgottenUnblockings` counts earlier unblockings.
     private var unblocked: [UserKey] = []
     private var forgottenUnblockings = 0
     private let history = History()

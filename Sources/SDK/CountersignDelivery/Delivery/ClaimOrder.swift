@@ -1,8 +1,8 @@
 /// The users with events in the queue file, ordered by the event that each would send next.
 ///
 /// Reads only as many rows as a claim needs, so the cost does not depend on the number of users. Another process may
-/// delete rows at any time, so an entry is checked when its user is chosen. New rows always have higher sequence
-/// numbers than all rows before them (`AUTOINCREMENT`).
+/// delete rows at any time, so `next` looks for a user's rows before it returns the user. New rows always have higher
+/// sequence numbers than all rows before them (`AUTOINCREMENT`).
 struct ClaimOrder {
     struct Row {
         let sequence: Int64

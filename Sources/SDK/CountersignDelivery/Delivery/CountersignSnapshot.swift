@@ -2,7 +2,7 @@ public import Foundation
 
 /// Counters and state of the delivery queue.
 ///
-/// The counters cover the life of the queue file, across restarts. `recorded` equals `queued` + `sent` +
+/// Counters of events on disk cover the life of the queue file, across restarts. `recorded` equals `queued` + `sent` +
 /// `quarantined` + `evictedByCount` + `evictedByBytes` + `evictedByAge` + `wiped` + `unreadable` - `requeued`.
 public struct CountersignSnapshot: Sendable, Hashable {
     /// A user whose events wait for a token.
@@ -11,7 +11,7 @@ public struct CountersignSnapshot: Sendable, Hashable {
         public let userID: String?
         /// The reason, such as `EXPIRED`, `provider_timed_out` or `logged_out`.
         public let reason: String
-        /// Consecutive rejections and failed attempts to get a token.
+        /// Consecutive rejections of the user's tokens. Failures of a token provider do not count.
         public let failures: Int
         /// True if the events wait until a new token, a new session or `flush()`.
         public let isPaused: Bool
@@ -21,7 +21,7 @@ public struct CountersignSnapshot: Sendable, Hashable {
 
     /// Events in the queue.
     public var queued = 0
-    /// Estimated bytes of these events on disk.
+    /// Estimated bytes of the events in the queue file.
     public var queuedBytes = 0
     /// Events that are only in memory.
     public var unsaved = 0
@@ -37,7 +37,7 @@ public struct CountersignSnapshot: Sendable, Hashable {
     public var requeued = 0
     /// Events deleted from quarantine because of `QueueLimits.maximumQuarantinedEvents`.
     public var evictedFromQuarantine = 0
-    /// Events dropped from memory, because too many waited for the disk.
+    /// Events dropped from memory since the client started, because too many waited for the disk.
     public var dropped = 0
     /// Events deleted because of `QueueLimits.maximumEvents`.
     public var evictedByCount = 0
@@ -53,15 +53,15 @@ public struct CountersignSnapshot: Sendable, Hashable {
     public var unreadable = 0
     /// Damaged files that were moved aside.
     public var damagedFiles = 0
-    /// Users whose events wait.
+    /// Users whose events wait for a token.
     public var parked: [Parked] = []
     /// The reason why the settings must change before anything can be sent; nil without such a problem.
     public var configurationProblem: String?
-    /// The last failure of server, network or disk; nil after a server has accepted events.
+    /// The last failure of server, network or disk; nil once the server accepts events or a write succeeds.
     public var lastError: String?
     /// Seconds until the next attempt after such a failure; nil if no attempt is scheduled.
     public var nextAttemptIn: TimeInterval?
-    /// The number of authentication failures, including repeated ones.
+    /// The number of authentication failures since the client's start or last wipe, including repeated ones.
     public var authenticationFailures = 0
     /// Seconds by which the server's clock is ahead of the device's; 0 before the first response.
     public var clockOffset: TimeInterval = 0

@@ -29,7 +29,7 @@ package protocol CredentialSource: Sendable {
 
     func noteServerTime(_ date: Date) async
 
-    /// Tries again despite recent failures. Called when a session begins or a flush waits.
+    /// Tries again despite recent failures. The engine calls it when a session or a flush begins.
     func resume() async
 
     func removeAll() async
@@ -50,10 +50,10 @@ package enum CredentialDecision: Sendable, Equatable {
     case ready(Credential)
     /// `CredentialUpdate.resolved` will follow.
     case pending
-    /// No better credential is available. A rejected credential is sent again only after a wait. Nil if nothing may
-    /// be sent without a credential.
+    /// No better credential is available. The engine sends a rejected credential again only after a wait. The
+    /// credential is nil if requests need one and the source has none.
     case doubtful(Credential?, ServerAnswer.Explanation)
-    /// Send nothing before this uptime. Nil waits for the next `CredentialUpdate`.
+    /// The engine sends nothing of the owner before the uptime `retryAt`. Nil waits for a `CredentialUpdate`.
     case unavailable(ServerAnswer.Explanation, retryAt: TimeInterval?)
 }
 

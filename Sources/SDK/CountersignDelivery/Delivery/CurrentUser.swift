@@ -13,7 +13,7 @@ struct CurrentUser {
         self.id = id
     }
 
-    /// Compares by bytes. `String ==` treats some different ids as equal (RFC 7519, section 2).
+    /// Compares by bytes (RFC 7519, section 2), because `String ==` treats some different ids as equal.
     func isUser(_ other: String?) -> Bool {
         other.map { Array($0.utf8) } == id.map { Array($0.utf8) }
     }

@@ -93,7 +93,7 @@ package actor DeliveryEngine {
         failures.finish()
     }
 
-    /// Sends everything that can be sent now, including records that are still in memory, and waits for it.
+    /// Sends everything that can be sent now, including records in memory, and returns when the sender is done.
     package nonisolated func flush() async -> FlushResult {
         await submit(Command.flush, ifClosed: FlushResult(batches: [], ending: .closed, queued: 0))
     }
@@ -238,7 +238,7 @@ package actor DeliveryEngine {
                         return .leased(until: instant)
                     }
                     var events = try queue.claim(request, undeleted: storage.undeletedSequences)
-                    // The queue file is empty, but the log still has events, so the round is not over.
+                    // The claim found no event, but the log may have some, so the round is not over.
                     if events.isEmpty, let failure = storage.checkpointFailure {
                         try storage.checkpointPart(into: queue)
                         events = try queue.claim(request, undeleted: storage.undeletedSequences)
@@ -279,7 +279,7 @@ package actor DeliveryEngine {
 
     private func finish(_ ending: FlushResult.Ending) async {
         let queued = try? await storage.run { [lease] storage in
-            // If a full disk prevents this, the lease expires.
+            // If a full disk prevents the release, the lease expires.
             try? storage.withQueue(usesReserve: true) { queue in try queue.releaseLease(of: lease) }
             return try storage.waitingCount()
         }

@@ -5,7 +5,7 @@ extension DeliveryPipeline {
     package func snapshot() async -> CountersignSnapshot {
         var snapshot = CountersignSnapshot()
         snapshot.sessionID = session.withLock { $0.id }
-        // Read before the queue file, so that events moved meanwhile are counted once.
+        // Read before the queue file: an event that is written meanwhile is counted twice, but never missed.
         var losses = recorder.losses
         snapshot.unsaved = losses.unsaved
         snapshot.dropped = losses.dropped
@@ -139,7 +139,7 @@ extension DeliveryPipeline {
         }
     }
 
-    /// Stops or resumes recording, also for later runs. Keeps queued records.
+    /// Stops or resumes recording, also for later runs. An opt-out discards records that are not in the queue file.
     package func setOptedOut(_ isOut: Bool) async throws(CountersignError) {
         if isOut { recorder.setOptedOut(true) }
         try await stored { [storage] in try await storage.run { storage in try storage.setOptedOut(isOut) } }

@@ -96,9 +96,9 @@ extension DeliveryPipeline {
         /// The app became active, at its start or later.
         case appActive
         case appInBackground
-        /// The session lasted this many seconds. Records made now still belong to it.
+        /// The session lasted this many seconds. Records made in the handler still belong to the session.
         case ended(after: TimeInterval)
-        /// Records made now belong to the new session.
+        /// Records made in the handler belong to the new session.
         case began
     }
 

@@ -1,4 +1,4 @@
-/// Which writes fail now, and why.
+/// The kinds of writes that fail now, and the last error.
 struct DiskState {
     enum Operation {
         /// Writes to the log or the identity file.

@@ -7,13 +7,13 @@ extension EventQueue {
         var bytes: Int
     }
 
-    /// A higher count or sequence number is treated as damaged. Sums of two fit into an integer.
+    /// A higher count or sequence number is treated as damaged. The sum of two counts fits into an `Int`.
     static let maximumCount = 1 << 53
 
     private static let damagedRow = ServerAnswer.Explanation(
         "damaged_row", "the event in the queue file is damaged")
 
-    /// Moves rows that cannot be sent to quarantine. On a full disk they are skipped until the file is opened again.
+    /// Moves rows that cannot be sent to quarantine. On a full disk or with a locked file, the claim skips the rows.
     func setAsideDamaged(_ sequences: [Int64]) throws {
         do {
             try connection.transaction {
@@ -22,8 +22,8 @@ extension EventQueue {
         } catch let error as SQLiteError where error.isFull || error.isBusy {}
     }
 
-    /// Throws as for a damaged file if sequence numbers are close to the highest one, beyond which SQLite would report
-    /// a full disk.
+    /// Throws as for a damaged file if a sequence number is out of range. After the largest `Int64`, SQLite reports a
+    /// full disk for each new row.
     func checkSequences() throws {
         let highest = try connection.integer(
             """
@@ -40,7 +40,7 @@ extension EventQueue {
 
     func size() throws -> Size { Size(rows: try value(of: .rows), bytes: try value(of: .bytes)) }
 
-    /// Counts the events if the stored size is impossible.
+    /// Adds to the stored size, or counts the events if the stored size is impossible.
     func addSize(rows: Int, bytes: Int) throws {
         guard rows != 0 || bytes != 0 else { return }
         let stored = [try storedValue(of: .rows), try storedValue(of: .bytes)]
@@ -114,7 +114,7 @@ extension EventQueue {
     }
 
     /// Whether the counter of rows exceeds the number of rows that a claim without a result had to skip. With more than
-    /// 100 blocked users, compares only once after the file was opened, because this counts the events of each user.
+    /// 100 blocked users, compares only once for each open file, because it counts the events of each blocked user.
     func mayHaveMissedEvents(_ request: ClaimRequest, undeleted: Set<Int64>) throws -> Bool {
         if request.blockedUsers.count > 100 {
             if hasComparedBlockedUsers { return false }
@@ -129,8 +129,8 @@ extension EventQueue {
         return try value(of: .rows) > known
     }
 
-    /// Called after a claim has missed events. Throws as for a damaged file, or corrects the counter of rows. SQLite
-    /// does not detect a damaged index, which hides events permanently.
+    /// Called after a claim seems to have missed events. Throws if the file is damaged, otherwise corrects the counter
+    /// of rows. Queries do not detect a damaged index, which hides events permanently.
     func checkIndexAndCounter() throws {
         let finding =
             try connection.first("PRAGMA integrity_check(1)") { row throws(SQLiteError) in row.text(0) } ?? ""

@@ -5,7 +5,7 @@ internal import Foundation
 extension EventQueue {
     /// Seconds in addition to the duration of the request.
     static let leaseMargin: TimeInterval = 30
-    /// A longer lease is damaged. If it counted, no client could send.
+    /// Seconds. A longer lease counts as damaged and is ignored, because it would prevent all clients from sending.
     private static let longestLease: TimeInterval = 3_600
 
     /// Returns nil on success, or the uptime at which another client's lease expires. The lease outlasts the next

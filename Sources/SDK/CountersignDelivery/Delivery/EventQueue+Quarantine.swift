@@ -4,7 +4,7 @@ internal import CountersignTransport
 internal import Foundation
 
 extension EventQueue {
-    /// The columns of a damaged event may have any type.
+    /// Replaces `NULL`, because the columns of a damaged event may have any value.
     func quarantine(_ sequence: Int64, _ reason: ServerAnswer.Explanation) throws {
         try connection.run(
             """

@@ -58,14 +58,14 @@ final class EventQueue {
 
     /// Does not write to a file that is up to date, so that it can be opened on a full disk.
     init(path: String, limits: QueueLimits, clock: any ClientClock) throws {
-        // After this time-out, the caller tries again one second later.
+        // A short time-out, because the recorder and the sender try again later.
         connection = try SQLiteConnection(
             path: path, keepsJournal: true, busyTimeoutMilliseconds: 1_000, waitsOnceForLock: true)
         self.limits = limits
         self.clock = clock
         queueTime = QueueTime(uptime: clock.uptime)
         let version = try connection.userVersion()
-        // Writes to the file, so set it only for a new file. It has no effect once a table exists.
+        // The pragma writes to the file, so it is set only for a new file. It has no effect once a table exists.
         if version == 0 { try connection.execute("PRAGMA auto_vacuum = INCREMENTAL") }
         try connection.execute(
             """
@@ -88,7 +88,7 @@ final class EventQueue {
         try connection.transaction {
             // Another process may have stored some of them, if it assumed that this process had ended.
             let checkpoint = try checkpoint(of: log)
-            // A checkpoint above the last sequence number is damaged. Storing events twice beats losing them.
+            // A checkpoint above the last sequence number is damaged. Storing events twice is better than losing them.
             let isDamaged = checkpoint > events.last?.sequence ?? checkpoint
             try take(isDamaged ? events : events.filter { $0.sequence > checkpoint }, from: log)
         }
@@ -146,7 +146,7 @@ final class EventQueue {
         guard try !staleCheckpoints().isEmpty else { return }
         // Make the directory durable first. A log that reappears after a power failure needs its checkpoint.
         try Self.synchronize(directory.path)
-        // A log has files before a checkpoint, and no other process can write a checkpoint during the transaction.
+        // Search again: a log has files before its checkpoint, and the transaction blocks other processes' checkpoints.
         try connection.transaction {
             for name in try staleCheckpoints() {
                 try connection.run("DELETE FROM setting WHERE name = ?", .text(name))
@@ -154,7 +154,7 @@ final class EventQueue {
         }
     }
 
-    /// Makes the last transaction durable by flushing the removal of its journal.
+    /// Makes the last transaction durable: flushes its truncated journal, or the directory of a deleted journal.
     func makeDurable() throws {
         if try Self.synchronize("\(connection.path)-journal") { return }
         try Self.synchronize(directory.path)
@@ -184,7 +184,7 @@ final class EventQueue {
         var count = 0
         var bytes = 0
         let rows = try withDeviceID(rows)
-        // Prepare once: looking a statement up by its text costs as much as a row.
+        // Prepare once: looking a statement up by its text costs as much as inserting a row.
         let insert = try connection.prepare(
             "INSERT INTO event (message_id, user_id, session_id, queue_time_s, body) VALUES (?, ?, ?, ?, ?)"
         )
@@ -208,7 +208,7 @@ final class EventQueue {
         try enforceLimits(at: time)
     }
 
-    /// Replaces provisional device ids by the device's id. If it has none yet, the first provisional id becomes it.
+    /// Replaces provisional device ids by the device's id. A device without an id gets the first provisional one.
     private func withDeviceID(_ rows: [RenderedEvent]) throws -> [RenderedEvent] {
         guard let provisionalID = rows.first(where: { $0.provisionalID != nil })?.provisionalID else {
             return rows
@@ -428,7 +428,7 @@ final class EventQueue {
         return bytes + Self.rowOverheadBytes
     }
 
-    /// Returns false if it was not in the queue.
+    /// Returns false if the event was not in the queue.
     func remove(_ sequence: Int64) throws -> Bool {
         guard let bytes = try delete(sequence) else { return false }
         try addSize(rows: -1, bytes: -bytes)
@@ -508,7 +508,7 @@ final class EventQueue {
 
     // MARK: Counters
 
-    /// Over the life of the file. ``CountersignSnapshot`` describes how they add up.
+    /// Totals over the life of the file. ``CountersignSnapshot`` describes how the counters add up.
     enum Counter: String, CaseIterable {
         case rows
         /// Including `rowOverheadBytes` for each event.

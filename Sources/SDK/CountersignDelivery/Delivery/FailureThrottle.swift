@@ -1,9 +1,9 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Limits how often the app is notified of authentication failures. Reports each (user, token, code, reason,
-/// `isOptional`) immediately, but nothing in the background. Reports an unresolved failure again at each session start,
-/// and when it recurs or a flush leaves the user's events parked, at most every five minutes.
+/// Limits how often the app is notified of authentication failures. Reports each new (user, token, code, reason,
+/// `isOptional`) at once, but nothing in the background. Reports an unresolved failure again at each session start.
+/// Also reports it when it recurs or a flush leaves the user's events parked, at most every five minutes.
 struct FailureThrottle {
     private struct Key: Hashable {
         let user: UserKey
@@ -19,7 +19,7 @@ struct FailureThrottle {
         var reportedAt: TimeInterval?
     }
 
-    /// Beyond it, the entry with the oldest occurrence is dropped.
+    /// The number of entries. Beyond it, the entry whose last occurrence is the oldest is dropped.
     private static let capacity = 64
     /// Seconds between two reports of the same failure within a session.
     private static let interval: TimeInterval = 300
@@ -56,18 +56,18 @@ struct FailureThrottle {
         return entry.failure
     }
 
-    /// The failures that were not reported in the background.
+    /// Returns the failures that occurred in the background and were not reported there.
     mutating func enteredForeground(at uptime: TimeInterval) -> [AuthenticationFailure] {
         isInBackground = false
         return order.filter { entries[$0]?.reportedAt == nil }.compactMap { report($0, at: uptime) }
     }
 
-    /// The last failure of each user.
+    /// Returns the last failure of each user.
     mutating func sessionStarted(at uptime: TimeInterval) -> [AuthenticationFailure] {
         latest().compactMap { report($0, at: uptime, always: true) }
     }
 
-    /// The last failure of each user with parked events, unless reported within the interval.
+    /// Returns the last failure of each user with parked events, unless reported within the interval.
     mutating func flushEnded(parked: Set<UserKey>, at uptime: TimeInterval) -> [AuthenticationFailure] {
         latest().filter { parked.contains($0.user) }.compactMap { report($0, at: uptime) }
     }

@@ -18,7 +18,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
         public static let retryLater = Outcome(rawValue: "retry_later")
         /// The user's token was rejected or is missing. The events wait for another token.
         public static let tokenProblem = Outcome(rawValue: "token_problem")
-        /// The server rejected the request because of an event. It is sent again in parts to find that event.
+        /// The server rejected the request because of an event. The SDK sends the batch again in parts to find it.
         public static let refused = Outcome(rawValue: "refused")
         /// Events that the server will never accept were moved to quarantine.
         public static let quarantined = Outcome(rawValue: "quarantined")
@@ -54,7 +54,7 @@ public struct FlushResult: Sendable, Hashable, CustomStringConvertible {
         public static let drained = Ending(rawValue: "drained")
         /// Only events that wait for a token are left. `CountersignClient.snapshot()` has users and reasons.
         public static let parked = Ending(rawValue: "parked")
-        /// The server or the network failed. The SDK retries automatically.
+        /// The server, the network or the disk failed. The SDK retries automatically, unless the policy is `manual`.
         public static let interrupted = Ending(rawValue: "interrupted")
         /// The settings must change before events can be sent.
         public static let configurationProblem = Ending(rawValue: "configuration_problem")

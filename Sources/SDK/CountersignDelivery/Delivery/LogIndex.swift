@@ -8,7 +8,7 @@ struct LogIndex {
     }
 
     private var appended: [Entry] = []
-    /// Separate from `appended`, because the writer appends meanwhile.
+    /// The events of the running checkpoint. Separate from `appended`, because the writer appends during a checkpoint.
     private var moving: [Entry] = []
     private(set) var bytes = 0
     private var bytesInMemory = 0

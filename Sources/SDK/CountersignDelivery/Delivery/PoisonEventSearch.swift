@@ -27,7 +27,7 @@ struct PoisonEventSearch {
 
     mutating func resetRejections() { rejectionsInARow = 0 }
 
-    /// Allows another try of all suspects at once.
+    /// Allows an immediate retry of each suspect.
     mutating func resume() {
         for index in suspects.indices { suspects[index].retryAt = -.infinity }
     }
@@ -47,7 +47,7 @@ struct PoisonEventSearch {
         rejectionsInARow = 0
     }
 
-    /// Records that a request failed, and halves it. Returns the event that failed alone, or nil before that.
+    /// Records that a request failed, and begins or continues the search. Returns the event if it failed alone.
     mutating func narrow(
         _ events: [QueuedEvent], _ cause: BatchBisection.Cause, now: TimeInterval
     ) -> QueuedEvent? {
@@ -95,7 +95,7 @@ struct PoisonEventSearch {
         flakyUntil = now + PoisonEvent.flakyDuration
     }
 
-    /// If the fault affected other events too, the server is flaky, and earlier failures of suspects do not count.
+    /// A flaky server that fails on `events` may also have failed on other suspects, so their failures do not count.
     private mutating func serverFailed(on events: [QueuedEvent], now: TimeInterval) {
         guard now < flakyUntil else { return }
         let sequences = Set(events.map(\.sequence))

@@ -33,7 +33,7 @@ struct QueueRecovery {
         do {
             return try recover(from: aside)
         } catch {
-            // Such as a full disk. Moves the files back, so that the next attempt finds the events.
+            // After an error such as a full disk, move the files back, so that the next attempt finds the events.
             for suffix in Self.suffixes where FileManager.default.fileExists(atPath: aside + suffix) {
                 try? FileManager.default.removeItem(atPath: path + suffix)
                 try FileManager.default.moveItem(atPath: aside + suffix, toPath: path + suffix)
@@ -124,7 +124,7 @@ struct QueueRecovery {
         return events.values.sorted { $0.sequence < $1.sequence }
     }
 
-    /// False for a body with damage that SQLite does not detect, such as a flipped bit.
+    /// False for a body that is no longer JSON, because SQLite does not detect flipped bits.
     private func isJSON(_ body: [UInt8]) -> Bool {
         (try? JSONSerialization.jsonObject(with: Data(body), options: .fragmentsAllowed)) != nil
     }
@@ -134,7 +134,7 @@ struct QueueRecovery {
         let template = try FileHandle(forReadingFrom: URL(fileURLWithPath: fresh))
         defer { try? template.close() }
         guard var first = try template.read(upToCount: page), first.count == page,
-            // The page size, big-endian, must be 4,096 in both files.
+            // The new file's page size (big-endian) must be 4,096. The copy's first page may be damaged.
             first[16] == 0x10, first[17] == 0x00
         else { return }
         let file = try FileHandle(forUpdating: URL(fileURLWithPath: copy))

@@ -5,9 +5,9 @@ internal import Foundation
 struct QueueTime {
     struct Saved {
         let seconds: Int64
-        /// Seconds since 1970. Only read by version 0.1.0.
+        /// Seconds since 1970. Only earlier versions read it.
         let wall: Int64
-        /// In seconds; nil in a file of version 0.1.0.
+        /// In seconds; nil in a file of an earlier version.
         let uptime: Int64?
 
         var text: String {
@@ -65,7 +65,7 @@ extension QueueTime.Saved {
         else { return nil }
         var uptime: Int64?
         if parts.count == 3 {
-            // Version 0.1.0 reads two integers and ignores the rest, such as a word.
+            // Earlier versions read two integers and ignore a third part that begins with a letter.
             guard parts[2].utf8.first == UInt8(ascii: "u"), let number = Int64(parts[2].dropFirst()),
                 Self.possible.contains(number)
             else { return nil }

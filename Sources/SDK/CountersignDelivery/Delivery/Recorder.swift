@@ -82,8 +82,8 @@ package final class Recorder: Sendable {
     let logger: CountersignLog?
     let stored: @Sendable (Int) -> Void
 
-    // `saveIdentity` writes to `identity`. `stored` is called on a thread of the recorder with the number of events
-    // that the log has received.
+    // `saveIdentity` writes to `identity`. `stored` is called on the writer's or the storage thread with the number of
+    // events that the sender can claim.
     init(
         storage: Storage, limits: QueueLimits, clock: any ClientClock,
         userID: String? = nil, identity: SlotFile? = nil, sessionID: String, log: CountersignLog?,
@@ -286,7 +286,7 @@ package final class Recorder: Sendable {
                 : CountersignError(.notStored, "the data was wiped")
             return (state.logged.removeAll(), batch, error)
         }
-        // Not while the lock is held, because a completion may record again.
+        // Calls the completions without the lock, because a completion may record again.
         if !batch.isEmpty { synchronizer.async { for event in batch { event.completion?(.failure(error)) } } }
         return events
     }

@@ -19,7 +19,7 @@ struct RenderedEvent {
         return event
     }
 
-    /// The provisional id is random, so it occurs only once in the body.
+    /// Replaces the provisional id in the body. The id is random, so no other text of the body equals it.
     func withDeviceID(_ deviceID: String) -> RenderedEvent {
         guard let provisionalID, provisionalID != deviceID else { return self }
         let old = Array(provisionalID.utf8)

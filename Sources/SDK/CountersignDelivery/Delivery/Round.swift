@@ -12,7 +12,7 @@ struct Round: Equatable {
     private(set) var state = State.reading(isStale: true)
     /// True if a flush waits for the end of the round, which then also waits for the token provider.
     private var isFlush = false
-    /// The uptime at which that wait ends; nil for no limit.
+    /// The uptime at which the wait for the token provider ends; nil for no limit.
     private var patience: TimeInterval?
 
     var ending: FlushResult.Ending? {

@@ -8,7 +8,7 @@ extension Sender {
         if !events.isEmpty {
             current = UserBatch(events: events)
         } else if let suspect = poisonEvents.suspects.first(where: { canTry($0) && $0.retryAt <= now }) {
-            // Sends the suspect, because no other event can show whether the server is down.
+            // No other event can be sent to show whether the server works, so send the suspect.
             current = UserBatch(events: [suspect.event])
         } else {
             round?.nothingWasClaimed(
@@ -84,7 +84,7 @@ extension Sender {
         guard let current else { return nil }
         let problem = ServerAnswer.Explanation(error.code.rawValue, error.detail)
         if error.code == .notPermitted {
-            // The system or the app forbids the request. Wait long: no proxy can have caused this by a wrong response.
+            // The system or the app's settings forbid the request. Wait long, because no proxy can be the cause.
             stop(
                 problem, serverDelay: settings.networkRetry.maximumServerDelay, now: now, fraction: fraction)
             return Consequence(batch: current.result(.configurationProblem, problem.code))

@@ -112,7 +112,7 @@ struct Sender {
         round?.flush(patience: users.awaitTokens ? patience : nil)
     }
 
-    /// Resets failure counts and retries what was paused.
+    /// Resets failure counts and ends all pauses.
     mutating func sessionStarted() {
         resume()
         users.resetFailures()
@@ -157,7 +157,7 @@ struct Sender {
         if current?.user == user { setAside() }
     }
 
-    /// Cancels the batch in progress, because the queue was emptied or must not be accessed.
+    /// Drops the batch in progress and the back-off of all users after a wipe.
     mutating func reset() {
         current = nil
         poisonEvents.reset()

@@ -14,7 +14,7 @@ package struct ServerAnswer: Sendable, Equatable {
         case refused(Explanation)
         /// 500: the server failed, perhaps because of one of the events.
         case serverFault(Explanation)
-        /// 2xx with a valid body that does not match these events. An event may be damaged.
+        /// 2xx with a body of unknown format, or with counts that do not match the events. An event may be damaged.
         case notUnderstood(Explanation)
         /// The settings of the app or the server must change before anything can be sent.
         case configurationProblem(Explanation)

@@ -14,7 +14,7 @@ package final class Storage: @unchecked Sendable {
     private static let partBytes = 48 << 10
     /// Seconds between two searches for logs of processes that have ended.
     private static let adoptionInterval: TimeInterval = 60
-    /// Seconds after which the log of a process that seems alive is adopted too, because process ids are reused.
+    /// Seconds without a write after which the log of a living process is adopted too, because process ids are reused.
     private static let idleLog: TimeInterval = 600
 
     let directory: URL
@@ -39,7 +39,7 @@ package final class Storage: @unchecked Sendable {
     private var undeleted: [DeliveryOutcome] = []
     /// The sequence numbers of `undeleted`, not to be sent again. Only on the storage thread.
     private(set) var undeletedSequences: Set<Int64> = []
-    /// Why some recorded events could not be moved to the queue file. Only on the storage thread.
+    /// The error that kept some recorded events out of the queue file. Only on the storage thread.
     private(set) var checkpointFailure: (any Error)?
     private var adoptedAt: TimeInterval?
 
@@ -118,12 +118,12 @@ package final class Storage: @unchecked Sendable {
 
     /// Blocks until `body` has run on the storage thread.
     func runNow<Result>(_ body: (Storage) throws -> Result) throws -> Result {
-        // The app's log handler may call this on the storage thread.
+        // The app's log handler may call this method on the storage thread.
         let isHere = DispatchQueue.getSpecific(key: isOnThread) == true
         return isHere ? try body(self) : try queue.sync { try body(self) }
     }
 
-    /// Nothing runs on the storage thread before the device's first unlock.
+    /// True before the device's first unlock. Nothing runs on the storage thread until then.
     var isLocked: Bool { !canOpen(reservePath) }
 
     /// Opens the file if necessary, moves recorded events into it, and runs `body`. Only on the storage thread.
@@ -150,7 +150,7 @@ package final class Storage: @unchecked Sendable {
         } catch let error as SQLiteError where error.isFull && usesReserve {
             let queue = try open()
             return try usingReserve(after: error) {
-                // Moving new events would use up the space.
+                // Run no checkpoint, because moving new events would use up the space.
                 let result = try body(queue)
                 try? queue.shrink(from: 0)
                 return result
@@ -311,7 +311,7 @@ package final class Storage: @unchecked Sendable {
 
     // MARK: Opting out
 
-    /// Stored in a separate file, so that damage to the queue cannot undo it.
+    /// The opt-out is a separate file, so that damage to the queue file cannot undo it.
     package var hasOptedOut: Bool { FileManager.default.fileExists(atPath: optOutPath) }
 
     /// Only on the storage thread or the writer's thread.

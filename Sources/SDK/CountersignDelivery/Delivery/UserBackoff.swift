@@ -5,7 +5,7 @@ struct UserBackoff: Equatable {
     enum State: Equatable {
         case open
         case waiting(until: TimeInterval)
-        /// Too many rejections. Only a new token, a new session or a manual flush ends the pause.
+        /// After too many rejections, or without a credential. Ends with a new token, a new session or a flush.
         case paused
         /// Waits for the token provider. Then waits until this uptime, unless it is nil.
         case awaitingToken(until: TimeInterval?)

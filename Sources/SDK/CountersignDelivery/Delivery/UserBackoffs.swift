@@ -1,7 +1,7 @@
 internal import Foundation
 
-/// The users whose events wait because of their tokens, and the newest token of each user. Each call takes constant
-/// time, except calls that change all users.
+/// The users whose events wait because of their tokens, and the generation of each user's newest token. A call that
+/// changes one user takes logarithmic time.
 struct UserBackoffs {
     private struct Deadline: Comparable {
         let instant: TimeInterval

@@ -1,8 +1,8 @@
 package import CountersignTransport
 package import Foundation
 
-/// Waits for a device's first unlock after its start. Before it, the SDK's files and keys cannot be read. The system
-/// may start an app earlier, such as for a location.
+/// Waits for the first unlock after the device's start. Before the unlock, the SDK's files and keys cannot be read. The
+/// system may start an app earlier, such as for a location update.
 package enum FirstUnlock {
     /// Named by its text, so that no UI framework is linked.
     static let notification = Notification.Name("UIApplicationProtectedDataDidBecomeAvailable")

@@ -25,7 +25,7 @@ package final class SlotFile: Sendable {
         let stamp: UInt64
         let value: [UInt8]
 
-        /// Returns nil for damaged bytes. `isUnused` is true for a slot that was never written.
+        /// Returns nil for damaged bytes. `isUnused` is true for a slot of zeros, which is new or was erased.
         static func read(_ bytes: ArraySlice<UInt8>) -> (slot: Slot?, isUnused: Bool) {
             func integer(_ index: Int) -> UInt64 {
                 let start = bytes.startIndex + 8 * index
@@ -180,7 +180,7 @@ package final class SlotFile: Sendable {
         guard descriptor >= 0 else { throw CountersignError.failed("open", path) }
         let file = OpenFile(descriptor)
         do {
-            // Twice the needed size, so that a longer value fits later.
+            // Doubles the smallest size until the value fits, so that most slots have space for a longer value.
             var size = Self.smallestSlot
             while size < slot.count { size *= 2 }
             let empty = [UInt8](repeating: 0, count: 2 * size - slot.count)

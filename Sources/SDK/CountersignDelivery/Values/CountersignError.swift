@@ -21,7 +21,7 @@ public struct CountersignError: Error, Sendable, CustomStringConvertible {
         public static let notStored = Code(rawValue: "not_stored")
         /// Too many events or bytes wait for the disk (`QueueLimits`), so the event was dropped. Record it again later.
         public static let tooManyUnsaved = Code(rawValue: "too_many_unsaved")
-        /// The event is longer than `QueueLimits.maximumEventBytes`. It is kept in quarantine and never sent.
+        /// The event is longer than `QueueLimits.maximumEventBytes`. It is stored in quarantine, not in the queue.
         public static let eventTooLarge = Code(rawValue: "event_too_large")
         /// The user has opted out, so the client records nothing.
         public static let optedOut = Code(rawValue: "opted_out")

@@ -64,7 +64,7 @@ public struct CountersignLog: Sendable {
         sink(level, "\(message)", values())
     }
 
-    /// For texts that are not constant, such as a text of a vendor's documentation with a name.
+    /// For messages that are not constant, such as a vendor's documented message that contains a name.
     package func write(_ level: Level, _ message: String, _ values: [String: String]) {
         guard isEnabled(level) else { return }
         sink(level, message, values)

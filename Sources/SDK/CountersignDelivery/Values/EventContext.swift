@@ -54,7 +54,7 @@ public struct EventContext: Sendable {
         Bundle.main.object(forInfoDictionaryKey: key) as? String
     }
 
-    /// The path in `context`, the name as a property of Bloomreach, and the value.
+    /// Each fact's path in `context`, its property name for Bloomreach, and its value.
     private var facts: [(path: [String], property: String, value: String)] {
         var facts = [
             (["library", "name"], "sdk", library),

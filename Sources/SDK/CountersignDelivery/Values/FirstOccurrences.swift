@@ -1,6 +1,6 @@
 /// Detects first occurrences, so that the log has one warning for each kind of failure.
 package struct FirstOccurrences<Key: Hashable & Sendable>: Sendable {
-    /// Beyond this all keys are dropped, and count as new again.
+    /// At this number of keys, `insert` drops all keys, which then count as new again.
     private static var capacity: Int { 256 }
 
     private var known: Set<Key> = []

@@ -1,7 +1,7 @@
 internal import CountersignCore
 package import Foundation
 
-/// Writes and reads instants as text. Does not use a formatter, because it runs for each recorded event.
+/// Writes and reads instants as text. Does not use a formatter, which would be slow for each recorded event.
 package enum Timestamp {
     /// Appends a time such as `2026-01-31T23:59:59.999Z` (RFC 3339), rounded to milliseconds. Instants outside of the
     /// years 0 to 9999 are written as the nearest valid one.
