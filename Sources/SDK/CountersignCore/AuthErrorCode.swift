@@ -43,7 +43,7 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
     public static let issuerMismatch = AuthErrorCode(rawValue: 34)
     /// 35: the token, its session or its key was revoked.
     public static let revoked = AuthErrorCode(rawValue: 35)
-    /// 36: an operator has revoked the tokens that the user had.
+    /// 36: an operator has revoked the tokens issued to the user before the revocation.
     public static let userRevoked = AuthErrorCode(rawValue: 36)
 
     /// In ascending order.
