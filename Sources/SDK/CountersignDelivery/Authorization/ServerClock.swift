@@ -2,8 +2,8 @@ package import Foundation
 
 /// The offset between the server's clock and the device clock.
 ///
-/// Drops the offset when the device clock was set during the run, and learns it again from the next response. Misses
-/// changes of the device clock between two runs: a wrong offset costs one unnecessary refresh or one rejected request.
+/// Drops the offset when the device clock was set during the run, until the next response. A change of the device
+/// clock between two runs is not detected: the wrong offset costs one unnecessary refresh or one rejected request.
 package struct ServerClock {
     /// Seconds by which the device clock may drift against uptime, such as while NTP adjusts the clock gradually.
     private static let tolerance: TimeInterval = 30

@@ -30,7 +30,7 @@ public struct AuthenticationFailure: Sendable, Hashable {
     public let userID: String?
     /// The token; nil if the request had no token. Its description is redacted.
     public let token: SignedToken?
-    /// True if the server accepted the events anyway, because the app does not require tokens.
+    /// True if the server accepted the events anyway, because its settings for the app do not require tokens.
     public let isOptional: Bool
     /// When the request began, by the device's clock.
     public let requestTime: Date

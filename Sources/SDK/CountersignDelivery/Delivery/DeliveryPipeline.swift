@@ -23,8 +23,8 @@ package final class DeliveryPipeline: Sendable {
 
     var log: CountersignLog? { settings.log }
 
-    /// Opens the queue file in the background and begins a session. `owner` is the initial owner of records;
-    /// `Recorder.saveIdentity` writes `identity`. Throws `invalidConfiguration`.
+    /// Opens the queue file in the background and begins a session. `owner` is the initial owner of records.
+    /// `Recorder.saveIdentity` writes to `identity`. Throws `invalidConfiguration`.
     package init(
         settings: DeliverySettings, storage: Storage, destination: any Destination,
         credentials: any CredentialSource, owner: String? = nil, identity: SlotFile? = nil,
@@ -136,7 +136,7 @@ extension DeliveryPipeline {
     }
 
     /// Asks the system not to suspend the process until records are stored and sent. When the system's time limit
-    /// expires, cancels the current request, and starts no other until the app returns.
+    /// expires, cancels the current request. New requests fail until the app returns, or for a minute.
     func enterBackground(holding activity: BackgroundAssertion.Activity?) {
         guard let activity else { return enterBackground() }
         let assertion = BackgroundAssertion(activity) { [uploads] in uploads.interrupt() }

@@ -3,7 +3,7 @@ internal import Foundation
 
 /// The identity of one client, which may hold the lease of a queue.
 package final class LeaseOwner: Sendable {
-    /// Ids of the holders in this process. A process that has ended may have had the same process id.
+    /// Ids of the holders in this process. Process ids alone are ambiguous, because the system reuses them.
     private static let living = Lock(Set<String>())
 
     /// Leases of queue files whose disk is full, by path.

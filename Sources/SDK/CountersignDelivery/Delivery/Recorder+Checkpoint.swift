@@ -34,7 +34,7 @@ extension Recorder {
             throw error
         }
         if part.count < entries.count { return stored(part.count) }
-        // Wake the sender, which found no events earlier.
+        // Wake the sender, which found no events while checkpoints failed.
         if state.withLock({ $0.disk.succeeded(.checkpoint) }) { stored(max(1, entries.count)) }
     }
 

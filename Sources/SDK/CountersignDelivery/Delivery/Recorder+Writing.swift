@@ -146,7 +146,7 @@ extension Recorder {
         do {
             try identityFile?.synchronize(by: makeDurable)
             try log.synchronize()
-            // A token that was set before the events must be stored before they are acknowledged.
+            // A token that was set before the events must be stored before the events are acknowledged.
             if !completions.isEmpty { storage.waitForTokens() }
             for pending in completions { pending.completion(pending.result) }
         } catch {

@@ -78,7 +78,7 @@ extension Sender {
         }
         let isFault = poisonEvents.isFault
         if !isFault, poisonEvents.isOfEverything {
-            // With one event per request, later events were not sent yet and may be valid, so the delay is short.
+            // With one event per request, other events were not sent yet and may be valid, so use a shorter delay.
             let serverDelay = settings.batchEvents == 1 ? nil : settings.networkRetry.maximumServerDelay
             stop(
                 .init(problem.code, "the server rejects every event: \(problem.reason)"),
@@ -104,13 +104,13 @@ extension Sender {
         }
         let problem = ServerAnswer.Explanation(verdict.reason, "the server rejected the token")
         if settings.hasTokenProvider, users[batch.user]?.failures == 0 {
-            // Only after the first rejection, because a server that always answers 401 would cause an endless loop.
+            // Only the first rejection has no wait. Otherwise a server that always replies 401 would cause a busy loop.
             users.change(batch.user) { $0.replaceToken(problem) }
             setAside()
         } else {
             let settings = settings
             users.change(batch.user) {
-                // With a provider, do not pause: only a further call gets another token, if no new session begins.
+                // With a provider, do not pause: during a pause, the provider is not called for another token.
                 $0.park(
                     problem, retry: settings.authenticationRetry, pauses: !settings.hasTokenProvider,
                     serverDelay: retryAfter, now: now, fraction: fraction)

@@ -10,7 +10,7 @@ package struct ServerAnswer: Sendable, Equatable {
         /// The events can be sent with another token.
         case tokenProblem(TokenVerdict)
         case tooLarge
-        /// The server rejects the request as a whole because of something in it.
+        /// The server rejects the whole request because of its content.
         case refused(Explanation)
         /// 500: the server failed, perhaps because of one of the events.
         case serverFault(Explanation)

@@ -39,7 +39,7 @@ package struct ServerAnswerBody: Decodable, Sendable {
 
     package var verdict: ServerAnswer.TokenVerdict? { authError?.verdict }
     package var serverTime: Date? { authError?.serverTime }
-    /// True if the server rejected all events, with any status.
+    /// True if the server rejected all events. The status of the response does not matter.
     package var rejectsEverything: Bool { code == "all_events_rejected" }
 
     package func answer(

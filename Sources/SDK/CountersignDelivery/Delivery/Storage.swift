@@ -35,7 +35,7 @@ package final class Storage: @unchecked Sendable {
     /// Held while the reserve is used or restored.
     private let reserveLock = NSLock()
     private var isUsingReserve = false
-    /// Delivered events, without bodies, that cannot be deleted while the disk is full. Only on the storage thread.
+    /// Outcomes, without bodies, that the queue file does not have while the disk is full. Only on the storage thread.
     private var undeleted: [DeliveryOutcome] = []
     /// The sequence numbers of `undeleted`, not to be sent again. Only on the storage thread.
     private(set) var undeletedSequences: Set<Int64> = []

@@ -82,7 +82,7 @@ package final class WriteAheadLog: @unchecked Sendable {
         let slot = state.withLock { $0.slots[$0.active] }
         guard bytes.withUnsafeBytes({ DurableFile.writeAll($0, to: slot.file.descriptor) }) else {
             let error = CountersignError.failed("write", slot.path)
-            // A partial event at the end would hide later events.
+            // Remove a partial event. Before later events, it would count as damage.
             if ftruncate(slot.file.descriptor, off_t(slot.size)) != 0 { state.withLock { $0.slots = [] } }
             throw error
         }
@@ -221,7 +221,7 @@ package final class WriteAheadLog: @unchecked Sendable {
                 path: path, file: OpenFile(descriptor), size: Int64(lseek(descriptor, 0, SEEK_END)),
                 last: lastSequence)
         }
-        // Use an empty file. Events after a partial write could not be read.
+        // Use an empty file, because a partial event before new events would count as damage.
         let active = made.firstIndex { $0.size == 0 } ?? 0
         state.withLock {
             $0 = State(

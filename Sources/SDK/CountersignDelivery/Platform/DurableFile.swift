@@ -42,7 +42,7 @@ package enum DurableFile {
     }
 
     /// For removals that must succeed on a full disk. Without space for a new file, overwrites the old one in place.
-    /// If the process ends during that, the file may be damaged.
+    /// If the process ends during the overwrite, the file may be damaged.
     package static func writeOrOverwrite(
         _ data: Data, to path: String, check isAllowed: () throws -> Void = {}
     ) throws {
