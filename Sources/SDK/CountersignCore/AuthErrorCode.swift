@@ -6,7 +6,7 @@ public struct AuthErrorCode: RawRepresentable, Hashable, Sendable, Codable {
     /// The number on the wire.
     public let rawValue: Int
 
-    /// Any number, known or not.
+    /// Creates a code from any number, known or not.
     public init(rawValue: Int) {
         self.rawValue = rawValue
     }
