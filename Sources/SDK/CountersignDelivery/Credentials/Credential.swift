@@ -4,12 +4,12 @@ package struct Credential: Hashable, Sendable {
     package enum Scheme: Hashable, Sendable {
         /// `Authorization: Bearer <token>` (RFC 6750, section 2.1).
         case bearer
-        /// `Authorization: Token <token>`, as Bloomreach takes the keys of projects.
+        /// `Authorization: Token <token>`, for the API keys of Bloomreach's projects.
         case apiKey
-        /// `Authorization: <token>`, as shared access signatures are sent.
+        /// `Authorization: <token>`, for shared access signatures.
         case bare
         case field(String)
-        /// The app has turned tokens off.
+        /// No header field, because the app has turned tokens off.
         case withheld
     }
 

@@ -4,7 +4,7 @@ internal import Foundation
 struct CircuitBreaker {
     /// The uptime at which the pause ends; nil without a pause.
     private(set) var end: TimeInterval?
-    /// Consecutive failures of the server or the network.
+    /// Consecutive failures of the server, the network or the queue file.
     private(set) var failures = 0
     private(set) var configurationProblem: ServerAnswer.Explanation?
     private var configurationFailures = 0

@@ -6,7 +6,7 @@
 struct ClaimOrder {
     struct Row {
         let sequence: Int64
-        /// Nil if it cannot be read.
+        /// Nil if the column is damaged.
         let user: UserKey?
     }
 

@@ -97,9 +97,9 @@ final class EventQueue {
     /// Stores the events of another client's log that are not in the queue yet, at most `maximumBytes` at once.
     /// Stores nothing after an opt-out.
     ///
-    /// Reads the log inside a write transaction, so that no other process can remove the log or its checkpoint
-    /// meanwhile. If `isOver` (the client of the log has ended) and all events are stored, also counts the damaged
-    /// events. Returns whether all events are stored, and the damaged files.
+    /// Reads the log and its checkpoint in one write transaction, so that no other process can store the events or
+    /// delete the checkpoint meanwhile. If `isOver` (the client has ended) and all events are stored, also counts
+    /// the damaged events. Returns whether all events are stored, and the damaged files.
     @discardableResult
     func adopt(
         _ log: WriteAheadLog.Found, isOver: Bool, maximumBytes: Int = .max
@@ -324,7 +324,7 @@ final class EventQueue {
                 first: { user, sequence, isNew in
                     let found = try first(
                         of: user, from: sequence, newestFirst: request.newestFirst, isExcluded: isExcluded)
-                    // A damaged index hides events permanently, and SQLite does not notice.
+                    // SQLite does not detect a damaged index, which hides events permanently.
                     if isNew, found?.any != sequence, try hasEvent(sequence) {
                         throw SQLiteError.damaged("event \(sequence) is missing in the index")
                     }

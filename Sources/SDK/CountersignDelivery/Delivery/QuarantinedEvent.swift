@@ -1,6 +1,6 @@
 public import Foundation
 
-/// An event that is not sent again, because a server rejects it or because it is damaged or too large.
+/// An event in quarantine, because a server rejected it or because it is damaged or too large.
 public struct QuarantinedEvent: Sendable, Hashable {
     /// The event's message id.
     public let messageID: String
@@ -10,7 +10,7 @@ public struct QuarantinedEvent: Sendable, Hashable {
     public let code: String
     /// The reason as text, from the server or the SDK.
     public let reason: String
-    /// The time at which it was moved to quarantine, by the device's clock.
+    /// The time at which the SDK moved the event to quarantine, by the device's clock.
     public let date: Date
     /// The event as JSON, or any bytes if the event is damaged.
     public let body: [UInt8]

@@ -2,7 +2,7 @@ public import Foundation
 
 /// Limits of the queue while events cannot be sent.
 ///
-/// Beyond a limit, the oldest events are deleted. `CountersignSnapshot` counts them by cause.
+/// Beyond a limit of the queue on disk, the oldest events are deleted. `CountersignSnapshot` counts them by cause.
 public struct QueueLimits: Sendable, Hashable {
     /// Events in the queue. Default: 100,000.
     public var maximumEvents: Int

@@ -4,10 +4,10 @@ internal import Foundation
 
 /// Accepts events on any thread, appends them to a write-ahead log, and checkpoints the log into the queue file.
 ///
-/// The writer's thread renders events and appends them to the log; from then on they survive the process. The
+/// The writer's thread renders events and appends them to the log. From then on the events survive the process. The
 /// synchronizer makes the log durable and calls the completions. The storage thread moves events to the queue file
-/// before each use of that file, and when the log is long. None of the three waits for another. A caller that records
-/// faster than the writer waits for it, for at most `waitTime` in each call.
+/// before each use of that file, and when the log is long. Only a wipe and a replacement of the log block the writer.
+/// A caller that records faster than the writer waits for the writer, for at most `waitTime` in each call.
 package final class Recorder: Sendable {
     struct PendingCompletion {
         let sequence: Int64
@@ -161,7 +161,7 @@ package final class Recorder: Sendable {
         return result
     }
 
-    /// Returns true if the writer must be woken.
+    /// Returns true if the caller must start the writer.
     private func setIdentity(_ identity: [UInt8]?, in state: inout State) -> Bool {
         guard identityFile != nil else { return false }
         state.user.setIdentity(identity)

@@ -21,7 +21,7 @@ package struct ServerAnswer: Sendable, Equatable {
         case tryLater(Explanation)
     }
 
-    /// A code and a text, both safe to log.
+    /// A code and a text. Texts of a server may repeat the token, so the engine redacts the token in the log.
     package struct Explanation: Sendable, Hashable {
         package let code: String
         package let reason: String
@@ -34,7 +34,7 @@ package struct ServerAnswer: Sendable, Equatable {
 
     /// An event that the server will never accept.
     package struct Rejection: Sendable, Hashable {
-        /// From 0.
+        /// The index of the event in the request, from 0.
         package let index: Int
         package let explanation: Explanation
 

@@ -43,7 +43,7 @@ package final class Storage: @unchecked Sendable {
     private(set) var checkpointFailure: (any Error)?
     private var adoptedAt: TimeInterval?
 
-    // Before the device's first unlock no file can be read, so the storage thread starts after it.
+    // No file can be read before the device's first unlock, so the storage thread starts after the unlock.
     init(
         directory: URL, limits: QueueLimits, clock: any ClientClock, log: CountersignLog?,
         canOpen: @escaping @Sendable (_ path: String) -> Bool = FirstUnlock.canOpen
@@ -165,7 +165,7 @@ package final class Storage: @unchecked Sendable {
         }
     }
 
-    /// Only on the storage thread.
+    /// Moves recorded events into the queue file. Throws if some could not be moved. Only on the storage thread.
     func checkpoint() throws {
         try withQueue { _ in }
         if let checkpointFailure { throw checkpointFailure }
@@ -208,7 +208,7 @@ package final class Storage: @unchecked Sendable {
         checkpointFailure = checkpointFailure ?? failure
     }
 
-    /// Moves events from the logs of ended processes into the queue.
+    /// Moves events from the logs of ended and idle processes into the queue.
     private func adopt(into queue: EventQueue, maximumBytes: Int) throws {
         if let adoptedAt, clock.uptime - adoptedAt < Self.adoptionInterval { return }
         var emptied: [WriteAheadLog.Found] = []
@@ -247,7 +247,7 @@ package final class Storage: @unchecked Sendable {
     // MARK: Deleting what was delivered
 
     /// Deletes delivered events, and the delivered events of earlier calls that failed. On the storage thread. Returns
-    /// how many events were removed from quarantine to make space.
+    /// how many events were removed from quarantine because it was full.
     ///
     /// On a full disk, marks the events as delivered in memory, so that sending can continue. After a restart the
     /// events are sent again, and the server drops them as duplicates.

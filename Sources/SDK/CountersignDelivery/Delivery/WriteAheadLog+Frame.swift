@@ -36,7 +36,7 @@ extension WriteAheadLog {
         }
 
         /// Returns the valid events of a file, including those after a damaged event. A body is JSON without zero
-        /// bytes, so no part of an event can be taken for an event.
+        /// bytes, so no part of a body can be taken for an event.
         ///
         /// An event that is cut off at the end of the file, or that consists of zeros, was never written completely and
         /// does not count as damage. `damagedEnd` is the sequence number of a damaged event at the end.

@@ -150,7 +150,6 @@ package final class SlotFile: Sendable {
         }
     }
 
-    /// Erases the older slot.
     private func removeOlder(_ file: OpenFile) {
         guard let slots = Self.slots(file), let size = Self.size(file), slots.count == 2,
             let first = slots[0].slot, let second = slots[1].slot

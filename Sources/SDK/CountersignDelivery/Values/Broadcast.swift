@@ -6,7 +6,7 @@ package final class Broadcast<Value: Sendable>: Sendable {
         var handler: (@Sendable (Value) -> Void)?
         var streams: [Int: AsyncStream<Value>.Continuation] = [:]
         var lastID = 0
-        /// For late subscribers.
+        /// The last value, for late subscribers.
         var last: Value?
     }
 
