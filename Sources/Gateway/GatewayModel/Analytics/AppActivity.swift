@@ -1,9 +1,9 @@
 /// Recent requests of an app, for the list of apps.
 package struct AppActivity: Sendable, Equatable {
-    /// Milliseconds since 1970 of the minute of the last request; nil without requests.
+    /// The start of the minute of the last request, in milliseconds since 1970; nil without requests.
     package var lastMilliseconds: Int64?
     package var requests = 0
-    /// Requests accepted with a valid token, requests accepted with a warning, and rejected requests.
+    /// Requests accepted with a valid token. `warned` counts the requests accepted with a warning.
     package var verified = 0
     package var rejected = 0
     package var warned = 0

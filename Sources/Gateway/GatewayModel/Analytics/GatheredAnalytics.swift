@@ -71,8 +71,8 @@ package struct GatheredAnalytics: Sendable {
         }
     }
 
-    /// Adds counts gathered later. Memory is bounded: if there are too many counts, minutes before the last
-    /// hour are merged into hours. Then the oldest hours are dropped.
+    /// Adds counts gathered later. Bounds the memory: if there are too many counts, merges the minutes before the
+    /// latest hour into hours, then drops the oldest counts. Drops the oldest users and samples above their limits.
     package mutating func add(_ later: GatheredAnalytics) {
         counts.merge(later.counts, uniquingKeysWith: +)
         for (hour, counter) in later.users { users[hour, default: DistinctCounter()].add(counter) }

@@ -2,8 +2,8 @@ internal import CountersignCore
 
 /// Rules of an app other than its token settings.
 public struct AppRules: Sendable, Equatable {
-    /// Web pages that may call the app, such as `https://shop.example`; `*` allows every page. Empty allows
-    /// none.
+    /// Origins of the web pages that may call the app, such as `https://shop.example`. `*` allows every page, and
+    /// an empty list allows no page.
     public var origins: [String] = []
     /// Events older than this many days are deleted; nil sets no limit.
     public var retentionDays: Int?
@@ -28,7 +28,7 @@ extension AppRules: AppSetting {
         .optional("retention_bytes", \.retentionBytes, .integer(1...(1 << 50))),
     ]
 
-    /// Rejects origins that no browser sends, because they would match nothing. Accepts those in `known`,
+    /// Rejects origins that no browser sends, because they would match nothing. Accepts the origins in `known`,
     /// which an earlier version may have stored.
     package func checkOrigins(besides known: [String]) throws(GatewayError) {
         for origin in origins where !known.contains(origin) { try Self.check(origin) }

@@ -29,7 +29,7 @@ package struct EnforcementPlan: Sendable, Equatable {
         /// The percentage of rejected users, among the users within the window whose token is or was valid.
         package var rejectedPercent: Int
         package var windowMinutes: Int
-        /// The minimum number of such users in the window.
+        /// The minimum number of users within the window whose token is or was valid.
         package var minimumRequests: Int
 
         package init(rejectedPercent: Int, windowMinutes: Int, minimumRequests: Int) {
@@ -107,7 +107,7 @@ extension EnforcementPlan {
     /// Whether a user is among the `percent` percent chosen by a hash. A higher percentage only adds users.
     package static func isRamped(_ userID: String, of appID: String, percent: Int) -> Bool {
         if percent >= 100 { return true }
-        // FNV-1a with a final mix. The hash need not be secret.
+        // FNV-1a with a final mix, which returns the same hash on every gateway and after every restart.
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in appID.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         hash = (hash ^ 0xFF) &* 0x100_0000_01b3

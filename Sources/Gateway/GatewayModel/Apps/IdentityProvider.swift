@@ -16,8 +16,8 @@ package struct IdentityProvider: Sendable {
     package let name: String
     package let documentation: String
     package let tenantExample: String
-    /// A part that every tenant's name has, such as `/realms/`; empty without such a part. Text without the part
-    /// is rejected.
+    /// The text that the name of every tenant contains, such as `/realms/`; empty if the names have no common text.
+    /// `fill` rejects tenants without the text.
     let tenantPart: String
     let audience: Audience
     /// The `iss` of tokens. `{tenant}` stands for the tenant, and `{region}` for its part before `_`.

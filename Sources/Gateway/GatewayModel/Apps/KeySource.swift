@@ -34,7 +34,7 @@ extension KeySource: SettingPart {
 }
 
 package struct KeySources: Sendable {
-    /// In the order in which they were added.
+    /// The sources in the order in which an operator added them.
     package var all: [KeySource]
 
     package init(_ all: [KeySource]) {
@@ -68,7 +68,7 @@ extension KeySources: AppSetting {
                     return source
                 }
             }),
-        // Earlier versions had one source. A gateway of an earlier version reads the first source.
+        // Earlier versions stored one source in these two fields. Their gateways read the first source from the fields.
         JSONField(
             "url", shown: nil, taken: nil, get: { ($0.all.first?.url).jsonValue },
             set: { sources, value in

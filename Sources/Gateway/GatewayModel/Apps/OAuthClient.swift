@@ -4,9 +4,9 @@ package import CountersignCore
 public struct OAuthClient: Sendable, Identifiable {
     /// A grant type of `/oauth/token`.
     public enum Grant: String, Sendable, CaseIterable {
-        /// Tokens for the whole app (section 4.4).
+        /// Tokens for the whole app (RFC 6749, section 4.4).
         case clientCredentials = "client_credentials"
-        /// New tokens for token families that were opened for this client (section 6).
+        /// New tokens for token families that were opened for this client (RFC 6749, section 6).
         case refreshToken = "refresh_token"
 
         // swift-format-ignore: AllPublicDeclarationsHaveDocumentation

@@ -114,7 +114,7 @@ package struct InboxContents: Sendable {
         ids[id].map { forHardIDs || !$0 } ?? false
     }
 
-    /// Unexpired messages for customers with any of these ids, newest first.
+    /// Unexpired messages for all customers and for customers with any of these ids, newest first.
     package func messages(for identifiers: [CustomerIdentifier], atMilliseconds now: Int64) -> [InboxMessage]
     {
         let all = forAll + identifiers.flatMap { byRecipient[$0] ?? [] }

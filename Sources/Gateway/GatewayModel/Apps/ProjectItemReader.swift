@@ -2,8 +2,8 @@ internal import CountersignCore
 
 /// Validates an operator's JSON against the types that shipped clients decode.
 ///
-/// A client decodes a response as a whole, so one message without a required member loses all messages.
-/// Missing required members get a default, and a wrong type is rejected before it is stored.
+/// A client decodes a response as a whole, so one message without a required member makes the client drop all
+/// messages. Therefore the gateway adds default values and rejects wrong types before it stores a message.
 struct ProjectItemReader {
     private(set) var members: JSONObject
     private let path: String

@@ -11,11 +11,11 @@ package struct UserRestriction: Sendable, Equatable {
     package enum Action: String, Sendable, TextEnum {
         case block
         case limit
-        /// Tokens issued earlier are rejected.
+        /// Rejects the user's tokens that were issued before the restriction.
         case revoke
     }
 
-    /// Random, because viewers must not see the ids of users.
+    /// The restriction's own id. It is random, because viewers must not see the ids of users.
     package let key: String
     package let subject: Subject
     package let id: String

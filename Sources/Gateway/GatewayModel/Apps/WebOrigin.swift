@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 
-/// Validates the `Origin` header that browsers and web views send (RFC 6454, section 6.2).
+/// Checks whether browsers and web views can send an origin that an operator sets (RFC 6454, section 6.2).
 package enum WebOrigin {
     private static let withoutOrigin = [
         "about", "blob", "data", "file", "filesystem", "ftp", "javascript", "mailto", "ws", "wss",
@@ -44,7 +44,7 @@ package enum WebOrigin {
         if isWeb, host.hasPrefix("[") {
             return isAddress(host) ? nil : "the IPv6 address is not in its shortest form"
         }
-        // Electron apps have the host `.`.
+        // Electron apps may have the host `.`, as in `app://.`.
         return !isWeb && host == "." ? nil : fault(inName: host) ?? (isWeb ? fault(inNumbers: host) : nil)
     }
 

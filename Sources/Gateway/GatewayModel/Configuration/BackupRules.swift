@@ -4,6 +4,6 @@ public struct BackupRules: Sendable {
     public var hours = 0
     /// The number of backups to retain.
     public var keep = 7
-    /// The folder of the backups; nil is `backups` in the data directory.
+    /// The folder of the backups; nil means `backups` in the data directory.
     public var folder: String?
 }

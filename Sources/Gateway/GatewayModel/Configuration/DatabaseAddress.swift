@@ -31,7 +31,7 @@ package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
         let parts = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         var shown = String(parts[0])
         let start = shown.range(of: "://")?.upperBound ?? shown.startIndex
-        // A password may contain an unescaped slash.
+        // Searches for the last `@`, because a password may contain an unescaped `/` or `@`.
         if let at = shown[start...].lastIndex(of: "@") {
             let user = shown[start..<at].unicodeScalars.prefix { $0 != ":" }
             shown = shown[..<start] + String(user) + shown[at...]

@@ -22,7 +22,7 @@ public struct GatewayConfiguration: Sendable {
     /// The port of ``adminHost``; 0 selects a free port.
     public var adminPort: UInt16 = 8788
 
-    /// Seconds that requests in flight may take to arrive after ``Gateway/stop()``.
+    /// Seconds after ``drainSeconds`` in which the transfer of begun requests and responses must end.
     public var stopGraceSeconds = 10.0
 
     /// Seconds after ``Gateway/stop()`` in which new requests are still served and `/readyz` fails.

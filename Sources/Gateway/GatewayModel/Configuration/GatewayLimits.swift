@@ -21,12 +21,12 @@ public struct GatewayLimits: Sendable {
     public var bodySeconds = 30
     /// Seconds that a connection may be idle between requests.
     public var idleSeconds = 30
-    /// Open connections. Beyond the limit, up to 32 idle connections are closed for a new one. Without idle
-    /// connections, up to 32 connections of addresses with more connections than the client's address are
-    /// closed, or else the new one.
+    /// Open connections. For a new connection beyond the limit, the gateway closes up to 32 idle connections.
+    /// Without idle connections, it closes up to 32 connections of addresses that have more connections than the
+    /// client's address. If it can close no other connection, the gateway closes the new one.
     public var connections = 4_096
-    /// Open connections of one address (one /64 for IPv6). Beyond the limit, an idle connection of the
-    /// address is closed for the new one, or else the new one is closed. Trusted proxies are exempt.
+    /// Open connections of one address (one /64 for IPv6). For a new connection beyond the limit, the gateway closes
+    /// an idle connection of the address. If no connection is idle, it closes the new one. Trusted proxies are exempt.
     public var connectionsPerAddress = 256
     /// Requests a second of one address (one /64 for IPv6), with a burst of five times as many; more get 429
     /// with `Retry-After`. 0 sets no limit. Requests from this machine are exempt, unless a proxy forwards
@@ -40,8 +40,8 @@ public struct GatewayLimits: Sendable {
     public var tokenRequestsPerSecond = 20
     /// Bytes of events that wait to be stored; more get 503 with `Retry-After`.
     public var pendingBytes = 64 * 1024 * 1024
-    /// Bytes of request bodies and responses in memory, of all connections together. Beyond the limit, the
-    /// slowest connections are closed; without such connections, requests get 503 with `Retry-After`.
+    /// Bytes of request bodies and responses in memory, of all connections together. Beyond the limit, the gateway
+    /// closes the slowest connections. If no connection is slow, requests get 503 with `Retry-After`.
     public var bodyMemoryBytes = 64 * 1024 * 1024
 
     /// The defaults.

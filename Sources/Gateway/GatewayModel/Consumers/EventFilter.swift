@@ -23,7 +23,7 @@ package struct EventFilter: Sendable, Equatable {
     }
 }
 
-/// A partition of an app's events. All events stored with a user are in the same partition, in their order.
+/// A partition of an app's events. Events that were stored with the same user are in one partition, in order.
 package struct EventPartition: Sendable, Equatable {
     package let index: Int
     package let count: Int

@@ -12,6 +12,6 @@ package struct EventGap: Sendable, Equatable {
 
     package func joined(with other: EventGap) -> EventGap { EventGap(isOpen: isOpen || other.isOpen) }
 
-    /// The gap for a reader that starts after `position`. At 0 it starts with the oldest event and misses none.
+    /// The gap for a reader after `position`. A reader at 0 starts with the oldest stored event, so it has no gap.
     package func forReader(after position: Int64) -> EventGap { position > 0 ? self : .none }
 }

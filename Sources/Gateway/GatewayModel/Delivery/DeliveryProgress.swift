@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// The progress of one way out of the event log, stored in one row.
+/// The progress of delivery to one receiver of events: a webhook, a stream or the hourly files of an app.
 package struct DeliveryProgress: Sendable, Equatable {
     /// The sequence number of the last event that was delivered or skipped.
     package var committed: Int64

@@ -13,7 +13,7 @@ package struct DeliveryRequest: Sendable, Equatable {
     package let wayName: String
     package let kind: Kind
     package var messageID: String
-    /// The SHA-256 of the body sent with this id; nil before the first attempt.
+    /// The SHA-256 of the body sent with ``messageID``; nil before the first attempt.
     package var digest: String?
     /// The range of a replay: events after the first sequence number, up to and including the second.
     package var after: Int64

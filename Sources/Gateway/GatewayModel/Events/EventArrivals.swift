@@ -26,11 +26,11 @@ package final class EventArrivals: Sendable {
 
     package var ticket: Ticket { state.withLock { $0.last } }
 
-    /// The ticket of the last change of any app.
+    /// The ticket of the last call of ``note(_:)``, for any app.
     package var lastNote: Ticket { state.withLock { $0.lastNote } }
 
-    /// Calls `wake` once, from any thread. Calls it immediately and returns nil if the app has changed since
-    /// the ticket.
+    /// Calls `wake` once, from any thread. If ``note(_:)`` was called for the app after the ticket, calls `wake`
+    /// immediately and returns nil.
     package func wait(
         for appID: String, since ticket: Ticket, _ wake: @escaping @Sendable () -> Void
     ) -> Waiter? {

@@ -44,8 +44,8 @@ package final class EventBatch: Sendable {
         package var timestampMilliseconds: Int64
         /// The range of the event's JSON in the batch's body.
         package var json: Range<Int>
-        /// Whether the message id was derived from the content and the device. The event then stays the same
-        /// after its sender has signed in.
+        /// Whether the message id was derived from the content and the device. If such an event was stored without
+        /// a user and is sent again with a user, the store assigns the stored event to that user.
         package var isIdentifiedByContent: Bool
 
         package init(

@@ -27,7 +27,7 @@ package enum EventSender: Sendable {
     case device(String)
     case unknown
 
-    /// `name` is ``EventBatch/Event/sender``, which both stores keep with the event.
+    /// `name` is ``EventBatch/Event/sender``, which SQLite and PostgreSQL store in a column of the event.
     package init(named name: String?, userID: String?, anonymousID: String?) {
         self =
             name.map { .named($0) } ?? userID.map { .user($0) } ?? anonymousID.map { .device($0) } ?? .unknown
@@ -45,7 +45,7 @@ package enum EventSender: Sendable {
         }
     }
 
-    /// The text that identifies the sender in both stores. Must never change, because duplicates are found by it.
+    /// The text that identifies the sender in both stores. Must never change, because the stores find duplicates by it.
     package var text: String {
         let (prefix, id) = parts
         return "\(prefix)" + id
@@ -54,7 +54,7 @@ package enum EventSender: Sendable {
 
 extension EventBatch.Event {
     /// The name of the sender of an event whose message id was made from its content and its device; nil for other
-    /// events. Two users who send the same content send two events.
+    /// events. The names of two users differ, so equal content from two users is stored as two events.
     package var sender: String? {
         isIdentifiedByContent ? userID.map { "content " + $0 } ?? EventSender.anonymousContent : nil
     }

@@ -6,7 +6,7 @@ package protocol EventStore: AppData {
     func append(
         _ batch: EventBatch, completion: @escaping @Sendable (Result<AppendOutcome, StoreFailure>) -> Void)
 
-    /// Runs `body`. Its appends on this thread share a commit if they fit into one.
+    /// Runs `body`. The appends that `body` makes on this thread share a commit if they fit into one.
     func together(_ body: () -> Void)
 
     var arrivals: EventArrivals { get }

@@ -19,7 +19,7 @@ package struct NetworkAddress: Hashable, Sendable {
     }
 
     /// Parses an IPv4 address as inet_aton does: one to four numbers, decimal, octal after `0` or hexadecimal
-    /// after `0x`. The last fills the remaining bytes: `2130706433` and `0x7f.1` are 127.0.0.1.
+    /// after `0x`. The last number fills the remaining bytes: `2130706433` and `0x7f.1` are 127.0.0.1.
     package init?(numbers text: String) {
         var address = in_addr()
         guard text.utf8.first?.isASCIIDigit == true, inet_aton(text, &address) != 0 else { return nil }

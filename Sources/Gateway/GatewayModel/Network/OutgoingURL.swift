@@ -5,8 +5,8 @@ internal import Foundation
 package enum OutgoingURL {
     /// Rejects URLs that the gateway does not request. Throws `invalid` for the member `url`.
     ///
-    /// `takesPlainHTTP` allows `http` to this machine, if private addresses are allowed. Addresses are
-    /// checked again on connecting, because they may have changed by then.
+    /// `takesPlainHTTP` allows `http` to this machine, if private addresses are allowed. `OutboundRequest` checks
+    /// the address again on connecting, because a name may resolve to another address by then.
     static func check(
         _ url: String, allowsPrivateAddresses: Bool, takesPlainHTTP: Bool
     ) throws(GatewayError) {
@@ -16,7 +16,7 @@ package enum OutgoingURL {
         guard let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(),
             let host = parts.host?.lowercased().trimmingCharacters(in: ["[", "]"]), !host.isEmpty
         else { return try reject("the address must be a URL such as https://example.com/in") }
-        // Spaces come from copy and paste. A URL with spaces is never requested.
+        // A URL from the clipboard may contain spaces, which `URLComponents` accepts. A request to it would fail.
         if url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) {
             try reject("the URL must have no spaces; write a space in it as %20")
         }
@@ -71,7 +71,7 @@ extension URLComponents {
         return range.isEmpty || UInt16(string[range]) ?? 0 > 0
     }
 
-    /// Whether the host is ASCII, with other letters as `xn--` (RFC 5890). `host` has the letters decoded.
+    /// Whether the host is ASCII, with other letters as `xn--` (RFC 5890). `URLComponents.host` decodes `xn--`.
     static func hasASCIIHost(_ url: String) -> Bool {
         url.utf8.drop { $0 != UInt8(ascii: ":") }.dropFirst("://".count).prefix { !"/?#".utf8.contains($0) }
             .allSatisfy { $0 < 0x80 }

@@ -47,7 +47,7 @@ extension NetworkAddress {
     /// Whether the address is outside of IANA's special-purpose ranges (RFC 6890).
     private var isPublic: Bool {
         if isV4 { return !Self.reservedV4.contains { $0.contains(self) } }
-        // IANA allocates public addresses only from this prefix.
+        // IANA allocates public IPv6 addresses only from 2000::/3.
         return Self.publicV6.contains { $0.contains(self) } && !Self.reservedV6.contains { $0.contains(self) }
     }
 

@@ -53,7 +53,7 @@ package struct OneTimePassword: Sendable {
 package enum RecoveryCode {
     package static let count = 10
 
-    /// 80 random bits, such as `k3fa-9x2c-…`.
+    /// 80 random bits in base32, such as `k3fa-7x2c-…`.
     package static func random() -> String {
         let text = Array(Base32.encode(.random(count: 10)).lowercased())
         return stride(from: 0, to: text.count, by: 4).map { String(text[$0..<$0 + 4]) }.joined(separator: "-")

@@ -27,7 +27,7 @@ package struct PasswordHash: Sendable, Equatable {
             "scrypt$\(cost.n)$\(cost.r)$\(cost.p)$\(Base64URL.encode(salt))$\(Base64URL.encode(hash))"
     }
 
-    /// A hash without a known password. A comparison with it takes as long as with a user's hash.
+    /// The hash of an unknown password. For an unknown user, comparing with it takes as long as with a user's hash.
     package static func ofNobody(cost: Scrypt.Cost) -> PasswordHash {
         PasswordHash(salt: .random(count: 16), hash: .random(count: 32), cost: cost)
     }

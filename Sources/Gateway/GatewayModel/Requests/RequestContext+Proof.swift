@@ -1,7 +1,7 @@
 internal import CountersignCore
 
 extension RequestContext {
-    /// Nil when the request was rejected or not fully verified.
+    /// The result to store with the events; nil when the request was rejected or did not reach admission.
     package func proof(dialect: String, requestID: String) -> EventProof? {
         let result: EventProof.Verdict
         switch verdict {

@@ -37,7 +37,7 @@ package struct TraceSampler: Sendable {
         self.random = random
     }
 
-    /// A span for a request with this caller; nil when it is not recorded.
+    /// The span of a request; nil when its trace is not recorded. `caller` is the `traceparent` of the request.
     package func span(caller: TraceParent?) -> RequestSpan? {
         if let caller {
             guard caller.isSampled else { return nil }

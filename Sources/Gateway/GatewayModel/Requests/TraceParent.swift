@@ -3,7 +3,7 @@ internal import CountersignCore
 package struct TraceParent: Sendable, Equatable {
     /// 32 lower-case hexadecimal digits, not all zero.
     package let traceID: String
-    /// The caller's span: 16 lower-case hexadecimal digits, not all zero.
+    /// The id of the span: 16 lower-case hexadecimal digits, not all zero.
     package let spanID: String
     package let isSampled: Bool
 

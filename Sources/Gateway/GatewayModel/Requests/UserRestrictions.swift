@@ -15,7 +15,7 @@ package final class UserRestrictions: Sendable {
         var revoked: (before: Int64, until: Int64)?
     }
 
-    /// The maximum length of an id in bytes. Hashing a longer text may take long.
+    /// The maximum length in bytes of an id that is looked up. Restrictions are for shorter ids only.
     private static let longestID = 1_024
 
     package let all: [UserRestriction]
@@ -25,8 +25,8 @@ package final class UserRestrictions: Sendable {
     private let buckets: Lock<[BytewiseText: Int64]>
     private let sharers: @Sendable () -> Int
 
-    /// `before` has the same app's limits, so that a change does not refill them. `sharers` is the number of
-    /// gateways that share a limit.
+    /// `before` is the app's previous object. The new object shares its buckets, so that a change does not refill
+    /// the buckets. `sharers` is the number of gateways that share a limit.
     package init(
         _ all: [UserRestriction], before: UserRestrictions? = nil,
         sharers: @escaping @Sendable () -> Int = { 1 }
@@ -54,7 +54,7 @@ package final class UserRestrictions: Sendable {
         return found
     }
 
-    /// Whether a revocation rejects a token of the user. A token without `iat` counts as issued before.
+    /// Whether a revocation rejects a token of the user. A token without `iat` is treated as an old token.
     package func revokes(_ user: String, issuedAt: Double?, at instant: Double) -> Bool {
         guard user.utf8.count <= Self.longestID, let revoked = users[user]?.revoked,
             Milliseconds(seconds: instant).count < revoked.until
@@ -92,7 +92,7 @@ package final class UserRestrictions: Sendable {
         let cost = 60_000 * Int64(max(1, sharers())) / Int64(perMinute)
         let key = BytewiseText(name)
         return buckets.withLock { buckets in
-            // A clock that was put back must not keep a bucket empty.
+            // Limits the time, because a bucket would stay empty for long after the clock was set back.
             let depth = max(60_000, cost)
             let fullAt = min(buckets[key] ?? now, now + depth)
             let full = max(fullAt, now) + cost

@@ -3,8 +3,8 @@ package import Foundation
 
 /// Runs work on a serial queue and waits for its result for a limited time.
 ///
-/// While earlier work is overdue, no new work is started. So work that hangs blocks only one thread and
-/// delays only one caller.
+/// While earlier work is overdue, ``result(of:)`` returns nil immediately. So work that hangs blocks only one
+/// thread, and later callers do not wait.
 package final class BoundedWait: Sendable {
     private let queue: DispatchQueue
     private let limit: DispatchTimeInterval

@@ -6,7 +6,7 @@ package struct AnswerShape<Value>: Sendable {
     package let members: [JSONMember]
     package let fields: [JSONField<Value>]
 
-    /// Without a name, the schema is inlined. `first` are fields of another shape or setting.
+    /// Without a name, the schema is inlined. `first` are fields of another shape or setting, put before `fields`.
     package init(named name: String? = nil, first: [JSONField<Value>] = [], _ fields: JSONField<Value>...) {
         self.fields = (first + fields).filter { $0.shown != nil }
         members = self.fields.compactMap { field in field.shown.map { .must(field.name, $0) } }

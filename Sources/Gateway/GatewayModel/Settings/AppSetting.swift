@@ -67,7 +67,7 @@ extension AppSetting {
 
     package func check() throws(GatewayError) {}
 
-    /// Reads a stored value. Fields that were added since get their default.
+    /// Reads a stored value. Fields that the value lacks, because a later version added them, get their default.
     package init(kept members: JSONObject, for appID: String) {
         self = Self.standard(for: appID)
         read(members)

@@ -9,7 +9,7 @@ package struct JSONField<Owner>: Sendable {
     package let taken: JSONMember?
     package let isKept: Bool
 
-    /// False for a field that changes may contain only so that a response can be sent back unmodified.
+    /// Whether a change sets the field. A change may contain a read-only field, but its value is ignored.
     package var isTaken: Bool { taken.map { !$0.isReadOnly } ?? false }
 
     package let get: @Sendable (Owner) -> JSONValue

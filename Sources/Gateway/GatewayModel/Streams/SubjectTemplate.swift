@@ -42,7 +42,7 @@ package struct SubjectTemplate: Sendable, Equatable {
         self.tokens = tokens
     }
 
-    /// The subject filter that matches all events of the stream and no event of another app.
+    /// The subject filter that matches all events of the app. A template with `{app}` matches no other app.
     package var filter: String {
         tokens.map { token in
             switch token {

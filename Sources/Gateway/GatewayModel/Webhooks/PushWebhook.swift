@@ -17,7 +17,7 @@ package struct PushWebhook: Sendable, Equatable {
     package var privateURL: String? { allowsPrivateAddresses ? url : nil }
 }
 
-/// The setting is the webhook for alerts about enforcement, webhooks, streams and consumers.
+/// As a setting of an app, a webhook that receives alerts about enforcement, webhooks, streams and consumers.
 extension PushWebhook: AppSetting {
     package static let settingName = "webhook"
     package static let mayBeMissing = true
