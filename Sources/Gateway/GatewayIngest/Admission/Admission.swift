@@ -6,7 +6,7 @@ internal import GatewayModel
 /// The parts of a request that admission needs, independent of its dialect.
 package struct AdmissionRequest {
     package var credential: Credential
-    /// All distinct user ids in order (compared as UTF-8). Empty for an anonymous request.
+    /// The distinct user ids of the request, in the order of their first occurrence. Empty for an anonymous request.
     package var userIDs: [String]
     /// The device's clock in seconds since 1970; nil if the request does not state it.
     package var deviceTime: Double?
@@ -107,8 +107,8 @@ package struct AuthErrorBody {
     private var code: AuthErrorCode { report.code ?? .decodingError }
 
     private func write(_ texts: Texts, to output: inout [UInt8]) {
-        // Members in the order of their names, like all objects. Written without building an object, because
-        // clients with an expired token repeat their requests often.
+        // Writes the members in the order of their names, as `JSONValue` does. Builds no `JSONValue`, because clients
+        // with an expired token repeat their requests often.
         output.append(UInt8(ascii: "{"))
         if let skew = report.clockSkewSeconds {
             output.append(contentsOf: #""clock_skew_seconds":"#.utf8)

@@ -14,7 +14,7 @@ package final class AdmittedApp: Sendable {
     package let project: Project
     package let tokenRules: TokenRules
     package let issued: IssuedTokens
-    /// The digest of the loaded values above; see ``digest(_:published:project:tokenRules:plan:)``.
+    /// The result of ``digest(_:published:project:tokenRules:plan:)`` for the values that the app was loaded from.
     let loaded: [UInt8]
     /// Not part of `loaded`, because a change must not discard the cache of verified tokens.
     let restrictions: UserRestrictions?

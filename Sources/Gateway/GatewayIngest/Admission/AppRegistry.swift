@@ -89,7 +89,7 @@ package final class AppRegistry: Sendable {
 
     static let runAside: @Sendable (@escaping @Sendable () -> Void) -> Void = { aside.async(execute: $0) }
 
-    /// Records that no known key verified a token of this app. Its key set may be due for a fetch.
+    /// Records that no known key verified a token of the app. A fetch of the app's key sets may then be due.
     package func noteUnknownKey(_ token: String?, of appID: String, from address: NetworkAddress?) {
         let sources = publishedKeys(of: appID)
         guard !sources.isEmpty, let token else { return }
@@ -138,7 +138,7 @@ package final class AppRegistry: Sendable {
         return apps.withLock { $0.byProject[token] }
     }
 
-    /// The maximum bytes of a text from a client that is hashed. Hashing longer text may be slow (``JSONNode/word``).
+    /// The maximum size in bytes of a text from a client that is looked up. Ids and project tokens are shorter.
     private static let longestID = 256
 
     package func app(id: String) -> AdmittedApp? {
@@ -173,7 +173,7 @@ package final class AppRegistry: Sendable {
     package func start() {
         health.begin()
         ticker.start { [weak self] in
-            // After an error, the check is repeated; until then the last loaded snapshot stays in use.
+            // After an error, the ticker repeats the check. Until then, the last loaded apps stay in use.
             guard let self else { return }
             do throws(GatewayError) {
                 try look()
@@ -228,7 +228,7 @@ package final class AppRegistry: Sendable {
             let version = try directory.version()
             let generation = published.withLock { $0.values.joined().reduce(0) { $0 + $1.generation } }
             guard version != seen.version || generation != seen.publishedGeneration else { return }
-            // Read before the apps, so that a change made meanwhile is found by the next refresh.
+            // Reads the head before the apps, so that the next refresh finds a change that is made meanwhile.
             let auditHead = try directory.auditLog.head()
             if auditHead == seen.auditHead, generation == seen.publishedGeneration {
                 // The change has no audit entry, such as a sign-in, the use of an API token or an alert.
@@ -291,7 +291,7 @@ package final class AppRegistry: Sendable {
             let admitted = loaded.restricted(
                 by: restrictions[app.id] ?? [], before: before[app.id]?.restrictions, sharers)
             apps.byID[app.id] = admitted
-            // If an app's id equals another app's project token, the app is reachable by write key only.
+            // A project token that an operator set takes precedence over the default of another app, which is its id.
             let holder = apps.byProject[admitted.project.settings.token]
             if holder == nil || admitted.project.settings.token != app.id {
                 apps.byProject[admitted.project.settings.token] = admitted

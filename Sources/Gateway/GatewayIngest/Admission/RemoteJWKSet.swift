@@ -15,9 +15,9 @@ typealias KeySourceFetch = @Sendable (KeySource) throws(OutboundRequest.Failure)
 /// with an unknown key (``UnknownKeyBudget``). At most one fetch runs at a time.
 package final class RemoteJWKSet: Sendable {
     static let maximumAgeSeconds = 600.0
-    /// Seconds between two fetches of a set that is too old or was never fetched.
+    /// The minimum seconds between two fetches of a set that is too old or was never fetched.
     static let cooldownSeconds = 30.0
-    /// Seconds between checks for sets that other gateways have fetched.
+    /// The minimum seconds between two checks for sets that other gateways have fetched.
     static let sharedSeconds = 5.0
     /// Seconds after which an unchanged set is stored again, with the time of its last fetch.
     static let storedSeconds = 300.0
@@ -173,9 +173,9 @@ package final class RemoteJWKSet: Sendable {
     }
 
     func takeStored(at instant: Double) {
-        // A fetch time in the future was written with a wrong clock, so the set may be old.
         guard let set = shared?.read() else { return }
         let time = Milliseconds(set.fetchedMilliseconds).seconds
+        // A fetch time in the future was written with a wrong clock, so the set may be old.
         guard time > fetchedAt ?? 0, time < instant + SharedKeySet.tolerance,
             let keys = try? JWKSet(json: set.json).keys, !keys.isEmpty
         else { return }

@@ -9,7 +9,7 @@ package import GatewayModel
 /// Authenticates the client of a request to `/oauth/…` (RFC 6749, section 2.3; RFC 7523, section 2.2).
 package struct ClientAuthentication {
     static let assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-    /// The maximum lifetime of an assertion in seconds. Its id is stored for that long.
+    /// The maximum lifetime of an assertion in seconds. The id of an assertion is stored until its expiry.
     static let longestAssertion = 3_600.0
     static let leeway = 60.0
 
@@ -26,7 +26,7 @@ package struct ClientAuthentication {
         case client(OAuthClient, SpentAssertion?)
     }
 
-    /// Authenticates the client. Throws `invalid_client`, or `invalid_request` for more than one method.
+    /// Authenticates the client. Throws `invalid_client`, or `invalid_request` for contradictory parameters.
     func caller(_ request: HTTPRequest, _ form: OAuthForm) throws(OAuthError) -> Caller {
         let basic = try Self.basic(request)
         let ways = [basic?.secret, form["client_secret"], form["client_assertion"]].compactMap(\.self)

@@ -21,8 +21,8 @@ package struct OAuthForm {
         try self.init(body: request.body)
     }
 
-    /// Parses `multipart/form-data`, as sent by `curl -F`. RFC 6749 does not define it, so use it only for
-    /// endpoints outside that RFC. Throws `invalid_request`.
+    /// Parses `multipart/form-data`, as sent by `curl -F`. RFC 6749 does not define this format, so use it only
+    /// for endpoints outside of that RFC. Throws `invalid_request`.
     package init(multipart request: HTTPRequest) throws(OAuthError) {
         guard request.body.count <= Self.maximumBytes else {
             throw OAuthError(.invalidRequest, "the body may have at most \(Self.maximumBytes) bytes")
@@ -68,7 +68,7 @@ package struct OAuthForm {
                 throw OAuthError(
                     .invalidRequest, "the name of a parameter may have at most \(Self.longestName) bytes")
             }
-            // No parameter has such a name, and comparing Unicode text is slow.
+            // Ignores a name that is not ASCII, as unknown parameters are ignored (section 3.2).
             guard name.utf8.allSatisfy({ $0 < 0x80 }) else { continue }
             guard values.updateValue(value, forKey: name) == nil else {
                 throw OAuthError(.invalidRequest, "a parameter appears more than once")

@@ -147,8 +147,8 @@ public final class SessionDirectory: Sendable {
         }
     }
 
-    /// Ends all token families of a user and deletes all data that names the user. Access tokens remain
-    /// revoked. Returns the number of families that had not ended.
+    /// Ends all token families of a user and deletes their rows, which name the user. The families' access tokens
+    /// remain revoked. Returns the number of families that had not ended.
     package func forget(_ subject: String, in appID: String) throws(GatewayError) -> Int {
         let now = clock()
         return try store.perform { try $0.deleteSessions(of: subject, in: appID, at: now) }
@@ -171,8 +171,8 @@ public final class SessionDirectory: Sendable {
 
     /// Creates a signing key.
     ///
-    /// - Parameter endsOthers: If false, the key signs from an hour on and tokens of other keys remain valid.
-    ///   If true, for a compromised key, it signs immediately and tokens of all other keys become invalid.
+    /// - Parameter endsOthers: If false, the key signs after one hour, and tokens of other keys remain valid.
+    ///   If true, for a compromised key, the new key signs at once, and tokens of all other keys become invalid.
     /// - Returns: The new key.
     /// - Throws: `storage`.
     public func rotateSigningKey(endsOthers: Bool = false) throws(GatewayError) -> SigningKeyInfo {

@@ -67,7 +67,7 @@ package final class TokenService: Sendable {
         }
         health.begin()
         ticker.start { [weak self] in
-            // After an error, the check is repeated.
+            // After an error, the ticker repeats the refresh.
             guard let self else { return }
             do throws(GatewayError) {
                 try refresh()
@@ -316,7 +316,7 @@ package final class TokenService: Sendable {
             let end = min(start + Int64(grant.lifetime), (grant.endsMilliseconds + 999) / 1000)
             let expiresAt = max(end, start + 1)
             return IssuedPair(
-                // Not from the milliseconds, which are rounded up: `iat` must not be in the future.
+                // `iat` must not be in the future, so it is not `start`, which is rounded up.
                 accessToken: try key.sign(
                     grant.claims(
                         issuer: issuer, issuedAt: Int64(instant.timeIntervalSince1970), expiresAt: expiresAt)),
@@ -350,7 +350,7 @@ struct AccessGrant {
     /// The token family; nil for a token of an OAuth client without a user.
     let sessionID: String?
     let scope: String
-    /// Seconds.
+    /// The lifetime of the access token, in seconds.
     let lifetime: Int
     /// The maximum end of the token family, in milliseconds since 1970.
     var endsMilliseconds = Int64.max - 999
@@ -371,7 +371,7 @@ package struct IssuedPair {
     package let accessToken: String
     /// Seconds since 1970.
     package let expiresAt: Int64
-    /// Seconds from now.
+    /// Seconds from the time of issue.
     let expiresIn: Int
     /// Nil for the client credentials grant (RFC 6749, section 4.4.3).
     package let refreshToken: String?

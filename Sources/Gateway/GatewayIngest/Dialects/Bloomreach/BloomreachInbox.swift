@@ -119,7 +119,7 @@ struct BloomreachInbox {
                     // If the ids differ, the sync starts over, because the new ids may have older messages.
                     if token.audience == InboxSyncToken.audience(of: identifiers) { since = token }
                 } else if let id = token.customerID {
-                    // The sync also starts over if the token's customer was merged into this one or is not
+                    // The sync also starts over if the token's customer was merged into `customer` or is not
                     // readable for this request. A token of an unrelated customer is invalid.
                     let isClosed = customer == nil && caller.readable.count < caller.identifiers.count
                     guard try isClosed || customer.map({ try customers.isMerged(id, into: $0) }) == true

@@ -21,7 +21,7 @@ enum BloomreachMessageID {
         // A whole second or no time does not distinguish events. Storing twice is better than losing one.
         case .age, .none: return UUIDv7.make()
         }
-        // The order of members differs between tries, and a retry may have additional ids.
+        // Does not use the body, because the order of members differs between tries and a retry may have more ids.
         var content = JSONValue.array([.string(kind.rawValue), anchor(identifiers), moment]).bytes
         content.removeLast()
         for name in ["event_type", "url"] as [StaticString] {

@@ -18,7 +18,7 @@ struct BloomreachTime {
     /// Whether the time of receipt replaces a `timestamp` or `age` that cannot be read.
     let isReplaced: Bool
 
-    /// The year 10000. Later dates do not have four-digit years.
+    /// The start of the year 10000, in seconds since 1970. Later dates do not have four-digit years.
     static let end = 253_402_300_800.0
 
     /// `isUnusable` is true if `timestamp` or `age` was a number that is out of range.

@@ -48,7 +48,7 @@ struct BloomreachTracking {
             isIdentifiedByContent: contents.isIdentifiedByContent)
         var change: CustomerChange?
         if !contents.identifiers.isEmpty {
-            // Limited to the time of receipt, so that a fast clock does not override all later updates.
+            // The time is at most the time of receipt, so that a device's fast clock does not override later updates.
             change = caller.change(
                 atMilliseconds: min(contents.timestampMilliseconds, request.receivedMilliseconds))
             if kind == .customer {

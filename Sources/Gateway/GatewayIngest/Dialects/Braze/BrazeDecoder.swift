@@ -50,7 +50,7 @@ struct BrazeDecoder {
         }
         let user = EventIdentifier(node["user_id"])
         note(user)
-        // Braze's name for the user id. An `external_id` is verified like a user id but not stored as one.
+        // `external_id` is Braze's name for a user id. It is verified like `user_id` but not stored as the user id.
         let externalID = EventIdentifier(node["external_id"])
         note(externalID)
         let messageID = EventIdentifier(node["message_id"])

@@ -50,7 +50,7 @@ package struct BrazeDialect: Dialect {
         _ request: HTTPRequest, answering members: String
     ) throws(HTTPResponse) -> HTTPOutcome {
         let header = request.header("x-braze-api-key")
-        // With an unknown key, the body is not parsed.
+        // Rejects an unknown key before parsing the body, so that such a request costs little time.
         if let header, path.apps.app(writeKey: header) == nil { throw Self.unknownKey(request) }
         let contents = try path.parsers.parseEvents(
             request, isolate: { $0.isolateElements(of: ["events", "attributes"], times: ["time"]) }

@@ -18,7 +18,7 @@ extension BodyRepair {
 }
 
 extension EventFaults {
-    /// Whether a surrogate was replaced in one of the members. In an id this could make two ids equal.
+    /// Whether a surrogate was replaced in one of the members. In an id, the replacement could make two ids equal.
     func haveReplaced(_ names: [StaticString], of object: JSONNode, at json: Range<Int>, in text: [UInt8])
         -> Bool
     {

@@ -3,7 +3,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 
 /// Replaces events that are not JSON in a body, so that the other events can be stored. A replacement has the same
-/// length, so offsets stay valid. Each level parses a part at most once, so the time is linear.
+/// length, so offsets stay valid. At each nesting level, a byte is parsed a few times at most, so the time is linear.
 package struct BodyRepair {
     /// The maximum number of members of an object around events.
     private static let mostMembers = 1_000

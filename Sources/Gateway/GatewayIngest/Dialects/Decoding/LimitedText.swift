@@ -1,8 +1,8 @@
 package import CountersignCore
 internal import GatewayModel
 
-/// Schemas of text with a limited length. JSON Schema counts characters and the gateway counts bytes, so the
-/// gateway may reject text that matches the schema, but not accept text that does not.
+/// Schemas of text with a limited length. JSON Schema counts characters and the gateway counts bytes. So the
+/// gateway may reject text that matches the schema, but never accepts text that does not match.
 package enum LimitedText {
     package static func schema(longest: Int) -> JSONValue {
         [

@@ -1,7 +1,7 @@
 package import CountersignJSON
 package import GatewayHTTP
 
-// These functions are generic, and generic functions are specialized only in the module that defines them.
+// In this module, because the compiler specializes generic functions only in the module that defines them.
 extension ParserPool {
     package func read<Value>(_ request: HTTPRequest, _ body: (JSONNode) -> Value) -> Result<
         Value, InvalidJSON

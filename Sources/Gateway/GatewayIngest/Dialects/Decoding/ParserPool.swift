@@ -5,7 +5,7 @@ package import GatewayModel
 
 /// JSON parsers that keep their buffers between requests. A parser is used by one thread at a time.
 package final class ParserPool: Sendable {
-    // A parser is used only by the thread that has taken it out.
+    // `@unchecked`, because only the thread that has taken a parser out of the pool uses the parser.
     private struct Parsers: @unchecked Sendable {
         var free: [StrictJSONParser] = []
     }

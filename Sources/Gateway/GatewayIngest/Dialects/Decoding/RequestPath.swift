@@ -144,7 +144,7 @@ package struct RequestPath: Sendable {
         return .later(start: { storing.start($0) }, poll: { storing.response() })
     }
 
-    /// Stores decoded events. `body` contains them; nil if it is the request's body.
+    /// Stores decoded events. `body` contains the JSON of the events; nil means the request's body.
     func store(
         _ events: DecodedEvents, of app: AdmittedApp, body: [UInt8]? = nil, dialect: String,
         finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
@@ -157,7 +157,7 @@ package struct RequestPath: Sendable {
         return store(batch, for: request, dialect: dialect, finish: finish)
     }
 
-    /// Runs `work` on a queue that may wait for the disk. Returns a response if too many requests wait.
+    /// Runs `work`, which may wait for the disk, on a queue. If the queue is full, `finish` gets a failure at once.
     func read<Value: Sendable>(
         _ work: @escaping @Sendable () throws -> Value,
         finish: @escaping (Result<Value, StoreFailure>) -> HTTPResponse

@@ -11,7 +11,7 @@ extension BodyRepair {
         if let elements = elements(at: root) {
             for element in elements { isolateRecords(in: element, nesting: 1) }
         } else if let members = members(at: root), let last = members.last {
-            // Up to the closing brace after the last member.
+            // The object ends at the first closing brace after the last member.
             var end = last.value.upperBound
             while byte(at: end) != UInt8(ascii: "}"), byte(at: end) != nil { end += 1 }
             isolateRecords(in: root..<(end + 1), nesting: 0)

@@ -23,7 +23,7 @@ struct GeolocationTokens: Sendable {
     }
 
     /// Opens a token family for an unauthenticated device. The family's subject is `device:` and the device's
-    /// id. No user can have such a subject.
+    /// id. ``SessionDirectory`` opens no family with such a subject for a user.
     private func register(_ request: HTTPRequest) throws(OAuthError) -> HTTPOutcome {
         if let unit = request.limitedUnit { try service.limit("address \(unit)") }
         let fields = try read(request) { body in
@@ -89,7 +89,7 @@ struct GeolocationTokens: Sendable {
         }
     }
 
-    /// `expires` is in seconds since 1970. A client that expects a duration refreshes only after a 401. If this
+    /// `expires` is in seconds since 1970. A client that expects a duration refreshes only after a 401. If `expires`
     /// were a duration, a client that expects a time would refresh before each request.
     private static func response(_ pair: IssuedPair) -> HTTPResponse {
         var members: JSONObject = [

@@ -38,8 +38,8 @@ struct NativeDecoder {
         guard node.kind == .object else {
             return events.reject("invalid_event", "an event must be a JSON object")
         }
-        // Admission covers the user ids of rejected events too, and `previousId` for all types of event,
-        // because readers of the stored body can use it.
+        // Admission also covers the user ids of rejected events. It covers `previousId` for all types of event,
+        // because readers of a stored event can use `previousId`.
         let userID = EventIdentifier(node["userId"])
         let previousID = EventIdentifier(node["previousId"])
         for case let id? in [userID.text, previousID.text] { events.userIDs.insert(id) }
@@ -89,7 +89,7 @@ struct NativeDecoder {
             EventBatch.Event(
                 messageID: messageID.text ?? UUIDv7.make(), kind: kind, userID: userID.text,
                 anonymousID: anonymousID.text, name: name, timestampMilliseconds: timestamp, json: json))
-        // Limited to the time of receipt, so that a fast clock does not override all later updates.
+        // The time is at most the time of receipt, so that a device's fast clock does not override later updates.
         let time = min(timestamp, events.request.receivedMilliseconds)
         switch kind {
         case .identify:

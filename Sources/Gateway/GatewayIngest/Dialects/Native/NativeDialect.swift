@@ -99,7 +99,7 @@ package struct NativeDialect: Dialect {
         var named: AdmittedApp?
         if let key = credentials.writeKey {
             named = path.apps.app(writeKey: key)
-            // With an unknown key, the body is not parsed.
+            // Rejects an unknown key before parsing the body, so that such a request costs little time.
             if named == nil { throw Credentials.unknownWriteKey(request) }
         }
         let contents = try path.parsers.parseEvents(

@@ -40,7 +40,7 @@ package enum UnsupportedProtocol {
         let sentence = "the \(product) protocol is not supported; send events to POST /v1/batch"
         var response = request.failure(400, "unsupported_protocol", sentence)
         // Amplitude's clients repeat a 400 that has no `missing_field`, or whose `code` is not a number.
-        // Mixpanel's clients report an error without a text if there is no `status`. The status 1 means success.
+        // Mixpanel's clients report an error without a text if there is no `status`. A `status` of 1 means success.
         let body: JSONObject = [
             "success": false, "status": 0, "code": 400, "reason": .string(sentence),
             "message": .string(sentence), "error": .string(sentence), "detail": .string(sentence),
