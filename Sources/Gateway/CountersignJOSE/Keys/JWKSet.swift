@@ -21,8 +21,8 @@ public struct JWKSet: Sendable {
     /// Parses a set.
     ///
     /// - Parameter json: An object with a `keys` array of at most 64 members; at most 256 KiB.
-    /// - Throws: ``JOSEError`` with code `unreadableKey` if it is not a set, or `secretKey` if a member is a
-    ///   private or symmetric key, because such a document must not be public.
+    /// - Throws: ``JOSEError`` with code `unreadableKey` if it is not a set, `tooManyKeys` for more than 64 members,
+    ///   or `secretKey` for a private or symmetric key, because such a document must not be public.
     public init(json: String) throws(JOSEError) {
         let read: [Result<JWKFields, JOSEError>]
         let kids: [String?]

@@ -180,7 +180,7 @@ enum KeyMaterial: Sendable {
         UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self)
     }
 
-    /// Returns nil if OpenSSL rejects the parameters, which must live until this returns.
+    /// Returns nil if OpenSSL rejects the parameters. The values that `push` adds must live until the return.
     private static func fromData(_ type: String, _ push: (OpaquePointer) -> Void) -> EVPKey? {
         guard let builder = OSSL_PARAM_BLD_new(), let context = EVP_PKEY_CTX_new_from_name(nil, type, nil)
         else { preconditionFailure("out of memory") }

@@ -18,7 +18,7 @@ package struct PastedKeys: Sendable {
     package var items: [Item] = []
     package var problems: [String] = []
 
-    /// Parses all keys. Throws ``JOSEError`` without a usable key, with code `secretKey` for a private key.
+    /// Parses all keys. Throws ``JOSEError`` for a private key, an unusable PEM block, or a text without usable keys.
     package init(text: String) throws(JOSEError) {
         let first = text.utf8.first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
         if first == UInt8(ascii: "{") {

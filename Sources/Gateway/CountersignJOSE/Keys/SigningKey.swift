@@ -119,7 +119,7 @@ public final class SigningKey: Sendable {
         return try sign(header: JSONValue.object(header).bytes, payload: JSONValue.object(claims).bytes)
     }
 
-    /// Signs any header and payload, even malformed ones. For tests of verifiers.
+    /// Signs a header and a payload without checking them.
     package func sign(header: [UInt8], payload: [UInt8]) throws(JOSEError) -> String {
         var token: [UInt8] = []
         Base64URL.encode(header, to: &token)

@@ -3,8 +3,8 @@ internal import CountersignCore
 internal import CountersignCrypto
 internal import CountersignJSON
 
-/// Finds the key of a ring that verifies a signature. `@unchecked Sendable`: the workspaces are used by one
-/// thread at a time, and all else is immutable.
+/// Finds the key of a ring that verifies a signature. `@unchecked Sendable`: one thread at a time uses a
+/// workspace, and the other properties are immutable or locked.
 final class SignatureVerifier: @unchecked Sendable {
     /// The reusable state for verifying a token on one thread. A workspace belongs to one ring permanently,
     /// because each `EVP_PKEY_CTX` is made for one key. (With OpenSSL 3.0, `EVP_DigestVerifyInit` on a used
