@@ -44,7 +44,7 @@ extension JSONNode {
             }
             output.append(UInt8(ascii: "}"))
         case .number where tag == UInt8(ascii: "u"):
-            // Larger than `Int64`: a `JSONValue` would lose digits.
+            // An integer above `Int64.max`, of which a `JSONValue` would lose digits.
             output.append(contentsOf: "\(words[index + 1])".utf8)
         default: value.write(to: &output)
         }

@@ -20,7 +20,7 @@ package enum StrictJSONError: Error {
 package final class StrictJSONParser {
     private let parser: OpaquePointer
 
-    /// Limit `maximumNameBytes` for untrusted texts if ``JSONNode/value`` is read, because it hashes the names.
+    /// Limit `maximumNameBytes` for untrusted texts if ``JSONNode/value`` is read, because `value` hashes the names.
     package init(maximumBytes: Int, maximumDepth: Int = 64, maximumNameBytes: Int = .max) {
         guard let parser = strict_json_parser_create(maximumBytes, maximumDepth + 1, maximumNameBytes)
         else {
@@ -112,8 +112,8 @@ package struct JSONNode {
 
     package var string: String? { utf8.map { String(decoding: $0, as: UTF8.self) } }
 
-    /// The string if it is ASCII and at most 64 bytes long. Compare untrusted strings with this property or by bytes:
-    /// comparing or hashing takes quadratic time for a run of combining marks, minutes for a mebibyte.
+    /// The string if it is ASCII and at most 64 bytes long. Compare untrusted strings with this property or by bytes.
+    /// Swift's `String` compares and hashes a run of combining marks in quadratic time, a mebibyte in minutes.
     package var word: String? {
         guard let utf8, utf8.count <= 64, utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
         return String(decoding: utf8, as: UTF8.self)
@@ -188,7 +188,7 @@ package struct JSONNode {
         members.first { $0.name.elementsEqual(name.utf8) }?.value
     }
 
-    /// Whether both are the same position in the same text.
+    /// Whether both nodes are at the same position of the same parsed text.
     package func isSame(as other: JSONNode) -> Bool { words == other.words && index == other.index }
 
     var tag: UInt8 { UInt8(words[index] >> 56) }
