@@ -6,8 +6,8 @@ package enum AES256GCM {
     private static let nonceBytes = 12
     private static let tagBytes = 16
 
-    /// Returns a random nonce, the ciphertext and the tag. `context` is authenticated but not stored, so ciphertext
-    /// that was moved to another record fails to decrypt.
+    /// Returns a random nonce, the ciphertext and the tag. `context` is authenticated but not in the result, so a
+    /// ciphertext that was copied to a row with another context cannot be decrypted.
     package static func seal(_ bytes: [UInt8], key: [UInt8], context: [UInt8]) -> [UInt8] {
         var nonce = [UInt8](repeating: 0, count: nonceBytes)
         precondition(

@@ -1,6 +1,6 @@
 /// Canonical base64url without padding, as JOSE uses it (RFC 7515, section 2).
 package enum Base64URL {
-    /// Lookup tables of 256 words for each position in a group of four characters. Other characters map to `invalid`.
+    /// Lookup tables of 256 words for each position in a group of four. Bytes outside the alphabet map to `invalid`.
     private static let tables: Tables = Tables()
     private static let invalid: UInt32 = 0xFF00_0000
     private static let alphabet = Array(
