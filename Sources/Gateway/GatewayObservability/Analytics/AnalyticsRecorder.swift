@@ -7,9 +7,9 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     private struct State {
         var gathered = GatheredAnalytics()
         var apps: [BytewiseText: OfApp] = [:]
-        /// The latest kinds of requests. Their counts are not in `gathered` yet.
+        /// The rows of the latest requests. Their counts are not in `gathered` yet.
         var rows: [Row] = []
-        /// The row that the next new one replaces.
+        /// The index of the row that the next new row replaces.
         var next = 0
         var sampledMinute: Int64 = 0
         var sampled: [SampleKey: Int] = [:]
@@ -18,12 +18,12 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         var tokenOrder: [String] = []
     }
 
-    // Used only under the lock.
+    // Instances are used only while the recorder's `state` is locked.
     private final class OfApp {
         var recent = RecentVerdicts()
         /// Used only for apps whose enforcement may return automatically.
         var knownTokens = KnownTokens()
-        /// Requests without a valid token can invent names, so they are counted apart and cannot displace
+        /// Requests without a valid token can invent client names, so they are counted apart and cannot displace
         /// clients with a valid token.
         var accepted = FrequentClients()
         var others = FrequentClients()
@@ -57,8 +57,8 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         }
     }
 
-    /// The requests of a minute that are counted together. Comparing a few kinds is cheaper than hashing the
-    /// texts of each request.
+    /// Counts the requests of a minute that have the same key and client. Comparing a request with a few rows is
+    /// cheaper than hashing its texts.
     private final class Row {
         let counted: GatheredAnalytics.Minute
         let client: ClientInfo
@@ -241,7 +241,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
                 appVersion: row.counted.key.client.appVersion ?? "", user: hash))
     }
 
-    /// Takes at most five samples of a code in a minute, to limit the cost of a flood of invalid tokens.
+    /// Takes at most five samples a minute for each app and code, to limit the cost of a flood of invalid tokens.
     private static func sample(
         _ record: RequestRecord, _ key: VerdictKey, _ failure: FailedToken, _ minute: Int64,
         _ state: inout State

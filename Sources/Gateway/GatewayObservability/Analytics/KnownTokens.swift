@@ -104,7 +104,7 @@ package struct KnownTokens: Sendable {
     }
 
     private mutating func note(_ user: UInt64, _ seen: User) {
-        // The clock was ahead, because no request takes this long. Drops the data recorded meanwhile.
+        // A request more than an hour back means that the clock was ahead. Drops the data recorded meanwhile.
         if seen.seenMilliseconds < lastMilliseconds - Self.longestWindow {
             users = [:]
             seconds = [:]

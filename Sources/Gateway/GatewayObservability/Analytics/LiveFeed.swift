@@ -26,7 +26,7 @@ package final class LiveFeed: Sendable {
 
     package struct Page: Sendable {
         package var entries: [Entry] = []
-        /// Dropped entries; nil when the number is unknown because the gateway was restarted.
+        /// The number of dropped entries; nil when it is unknown because the gateway was restarted.
         package var missed: UInt64? = 0
         package var lastID: UInt64
     }
@@ -35,7 +35,7 @@ package final class LiveFeed: Sendable {
         var ring: [Entry] = []
         var lastID: UInt64
         var watchedUntil: UInt64 = 0
-        /// The uptime until which another gateway has a viewer, and the verdicts to send to it.
+        /// The uptime until which another gateway has a viewer, and the verdicts to send to that gateway.
         var sharedUntil: UInt64 = 0
         var shared = Shared()
         /// Called when the first viewer appears.
@@ -62,7 +62,7 @@ package final class LiveFeed: Sendable {
     func publish(_ make: (UInt64) -> Entry) {
         state.withLock { state in
             state.lastID += 1
-            // Without viewers the clock is not read.
+            // Without viewers, avoids reading the clock for each request.
             guard state.watchedUntil > 0 || state.sharedUntil > 0 else { return }
             let now = nanoseconds()
             let (isWatched, isShared) = (state.watchedUntil > now, state.sharedUntil > now)

@@ -22,7 +22,7 @@ package struct RecentVerdicts: Sendable {
         _ verdict: VerdictKind, _ enforcement: Enforcement?, events: Int, atMilliseconds milliseconds: Int64
     ) {
         let start = milliseconds / 1000 * 1000
-        // The clock was ahead, because no request takes this long. Drops the data recorded meanwhile.
+        // A request more than an hour back means that the clock was ahead. Drops the data recorded meanwhile.
         if let last = seconds.last, last.start > start + Int64(Self.maximumSeconds) * 1000 { seconds = [] }
         if seconds.last.map({ $0.start < start }) ?? true {
             if seconds.count >= Self.maximumSeconds { seconds.removeFirst() }

@@ -24,7 +24,6 @@ struct LogLine {
         put("trace_id", record.trace?.traceID)
         put("method", record.method, limit: 32)
         put("route", record.context.route)
-        // Logs the path only if there is no route, truncated.
         if record.context.route == nil { put("path", record.path, limit: 128) }
         put("status", record.status)
         put("client", record.clientAddress)

@@ -13,7 +13,6 @@ struct TerminalLogLine {
         let context = record.context
         let outcome = [record.status.map { String($0) } ?? "closed", record.code ?? context.authCode?.reason]
             .compactMap(\.self).joined(separator: " ")
-        // The route, or the truncated path of an unknown endpoint.
         let request =
             Self.safe(record.method, limit: 8) + " " + Self.safe(context.route ?? record.path, limit: 64)
         var text = padded(clock(record.receivedMilliseconds), 8) + "  "

@@ -2,7 +2,7 @@ internal import CountersignCore
 package import GatewayModel
 
 package struct ClusterGauges: Sendable {
-    /// `clockOffsetSeconds` is the offset of the gateway's clock from the database's.
+    /// `clockOffsetSeconds` is the time by which the gateway's clock is ahead of the database's clock.
     package typealias Heartbeat = (ageSeconds: Double, clockOffsetSeconds: Double, readerLagSeconds: Double)
 
     let gateways: Int

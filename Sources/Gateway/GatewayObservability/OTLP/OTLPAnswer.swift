@@ -32,7 +32,7 @@ package struct OTLPAnswer: Sendable {
             guard let part = root["partialSuccess"], part.kind == .object else { return nil }
             func count(_ name: StaticString) -> Int {
                 let number = part[name]?.int64.map { Int($0) } ?? part[name]?.string.flatMap { Int($0) } ?? 0
-                // Clamps untrusted input.
+                // Limits the collector's numbers, so that their sum cannot overflow.
                 return min(max(0, number), 1 << 31)
             }
             let spans = count("rejectedSpans")

@@ -16,7 +16,7 @@ package struct OTLPResource: Sendable {
         var attributes: [(String, OTLPValue)] = [("url.scheme", .text(server.scheme ?? "http"))]
         if let host = server.host {
             attributes.append(("server.address", .text(host.trimmingCharacters(in: ["[", "]"]))))
-            // A port chosen by the system is unknown here.
+            // Port 0 stands for a port that the system chooses, which is unknown here.
             let port = server.port ?? (server.scheme == "https" ? 443 : 80)
             if port > 0 { attributes.append(("server.port", .integer(port))) }
         }

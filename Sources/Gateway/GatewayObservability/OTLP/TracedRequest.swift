@@ -95,7 +95,7 @@ struct TracedRequest: Sendable {
         return spans
     }
 
-    /// Nil for success. `_OTHER` is a client that disconnected before the response.
+    /// Nil for success. `_OTHER` means that the client disconnected before the response.
     private var errorType: String? {
         guard let status else { return "_OTHER" }
         return status >= 400 ? code ?? authCode?.reason ?? String(status) : nil
