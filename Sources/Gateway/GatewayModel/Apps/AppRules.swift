@@ -5,9 +5,9 @@ public struct AppRules: Sendable, Equatable {
     /// Origins of the web pages that may call the app, such as `https://shop.example`. `*` allows every page, and
     /// an empty list allows no page.
     public var origins: [String] = []
-    /// Events older than this many days are deleted; nil sets no limit.
+    /// The maximum age of events in days. The gateway deletes older events; nil sets no limit.
     public var retentionDays: Int?
-    /// The oldest events are deleted while the app's events have more bytes than this; nil sets no limit.
+    /// The maximum bytes of the app's events. Above it, the gateway deletes the oldest events; nil sets no limit.
     public var retentionBytes: Int?
 
     /// No allowed origins and no limits on retention.

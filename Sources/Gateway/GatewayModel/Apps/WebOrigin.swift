@@ -56,7 +56,7 @@ package enum WebOrigin {
 
     /// Checks a host name (RFC 1123, section 2.1), in which browsers also accept `_`.
     private static func fault(inName host: Substring) -> String? {
-        // Browsers preserve one dot at the end.
+        // Browsers preserve one dot at the end of a host.
         let name = host.hasSuffix(".") ? host.dropLast() : host
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)
         guard name.utf8.count <= 253, labels.allSatisfy({ isLabel($0) }) else {

@@ -95,8 +95,8 @@ extension GatewayConfiguration {
         return "\(tls == nil ? "http" : "https")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
     }
 
-    /// URLs for clients, the issuer of the gateway's tokens first. Without a public URL these are loopback
-    /// names, and the address of the listener unless it is unspecified.
+    /// URLs for clients, the issuer of the gateway's tokens first. Without a public URL, their hosts are the loopback
+    /// names, and the address of the listener unless that address is unspecified.
     package func urls(port: UInt16) -> [String] {
         if let publicURL { return [publicURL] }
         let scheme = tls == nil ? "http" : "https"
@@ -124,7 +124,7 @@ package struct GatewaySetting: Sendable {
     }
 }
 
-/// Certificate files for HTTPS. They are read again when they change.
+/// Certificate files for HTTPS. The gateway reads the files again when they change.
 public struct TLSFiles: Sendable {
     /// The certificate chain, as PEM.
     public var certificatePath: String

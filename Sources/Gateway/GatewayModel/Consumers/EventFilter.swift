@@ -44,7 +44,7 @@ package struct EventPartition: Sendable, Equatable {
     }
 
     /// Whether an event with these columns is in this partition. An event that was assigned to a user later
-    /// stays in the partition of its device. Otherwise it could be skipped or read twice.
+    /// stays in the partition of its device. Otherwise a reader could skip the event or read it twice.
     package func has(
         sender: @autoclosure () -> String?, userID: @autoclosure () -> String?,
         anonymousID: @autoclosure () -> String?

@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// The settings of an app's hourly event files. The gateway's configuration has the folder.
+/// The settings of an app's hourly event files, in the folder ``GatewayConfiguration/eventFilesFolder``.
 package struct FileSettings: Sendable, Equatable {
     /// Nil while files are written.
     package var pause: WayPause?

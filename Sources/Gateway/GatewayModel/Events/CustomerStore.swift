@@ -21,8 +21,8 @@ package protocol CustomerStore: Sendable {
 }
 
 extension CustomerStore {
-    /// Returns a customer whose data the request may read, or nil. Also returns the ids, without ids of other
-    /// customers with a hard id. Throws when the storage cannot be read; retry.
+    /// Returns a customer whose data the request may read, or nil. Also returns `identifiers` without the ids of
+    /// other customers that have a hard id. Throws when the storage cannot be read; retry.
     ///
     /// A soft id grants access only to a customer without a hard id, because a cookie or an address does not
     /// prove identity.
@@ -51,7 +51,7 @@ package struct StoredCustomer: Sendable, Equatable {
 }
 
 package struct InboxRead: Sendable, Equatable {
-    /// Increases across all customers.
+    /// A number that increases with each read message, across all customers.
     package let sequence: Int64
     package let messageID: String
 

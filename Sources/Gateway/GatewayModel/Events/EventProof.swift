@@ -48,7 +48,7 @@ package struct ClaimFilter: Sendable, Equatable {
     package static let problem = "must be name=value"
 
     package let text: String
-    /// The claim as JSON between commas, with the value as a string and, if possible, as a number or boolean.
+    /// The claim as JSON between commas: once with a string value and, if possible, once with a number or boolean.
     package let members: [String]
 
     package init?(_ text: String) {

@@ -13,7 +13,7 @@ package protocol EventStore: AppData {
 
     var load: StoreLoad { get }
 
-    /// Counts a request whose token this key has verified; stored with the next commit.
+    /// Counts a request whose token this key has verified. The next commit stores the count.
     func noteKeyUse(appID: String, keyID: String, milliseconds: Int64)
 
     /// Checks that the store is writable by writing to it.

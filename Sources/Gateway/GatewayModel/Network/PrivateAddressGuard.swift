@@ -1,7 +1,7 @@
 /// Rejects private addresses for requests that the gateway sends (server-side request forgery).
 ///
-/// URLs are checked when they are set, and addresses each time that a socket connects, because a name may resolve to
-/// another address by then.
+/// The gateway checks URLs when they are set, and addresses each time that a socket connects, because a name may
+/// resolve to another address by then.
 package enum PrivateAddressGuard {
     /// The reason why the gateway must not connect to an address; nil if it may. Unless an owner allows private
     /// addresses, the gateway connects only to the public Internet, at ports of web servers.

@@ -23,8 +23,8 @@ package struct RequestSpan: Sendable {
     }
 }
 
-/// Decides whether a request's trace is recorded. Follows the caller's decision, and samples a share of the
-/// requests without one.
+/// Decides whether a request's trace is recorded. Follows the caller's decision. Samples a share of the requests
+/// without a `traceparent`.
 package struct TraceSampler: Sendable {
     private let ratio: Double
     private let random: @Sendable () -> UInt64

@@ -1,6 +1,6 @@
 /// The time by which old data is deleted.
 ///
-/// After a sudden forward jump of the clock, it continues from the previous time for an hour, so that a
+/// After a sudden forward jump of the clock, this time continues from its previous value for an hour, so that a
 /// temporarily wrong clock does not delete new data.
 package struct RetentionClock {
     /// The minimum size of a jump and the time for which it is ignored, in milliseconds.

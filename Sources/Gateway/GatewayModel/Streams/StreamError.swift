@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// An error that stops the delivery to a stream. Delivery is retried, and resumes once the cause is gone.
+/// An error that stops the delivery to a stream. The gateway retries until the cause of the error is gone.
 package struct StreamError: Error, Sendable, Equatable, CustomStringConvertible {
     package enum Code: String, Sendable, TextEnum {
         case cannotConnect = "cannot_connect"
