@@ -174,7 +174,7 @@ package struct AuthErrorBody {
     package func rejection() -> HTTPResponse {
         let texts = Texts.of(code)
         var body: [UInt8] = []
-        // Small enough, with the array's header, for glibc's per-thread cache.
+        // With the array's header, the buffer is small enough for glibc's per-thread cache.
         body.reserveCapacity(960)
         body.append(contentsOf: texts.rejection)
         write(texts, to: &body)

@@ -55,8 +55,6 @@ package final class AdmittedApp: Sendable {
 
     /// The digest of the values that an app is loaded from. If the digest is unchanged after a reload, the app
     /// in memory and its cache of verified tokens stay in use.
-    ///
-    /// The digest is over bytes, because Swift compares `String` by canonical equivalence.
     static func digest(
         _ app: App, published: [KeyRing.Entry], project: Project, tokenRules: TokenRules,
         plan: EnforcementPlan

@@ -9,7 +9,7 @@ package import GatewayStorage
 /// A request fetches its app once, so it is verified with one set of keys even if the app changes meanwhile.
 package final class AppRegistry: Sendable {
     private let directory: AppDirectory
-    /// The cache of verified tokens. An app does not find entries from before it was changed.
+    /// The cache of verified tokens. A changed app does not find entries that were made before the change.
     private let verifiedTokens: VerifiedTokenCache
     private let apps = Lock(Apps())
     /// Versions of the loaded apps. Locked while refreshing, so that a slow refresh cannot overwrite a newer
@@ -200,7 +200,7 @@ package final class AppRegistry: Sendable {
     /// Whether uses of write keys are to be stored now.
     ///
     /// The first use of a key in a day is stored at once, because other processes show whether a key is in
-    /// use. Later uses are stored every five minutes, because after a write other gateways reload the storage.
+    /// use. Later uses are stored every five minutes, because each write makes the other gateways check for changes.
     private var areUsesDue: Bool {
         let noted = notedUses.withLock { $0 }
         if abs(now().timeIntervalSince(noted.at)) >= 300 { return true }

@@ -47,7 +47,7 @@ package final class IssuedTokens: Sendable {
         revoked.withLock { $0 = ids }
     }
 
-    /// Replaces the ids of existing clients. Tokens of other clients are revoked.
+    /// Replaces the ids of the existing clients. Tokens of all other clients count as revoked.
     func replaceClients(_ ids: BytewiseSet) {
         clients.withLock { $0 = ids }
     }

@@ -16,10 +16,10 @@ struct SharedKeySet: Sendable {
 extension SharedKeySet {
     init(in directory: AppDirectory, source: KeySource, of appID: String) {
         self.init(
-            // After an error, the set is read again later or fetched.
+            // After an error, ``RemoteJWKSet`` reads the set again later or fetches it.
             read: { try? directory.publishedKeySet(of: source, for: appID) },
             write: { set in
-                // After an error, the set of a later fetch is stored.
+                // After an error, the next fetch stores its set.
                 try? directory.keepPublishedKeySet(
                     set, of: source, for: appID, tolerance: Milliseconds(seconds: Self.tolerance).count)
             })

@@ -3,8 +3,8 @@ internal import GatewayModel
 /// Decides when a published set may be fetched again because tokens name unknown keys.
 ///
 /// Any client can send such tokens. A new key id triggers a fetch ``fastSeconds`` after the last fetch, unless the
-/// client's address has sent ``newKeysOfAddress`` others in ``windowSeconds``. All other key ids trigger a fetch
-/// ``slowSeconds`` after the last fetch. So a client can neither delay a fetch after a key rotation nor cause many.
+/// client's address has sent ``newKeysOfAddress`` new key ids in ``windowSeconds``. Then, and for repeated key ids,
+/// the fetch comes ``slowSeconds`` after the last one. So a client can neither delay a needed fetch nor cause many.
 struct UnknownKeyBudget: Sendable {
     static let fastSeconds = 2.0
     static let slowSeconds = 10.0

@@ -61,7 +61,7 @@ package final class TokenService: Sendable {
 
     package func start(urls: [String]) {
         baseURL.withLock { $0 = urls.first ?? "" }
-        // Some clients use the token endpoint's URL without its last component (Segment's).
+        // As the audience, Segment's clients use the token endpoint's URL without its last component.
         audiences.withLock {
             $0 = BytewiseSet(urls.flatMap { [$0, $0 + "/", $0 + "/oauth", $0 + "/oauth/token"] })
         }

@@ -148,7 +148,7 @@ struct BloomreachCall {
     /// Determines the ids for which the request may act.
     ///
     /// With an API key: the ids as sent, after the admission that all dialects share. With a customer token: the ids
-    /// that are also in the token. Any other id is rejected, but a cookie is ignored if the token has no cookie.
+    /// that are also in the token. Another id leads to a rejection. A cookie is ignored if the token has no cookie.
     func admit(_ identifiers: [CustomerIdentifier]) throws(HTTPResponse) -> BloomreachCaller {
         guard let token else { return try admitByKey(identifiers) }
         func rejected(_ code: AuthErrorCode, _ detail: String) -> HTTPResponse {

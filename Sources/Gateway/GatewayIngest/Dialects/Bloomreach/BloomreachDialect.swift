@@ -15,7 +15,7 @@ package struct BloomreachDialect: Dialect {
         self.webhooks = webhooks
     }
 
-    /// Unknown paths with these prefixes are answered in the dialect's format.
+    /// Makes the router answer unknown paths with these prefixes in the dialect's format.
     package var rejection: Router.Rejection? {
         Router.Rejection(prefixes: ["/track/v2/", "/data/v2/", "/webxp/", "/wxstatic/", "/campaigns/"]) {
             status, _, reason, request in BloomreachAnswer.failure(status, reason, request)

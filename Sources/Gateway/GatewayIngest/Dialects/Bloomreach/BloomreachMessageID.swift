@@ -18,7 +18,7 @@ enum BloomreachMessageID {
         case .instant: moment = root["timestamp"]?.value ?? .null  // a number, or a parsed time
         case .age(let seconds) where seconds != seconds.rounded():
             moment = [.number(seconds), .integer(time.receivedMilliseconds / window)]
-        // A whole second or no time does not distinguish events. Storing twice is better than losing one.
+        // An age in whole seconds does not distinguish events. Storing an event twice is better than losing one.
         case .age, .none: return UUIDv7.make()
         }
         // Does not use the body, because the order of members differs between tries and a retry may have more ids.

@@ -30,7 +30,7 @@ struct BloomreachSelfCheck {
         }
         _ = try call.admit(identifiers)
         guard let webhook = call.app.project.settings.webhook else {
-            // Clients show the text of this status, and report only a 2xx as success.
+            // Clients show the text of a 409, and report only a 2xx as success.
             throw BloomreachAnswer.failure(
                 409,
                 "this project has no push webhook; set one, which then receives a request to send the notification",

@@ -10,7 +10,7 @@ struct InboxSyncToken: Equatable {
     var readSequence: Int64
     /// The customer of the inbox; nil if the ids belonged to no customer yet.
     var customerID: String?
-    /// A hash of the ids of the fetch. A fetch with other ids starts over, because they may have older messages.
+    /// A hash of the ids of the fetch. A fetch with other ids starts over, because those ids may have older messages.
     var audience: String
 
     init(

@@ -52,7 +52,7 @@ struct CustomerChanges {
         _ user: String?, _ device: String?, _ properties: [(name: String, json: [UInt8])],
         _ milliseconds: Int64
     ) {
-        // A device without a user is recorded only with properties.
+        // A device without a user gets a profile only if the event has properties.
         guard user != nil || !properties.isEmpty else { return }
         var identifiers =
             user.map { [CustomerIdentifier(name: CustomerIdentifier.hardName, value: $0)] } ?? []

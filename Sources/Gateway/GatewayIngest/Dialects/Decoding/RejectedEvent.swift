@@ -1,6 +1,6 @@
 internal import CountersignCore
 
-/// An event that is not stored. Sending it again unchanged does not help.
+/// An event that is not stored. The gateway would reject the unchanged event again.
 struct RejectedEvent {
     let index: Int
     /// A stable identifier in snake case.

@@ -22,7 +22,7 @@ struct GeolocationDecoder {
         guard !records.isEmpty || root.kind == .array else {
             throw .invalid("the body must be a location or an array of locations")
         }
-        // Each location is stored with the params.
+        // Limits the total size, because each location is stored with a copy of the params.
         guard text.count + records.count * parameters.count <= limits.bodyBytes else {
             throw .tooLarge(
                 "the locations, each with the params of the request, may have at most \(limits.bodyBytes) bytes; send fewer "
