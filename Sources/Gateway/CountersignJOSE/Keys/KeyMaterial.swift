@@ -180,7 +180,7 @@ enum KeyMaterial: Sendable {
         UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self)
     }
 
-    /// Returns nil if OpenSSL rejects the parameters. The values that `push` adds must live until the return.
+    /// Returns nil if OpenSSL rejects the parameters. The values that `push` adds must live until `fromData` returns.
     private static func fromData(_ type: String, _ push: (OpaquePointer) -> Void) -> EVPKey? {
         guard let builder = OSSL_PARAM_BLD_new(), let context = EVP_PKEY_CTX_new_from_name(nil, type, nil)
         else { preconditionFailure("out of memory") }

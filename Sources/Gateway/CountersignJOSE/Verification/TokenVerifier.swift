@@ -71,7 +71,7 @@ public struct TokenVerifier: Sendable {
         return report
     }
 
-    /// Verifies a token without checking its user. For tools that explain tokens.
+    /// Verifies a token without checking its user.
     package func inspect(_ token: String?, at now: Double) -> VerificationReport {
         var report = VerificationReport()
         var token = token ?? ""
