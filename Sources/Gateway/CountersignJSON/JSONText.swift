@@ -8,7 +8,7 @@ package enum JSONText {
         package fileprivate(set) var value: Range<Int>
     }
 
-    /// Splits the object or array at `offset`, in linear time. Beyond `most` parts, one last part holds the rest.
+    /// Splits the object or array at `offset`, in linear time. Beyond `most` parts, one last part covers the others.
     /// Returns nil if there is no object or array, or its brackets, quotes or separators do not match.
     package static func parts(
         of text: UnsafeRawBufferPointer, at offset: Int, most: Int
