@@ -1,8 +1,8 @@
 package import CountersignCore
 package import GatewayModel
 
-/// Counts verdicts of completed requests and takes samples of failures. ``AnalyticsStore`` takes both once a
-/// second. The verdicts of the last hour stay in memory, by second.
+/// Counts verdicts of completed requests and takes samples of failures. ``AnalyticsStore`` stores the counts and
+/// samples once a second. The verdicts of the last hour stay in memory, by second.
 package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     private struct State {
         var gathered = GatheredAnalytics()
@@ -213,7 +213,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         state.withLock { $0.tokens[sampleID]?.token }
     }
 
-    /// Drops the data of deleted apps. Data gathered since the last ``take()`` is still stored.
+    /// Drops the data of deleted apps. The next ``take()`` still returns their counts and samples.
     package func forget(_ appIDs: BytewiseSet) {
         state.withLock { state in
             gatherAll(&state)

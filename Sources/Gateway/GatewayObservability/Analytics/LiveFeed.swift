@@ -18,7 +18,7 @@ package final class LiveFeed: Sendable {
 
     package struct Shared: Sendable {
         package var entries: [Entry] = []
-        /// The number of verdicts that did not fit.
+        /// The number of verdicts that did not fit into `entries`.
         package var missed: UInt64 = 0
 
         package init() {}

@@ -16,7 +16,7 @@ package final class GatewayLog: GatewayObserver, @unchecked Sendable {
     private let gatherSeconds: Double
     private let now: @Sendable () -> Date
     private let write: @Sendable ([UInt8]) -> Void
-    // `condition` guards everything below.
+    // `condition` guards the properties below.
     private let condition = Condition()
     private var waiting: [Entry] = []
     private var dropped = 0

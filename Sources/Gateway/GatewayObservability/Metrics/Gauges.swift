@@ -2,9 +2,9 @@ package import CountersignCore
 package import GatewayModel
 
 package struct Gauges: Sendable {
-    /// `events` are undelivered. `seconds` is the time since the oldest of them was received; 0 without one.
+    /// `events` is the number of undelivered events. `seconds` is the age of the oldest such event; 0 without one.
     package typealias Lag = (id: EventConsumerID, events: Int, seconds: Double, gap: EventGap)
-    /// `events` were accepted since the gateway started.
+    /// `events` is the number of events accepted since the gateway started.
     package typealias Way = (id: EventConsumerID, events: Int, isFailing: Bool)
 
     let store: StoreLoad

@@ -14,7 +14,7 @@ package final class TelemetryExporter: GatewayObserver, @unchecked Sendable {
     private let metrics: Metrics
     private let log: GatewayLog
     private let post: Post
-    // `condition` guards everything below.
+    // `condition` guards the properties below.
     private let condition = Condition()
     private var schedule = ExportSchedule(at: TelemetryExporter.now)
     private var isAbandoned = false
