@@ -6,10 +6,10 @@ public struct GatewayLimits: Sendable {
     public var headerFields = 100
     /// Bytes of the body, both as sent and as decompressed; more get 413.
     public var bodyBytes = 4 * 1024 * 1024
-    /// Maximum ratio of the decompressed to the compressed size; more get 413. Bodies under 64 KiB are
-    /// exempt.
+    /// Maximum ratio of the decompressed to the compressed size; more get 413. Bodies of at most 64 KiB when
+    /// decompressed are exempt.
     public var compressionRatio = 100
-    /// Nesting depth of JSON; more gets 400.
+    /// Nesting depth of JSON. A deeper event is rejected; the other events of the batch are stored.
     public var jsonDepth = 64
     /// Events of one batch; more get 413.
     public var batchEvents = 1_000

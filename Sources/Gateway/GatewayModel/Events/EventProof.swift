@@ -8,7 +8,7 @@ package struct EventProof: Sendable, Equatable {
         case verified
         /// A valid token of an OAuth client of the app, such as its backend, issued without a user.
         case server
-        /// The token was missing or not valid, and the app did not require a token.
+        /// The token was missing or not valid, and the app did not require a token of the user.
         case warned
         /// The app's enforcement was disabled, so the token was not verified.
         case notJudged = "not_judged"

@@ -2,7 +2,7 @@
 package struct SpentAssertion: Sendable {
     package let clientID: String
     package let id: String
-    /// Milliseconds since 1970 when the assertion itself expires.
+    /// The time from which the assertion is rejected as expired, in milliseconds since 1970.
     package let expiresMilliseconds: Int64
 
     package init(clientID: String, id: String, expiresMilliseconds: Int64) {

@@ -2,7 +2,7 @@ package import CountersignCore
 
 /// A webhook endpoint of an app, and the events delivered to it.
 package struct WebhookEndpoint: Sendable, Equatable {
-    /// `wh_` and about 26 letters and digits; never reused.
+    /// `wh_` and a UUID; never reused.
     package private(set) var id = ""
     package private(set) var appID = ""
     package var url = ""
