@@ -58,7 +58,7 @@ package final class LiveFeed: Sendable {
         state = Lock(State(lastID: firstID))
     }
 
-    /// Adds a verdict. Calls `make` only if there was a viewer within the last minute.
+    /// Adds a verdict. Calls `make` only while this or another gateway has a viewer.
     func publish(_ make: (UInt64) -> Entry) {
         state.withLock { state in
             state.lastID += 1

@@ -13,7 +13,7 @@ struct Histogram: Sendable {
     static let seconds = Histogram([
         0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
     ])
-    /// Buckets from one event to the maximum of a batch.
+    /// Buckets from one event to the default limit of a batch.
     static let sizes = Histogram([1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000])
 
     mutating func observe(_ value: Double) {
