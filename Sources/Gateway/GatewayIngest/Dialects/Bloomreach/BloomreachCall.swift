@@ -196,8 +196,8 @@ struct BloomreachCall {
         case .rejected(let error):
             throw BloomreachAnswer.rejection(error, request)
         case .accepted(_, let warning):
-            // Not every accepted request is authenticated. Invalid tokens are accepted while tokens are optional, and for
-            // users outside the percentage that must have one. While enforcement is disabled, no token is verified.
+            // Not every accepted request is authenticated. Admission accepts invalid tokens while tokens are optional,
+            // and for users outside the ramp. While enforcement is disabled, admission verifies no token.
             let isProven =
                 switch request.context.verdict {
                 case .accepted: true
