@@ -292,7 +292,7 @@ let tests: [Target] = [
         dependencies: [
             "CZlib", "CountersignCore", "CountersignCrypto", "CountersignGateway",
             "CountersignGatewayTesting", "CountersignJOSE", "CountersignSQLite", "CountersignTesting",
-            "GatewayIngest", "GatewayModel", "GatewayStorage",
+            "GatewayIngest", "GatewayModel", "GatewayStorage", "TestSupport",
         ], path: "Tests/Gateway/Support", swiftSettings: strict),
 
     .testTarget(
@@ -347,7 +347,7 @@ let tests: [Target] = [
         name: "ConformanceTests",
         dependencies: [
             "Countersign", "CountersignBloomreach", "CountersignCore", "CountersignDelivery",
-            "CountersignLocations", "CountersignTesting", "CountersignTransport",
+            "CountersignLocations", "CountersignTesting", "CountersignTransport", "SDKTestSupport",
             "TestSupport",
         ], path: "Tests/SDK/ConformanceTests", swiftSettings: strict),
     .testTarget(

@@ -19,6 +19,21 @@ package final class RawServer: Sendable {
 
     /// The same with bytes after a status line; nil omits the status line.
     package init(status: String?, answer: @escaping @Sendable (String) -> [UInt8]?) throws {
+        let (made, port) = try Self.listen()
+        (socket, self.port) = (made, port)
+        Thread { [heads, connections] in
+            while true {
+                let client = accept(made, nil, nil)
+                guard client >= 0 else { break }
+                connections.withLock { $0 += 1 }
+                Thread { Self.serve(client, status: status, heads: heads, answer: answer) }.start()
+            }
+            close(made)
+        }.start()
+    }
+
+    /// A listening socket on a free local port.
+    package static func listen() throws -> (socket: Int32, port: UInt16) {
         #if canImport(Glibc)
             let stream = Int32(SOCK_STREAM.rawValue)
         #else
@@ -31,22 +46,12 @@ package final class RawServer: Sendable {
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isListening = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { generic in
-                bind(made, generic, length) == 0 && listen(made, 16) == 0
+                bind(made, generic, length) == 0 && Foundation.listen(made, 16) == 0
                     && getsockname(made, generic, &length) == 0
             }
         }
         guard isListening else { throw POSIXError(.EADDRNOTAVAIL) }
-        socket = made
-        port = UInt16(bigEndian: address.sin_port)
-        Thread { [heads, connections] in
-            while true {
-                let client = accept(made, nil, nil)
-                guard client >= 0 else { break }
-                connections.withLock { $0 += 1 }
-                Thread { Self.serve(client, status: status, heads: heads, answer: answer) }.start()
-            }
-            close(made)
-        }.start()
+        return (made, UInt16(bigEndian: address.sin_port))
     }
 
     /// Stops accepting connections. The accepting thread closes the socket.

@@ -22,10 +22,6 @@ extension AppDirectory {
         return secret
     }
 
-    package func removePushWebhook(of appID: String) throws(GatewayError) {
-        try change(appID) { $0.webhook = nil }
-    }
-
     private func change(
         _ appID: String, _ body: (inout ProjectSettings) -> Void
     ) throws(GatewayError) {

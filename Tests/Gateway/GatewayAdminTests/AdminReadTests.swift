@@ -35,9 +35,7 @@ struct AdminReadTests {
             let text = String(decoding: JSONValue.string(name).bytes, as: UTF8.self)
             return #"{"type":"track","event":\#(text),"messageId":"m\#(index)","anonymousId":"a"}"#
         }
-        let stored = try bench.client().post(
-            #"{"batch":[\#(events.joined(separator: ","))]}"#, headers: ["X-Write-Key": bench.writeKey])
-        #expect(stored?.status == 200)
+        try bench.store(#"{"batch":[\#(events.joined(separator: ","))]}"#)
         let csv = try download(bench, "apps/shop/events/export?format=csv")
         #expect(csv.contains { $0.lowercased() == "content-type: text/csv; charset=utf-8" })
         #expect(csv.contains { $0.contains(#"attachment; filename="shop-events.csv""#) })
@@ -66,9 +64,7 @@ struct AdminReadTests {
         let events = (1...4).map {
             #"{"type":"track","event":"e\#($0)","messageId":"m\#($0)","anonymousId":"a"}"#
         }
-        let stored = try bench.client().post(
-            #"{"batch":[\#(events.joined(separator: ","))]}"#, headers: ["X-Write-Key": bench.writeKey])
-        #expect(stored?.status == 200)
+        try bench.store(#"{"batch":[\#(events.joined(separator: ","))]}"#)
         try bench.place.waitForTransactions()
         func export(_ query: String) throws -> (header: String?, lines: [[String: Any]]) {
             let answer = try bench.ask(
@@ -164,9 +160,7 @@ struct AdminReadTests {
         let item = try #require((listed.json["items"] as? [[String: Any]])?.first)
         #expect(item["write_key"] is NSNull)
         #expect(item["prefix"] as? String == String(bench.writeKey.prefix(7)))
-        let stored = try bench.client().post(
-            batch(trackEvent("m1")), headers: ["X-Write-Key": bench.writeKey])
-        #expect(stored?.status == 200)
+        try bench.store(batch(trackEvent("m1")))
     }
 
     @Test func eventsAreFilteredByTheirVerdict() throws {
@@ -273,9 +267,7 @@ struct AdminReadTests {
     /// A message id is unique only for one user, so links to an event use its position.
     @Test func aPositionSelectsOneEventOfOneUser() throws {
         for user in ["ada", "bob"] {
-            let stored = try bench.client().post(
-                batch(trackEvent("same", user: user)), headers: ["X-Write-Key": bench.writeKey])
-            #expect(stored?.status == 200)
+            try bench.store(batch(trackEvent("same", user: user)))
         }
         let owner = try bench.token("admin")
         let list = try bench.ask("GET", "apps/shop/events?message_id=same", nil, owner)

@@ -14,49 +14,21 @@ import Testing
 /// Two clients change the same state. The slower one gets 412, and no change is lost.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct InterleavedChangeTests {
-    /// A database that runs another change just before its next transaction.
-    private final class Interrupted: SQLDatabase {
-        private struct Interruption: Sendable {
-            let run: @Sendable () throws -> Void
-        }
-
-        private let database: any SQLDatabase
-        private let next = Lock<Interruption?>(nil)
-
-        init(_ database: any SQLDatabase) { self.database = database }
-
-        func interruptNext(_ run: @escaping @Sendable () throws -> Void) {
-            next.withLock { $0 = Interruption(run: run) }
-        }
-
-        func read<Result>(_ body: (any SQLConnection) throws -> Result) throws(GatewayError) -> Result {
-            try database.read(body)
-        }
-
-        func transaction<Result>(
-            alone: Bool, _ body: (any SQLConnection) throws -> Result
-        ) throws -> Result {
-            let interruption = next.withLock { next in
-                defer { next = nil }
-                return next
-            }
-            try interruption?.run()
-            return try database.transaction(alone: alone, body)
-        }
-
-        func version() throws(GatewayError) -> Int64 { try database.version() }
-    }
-
+    /// Runs just before the next transaction of `first`.
+    private let interruption = Lock<(@Sendable () throws -> Void)?>(nil)
     private let place: TestStorage
     private let apps: AppDirectory
-    private let database: Interrupted
     private let first: LocalAdministration
     private let second: LocalAdministration
 
     init() throws {
         place = try TestStorage()
         apps = try place.openControl()
-        database = Interrupted(try place.openControl().database)
+        let database = HookedDatabase(
+            try place.openControl().database,
+            willChange: { [interruption] in
+                try interruption.withLock { $0.take() }?()
+            })
         _ = try apps.createApp(id: "shop", name: "The shop")
         first = try LocalAdministration(
             storage: place.open(), directory: AppDirectory(database, actor: .account, now: { Date() }),
@@ -132,10 +104,11 @@ struct InterleavedChangeTests {
         let current = try #require(tag(of: read), "\(text(read))")
         let isPart = template.hasSuffix("KEY") || template.hasSuffix("shop") || template.contains("users")
         let faster = isPart || template.hasSuffix("HOOK") ? "PATCH" : "PUT"
-        database.interruptNext { [second] in
+        let interruption: @Sendable () throws -> Void = { [second] in
             let done = second.answer(faster, path, query: nil, ifMatch: current, body: Array(theirs.utf8))
             #expect(done.status == 200, "\(String(decoding: done.body, as: UTF8.self))")
         }
+        self.interruption.withLock { $0 = interruption }
         let entries = try apps.auditLog.entries(limit: 500).count
         let rejected = first.answer(method, path, query: nil, ifMatch: current, body: Array(mine.utf8))
         #expect(rejected.status == 412, "\(text(rejected))")

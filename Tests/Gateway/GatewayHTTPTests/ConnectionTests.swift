@@ -146,6 +146,14 @@ final class ConnectionTests {
         }
     }
 
+    private func expectNoAnswer(_ server: HTTPServer, _ pulled: DispatchSemaphore) throws {
+        let connection = try RawConnection(port: server.start(host: "127.0.0.1", port: 0))
+        connection.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        try pulled.waitForSignal()
+        server.stop(graceSeconds: 0)
+        #expect(connection.answer() == nil)
+    }
+
     /// A client must notice that a stop cut the list.
     @Test func stoppingEndsAListWithoutItsFinalChunk() throws {
         let pulled = DispatchSemaphore(value: 0)
@@ -153,11 +161,7 @@ final class ConnectionTests {
             pulled.signal()
             return .nothing
         }
-        let connection = try RawConnection(port: server.start(host: "127.0.0.1", port: 0))
-        connection.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        try pulled.waitForSignal()
-        server.stop(graceSeconds: 0)
-        #expect(connection.answer() == nil)
+        try expectNoAnswer(server, pulled)
     }
 
     /// A client that still sends its body would lose the early response with a closed connection.
@@ -189,10 +193,6 @@ final class ConnectionTests {
             pulled.signal()
             return .bytes([UInt8](repeating: 0x20, count: 1 << 16))
         }
-        let connection = try RawConnection(port: server.start(host: "127.0.0.1", port: 0))
-        connection.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        try pulled.waitForSignal()
-        server.stop(graceSeconds: 0)
-        #expect(connection.answer() == nil)
+        try expectNoAnswer(server, pulled)
     }
 }

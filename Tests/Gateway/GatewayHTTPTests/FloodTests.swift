@@ -23,6 +23,12 @@ struct FloodTests {
         try body(fixture)
     }
 
+    private func begun(_ port: UInt16) throws -> RawConnection {
+        let connection = try RawConnection(port: port)
+        connection.send(beginning(10) + "{")
+        return connection
+    }
+
     /// The header of a request that stays open. Its body is not JSON, so an admitted request gets 400.
     private func beginning(_ length: Int) -> String {
         "POST /v1/batch HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n"
@@ -151,16 +157,14 @@ struct FloodTests {
         try withGateway({ $0.limits.connectionsPerAddress = 2 }) { fixture in
             let idle = try RawConnection(port: fixture.gateway.port)
             #expect(idle.get("/livez")?.status == 200)
-            let busy = try RawConnection(port: fixture.gateway.port)
-            busy.send(beginning(10) + "{")
+            let busy = try begun(fixture.gateway.port)
             // A round trip on another connection shows that the server has read earlier input.
             #expect(idle.get("/livez")?.status == 200)
-            let third = try RawConnection(port: fixture.gateway.port)
-            third.send(beginning(10) + "{")
+            let third = try begun(fixture.gateway.port)
             #expect(idle.isClosedByServer())
             // Now no connection is idle.
-            let fourth = try RawConnection(port: fixture.gateway.port)
-            #expect(fourth.isClosedByServer())
+            #expect(try RawConnection(port: fixture.gateway.port).isClosedByServer())
+            third.close()
             busy.send(String(repeating: " ", count: 9))
             #expect(busy.answer()?.status == 400)
         }
@@ -171,8 +175,7 @@ struct FloodTests {
             $0.limits.connectionsPerAddress = 1
             $0.trustedProxies = AddressRange.loopback
         }) { fixture in
-            let connections = try (0..<5).map { _ in try RawConnection(port: fixture.gateway.port) }
-            for connection in connections { connection.send(beginning(10) + "{") }
+            let connections = try (0..<5).map { _ in try begun(fixture.gateway.port) }
             for connection in connections {
                 connection.send(String(repeating: " ", count: 9))
                 #expect(connection.answer()?.status == 400)
@@ -184,11 +187,7 @@ struct FloodTests {
     func aFullTableEvictsConnectionsOfTheAddressWithMost() throws {
         try withGateway({ $0.limits.connections = 4 }) { fixture in
             let port = fixture.gateway.port
-            let greedy = try (0..<4).map { _ in
-                let connection = try RawConnection(port: port)
-                connection.send(beginning(10) + "{")
-                return connection
-            }
+            let greedy = try (0..<4).map { _ in try begun(port) }
             let other = try RawConnection(port: port, from: "127.0.0.9")
             #expect(other.get("/livez")?.status == 200)
             #expect(greedy.allSatisfy { $0.isClosedByServer() })
@@ -201,8 +200,7 @@ struct FloodTests {
             let port = fixture.gateway.port
             let idle = try RawConnection(port: port)
             #expect(idle.get("/livez")?.status == 200)
-            let busy = try RawConnection(port: port)
-            busy.send(beginning(10) + "{")
+            let busy = try begun(port)
             #expect(try RawConnection(port: port, from: "127.0.0.9").get("/livez")?.status == 200)
             #expect(idle.isClosedByServer())
             busy.send(String(repeating: " ", count: 9))

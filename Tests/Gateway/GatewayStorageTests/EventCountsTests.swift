@@ -70,6 +70,12 @@ struct EventCountsTests {
     }
 
     /// Copies the files of a running store, as a kill would leave them.
+    private func copyFiles(_ live: String, to killed: String) throws {
+        for file in ["", "-wal"] {
+            try FileManager.default.copyItem(atPath: live + file, toPath: killed + file)
+        }
+    }
+
     @Test func aKillBetweenTwoWritesOfCountsLosesNoCount() throws {
         let live = try path(in: "live")
         let killed = try path(in: "killed")
@@ -77,9 +83,7 @@ struct EventCountsTests {
         try append("m-1", to: store)
         try append("m-2", "m-3", to: store)
         try append("m-1", app: "blog", to: store)
-        for file in ["", "-wal"] {
-            try FileManager.default.copyItem(atPath: live + file, toPath: killed + file)
-        }
+        try copyFiles(live, to: killed)
         store.close()
         #expect(try usage(killed) == ["shop 1 2"])
         #expect(try log(killed).count() == 4)
@@ -160,9 +164,7 @@ struct EventCountsTests {
         let store = try open(live)
         try append("m-1", user: "ada", to: store)
         try append("m-2", user: "bob", to: store)
-        for file in ["", "-wal"] {
-            try FileManager.default.copyItem(atPath: live + file, toPath: killed + file)
-        }
+        try copyFiles(live, to: killed)
         store.close()
         #expect(try listedUsers(killed) == ["shop ada"])
         try open(killed).close()

@@ -160,7 +160,9 @@ struct ProjectDirectoryTests {
                 _ = try directory.setPushWebhook(url: "https://a.b", secret: "whsec_c2hvcnQ=", for: "shop")
             }
                 == .invalid)
-        try directory.removePushWebhook(of: "shop")
+        var settings = try project().settings
+        settings.webhook = nil
+        try directory.setProject(settings, for: "shop")
         #expect(try project().settings.webhook == nil)
     }
 

@@ -71,29 +71,10 @@ import Testing
             at: Date())
         let time = 90 * day
         let second = TokenSecrets(
-            Overtaken(database: file) { _ = try first.maintain(at: time) }, seal: .none)
+            HookedDatabase(file, willChange: { _ = try first.maintain(at: time) }), seal: .none)
         let keys = try #require(try second.maintain(at: time)).map(\.id)
         #expect(keys.count == 2 && keys.contains(old.id))
         #expect(try Set(keys) == Set(first.published(at: time).map(\.id)))
-    }
-
-    /// A database that runs another change before each transaction, as a concurrent process would.
-    private struct Overtaken: SQLDatabase {
-        let database: any SQLDatabase
-        let other: @Sendable () throws -> Void
-
-        func read<Result>(_ body: (any SQLConnection) throws -> Result) throws(GatewayError) -> Result {
-            try database.read(body)
-        }
-
-        func transaction<Result>(
-            alone: Bool, _ body: (any SQLConnection) throws -> Result
-        ) throws -> Result {
-            try other()
-            return try database.transaction(alone: alone, body)
-        }
-
-        func version() throws(GatewayError) -> Int64 { try database.version() }
     }
 
     @Test(.onSQLite("a file with another seal; in PostgreSQL all keys are sealed"))

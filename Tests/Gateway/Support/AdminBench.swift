@@ -60,6 +60,12 @@ package final class AdminBench: Sendable {
     /// A client of the gateway's ingestion API.
     package func client() throws -> any TestClient { try transport.client(of: gateway) }
 
+    /// Sends a body of events. Throws unless it is accepted.
+    package func store(_ body: String) throws {
+        let answer = try client().post(body, headers: ["X-Write-Key": writeKey])
+        guard answer?.status == 200 else { throw POSIXError(.EBADMSG) }
+    }
+
     deinit { gateway.stop() }
 
     /// Sends a request, from a new client unless a client is given.
@@ -108,4 +114,8 @@ package final class AdminBench: Sendable {
             item.map { ($0.key.uppercased(), path, $0.value["x-role"] as? String) }
         }.sorted { ($0.1, $0.0) < ($1.1, $1.0) }
     }
+}
+
+package func items(_ answer: AdminBench.Answer) -> [[String: Any]] {
+    answer.json["items"] as? [[String: Any]] ?? []
 }

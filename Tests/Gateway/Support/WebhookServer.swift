@@ -1,5 +1,6 @@
 import CountersignCore
 import Foundation
+import TestSupport
 
 /// A web server on a free local port with scripted behaviour, which records its requests.
 package final class WebhookServer: Sendable {
@@ -30,20 +31,7 @@ package final class WebhookServer: Sendable {
 
     package init(_ behave: @escaping @Sendable (Request) -> Behaviour) throws {
         self.behave = behave
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let descriptor = descriptor
-        let bound = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, length) == 0 && listen(descriptor, 16) == 0
-                    && getsockname(descriptor, $0, &length) == 0
-            }
-        }
-        guard bound else { throw POSIXError(.EADDRINUSE) }
-        port = UInt16(bigEndian: address.sin_port)
+        (descriptor, port) = try RawServer.listen()
         Thread.detachNewThread { [self] in
             while true {
                 let connection = accept(descriptor, nil, nil)

@@ -1,5 +1,6 @@
 import CountersignCore
 import Foundation
+import SDKTestSupport
 import Testing
 
 @testable import CountersignDelivery
@@ -66,11 +67,6 @@ struct Scenario: Sendable, CustomTestStringConvertible {
     static func token(_ text: String) -> String {
         let parts = text.split(separator: " ")
         guard parts.count == 3, parts[0] == "jwt", let seconds = Int(parts[2]) else { return text }
-        func part(_ json: String) -> String {
-            Data(json.utf8).base64EncodedString().replacingOccurrences(of: "+", with: "-")
-                .replacingOccurrences(of: "/", with: "_").replacingOccurrences(of: "=", with: "")
-        }
-        let expiry = ScenarioClock.start + seconds
-        return "\(part(#"{"alg":"RS256"}"#)).\(part(#"{"sub":"\#(parts[1])","exp":\#(expiry)}"#)).sig"
+        return SignedToken.fake(subject: String(parts[1]), expiresAt: ScenarioClock.start + seconds)
     }
 }

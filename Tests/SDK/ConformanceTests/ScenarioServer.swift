@@ -2,6 +2,7 @@ import CountersignCore
 import CountersignDelivery
 import CountersignTransport
 import Foundation
+import SDKTestSupport
 
 /// The ingestion and token server of all modes. Without a matching rule of the scenario it behaves as a
 /// correct server.
@@ -123,12 +124,8 @@ final class ScenarioServer: HTTPTransport {
     }
 
     private func date(_ offset: TimeInterval) -> String {
-        let formatter = DateFormatter()
-        formatter.locale = Locale(identifier: "en_US_POSIX")
-        formatter.timeZone = TimeZone(identifier: "GMT")
-        formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
         let seconds = TimeInterval(ScenarioClock.start) + clock.elapsed + offset
-        return formatter.string(from: Date(timeIntervalSince1970: seconds))
+        return TokenServer.httpDate(Date(timeIntervalSince1970: seconds))
     }
 
     /// Stores all events except those in the rule's `reject`.

@@ -199,11 +199,7 @@ struct BloomreachProviderTests {
     @Test(arguments: [false, true])
     func aHangingProviderBlocksALimitedNumberOfThreads(isAsync: Bool) async throws {
         let (entered, left) = (Handshake(), Handshake())
-        let provider = SampleProvider {
-            entered.signal()
-            left.block()
-            return "a.b.c"
-        }
+        let provider = SampleProvider.held(entered, left)
         let device = try device(
             isAsync
                 ? .suspending(SuspendingProvider { provider.getAuthorizationToken() }) : .instance(provider))
@@ -303,11 +299,7 @@ struct BloomreachProviderTests {
 
     @Test func aCancelledCallEndsAtOnceAndStartsNoSecondProviderCall() async throws {
         let (entered, left) = (Handshake(), Handshake())
-        let provider = SampleProvider {
-            entered.signal()
-            left.block()
-            return "a.b.c"
-        }
+        let provider = SampleProvider.held(entered, left)
         let device = try device(.instance(provider))
         let call = Task { await code { _ = try await device.client.fetchAppInbox() } }
         await entered.wait()

@@ -107,16 +107,22 @@ struct CachingProviderTests {
         store.setHooks()
     }
 
+    private func device(
+        _ provider: CachingAuthorizationProvider, _ server: ScriptedTransport
+    ) throws -> BloomreachDevice {
+        try BloomreachDevice(clock: clock, server: server) {
+            $0.advancedAuthEnabled = true
+            $0.authorizationProvider = .suspending(provider)
+        }
+    }
+
     @Test func aWipeRemovesTheCachedToken() async throws {
         let source = Source(clock: clock)
         let caching = provider(source)
         let server = ScriptedTransport { _ in
             .json(200, #"{"success":true,"messages":[],"sync_token":"1"}"#)
         }
-        let device = try BloomreachDevice(clock: clock, server: server) {
-            $0.advancedAuthEnabled = true
-            $0.authorizationProvider = .suspending(caching)
-        }
+        let device = try device(caching, server)
         _ = try await device.client.fetchAppInbox()
         let store = FileTokenStore(directory: folder.url)
         #expect(try store.token(for: "customer-token") != nil)
@@ -141,10 +147,7 @@ struct CachingProviderTests {
                 ? .json(401, #"{"success":false,"auth_error":{"error_code":22,"reason":"EXPIRED"}}"#)
                 : .json(200, #"{"success":true,"messages":[],"sync_token":"1"}"#)
         }
-        let device = try BloomreachDevice(clock: clock, server: server) {
-            $0.advancedAuthEnabled = true
-            $0.authorizationProvider = .suspending(caching)
-        }
+        let device = try device(caching, server)
         await #expect(throws: CountersignError.self) { try await device.client.fetchAppInbox() }
         _ = try await device.client.fetchAppInbox()
         #expect(source.calls.withLock { $0 } == 2)
@@ -163,10 +166,7 @@ struct CachingProviderTests {
         let server = ScriptedTransport { request in
             request.url.path.hasSuffix(path) ? .json(status, #"{"success":false}"#) : BloomreachDevice.success
         }
-        let device = try BloomreachDevice(clock: clock, server: server) {
-            $0.advancedAuthEnabled = true
-            $0.authorizationProvider = .suspending(caching)
-        }
+        let device = try device(caching, server)
         let first = try await caching.authorizationToken()
         await #expect(throws: CountersignError.self) {
             if path.hasPrefix("consent") {

@@ -148,16 +148,9 @@ struct EventPropertiesTests {
     @Test(arguments: [59, 60, 20_000])
     func propertiesAreSentAsDeepAsTheGatewayReadsThem(levels: Int) async throws {
         let bench = try Bench()
-        let depth = Lock(0)
+        let deepest = Lock(0)
         bench.transport.setHandler { request in
-            // Names and text have no brackets here.
-            var (open, deepest) = (0, 0)
-            for byte in request.body {
-                if byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") { open += 1 }
-                if byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") { open -= 1 }
-                deepest = max(deepest, open)
-            }
-            depth.withLock { $0 = deepest }
+            deepest.withLock { $0 = depth(of: request.body) }
             return .json(200, #"{"success":true,"accepted":1}"#)
         }
         let client = try bench.makeClient()
@@ -165,6 +158,6 @@ struct EventPropertiesTests {
         client.track("deep", properties: ["value": value])
         #expect(await client.flush().isComplete)
         // Three levels around the properties.
-        #expect(depth.withLock { $0 } == 3 + min(levels + 1, JSONValue.maximumLevels))
+        #expect(deepest.withLock { $0 } == 3 + min(levels + 1, JSONValue.maximumLevels))
     }
 }

@@ -76,6 +76,15 @@ package final class SampleProvider: AuthorizationProviderType, CustomerObserving
         self.init { "a.b.c" }
     }
 
+    /// Signals `entered` at each call, and returns after `left` was signalled.
+    package static func held(_ entered: Handshake, _ left: Handshake) -> SampleProvider {
+        SampleProvider {
+            entered.signal()
+            left.block()
+            return "a.b.c"
+        }
+    }
+
     package func getAuthorizationToken() -> String? {
         calls.withLock { $0 += 1 }
         return token()

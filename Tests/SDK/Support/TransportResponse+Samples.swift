@@ -16,3 +16,14 @@ extension TransportResponse {
         )
     }
 }
+
+/// The nesting of JSON whose texts have no brackets.
+package func depth(of json: [UInt8]) -> Int {
+    var (open, deepest) = (0, 0)
+    for byte in json {
+        if byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") { open += 1 }
+        if byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") { open -= 1 }
+        deepest = max(deepest, open)
+    }
+    return deepest
+}

@@ -81,10 +81,6 @@ struct UserMaskTests {
         return bench
     }
 
-    private func items(_ answer: AdminBench.Answer) -> [[String: Any]] {
-        answer.json["items"] as? [[String: Any]] ?? []
-    }
-
     private func read(_ bench: AdminBench, _ path: String, _ headers: [String: String]) throws -> String {
         try bench.ask("GET", path, nil, headers).body
     }

@@ -260,13 +260,17 @@ struct EventFilesTests {
         #expect(try bench.names().count == 3)
     }
 
-    @Test func failedWritesAreReportedAndRetried() throws {
+    /// Stores events, and a file at the path of the folder.
+    private func blockedFiles() throws -> (Bench.Files, folder: String) {
         bench.store(1...3, minute: 5)
         bench.clock.advance(by: 3_600)
-        // A file blocks the folder's path.
         let folder = bench.folder + "/files"
         try Data().write(to: URL(fileURLWithPath: folder))
-        let files = try bench.files()
+        return (try bench.files(), folder)
+    }
+
+    @Test func failedWritesAreReportedAndRetried() throws {
+        let (files, folder) = try blockedFiles()
         files.finish()
         files.finish()
         let reports = bench.reports.withLock { $0 }
@@ -285,12 +289,7 @@ struct EventFilesTests {
     @Test(arguments: [false, true])
     func failureOfAnIdleAppEndsWithItsProbeOrItsDeletion(isDeleted: Bool) throws {
         _ = try bench.directory.createApp(id: "kiosk")
-        bench.store(1...3, minute: 5)
-        bench.clock.advance(by: 3_600)
-        // A file blocks the folder's path.
-        let folder = bench.folder + "/files"
-        try Data().write(to: URL(fileURLWithPath: folder))
-        let files = try bench.files()
+        let (files, folder) = try blockedFiles()
         files.finish()
         #expect(files.runner.counts.map(\.isFailing) == [true, true])
         if isDeleted {

@@ -17,16 +17,10 @@ struct WebhookRoutesTests {
         try bench.ask("POST", "apps/shop/webhooks", body, headers)
     }
 
-    private func items(_ answer: AdminBench.Answer) -> [[String: Any]] {
-        answer.json["items"] as? [[String: Any]] ?? []
-    }
-
     /// Stores events of a user. Returns the list of attempts after the server has received another request.
     private func store(_ bench: AdminBench, _ ids: String...) throws {
         let events = ids.map { trackEvent($0, user: "jane") }.joined(separator: ",")
-        let answer = try bench.client().post(
-            #"{"batch":[\#(events)]}"#, headers: ["X-Write-Key": bench.writeKey])
-        #expect(answer?.status == 200)
+        try bench.store(#"{"batch":[\#(events)]}"#)
     }
 
     @Test func aWebhookIsMadeDeliveredToChangedAndDeleted() throws {
