@@ -52,6 +52,32 @@ extension PostgreSQLTests {
             }
         }
 
+        @Test func anExportBesideTheDropOfAPartitionReportsAGap() throws {
+            try TestDatabase.use { database in
+                let store = try database.openEvents()
+                defer { store.close() }
+                for id in ["m-1", "m-2"] { _ = store.store(.of([id], received: Self.now)) }
+                let sequences = try database.log.everything().map(\.sequence)
+                let isDropped = DispatchSemaphore(value: 0)
+                Thread.detachNewThread {
+                    let other = try? database.connect()
+                    try? other?.execute(
+                        """
+                        BEGIN; DROP TABLE event_\(Self.now / Self.day);
+                        INSERT INTO event_floor VALUES ('shop', \(sequences[1]))
+                        """)
+                    isDropped.signal()
+                    // The export waits for the lock meanwhile.
+                    try? other?.execute("SELECT pg_sleep(0.2); COMMIT")
+                }
+                isDropped.wait()
+                var export = EventQuery(appID: "shop")
+                export.isExport = true
+                let page = try database.log.follow(export, after: sequences[0], limit: 9)
+                #expect(page.events.isEmpty && page.gap.isOpen)
+            }
+        }
+
         @Test func retentionRunsBesideAnOpenTransactionOnClusterNotes() throws {
             try TestDatabase.use { database in
                 var store = try database.openEvents()

@@ -33,9 +33,11 @@ package struct PostgreSQLEventLog: EventLog {
             guard query.isExport else {
                 return try Self.follow(query, after: sequence, limit: limit, at: now(), connection)
             }
-            // Uses one snapshot, so that a concurrently deleted event is either returned or reported as a gap.
+            // Uses one snapshot, so that a concurrently deleted event is either returned or reported as a gap. The
+            // lock precedes the snapshot, because a partition that is dropped later is missing in the snapshot too.
+            let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK event IN ACCESS SHARE MODE"
             func page() throws -> EventRange {
-                try connection.transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") {
+                try connection.transaction(begin) {
                     try Self.follow(query, after: sequence, limit: limit, at: now(), connection)
                 }
             }
