@@ -60,7 +60,8 @@ struct BrazeDialectTests {
         let token = try fixture.token(for: "user-1")
         let bad = #"{"time":5,"user_id":"user-1"}"#
         let good = #"{"name":"ss","time":5,"user_id":"user-1"}"#
-        let answer = try #require(post(#"{"device_id":"d","events":[\#(bad),\#(bad)]}"#, token: token))
+        let unnamed = #"{"name":"ce","data":{"n":""},"time":5,"user_id":"user-1"}"#
+        let answer = try #require(post(#"{"device_id":"d","events":[\#(bad),\#(unnamed)]}"#, token: token))
         #expect(answer.status == 201)
         #expect(answer.json["message"] as? String == "every event was rejected; see errors")
         #expect(answer.json["code"] as? String == "all_events_rejected")

@@ -23,8 +23,7 @@ struct BloomreachAttributes {
     func outcome() throws(HTTPResponse) -> HTTPOutcome {
         let (identifiers, attributes) = try call.body {
             root throws(HTTPResponse) -> ([CustomerIdentifier], [Attribute]) in
-            let identifiers = try call.identifiers(root)
-            guard !identifiers.isEmpty else { throw call.reject("At least one id should be specified.") }
+            let identifiers = try call.requiredIdentifiers(root)
             guard let list = root["attributes"], list.kind == .array else {
                 throw call.reject("Field 'attributes' must be an array.")
             }

@@ -145,6 +145,12 @@ struct BloomreachCall {
         }
     }
 
+    func requiredIdentifiers(_ root: JSONNode) throws(HTTPResponse) -> [CustomerIdentifier] {
+        let identifiers = try identifiers(root)
+        guard !identifiers.isEmpty else { throw reject("At least one id should be specified.") }
+        return identifiers
+    }
+
     /// Determines the ids for which the request may act.
     ///
     /// With an API key: the ids as sent, after the admission that all dialects share. With a customer token: the ids

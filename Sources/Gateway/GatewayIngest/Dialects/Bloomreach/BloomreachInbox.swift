@@ -12,7 +12,7 @@ struct BloomreachInbox {
     func fetch() throws(HTTPResponse) -> HTTPOutcome {
         let (identifiers, syncToken) = try call.body {
             root throws(HTTPResponse) -> ([CustomerIdentifier], String?) in
-            (try requiredIdentifiers(root), try token(root))
+            (try call.requiredIdentifiers(root), try token(root))
         }
         let caller = try call.admit(identifiers)
         let request = call.request
@@ -33,7 +33,7 @@ struct BloomreachInbox {
         let (identifiers, messageIDs) = try call.body {
             root throws(HTTPResponse) -> ([CustomerIdentifier], [String]) in
             _ = try token(root)
-            return (try requiredIdentifiers(root), try self.messageIDs(root))
+            return (try call.requiredIdentifiers(root), try self.messageIDs(root))
         }
         let caller = try call.admit(identifiers)
         let request = call.request
@@ -61,12 +61,6 @@ struct BloomreachInbox {
             case .failure(let failure): BloomreachAnswer.failure(failure, request)
             }
         }
-    }
-
-    private func requiredIdentifiers(_ root: JSONNode) throws(HTTPResponse) -> [CustomerIdentifier] {
-        let identifiers = try call.identifiers(root)
-        guard !identifiers.isEmpty else { throw call.reject("At least one id should be specified.") }
-        return identifiers
     }
 
     private func token(_ root: JSONNode) throws(HTTPResponse) -> String? {

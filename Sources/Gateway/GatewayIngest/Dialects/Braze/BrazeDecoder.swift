@@ -41,10 +41,8 @@ struct BrazeDecoder {
         }
     }
 
-    private static let identifiers: [StaticString] = ["user_id", "external_id", "message_id"]
-
     private mutating func add(_ node: JSONNode, _ span: Range<Int>, isEvent: Bool) {
-        guard events.isIntact(node, at: span, ids: Self.identifiers) else { return }
+        guard events.isIntact(node, at: span, ids: ["user_id", "external_id", "message_id"]) else { return }
         guard node.kind == .object else {
             return events.reject("invalid_event", "an event must be a JSON object")
         }
@@ -64,13 +62,12 @@ struct BrazeDecoder {
         }
         var name: String?
         if isEvent {
-            guard let abbreviation = node["name"]?.string, !abbreviation.isEmpty else {
+            name = node["name"]?.string
+            // "ce" is a custom event; its name is in `data`.
+            if let given = name, given == "ce" { name = node["data"]?["n"]?.string ?? given }
+            guard name?.isEmpty == false else {
                 return events.reject("invalid_event", "an event must have a name")
             }
-            // "ce" is a custom event; its name is in `data`.
-            name =
-                abbreviation.utf8.elementsEqual("ce".utf8)
-                ? node["data"]?["n"]?.string ?? abbreviation : abbreviation
         }
         let timestamp = events.time(of: node["time"], at: span, .seconds, after: 0)
         events.append(

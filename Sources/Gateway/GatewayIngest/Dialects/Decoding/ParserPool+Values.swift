@@ -6,14 +6,7 @@ extension ParserPool {
     package func read<Value>(_ request: HTTPRequest, _ body: (JSONNode) -> Value) -> Result<
         Value, InvalidJSON
     > {
-        var value: Value?
-        do throws(InvalidJSON) {
-            try withRoot(of: request) { value = body($0) }
-        } catch {
-            return .failure(error)
-        }
-        guard let value else { preconditionFailure("a body was parsed and its root not handed over") }
-        return .success(value)
+        parsed { value throws(InvalidJSON) in try withRoot(of: request) { value = body($0) } }
     }
 
     /// `isolate` removes events that are not JSON. Throws the rejection of the body in the native format.
@@ -36,12 +29,16 @@ extension ParserPool {
     func readEvents<Value>(
         _ request: HTTPRequest, isolate: (inout BodyRepair) -> Void, _ body: (JSONNode, EventFaults) -> Value
     ) -> Result<Value, InvalidJSON> {
-        var value: Value?
-        do throws(InvalidJSON) {
+        parsed { value throws(InvalidJSON) in
             try withEvents(of: request, isolate: isolate) { value = body($0, $1) }
-        } catch {
-            return .failure(error)
         }
+    }
+
+    private func parsed<Value>(
+        _ parse: (inout Value?) throws(InvalidJSON) -> Void
+    ) -> Result<Value, InvalidJSON> {
+        var value: Value?
+        do throws(InvalidJSON) { try parse(&value) } catch { return .failure(error) }
         guard let value else { preconditionFailure("a body was parsed and its root not handed over") }
         return .success(value)
     }
