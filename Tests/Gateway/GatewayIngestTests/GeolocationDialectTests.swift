@@ -40,6 +40,7 @@ struct GeolocationDialectTests {
         (#"{"location":\#(record),"device":"x"}"#, #"{"device":"x"}"#), (#"{"location":[\#(record)]}"#, "{}"),
         (#"{"data":[\#(record)],"a":[1, 2]}"#, #"{"a":[1, 2]}"#), (record, "{}"), ("[\(record)]", "{}"),
         (#"[{"location":\#(record)}]"#, "{}"),
+        (#"[{"location":\#(record),"device":"x"}]"#, #"{"device":"x"}"#),
     ])
     func everyShapeOfAnUploadIsStored(body: String, params: String) throws {
         let answer = try #require(post(body, authorization: "Bearer " + token()))

@@ -16,22 +16,22 @@ struct GeolocationDecoder {
         self.user = user
         let limits = events.limits
         let text = events.request.body
-        guard let (records, parameters) = text.withUnsafeBytes({ records(of: root, in: $0) }) else {
+        guard let records = text.withUnsafeBytes({ records(of: root, in: $0) }) else {
             throw .tooMany("locations", limits)
         }
         guard !records.isEmpty || root.kind == .array else {
             throw .invalid("the body must be a location or an array of locations")
         }
-        // Limits the total size, because each location is stored with a copy of the params.
-        guard text.count + records.count * parameters.count <= limits.bodyBytes else {
+        // Each location is stored with its params.
+        guard records.reduce(text.count, { $0 + $1.parameters.count }) <= limits.bodyBytes else {
             throw .tooLarge(
                 "the locations, each with the params of the request, may have at most \(limits.bodyBytes) bytes; send fewer "
                     + "locations at a time")
         }
-        for record in records { add(record.node, record.span, parameters) }
+        for record in records { add(record.node, record.span, record.parameters) }
     }
 
-    private typealias Found = (records: [(node: JSONNode, span: Range<Int>)], parameters: [UInt8])
+    private typealias Found = [(node: JSONNode, span: Range<Int>, parameters: [UInt8])]
 
     /// Returns nil for too many records, before any record is examined.
     private func records(of root: JSONNode, in text: UnsafeRawBufferPointer) -> Found? {
@@ -41,15 +41,16 @@ struct GeolocationDecoder {
             guard count <= events.room else { return nil }
             let spans = StrictJSONParser.childSpans(
                 of: text, at: StrictJSONParser.rootOffset(of: text), count: count)
-            var all: Found = ([], [])
+            var all: Found = []
             for (element, span) in zip(root.elements, spans) {
-                let room = events.room - all.records.count
-                guard let found = unwrap(element, span, text, upTo: room) else { return nil }
-                all.records += found.records
+                guard let found = unwrap(element, span, text, upTo: events.room - all.count) else {
+                    return nil
+                }
+                all += found
             }
             return all
         case .object: return unwrap(root, JSONSpans.root(of: text), text, upTo: events.room)
-        default: return ([], [])
+        default: return []
         }
     }
 
@@ -59,7 +60,7 @@ struct GeolocationDecoder {
         _ object: JSONNode, _ span: Range<Int>, _ text: UnsafeRawBufferPointer, upTo limit: Int
     ) -> Found? {
         guard limit > 0 else { return nil }
-        guard object.kind == .object else { return ([(object, span)], []) }
+        guard object.kind == .object else { return [(object, span, [])] }
         let members = Array(object.members)
         let holder =
             object["coords"] != nil
@@ -68,7 +69,7 @@ struct GeolocationDecoder {
                 ?? members.firstIndex {
                     isLocation($0.value) || $0.value.elements.contains(where: isLocation)
                 }
-        guard let holder else { return ([(object, span)], []) }
+        guard let holder else { return [(object, span, [])] }
         let spans = StrictJSONParser.childSpans(of: text, at: span.lowerBound, count: members.count)
         var parameters: [UInt8] = []
         for (index, member) in members.enumerated() where index != holder {
@@ -83,12 +84,12 @@ struct GeolocationDecoder {
             value.elements.allSatisfy({ $0.kind == .object || $0.kind == .array })
                 || value.elements.contains(where: isLocation)
         else {
-            return ([(value, spans[holder])], parameters)
+            return [(value, spans[holder], parameters)]
         }
         let count = JSONSpans.count(value, upTo: limit)
         guard count <= limit else { return nil }
         let elements = StrictJSONParser.childSpans(of: text, at: spans[holder].lowerBound, count: count)
-        return (zip(value.elements, elements).map { ($0, $1) }, parameters)
+        return zip(value.elements, elements).map { ($0, $1, parameters) }
     }
 
     private func isLocation(_ node: JSONNode) -> Bool { node["coords"] != nil }
