@@ -156,7 +156,8 @@ struct HeadParser {
         else { throw Self.badLine }
         methodRange = method
         targetRange = target
-        guard bytes[version + 5] == UInt8(ascii: "1"), bytes[version + 7] <= UInt8(ascii: "1") else {
+        // A higher minor version is processed as HTTP/1.1 (RFC 9110, section 2.5).
+        guard bytes[version + 5] == UInt8(ascii: "1") else {
             throw RequestFault(505, "invalid_framing", "the gateway speaks HTTP/1.1 and HTTP/1.0")
         }
         isHTTP10 = bytes[version + 7] == UInt8(ascii: "0")
