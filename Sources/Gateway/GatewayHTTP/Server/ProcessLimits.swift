@@ -6,7 +6,8 @@ package enum ProcessLimits {
     /// File descriptors for other purposes than connections: databases, backups, outgoing requests.
     private static let otherFiles = 512
     package static var openFiles: Int { countersign_open_files() }
-    private static let ticker = Ticker(queue: DispatchQueue(label: "memory"), everySeconds: 1)
+    /// Seldom, because counting the free memory locks the heap for milliseconds.
+    private static let ticker = Ticker(queue: DispatchQueue(label: "memory"), everySeconds: 10)
 
     /// Raises the limit of open files, and configures the allocator to return unused memory.
     package static func prepare(for limits: GatewayLimits, listeners: Int) {
