@@ -141,13 +141,13 @@ extension JSONValue {
         switch self {
         case .array(let elements):
             guard levels > 0 else { return .null }
-            return .array(elements.prefix(max(0, room)).map { $0.cut(levels: levels - 1, &room) })
+            return .array(elements.compactMap { room > 0 ? .some($0.cut(levels: levels - 1, &room)) : .none })
         case .object(let members):
             guard levels > 0 else { return .null }
             return .object(
                 JSONObject(
-                    uniqueKeysWithValues: members.prefix(max(0, room)).map {
-                        ($0.key, $0.value.cut(levels: levels - 1, &room))
+                    uniqueKeysWithValues: members.compactMap {
+                        room > 0 ? ($0.key, $0.value.cut(levels: levels - 1, &room)) : nil
                     }))
         default: return self
         }

@@ -74,6 +74,8 @@ struct JSONValueTests {
     @Test func aValueThatOccursTooOftenIsCut() {
         let web = (0..<50).reduce(JSONValue.integer(1)) { inner, _ in [inner, inner] }
         #expect(web.limited().bytes.count < 1_000_000)
+        let wide = (0..<9).reduce(1 as JSONValue) { .array([$0] + Array(repeating: 1, count: 99_000 - $1)) }
+        #expect(wide.limited().bytes.count < 250_000, "the limit is for all levels together")
     }
 
     @Test func valuesWithinTheDepthLimitAreNotChanged() {
