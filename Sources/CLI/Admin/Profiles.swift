@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignDelivery
 internal import Foundation
 
 struct Profile: Sendable, Equatable {
@@ -34,7 +35,7 @@ struct Profiles: Sendable {
         guard mode & 0o077 == 0 else {
             throw CommandError(
                 .notAuthorized, "others can read the API tokens in \(path)",
-                hint: "chmod 600 '\(path)', and create new tokens if somebody may have read them")
+                hint: "chmod 600 \(path.quotedForShell), and replace tokens that others may have read")
         }
         guard let bytes = FileManager.default.contents(atPath: path),
             let root = JSONValue(parsing: [UInt8](bytes))
@@ -103,19 +104,12 @@ struct Profiles: Sendable {
                     .object(profile.members.merging(["token": .string(profile.token)]) { $1 })
                 }),
         ]
-        let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
-        let fresh = path + "." + UUIDv7.make()
         do {
-            try FileManager.default.createDirectory(
-                at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            try PrivateFile(creating: fresh).write(String(decoding: root.bytes, as: UTF8.self) + "\n")
-        } catch let error as CommandError {
-            throw error
+            try DurableFile.write(Data((root.description + "\n").utf8), to: path)
         } catch {
-            throw CommandError(.failed, "cannot write \(path): \(error.localizedDescription)")
-        }
-        guard rename(fresh, path) == 0 else {
-            throw CommandError(.failed, "cannot write \(path): \(String(cString: strerror(errno)))")
+            let errno = (error as? CocoaError)?.userInfo["errno"] as? Int32
+            let cause = errno.map { String(cString: strerror($0)) } ?? error.localizedDescription
+            throw CommandError(.failed, "cannot write \(path): \(cause)")
         }
     }
 }

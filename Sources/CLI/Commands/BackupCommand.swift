@@ -106,7 +106,7 @@ enum BackupCommand {
         }
         line.clear()
         invocation.io.say("Restored \(restored.events.counted("event")). Next:")
-        try invocation.io.print("countersign serve --data \(target)")
+        try invocation.io.print("countersign serve --data \(target.quotedForShell)")
     }
 
     /// Returns the result of `body`. Throws `verificationFailed` if the backup is damaged.

@@ -70,8 +70,8 @@ enum ServeCommand {
 
     private static func flag(for location: StorageLocation) -> String {
         switch location {
-        case .folder(let path): "--data '\(path)'"
-        case .database(let address): "--database '\(address)'"
+        case .folder(let path): "--data \(path.quotedForShell)"
+        case .database(let address): "--database " + "\(address)".quotedForShell
         }
     }
 

@@ -81,7 +81,7 @@ final class GatewayProcess: Sendable {
         guard let line, let url = URL(string: line), url.port != nil else {
             throw CommandError(
                 .unavailable, "the gateway did not start",
-                hint: "`countersign serve --data '\(dataDirectory)' --port 0` prints the reason")
+                hint: "`countersign serve --data \(dataDirectory.quotedForShell) --port 0` prints the reason")
         }
         report("The gateway listens on \(url) (process \(process.processIdentifier)).")
         state.withLock { ($0.port, $0.isListening) = (url.port ?? 0, true) }

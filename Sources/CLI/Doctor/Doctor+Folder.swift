@@ -9,6 +9,8 @@ extension Doctor {
             code: .notFound)
     }
 
+    private var quoted: String { dataDirectory.quotedForShell }
+
     var folder: Finding {
         let name = "data directory"
         for (mode, verb) in [(F_OK, "find"), (R_OK, "read"), (X_OK, "open"), (W_OK, "write")] {
@@ -16,7 +18,7 @@ extension Doctor {
             if error != 0 { return closed(dataDirectory, name: name, to: verb, error) }
         }
         guard mode(of: dataDirectory) & 0o077 == 0 else {
-            return .failed(name, "others can read or write \(dataDirectory)", "chmod 700 '\(dataDirectory)'")
+            return .failed(name, "others can read or write \(dataDirectory)", "chmod 700 \(quoted)")
         }
         return .ok(name, dataDirectory)
     }
@@ -42,7 +44,7 @@ extension Doctor {
             findings.append(
                 .warning(
                     "files", "others can read or write \(open.joined(separator: ", "))",
-                    "chmod 600 " + open.map { "'\($0)'" }.joined(separator: " ")))
+                    "chmod 600 " + open.map(\.quotedForShell).joined(separator: " ")))
         }
         let account = owner(of: dataDirectory)
         let foreign = paths.filter { owner(of: $0) != account }
@@ -51,7 +53,7 @@ extension Doctor {
                 .warning(
                     "files",
                     "\(foreign.joined(separator: ", ")) belongs to \(owner(of: first) ?? "nobody known"), "
-                        + "the folder to \(account)", "sudo chown -R \(account) '\(dataDirectory)'"))
+                        + "the folder to \(account)", "sudo chown -R \(account) \(quoted)"))
         }
         guard findings.isEmpty else { return findings }
         return [.ok("files", "only their owner can read them")]
@@ -69,9 +71,9 @@ extension Doctor {
         let belongs = owner.map { ", which belongs to \($0)" } ?? ""
         let remedy =
             owner == here
-            ? "chmod u+rwX '\(path)'"
-            : "sudo -u \(owner ?? "ACCOUNT") countersign doctor --data '\(dataDirectory)'; or, if the gateway is to run "
-                + "as \(here), sudo chown -R \(here) '\(dataDirectory)'"
+            ? "chmod u+rwX \(path.quotedForShell)"
+            : "sudo -u \(owner ?? "ACCOUNT") countersign doctor --data \(quoted); or, if the gateway is to run "
+                + "as \(here), sudo chown -R \(here) \(quoted)"
         return .failed(name, detail + belongs + consequence, remedy)
     }
 

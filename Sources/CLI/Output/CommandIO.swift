@@ -153,3 +153,7 @@ private let endWithEcho: @convention(c) (Int32) -> Void = { number in
     signal(number, SIG_DFL)
     raise(number)
 }
+
+extension String {
+    var quotedForShell: String { "'" + replacing("'", with: #"'\''"#) + "'" }
+}

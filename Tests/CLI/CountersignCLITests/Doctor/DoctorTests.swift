@@ -99,6 +99,7 @@ struct DoctorTests {
         #expect(code == .done)
         #expect(text.contains("note  files: others can read or write \(file)"))
         #expect(text.contains("-> chmod 600 '\(file)'"))
+        #expect("it's".quotedForShell == #"'it'\''s'"#)
     }
 
     @Test func aFileOfAnotherAccountIsReported() async throws {
