@@ -64,9 +64,13 @@ struct EnforcementTests {
         func see(users: Int, lost: Int) { known.withLock { $0 = .init(users: users, lost: lost) } }
     }
 
-    private func bench(_ plan: EnforcementPlan) throws -> Bench {
+    private func bench(_ plan: EnforcementPlan, sendsAlerts: Bool = false) throws -> Bench {
         let bench = try Bench(place, at: start)
         _ = try bench.directory.createApp(id: "shop")
+        if sendsAlerts {
+            _ = try bench.directory.setAlertWebhook(
+                url: "https://alerts.example/in", secret: nil, for: "shop")
+        }
         try bench.directory.setEnforcementPlan(plan, for: "shop", at: start)
         return bench
     }
@@ -93,6 +97,24 @@ struct EnforcementTests {
         #expect(entry.after?.contains(#""state":"required""#) == true)
         bench.look(after: minute)
         #expect(bench.changes.withLock { $0 } == 1)
+    }
+
+    @Test func aSwitchIsAnnouncedDespiteALaterError() throws {
+        let reads = Lock(0)
+        let broken = HookedDatabase(
+            try place.openControl(as: .schedule).database,
+            willRead: { () throws(GatewayError) in
+                reads.withLock { $0 += 1 }
+                if reads.withLock({ $0 }) == 3 { throw GatewayError(.storage, "the disk failed") }
+            })
+        let watched = AppDirectory(broken, actor: .schedule, now: { Date() })
+        let bench = try Bench(place, at: start, watched: watched)
+        _ = try bench.directory.createApp(id: "shop")
+        var plan = EnforcementPlan()
+        plan.scheduled = .init(state: .required, atMilliseconds: start)
+        try bench.directory.setEnforcementPlan(plan, for: "shop", at: start)
+        bench.look()
+        #expect(try self.plan(bench).state == .required && bench.changes.withLock { $0 } == 1)
     }
 
     @Test func aManualChangeRemovesTheScheduledSwitch() throws {
@@ -142,8 +164,7 @@ struct EnforcementTests {
     @Test(arguments: [false, true]) func manyRejectionsSendAnAlertAndChangeNothing(returns: Bool) throws {
         var plan = required(10)
         if !returns { plan.autoReturn = nil }
-        let bench = try bench(plan)
-        _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
+        let bench = try bench(plan, sendsAlerts: true)
         bench.see(99, rejected: 99)
         bench.look(after: 1_000)
         #expect(bench.sent.withLock { $0.isEmpty })
@@ -234,33 +255,17 @@ struct EnforcementTests {
         }
     }
 
-    /// A database that counts its reads.
-    private struct CountedDatabase: SQLDatabase {
-        let database: any SQLDatabase
-        let reads = Lock(0)
-
-        func read<Result>(_ body: (any SQLConnection) throws -> Result) throws(GatewayError) -> Result {
-            reads.withLock { $0 += 1 }
-            return try database.read(body)
-        }
-
-        func transaction<Result>(
-            alone: Bool, _ body: (any SQLConnection) throws -> Result
-        ) throws -> Result { try database.transaction(alone: alone, body) }
-
-        func version() throws(GatewayError) -> Int64 { try database.version() }
-    }
-
     @Test func enforcementPlansAreReadAgainOnlyAfterAChange() throws {
-        let opened = try place.openControl(as: .schedule)
-        let database = CountedDatabase(database: opened.database)
+        let count = Lock(0)
+        let database = HookedDatabase(
+            try place.openControl(as: .schedule).database, willRead: { count.withLock { $0 += 1 } })
         let bench = try Bench(
             place, at: start, watched: AppDirectory(database, actor: .schedule, now: { Date() }))
         _ = try bench.directory.createApp(id: "shop")
         func reads() -> Int {
-            database.reads.withLock { $0 = 0 }
+            count.withLock { $0 = 0 }
             bench.look()
-            return database.reads.withLock { $0 }
+            return count.withLock { $0 }
         }
         // One read loads the plans, the other the due alerts.
         #expect(reads() == 2)
@@ -328,8 +333,7 @@ struct EnforcementTests {
     }
 
     @Test func anAlertIsRetriedUntilAcceptedAlsoAfterARestart() throws {
-        let bench = try bench(required(10, minimum: 1))
-        _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
+        let bench = try bench(required(10, minimum: 1), sendsAlerts: true)
         bench.see(users: 10, lost: 10)
         bench.outcome.withLock { $0 = .rejected("it answered 500") }
         bench.look()
@@ -354,8 +358,7 @@ struct EnforcementTests {
 
     @Test(.onSQLite("its trigger"), arguments: [true, false])
     func anAlertThatIsOverIsNotRepeatedWhileItCannotBeRemoved(isDelivered: Bool) throws {
-        let bench = try bench(required(10, minimum: 1))
-        _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
+        let bench = try bench(required(10, minimum: 1), sendsAlerts: true)
         bench.see(users: 10, lost: 10)
         let attempts = isDelivered ? 1 : 6
         if !isDelivered { bench.outcome.withLock { $0 = .rejected("it answered 500") } }
@@ -371,8 +374,7 @@ struct EnforcementTests {
     }
 
     @Test func anUndeliveredAlertIsAbandoned() throws {
-        let bench = try bench(required(10, minimum: 1))
-        _ = try bench.directory.setAlertWebhook(url: "https://alerts.example/in", secret: nil, for: "shop")
+        let bench = try bench(required(10, minimum: 1), sendsAlerts: true)
         bench.see(users: 10, lost: 10)
         bench.outcome.withLock { $0 = .rejected("it answered 500") }
         for _ in 0..<20 { bench.look(after: 6 * 60 * minute) }

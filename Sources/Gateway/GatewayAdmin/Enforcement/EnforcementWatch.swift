@@ -79,27 +79,28 @@ final class EnforcementWatch: Sendable {
     func check() {
         let milliseconds = Milliseconds(now()).count
         do throws(GatewayError) {
-            var isChanged = false
-            if try plans().values.contains(where: { $0.isDue(at: milliseconds) }) {
-                isChanged = try !directory.switchScheduled(at: milliseconds).isEmpty
-                knownPlans.withLock { $0 = nil }
-            }
-            let plans = try plans()
-            // Drops deleted apps, so that a new app with the same id gets an alert without delay.
-            alerted.withLock { alerted in alerted = alerted.filter { plans[$0.key] != nil } }
-            for (appID, plan) in plans {
-                guard plan.state == .required else { continue }
-                if try returns(appID, plan, at: milliseconds) {
-                    isChanged = true
-                } else if sendsAlerts() {
-                    try alertRejections(appID, plan, at: milliseconds)
+            do {
+                var isChanged = false
+                // Also announces changes before an error, because no later check makes them again. Drops the plans,
+                // because the database version changes only with commits of other connections.
+                defer {
+                    if isChanged { knownPlans.withLock { $0 = nil } }
+                    if isChanged { changed() }
                 }
-            }
-            if isChanged {
-                // The database version changes only with commits of other connections, so this gateway's own
-                // change drops the plans here.
-                knownPlans.withLock { $0 = nil }
-                changed()
+                if try plans().values.contains(where: { $0.isDue(at: milliseconds) }) {
+                    isChanged = try !directory.switchScheduled(at: milliseconds).isEmpty
+                    knownPlans.withLock { $0 = nil }
+                }
+                let plans = try plans()
+                // A new app with the id of a deleted app gets an alert without delay.
+                alerted.withLock { alerted in alerted = alerted.filter { plans[$0.key] != nil } }
+                for (appID, plan) in plans where plan.state == .required {
+                    if try returns(appID, plan, at: milliseconds) {
+                        isChanged = true
+                    } else if sendsAlerts() {
+                        try alertRejections(appID, plan, at: milliseconds)
+                    }
+                }
             }
             for id in unremoved.withLock({ $0 }) { try remove(id) }
             for alert in try directory.alerts.takeDue(at: milliseconds) {
