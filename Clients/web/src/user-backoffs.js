@@ -75,8 +75,8 @@ class UserBackoff {
 }
 
 /** New tokens resume sending at once five times, then once a minute, until events are accepted. */
-const credits = 5;
-const creditInterval = 60;
+const interval = 60;
+const burst = 5 * interval;
 
 /** Back-off states of users with token problems, and the newest token generation of each user. */
 export class UserBackoffs {
@@ -84,8 +84,8 @@ export class UserBackoffs {
   all = new Map();
   /** @type {Map<string, number>} */
   #generations = new Map();
-  #credits = credits;
-  #creditsAt = -Infinity;
+  /** The uptime at which five tokens may resume sending at once again. */
+  #fullAt = 0;
 
   /** @param {string} user */
   backoff(user) {
@@ -123,7 +123,7 @@ export class UserBackoffs {
    */
   accepted(user) {
     this.all.delete(user);
-    this.#credits = credits;
+    this.#fullAt = 0;
   }
 
   /**
@@ -134,11 +134,10 @@ export class UserBackoffs {
     this.#generations.set(user, generation);
     const backoff = this.all.get(user);
     if (!backoff) return false;
-    // Credits stop a loop of rejected and replaced tokens.
-    this.#credits = Math.min(credits, this.#credits + (now - this.#creditsAt) / creditInterval) - 1;
-    this.#creditsAt = now;
+    // Stops a loop of rejected and replaced tokens. More tokens during a wait do not extend it.
+    if (this.#fullAt - burst <= now) this.#fullAt = Math.max(this.#fullAt, now) + interval;
     backoff.resetFailures();
-    backoff.until = this.#credits >= 0 ? null : now - this.#credits * creditInterval;
+    backoff.until = this.#fullAt - burst > now ? this.#fullAt - burst : null;
     backoff.state = backoff.until === null ? 'open' : 'waiting';
     return backoff.until === null;
   }

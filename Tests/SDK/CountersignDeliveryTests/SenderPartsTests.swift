@@ -152,6 +152,8 @@ struct SenderPartsTests {
             }
         }
         #expect(resumptions(6) == [true, true, true, true, true, false])
+        #expect(resumptions(100).allSatisfy { !$0 })
+        #expect(backoffs[ada]?.blockedUntil == 60, "more tokens do not extend the wait")
         backoffs.accepted(ada)
         #expect(resumptions(2) == [true, true])
     }

@@ -2,17 +2,17 @@ internal import Foundation
 
 /// Limits how often a new token resumes sending at once: five times, then once a minute.
 struct Resumption {
-    static let capacity = 5.0
-    static let interval: TimeInterval = 60
+    private static let interval: TimeInterval = 60
+    private static let burst = 5 * interval
 
-    private var credits = capacity
-    private var updatedAt: TimeInterval?
+    /// The uptime at which five tokens may resume sending at once again.
+    private var fullAt: TimeInterval = 0
+    private var waitEnd: TimeInterval { fullAt - Self.burst }
 
     /// Returns nil if sending may resume at once, or else the uptime until which to wait.
     mutating func take(at now: TimeInterval) -> TimeInterval? {
-        if let updatedAt { credits = min(Self.capacity, credits + (now - updatedAt) / Self.interval) }
-        updatedAt = now
-        credits -= 1
-        return credits >= 0 ? nil : now - credits * Self.interval
+        // More tokens during a wait do not extend it, or tokens in quick succession would never be sent.
+        if waitEnd <= now { fullAt = max(fullAt, now) + Self.interval }
+        return waitEnd > now ? waitEnd : nil
     }
 }
