@@ -16,6 +16,20 @@ struct DurableFileTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["taken"])
     }
 
+    @Test func temporaryFilesOfKilledProcessesAreDeletedAfterAnHour() throws {
+        let file = folder.url.appendingPathComponent("file").path
+        try DurableFile.write(Data(), to: file)
+        for (name, age) in [(".new-recent", 0.0), (".new-old", 3_700)] {
+            let path = folder.url.appendingPathComponent(name).path
+            try Data().write(to: URL(fileURLWithPath: path))
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSinceNow: -age)], ofItemAtPath: path)
+        }
+        try DurableFile.write(Data(), to: file)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(names.sorted() == [".new-recent", "file"])
+    }
+
     /// Tests copy the files of running clients, which replace them meanwhile.
     @Test func aFolderCanBeCopiedWhileItsFilesAreReplaced() async throws {
         let source = folder.url.appendingPathComponent("source")

@@ -54,14 +54,9 @@ extension WriteAheadLog {
             let path = directory.appendingPathComponent(name).path
             var status = stat()
             guard stat(path, &status) == 0 else { continue }
-            #if canImport(Darwin)
-                let modified = TimeInterval(status.st_mtimespec.tv_sec)
-            #else
-                let modified = TimeInterval(status.st_mtim.tv_sec)
-            #endif
             var log = found[id] ?? Found(id: id, processID: process)
             log.paths.append(path)
-            log.modified = max(log.modified, modified)
+            log.modified = max(log.modified, TimeInterval(status.modified.tv_sec))
             found[id] = log
         }
         return Array(found.values)

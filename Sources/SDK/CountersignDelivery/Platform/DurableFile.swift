@@ -1,3 +1,4 @@
+internal import CountersignCore
 package import Foundation
 
 /// Creates a missing directory, and its missing parents, with mode 0700.
@@ -15,6 +16,17 @@ final class OpenFile: Sendable {
     deinit { close(descriptor) }
 }
 
+extension stat {
+    /// The time of the last write.
+    package var modified: timespec {
+        #if canImport(Darwin)
+            st_mtimespec
+        #else
+            st_mtim
+        #endif
+    }
+}
+
 /// Replaces a file of mode 0600 atomically: writes a temporary file, makes it durable and renames it.
 package enum DurableFile {
     /// Creates a missing directory with mode 0700. Calls `check` directly before it replaces the file. If `check`
@@ -23,8 +35,7 @@ package enum DurableFile {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
         try makePrivateDirectory(directory.path)
         chmod(directory.path, 0o700)
-        // The name is new at each call, so that two processes never write into one file.
-        let temporary = directory.appendingPathComponent(".new-\(UUID().uuidString)").path
+        let temporary = temporaryPath(in: directory)
         do {
             let file = try check(open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600), path)
             defer { close(file) }
@@ -39,6 +50,18 @@ package enum DurableFile {
         let folder = try check(open(directory.path, O_RDONLY | O_CLOEXEC), path)
         defer { close(folder) }
         try check(fsync(folder), path)
+    }
+
+    /// A new name at each call, so that two processes never write into one file. Deletes files of this kind that are
+    /// older than an hour: processes that wrote them were killed.
+    static func temporaryPath(in directory: URL) -> String {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
+        for name in names where name.hasPrefix(".new-") {
+            let path = directory.appendingPathComponent(name).path
+            var status = stat()
+            if stat(path, &status) == 0, status.modified.tv_sec < time(nil) - 3_600 { unlink(path) }
+        }
+        return directory.appendingPathComponent(".new-\(UUID().uuidString)").path
     }
 
     /// For removals that must succeed on a full disk. Without space for a new file, overwrites the old one in place.

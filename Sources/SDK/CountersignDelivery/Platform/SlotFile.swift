@@ -174,7 +174,7 @@ package final class SlotFile: Sendable {
     private func make(_ slot: [UInt8]) throws -> OpenFile {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent()
         try makePrivateDirectory(directory.path)
-        let temporary = directory.appendingPathComponent(".new-\(UUID().uuidString)").path
+        let temporary = DurableFile.temporaryPath(in: directory)
         let descriptor = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw CountersignError.failed("open", path) }
         let file = OpenFile(descriptor)
