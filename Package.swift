@@ -355,7 +355,7 @@ let tests: [Target] = [
         dependencies: [
             "BackgroundGeolocationCompat", "CountersignCore", "CountersignDelivery", "CountersignGateway",
             "CountersignGatewayTesting", "CountersignTesting", "CountersignTransport", "GatewayModel",
-            "TestSupport",
+            "SDKTestSupport", "TestSupport",
         ], path: "Tests/SDK/BackgroundGeolocationCompatTests", swiftSettings: strict),
     .testTarget(
         name: "BrazeCompatTests",

@@ -62,11 +62,12 @@ public final class BGGeo: MutableSettings, Sendable {
         reset: Bool = true, transistorAuthorizationToken token: TransistorToken? = nil,
         _ configure: (Config) -> Void
     ) {
-        if client != nil {
-            setConfig(configure)
-            if let token { config.edit(token.apply) }
-            return
-        }
+        if client != nil || !start(reset: reset, configure) { setConfig(configure) }
+        if let token, client != nil { config.edit(token.apply) }
+    }
+
+    /// Returns false if another thread has started the SDK meanwhile.
+    private func start(reset: Bool, _ configure: (Config) -> Void) -> Bool {
         let (overrides, draft) = state.withLock { ($0.overrides, $0.draft) }
         let settings = Settings(draft)
         configure(Config(settings))
@@ -77,14 +78,18 @@ public final class BGGeo: MutableSettings, Sendable {
         configuration.onAuthorization = { [authorization] in authorization.send(AuthorizationEvent($0)) }
         configuration.onHTTP = { [http] in http.send(HttpEvent($0)) }
         configuration.onLocation = { [location] in location.send(LocationEvent($0)) }
+        var isFirst = true
         attempt { () throws(CountersignError) in
-            let client = try LocationClient(
-                configuration: configuration, keepsTokens: !reset,
-                storedSettings: reset ? .replaced : .kept, transport: overrides.transport,
-                clock: overrides.clock)
-            state.withLock { $0.client = client }
+            try state.withLock { state throws(CountersignError) in
+                isFirst = state.client == nil
+                guard isFirst else { return }
+                state.client = try LocationClient(
+                    configuration: configuration, keepsTokens: !reset,
+                    storedSettings: reset ? .replaced : .kept, transport: overrides.transport,
+                    clock: overrides.clock)
+            }
         }
-        if let token, client != nil { config.edit(token.apply) }
+        return isFirst
     }
 
     /// Changes settings. Settings that `configure` does not set, including tokens, stay unchanged.
@@ -110,7 +115,11 @@ public final class BGGeo: MutableSettings, Sendable {
     var configuration: LocationConfiguration { client?.configuration ?? state.withLock { $0.draft } }
 
     func change(_ change: (inout LocationConfiguration) -> Void) {
-        guard let client else { return state.withLock { change(&$0.draft) } }
+        let client = state.withLock { state in
+            if state.client == nil { change(&state.draft) }
+            return state.client
+        }
+        guard let client else { return }
         attempt { () throws(CountersignError) in try client.change(change) }
     }
 

@@ -4,15 +4,15 @@ internal import Foundation
 extension BloomreachConfiguration {
     /// Creates a configuration from a map with the keys of the vendor's Flutter SDK, or of the property list on iOS.
     ///
-    /// `projectToken` and `authorizationToken` (the bare API key, or `Token` and the key) are required. Also read are
-    /// `baseUrl`, `projectMapping`, `defaultProperties`, `allowDefaultCustomerProperties`, `advancedAuthEnabled`,
-    /// `applicationId`, `sessionTimeout` in seconds, `automaticSessionTracking`, `manualSessionAutoClose`,
-    /// `pushTokenTrackingFrequency` (`ON_TOKEN_CHANGE`, `EVERY_LAUNCH`, `DAILY`). Additional keys are
-    /// `ExponeaAuthProvider`, the provider's class as in the Android manifest; `flushMode` (`IMMEDIATE`, `MANUAL`,
-    /// `AUTOMATIC`, `PERIOD` with `flushPeriod` in seconds), `platform`, `authorizationProviderTimeout` in seconds,
-    /// `logLevel` (`debug`, `info`, `warning`, `none`), `instanceName`, `dataDirectory`, `headers`, and `context`
-    /// with `parts` (`app`, `os`, `device`, `locale`), `appVersion` and `appBuild`. Other keys have no effect and are
-    /// logged once by the client. Null values count as missing.
+    /// `projectToken` and `authorizationToken`, in a property list `authorization` (the bare API key, or `Token` and
+    /// the key), are required. Also read are `baseUrl`, `projectMapping`, `defaultProperties`,
+    /// `allowDefaultCustomerProperties`, `advancedAuthEnabled`, `applicationId`, `sessionTimeout` in seconds,
+    /// `automaticSessionTracking`, `manualSessionAutoClose`, `pushTokenTrackingFrequency` (`ON_TOKEN_CHANGE`,
+    /// `EVERY_LAUNCH`, `DAILY`). Additional keys are `ExponeaAuthProvider`, the provider's class as in the Android
+    /// manifest; `flushMode` (`IMMEDIATE`, `MANUAL`, `AUTOMATIC`, `PERIOD` with `flushPeriod` in seconds), `platform`,
+    /// `authorizationProviderTimeout` in seconds, `logLevel` (`debug`, `info`, `warning`, `none`), `instanceName`,
+    /// `dataDirectory`, `headers`, and `context` with `parts` (`app`, `os`, `device`, `locale`), `appVersion` and
+    /// `appBuild`. Other keys have no effect and are logged once by the client. Null values count as missing.
     ///
     /// Errors of a provider are logged with the texts of the vendor's SDK for the `platform`; default: iOS on Apple's
     /// systems, and Android elsewhere.
@@ -85,12 +85,12 @@ extension BloomreachConfiguration {
 
 extension MapReader {
     private static let known: Set = [
-        "projectToken", "authorizationToken", "baseUrl", "projectMapping", "defaultProperties",
-        "allowDefaultCustomerProperties", "advancedAuthEnabled", "applicationId", "applicationID",
-        "automaticSessionTracking", "autoSessionTracking", "manualSessionAutoClose", "sessionTimeout",
-        "pushTokenTrackingFrequency", "tokenTrackFrequency", "ExponeaAuthProvider",
-        "authorizationProviderTimeout", "platform", "logLevel", "instanceName", "dataDirectory",
-        "flushMode", "flushPeriod", "context", "headers",
+        "projectToken", "authorizationToken", "authorization", "baseUrl", "projectMapping",
+        "defaultProperties", "allowDefaultCustomerProperties", "advancedAuthEnabled", "applicationId",
+        "applicationID", "automaticSessionTracking", "autoSessionTracking", "manualSessionAutoClose",
+        "sessionTimeout", "pushTokenTrackingFrequency", "tokenTrackFrequency", "ExponeaAuthProvider",
+        "authorizationProviderTimeout", "platform", "logLevel", "instanceName", "dataDirectory", "flushMode",
+        "flushPeriod", "context", "headers",
     ]
 
     /// The keys without effect, such as `ios.appGroup`.
@@ -142,17 +142,13 @@ private struct MapReader {
     }
 
     func texts(_ key: String) throws(CountersignError) -> [String: String]? {
-        try value(key, "an object of texts") { value in
-            let texts = value.object?.compactMapValues(\.string)
-            return texts?.count == value.object?.count ? texts.map { Dictionary($0) } : nil
-        }
+        try value(key, "an object of texts", \.texts)
     }
 
     func project(defaultBaseURL: String?) throws(CountersignError) -> BloomreachProject {
         guard let token = try string("projectToken") else { throw wrong("projectToken", "given") }
-        guard let authorization = try string("authorizationToken") else {
-            throw wrong("authorizationToken", "given")
-        }
+        let key = members["authorizationToken"] == nil ? "authorization" : "authorizationToken"
+        guard let authorization = try string(key) else { throw wrong("authorizationToken", "given") }
         return try BloomreachProject(
             token: token, apiKey: BloomreachProject.apiKey(inAuthorization: authorization),
             baseURL: string("baseUrl") ?? defaultBaseURL)

@@ -55,11 +55,7 @@ struct Arguments: Sendable {
     }
 
     func texts(_ name: String) throws(CountersignError) -> [String: String]? {
-        try value(name, "an object of texts") { value in
-            guard let members = value.object else { return nil }
-            let texts = members.compactMapValues(\.string)
-            return texts.count == members.count ? Dictionary(texts) : nil
-        }
+        try value(name, "an object of texts", \.texts)
     }
 
     /// Empty if missing.

@@ -40,7 +40,6 @@ struct SettingsFile: Sendable {
 }
 
 extension JSONValue {
-    fileprivate var texts: [String: String]? { (object?.compactMapValues(\.string)).map { Dictionary($0) } }
     fileprivate var whole: Int? { double.flatMap(Int.init(exactly:)) }
 }
 

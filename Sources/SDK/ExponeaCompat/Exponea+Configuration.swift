@@ -61,13 +61,9 @@ extension Exponea {
         attempt { () throws(CountersignError) in
             guard let data = try? Data(contentsOf: url),
                 let plist = try? PropertyListSerialization.propertyList(from: data, format: nil),
-                case .object(var map) = JSONValue(any: plist)
+                case .object(let map) = JSONValue(any: plist)
             else {
                 throw CountersignError(.invalidConfiguration, "the configuration plist cannot be read")
-            }
-            map["authorizationToken"] = map.removeValue(forKey: "authorization")
-            if case .object(let mapping) = map["projectMapping"] {
-                map["projectMapping"] = .object(mapping.mapValues(Self.withAuthorizationToken))
             }
             var configuration = try BloomreachConfiguration(map: map)
             configuration.wording = .ios
@@ -75,16 +71,6 @@ extension Exponea {
             configuration.flushPolicy = settings.flushingMode.policy
             return configuration
         }
-    }
-
-    private static func withAuthorizationToken(_ projects: JSONValue) -> JSONValue {
-        guard case .array(let elements) = projects else { return projects }
-        return .array(
-            elements.map { element in
-                guard case .object(var members) = element else { return element }
-                members["authorizationToken"] = members["authorization"]
-                return .object(members)
-            })
     }
 
     /// Starts the SDK with a map of the vendor's Flutter SDK (for the keys see `BloomreachConfiguration.init(map:)`).

@@ -82,23 +82,25 @@ public final class Exponea: Sendable {
 
     /// Sets the client and runs the calls that wait for it. Returns false if there is a client already.
     func start(_ client: BloomreachClient) -> Bool {
-        let waiting = state.withLock { state -> [@Sendable (BloomreachClient) -> Void]? in
-            guard state.client == nil else { return nil }
-            state.client = client
-            defer { state.waiting = [] }
-            return state.waiting
+        let isFirst = state.withLock { state in
+            defer { state.client = state.client ?? client }
+            return state.client == nil
         }
-        guard let waiting else { return false }
-        for call in waiting { call(client) }
-        return true
+        // A call stays in the list until it has returned, so that later calls wait.
+        while isFirst, let call = state.withLock({ $0.client === client ? $0.waiting.first : nil }) {
+            call(client)
+            state.withLock { if $0.client === client { $0.waiting.removeFirst() } }
+        }
+        return isFirst
     }
 
     /// Runs the call now or when the client is available.
     func perform(_ call: @escaping @Sendable (BloomreachClient) -> Void) {
         let (client, isFull) = state.withLock { state in
-            let waits = state.client == nil && state.waiting.count < Self.maximumWaiting
+            let isEarly = state.client == nil || !state.waiting.isEmpty
+            let waits = isEarly && state.waiting.count < Self.maximumWaiting
             if waits { state.waiting.append(call) }
-            return (state.client, waits && state.waiting.count == Self.maximumWaiting)
+            return (isEarly ? nil : state.client, waits && state.waiting.count == Self.maximumWaiting)
         }
         if isFull { Self.logger.log(.warning, message: "Not configured yet, further calls are dropped") }
         if let client { call(client) }
@@ -110,7 +112,7 @@ public final class Exponea: Sendable {
         finish(client)
         return state.withLock { state in
             guard state.client === client else { return nil }
-            state.client = nil
+            (state.client, state.waiting) = (nil, [])
             return client
         }
     }

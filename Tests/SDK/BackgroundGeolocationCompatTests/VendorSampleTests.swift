@@ -4,14 +4,15 @@ import CountersignDelivery
 import CountersignTesting
 import CountersignTransport
 import Foundation
+import SDKTestSupport
 import Testing
 
 /// Runs Transistorsoft's samples with in-memory servers at the addresses in the samples.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 @MainActor
 struct VendorSampleTests {
-    private let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
-        "countersign-\(UUID().uuidString)")
+    private let folder = TemporaryFolder()
+    private var directory: URL { folder.url }
     private let record: [String: Any] = ["coords": ["latitude": 46.05, "longitude": 14.51]]
 
     /// Runs `sample` on the shared instance, as at the first launch of an app.
@@ -19,34 +20,26 @@ struct VendorSampleTests {
         _ sample: () -> Void, server: @escaping @Sendable (TransportRequest) -> TransportResponse
     ) -> ScriptedTransport {
         let transport = ScriptedTransport { server($0) }
-        let directory = directory
-        BGGeo.shared.override { overrides in
-            overrides.dataDirectory = directory
-            overrides.transport = transport
+        BGGeo.shared.override {
+            $0.dataDirectory = directory
+            $0.transport = transport
         }
         sample()
         return transport
     }
 
-    private func finish() async {
-        await BGGeo.shared.close()
-        try? FileManager.default.removeItem(at: directory)
-    }
-
-    private nonisolated static func json(_ status: Int, _ body: String) -> TransportResponse {
-        TransportResponse(status: status, body: Array(body.utf8))
-    }
+    private func finish() async { await BGGeo.shared.close() }
 
     @Test func theOverviewSampleRefreshesItsTokenAndDelivers() async throws {
         let transport = start(VendorSamples.overview) { request in
             switch (request.url.absoluteString, request.header("Authorization")) {
             case ("https://auth.your.server.com/tokens", _):
-                Self.json(
+                .json(
                     200,
                     #"{"token":{"access_token":"XXX.YYY.ZZZ","expires_at":3900},"refresh_token":"smTsfaspfgaadsfgqZerUt0wueflasdfkaxjdfeKIacb"}"#
                 )
-            case (_, "Bearer XXX.YYY.ZZZ"): Self.json(200, "")
-            default: Self.json(401, "")
+            case (_, "Bearer XXX.YYY.ZZZ"): .json(200, "")
+            default: .json(401, "")
             }
         }
         #expect(BGGeo.shared.configurationProblem == nil)
@@ -92,8 +85,8 @@ struct VendorSampleTests {
             VendorSamples.overview()
         }) { request in
             request.url.host == "auth.your.server.com"
-                ? Self.json(400, #"{"error":"invalid_grant","error_description":"Log in again."}"#)
-                : Self.json(401, "")
+                ? .json(400, #"{"error":"invalid_grant","error_description":"Log in again."}"#)
+                : .json(401, "")
         }
         let (errors, continuation) = AsyncStream<String>.makeStream()
         BGGeo.shared.onAuthorization { event in
@@ -113,7 +106,7 @@ struct VendorSampleTests {
 
         // New credentials from a sign-in.
         transport.setHandler { request in
-            request.header("Authorization") == "Bearer fresh" ? Self.json(200, "") : Self.json(401, "")
+            request.header("Authorization") == "Bearer fresh" ? .json(200, "") : .json(401, "")
         }
         BGGeo.shared.setConfig { config in
             config.authorization.accessToken = "fresh"
@@ -121,6 +114,22 @@ struct VendorSampleTests {
         }
         try await BGGeo.shared.sync()
         #expect(try await BGGeo.shared.count() == 0)
+        await finish()
+    }
+
+    /// The inner start is complete before the closure of the outer returns, as with two threads.
+    @Test func twoSimultaneousStartsMakeOneClientWithBothSettings() async throws {
+        let transport = start({
+            var isAlone = true
+            BGGeo.shared.ready { config in
+                config.http.url = "https://app.domain.com/locations"
+                if isAlone { BGGeo.shared.ready { $0.authorization.accessToken = "token" } }
+                isAlone = false
+            }
+        }) { _ in .json(200, "") }
+        try await BGGeo.shared.insert(record)
+        await transport.waitForRequests(1)
+        #expect(transport.requests.map { $0.header("Authorization") } == ["Bearer token"])
         await finish()
     }
 
@@ -133,8 +142,8 @@ struct VendorSampleTests {
             }
         }) { request in
             request.url.host == "auth.domain.com"
-                ? Self.json(200, #"{"accessToken":"A1","refreshToken":"R1","expiry":3900}"#)
-                : request.header("Authorization") == "Bearer A1" ? Self.json(200, "") : Self.json(401, "")
+                ? .json(200, #"{"accessToken":"A1","refreshToken":"R1","expiry":3900}"#)
+                : request.header("Authorization") == "Bearer A1" ? .json(200, "") : .json(401, "")
         }
         try await BGGeo.shared.insert(record)
         #expect(try await BGGeo.shared.sync().count == 1)
@@ -162,16 +171,13 @@ struct VendorSampleTests {
             }) { request in
                 if request.url.host == "app.your.server.com" {
                     return request.header("Authorization") == "Bearer A\(launch + 1)"
-                        ? Self.json(200, "") : Self.json(401, "")
+                        ? .json(200, "") : .json(401, "")
                 }
                 let wanted = launch == 0 ? seed : "R\(launch)"
                 guard String(decoding: request.body, as: UTF8.self).hasSuffix("my_refresh_token=\(wanted)")
-                else {
-                    return Self.json(400, #"{"error":"invalid_grant"}"#)
-                }
+                else { return .json(400, #"{"error":"invalid_grant"}"#) }
                 serial.withLock { $0 += 1 }
-                return Self.json(
-                    200, #"{"access_token":"A\#(launch + 1)","refresh_token":"R\#(launch + 1)"}"#)
+                return .json(200, #"{"access_token":"A\#(launch + 1)","refresh_token":"R\#(launch + 1)"}"#)
             }
             try await BGGeo.shared.insert(record)
             try await BGGeo.shared.sync()
@@ -185,7 +191,7 @@ struct VendorSampleTests {
     }
 
     @Test func recordsCanBeListedAndRemoved() async throws {
-        _ = start(VendorSamples.refreshPayload) { _ in Self.json(500, "") }
+        _ = start(VendorSamples.refreshPayload) { _ in .json(500, "") }
         let (locations, continuation) = AsyncStream<String>.makeStream()
         let subscription = BGGeo.shared.onLocation { event in
             #expect(event.coords.latitude == 46.05)
@@ -234,7 +240,7 @@ struct VendorSampleTests {
 
     @Test func withoutResetTheSettingsOfTheLastRunStayAndNewTokensCount() async throws {
         let transport = ScriptedTransport { request in
-            request.header("Authorization") == "Bearer second-token" ? Self.json(200, "") : Self.json(401, "")
+            request.header("Authorization") == "Bearer second-token" ? .json(200, "") : .json(401, "")
         }
         func launch(_ reset: Bool, _ configure: (Config) -> Void) -> BGGeo {
             let geo = BGGeo()
@@ -296,7 +302,6 @@ struct VendorSampleTests {
     }
 
     @Test func valuesOfHeaderFieldsAreSentWithoutTheirSwiftTypes() async {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         let geo = BGGeo()
         geo.override { $0.dataDirectory = directory }
         geo.ready(reset: true) { _ in }
@@ -316,16 +321,15 @@ struct VendorSampleTests {
         config.authorization.update(with: ["refreshHeaders": ["X-Team": team as Any, "X-Version": 7]])
         #expect(config.authorization.refreshHeaders == ["X-Team": "blue", "X-Version": "7"])
         await geo.close()
-        try? FileManager.default.removeItem(at: directory)
     }
 
     @Test func thePresentTokenCanBeReadAfterARefresh() async throws {
         _ = start(VendorSamples.overview) { request in
             switch (request.url.host, request.header("Authorization")) {
             case ("auth.your.server.com", _):
-                Self.json(200, #"{"access_token":"A.B.C","refresh_token":"R2"}"#)
-            case (_, "Bearer A.B.C"): Self.json(200, "")
-            default: Self.json(401, "")
+                .json(200, #"{"access_token":"A.B.C","refresh_token":"R2"}"#)
+            case (_, "Bearer A.B.C"): .json(200, "")
+            default: .json(401, "")
             }
         }
         BGGeo.shared.config.http.autoSync = false
@@ -357,7 +361,7 @@ struct VendorSampleTests {
                     "token": "my-refresh-token", "deep": ["x": "refreshToken"],
                 ]
             }
-        }) { _ in Self.json(500, "") }
+        }) { _ in .json(500, "") }
         BGGeo.shared.config.http.params = ["x": 1]
         #expect(lines.withLock { $0.filter { $0.contains("{refreshToken}") } }.count == 1)
         BGGeo.shared.config.authorization.refreshPayload = ["deep": ["x": "Bearer {refreshToken}"]]

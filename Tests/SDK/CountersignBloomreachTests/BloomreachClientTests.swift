@@ -37,17 +37,16 @@ struct BloomreachClientTests {
     }
 
     @Test func customerThatCannotBeReadIsNotReplaced() async throws {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        let folder = TemporaryFolder()
         // A directory at the file's path cannot be read as a file, even by root.
-        let path = directory.appendingPathComponent("bloomreach/customer.json")
+        let path = folder.url.appendingPathComponent("bloomreach/customer.json")
         try FileManager.default.createDirectory(at: path, withIntermediateDirectories: true)
-        let error = #expect(throws: CountersignError.self) { try BloomreachDevice(directory: directory) }
+        let error = #expect(throws: CountersignError.self) { try BloomreachDevice(directory: folder.url) }
         #expect(error?.code == .notStored)
         // The failed client created no other file.
         #expect(
-            try FileManager.default.contentsOfDirectory(atPath: directory.path + "/bloomreach")
+            try FileManager.default.contentsOfDirectory(atPath: folder.path + "/bloomreach")
                 == ["customer.json"])
-        try FileManager.default.removeItem(at: directory)
     }
 
     @Test func givenPropertiesOverrideDefaultProperties() async throws {

@@ -10,16 +10,15 @@ import Testing
 /// An instance that is not shared, with an in-memory server.
 @Suite(.timeLimit(.minutes(5)))
 struct ConfigurationTests {
+    private let folder = TemporaryFolder()
+    private let other = TemporaryFolder()
+
     @Test func eventsTrackedBeforeTheFirstUnlockAreStoredAfterIt() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "countersign-exponea-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }
         // The customer file exists but cannot be read, as before the first unlock.
-        let customer = folder.appendingPathComponent("exponea/customer.json")
-        let clock = ManualClock()
-        let exponea = Exponea()
+        let customer = folder.url.appendingPathComponent("exponea/customer.json")
+        let (clock, exponea) = (ManualClock(), Exponea())
         exponea.setTestDependencies(
-            dataDirectory: folder, transport: ScriptedTransport { _ in TransportResponse(status: 200) },
+            dataDirectory: folder.url, transport: ScriptedTransport { _ in TransportResponse(status: 200) },
             clock: clock)
         let map: [String: Any] = [
             "projectToken": "shop", "authorizationToken": "key", "baseUrl": "https://api.example",
@@ -71,8 +70,7 @@ struct ConfigurationTests {
 
     /// Two threads may configure at the same time.
     @Test func aSecondClientDoesNotReplaceTheFirst() async throws {
-        let folders = [TemporaryFolder(), TemporaryFolder()]
-        let (first, second) = (try client(in: folders[0]), try client(in: folders[1]))
+        let (first, second) = (try client(in: folder), try client(in: other))
         let exponea = Exponea()
         #expect(exponea.start(first))
         #expect(!exponea.start(second))
@@ -81,10 +79,23 @@ struct ConfigurationTests {
         await exponea.close()
     }
 
+    /// Such as an event after `identifyCustomer`, which must not go to the customer before.
+    @Test func aCallDuringTheStartRunsAfterTheWaitingCalls() async throws {
+        let (exponea, order) = (Exponea(), Lock([Int]()))
+        exponea.perform { [unowned exponea] _ in
+            exponea.perform { _ in order.withLock { $0.append(3) } }
+            order.withLock { $0.append(1) }
+        }
+        exponea.perform { _ in order.withLock { $0.append(2) } }
+        #expect(exponea.start(try client(in: folder)))
+        exponea.perform { _ in order.withLock { $0.append(4) } }
+        #expect(order.withLock { $0 } == [1, 2, 3, 4])
+        await exponea.close()
+    }
+
     /// Two threads may stop at the same time, while another configures again.
     @Test func stoppingReturnsAClientOnlyOnce() async throws {
-        let folders = [TemporaryFolder(), TemporaryFolder()]
-        let (first, second) = (try client(in: folders[0]), try client(in: folders[1]))
+        let (first, second) = (try client(in: folder), try client(in: other))
         let exponea = Exponea()
         #expect(exponea.start(first))
         var inner: BloomreachClient?

@@ -13,8 +13,7 @@ struct QuickStartTests {
         let price: Double
     }
 
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-        "countersign-exponea-\(UUID().uuidString)")
+    private let folder = TemporaryFolder()
     private let server = ScriptedTransport { request in
         let text =
             switch request.url.path {
@@ -30,7 +29,7 @@ struct QuickStartTests {
 
     private func start() -> Exponea {
         let exponea = Exponea()
-        exponea.setTestDependencies(dataDirectory: folder, transport: server)
+        exponea.setTestDependencies(dataDirectory: folder.url, transport: server)
         return exponea
     }
 
@@ -47,11 +46,6 @@ struct QuickStartTests {
             flushingSetup: Exponea.FlushingSetup(mode: .manual)
         )
         return exponea
-    }
-
-    private func finish(_ exponea: Exponea) async {
-        await exponea.close()
-        try? FileManager.default.removeItem(at: folder)
     }
 
     private func result<Value: Sendable>(
@@ -109,7 +103,7 @@ struct QuickStartTests {
         exponea.trackEvent(eventType: "elsewhere")
         try await flush(exponea)
         #expect(server.requests.last?.url.path == "/track/v2/projects/other-shop/customers/events")
-        await finish(exponea)
+        await exponea.close()
     }
 
     @Test func fetchingAsInTheGuides() async throws {
@@ -161,7 +155,7 @@ struct QuickStartTests {
         await #expect(throws: CountersignError.self) {
             let _: MessageItem = try await result { exponea.fetchAppInboxItem("none", completion: $0) }
         }
-        await finish(exponea)
+        await exponea.close()
     }
 
     @Test func stopIntegrationDeletesAllDataAndConfigureStartsAgain() async throws {
@@ -182,7 +176,7 @@ struct QuickStartTests {
         try await flush(exponea)
         #expect(events.isEmpty)
         exponea.flushingMode = .periodic(10)
-        await finish(exponea)
+        await exponea.close()
     }
 
     @Test func aNewConfigurationStartsWithoutDataOfThePreviousOne() async throws {
@@ -202,6 +196,6 @@ struct QuickStartTests {
         try await flush(exponea)
         #expect(events.contains("after"))
         #expect(!server.requests.contains { String(decoding: $0.body, as: UTF8.self).contains("ada") })
-        await finish(exponea)
+        await exponea.close()
     }
 }

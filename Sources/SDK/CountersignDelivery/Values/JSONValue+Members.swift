@@ -47,6 +47,12 @@ extension JSONValue {
         if case .array(let elements) = self { elements } else { nil }
     }
 
+    /// Nil if a member is not a text.
+    package var texts: [String: String]? {
+        guard let object, object.values.allSatisfy({ $0.string != nil }) else { return nil }
+        return Dictionary(object.compactMapValues(\.string))
+    }
+
     package var object: JSONObject? {
         if case .object(let members) = self { members } else { nil }
     }

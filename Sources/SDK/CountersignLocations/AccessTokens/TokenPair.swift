@@ -26,10 +26,8 @@ struct TokenPair: Codable, Equatable, Sendable {
         known.removeFirst(max(0, known.count - Self.maximumKnown))
     }
 
-    /// FNV-1a. It need not be secure, because the file has the tokens themselves.
-    private static func fingerprint(_ token: String) -> UInt64 {
-        token.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
-    }
+    /// It need not be secure, because the file has the tokens themselves.
+    private static func fingerprint(_ token: String) -> UInt64 { DataFolder.hash(token.utf8) }
 }
 
 extension TokenPair: CustomStringConvertible, CustomReflectable {

@@ -94,12 +94,10 @@ struct FirstUnlockTests {
     }
 
     @Test func missingOrReadableFilesDoNotWaitForTheFirstUnlock() throws {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "countersign-unlock-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: directory) }
-        #expect(FirstUnlock.canOpen(directory.path))
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        #expect(FirstUnlock.canOpen(directory.path))
+        let folder = TemporaryFolder()
+        #expect(FirstUnlock.canOpen(folder.path))
+        try FileManager.default.createDirectory(at: folder.url, withIntermediateDirectories: true)
+        #expect(FirstUnlock.canOpen(folder.path))
     }
 
     @Test(arguments: [(EPERM, true), (EACCES, false), (ENOENT, false), (EMFILE, false)])
