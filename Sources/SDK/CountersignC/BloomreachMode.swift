@@ -66,7 +66,6 @@ struct BloomreachMode: Mode {
 
     private func anonymize(_ arguments: Arguments) throws(CountersignError) {
         guard !arguments.members.isEmpty else { return client.anonymize() }
-        try arguments.allow(["projectToken", "authorizationToken", "baseUrl", "projectMapping"])
         let change = try BloomreachConfiguration(map: arguments.members)
         let hasMapping = arguments.members["projectMapping"] != nil
         client.anonymize(project: change.project, mapping: hasMapping ? change.projectMapping : nil)

@@ -28,6 +28,18 @@ final class Session: Sendable {
         var whenIdle: (@Sendable () -> Void)?
     }
 
+    /// The arguments of the methods that have any, except methods that check them otherwise.
+    private static let parameters: [String: Set<String>] = [
+        "identify": ["userId", "token", "traits"], "changeUser": ["userId", "token"],
+        "track": ["event", "kind", "properties"], "setToken": ["token"],
+        "remove": ["uuid"], "accessToken": ["replacing"], "trackPushToken": ["token"],
+        "identifyCustomer": ["customerIds", "properties", "timestamp"],
+        "trackCustomer": ["properties", "timestamp"], "fetchAttributes": ["attributes"],
+        "trackEvent": ["eventType", "properties", "timestamp"], "trackCampaignClick": ["url", "timestamp"],
+        "anonymize": ["projectToken", "authorizationToken", "baseUrl", "projectMapping"],
+        "markAppInboxAsRead": ["messageId"], "sendSelfCheck": ["pushToken"],
+    ]
+
     private let mode: any Mode
     private let callbacks: Callbacks
     private let state = Lock(State())
@@ -65,7 +77,8 @@ final class Session: Sendable {
                 throw CountersignError(.invalidArgument, "the arguments must be a JSON object")
             }
             let arguments = Arguments(members)
-            // Calls that must keep their order begin here. Other calls may suspend, so they run in a task.
+            if let names = Self.parameters[method] { try arguments.allow(names) }
+            // Recording calls keep their order. Queries suspend.
             if try mode.begin(method, arguments, finish) { return COUNTERSIGN_OK }
             Task { [mode] in
                 do throws(CountersignError) {

@@ -27,7 +27,7 @@ struct SessionTests {
         func close() async { isClosed.signal() }
     }
 
-    /// Names of the callbacks called so far, in order.
+    /// Names and values of the callbacks called so far, in order.
     private final class Heard: Sendable {
         let lines = Lock([String]())
         let changed = Handshake()
@@ -35,10 +35,10 @@ struct SessionTests {
         func callback(_ name: StaticString) -> ResultCallback {
             let entry = Entry(heard: self, name: "\(name)")
             return ResultCallback(
-                { context, _, _ in
-                    guard let context else { return }
+                { context, json, _ in
+                    guard let context, let json else { return }
                     let entry = Unmanaged<Entry>.fromOpaque(context).takeRetainedValue()
-                    entry.heard.lines.withLock { $0.append(entry.name) }
+                    entry.heard.lines.withLock { $0.append("\(entry.name) \(String(cString: json))") }
                     entry.heard.changed.signal()
                 }, Unmanaged.passRetained(entry).toOpaque())
         }
@@ -58,12 +58,7 @@ struct SessionTests {
     /// afterwards.
     @Test func logLinesOfAFailedOpenArriveBeforeTheCallReturns() {
         let heard = Lock([String]())
-        final class Box {
-            let heard: Lock<[String]>
-            init(_ heard: Lock<[String]>) { self.heard = heard }
-        }
-        let box = Box(heard)
-        let context = Unmanaged.passUnretained(box).toOpaque()
+        let context = Unmanaged.passUnretained(heard).toOpaque()
         let client = "{}".withCString { text in
             Clients.open(
                 Text(text, -1),
@@ -71,8 +66,8 @@ struct SessionTests {
                     Callbacks(
                         event: { context, json, _ in
                             guard let context, let json else { return }
-                            let box = Unmanaged<Box>.fromOpaque(context).takeUnretainedValue()
-                            box.heard.withLock { $0.append(String(cString: json)) }
+                            let heard = Unmanaged<Lock<[String]>>.fromOpaque(context).takeUnretainedValue()
+                            heard.withLock { $0.append(String(cString: json)) }
                         }, provider: nil, context: context, keepsTexts: $0)
                 }, nil, nil
             ) { _, callbacks throws(CountersignError) in
@@ -95,6 +90,17 @@ struct SessionTests {
         await mode.isClosed.wait()
         mode.mayReturn.signal()
         await heard.changed.wait(count: 2)
-        #expect(heard.lines.withLock { $0 } == ["result", "closed"])
+        #expect(heard.lines.withLock { $0 } == [#"result {"value":null}"#, #"closed {"value":null}"#])
+    }
+
+    /// Such as a misspelt `properties`, which would be lost silently.
+    @Test func anUnknownArgumentIsAnError() async {
+        let (mode, heard) = (WaitingMode(), Heard())
+        mode.mayReturn.signal()
+        let session = Session(mode, Callbacks(event: nil, provider: nil, context: nil, keepsTexts: false))
+        _ = #"{"property":1}"#.withCString { session.call("track", Text($0, -1), heard.callback("result")) }
+        await heard.changed.wait()
+        let error = #""code":"invalid_argument","detail":"there is no property""#
+        #expect(heard.lines.withLock { $0.count { $0.contains(error) } } == 1)
     }
 }
