@@ -24,6 +24,8 @@
                     #if os(iOS)
                         manager.allowsBackgroundLocationUpdates = BackgroundModes.allowLocations(
                             Bundle.main.infoDictionary)
+                        // A pause by the system ends recording until the app is opened again.
+                        manager.pausesLocationUpdatesAutomatically = false
                     #endif
                     manager.startUpdatingLocation()
                     while !Task.isCancelled { try? await Task.sleep(nanoseconds: 60_000_000_000) }

@@ -104,6 +104,7 @@ public struct LocationConfiguration: Sendable {
     /// The settings of Core Location for `LocationClient.start()`. Without Core Location they have no effect.
     ///
     /// In the background, only an app with `location` under `UIBackgroundModes` in its `Info.plist` gets locations.
+    /// The system never pauses the updates of a resting device, so call `stop()` to save power.
     public struct Positioning: Sendable, Hashable {
         /// The desired accuracy in metres; 0 and below for the best that the device can do, which takes the most
         /// power.

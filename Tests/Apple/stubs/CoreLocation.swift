@@ -24,6 +24,7 @@ extension CLLocationManager {
     public var distanceFilter: Double { get { 0 } set {} }
     @available(iOS 9.0, *) @available(macOS, unavailable)
     public var allowsBackgroundLocationUpdates: Bool { get { false } set {} }
+    public var pausesLocationUpdatesAutomatically: Bool { get { true } set {} }
     @available(iOS 14.0, macOS 11.0, *)
     public var authorizationStatus: CLAuthorizationStatus { .notDetermined }
     @available(iOS 14.0, macOS 11.0, *)
