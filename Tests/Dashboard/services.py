@@ -91,7 +91,13 @@ def bloomreach(visitor):
     expect(page.locator(".notice.bad")).to_be_visible()
     page.get_by_label("Project token").fill("shop-token")
     webhook.fill("")
+    page.get_by_label("Access to the App Inbox").select_option("required")
     assert visitor.press(save) == 200
+    visitor.told("The project is saved.")
+    page.reload()
+    page.get_by_label("Access to the App Inbox").select_option("off")
+    save.click()
+    assert visitor.press(visitor.dialog.get_by_role("button", name="Save the project")) == 200
     page.reload()
     expect(page.get_by_label("Project token")).to_have_value("shop-token")
     expect(webhook).to_have_value("")

@@ -42,7 +42,7 @@ export function dialog(title, build, { wide = false, look = wide ? "wide" : unde
 }
 
 /** Asks for confirmation of an irreversible action. With `phrase`, the user must type that text. */
-export function confirm(title, { text, action, phrase, kind = "danger", focused = false } = {}) {
+export function confirm(title, { text, action, dismiss = "Cancel", phrase, kind = "danger", focused = false } = {}) {
   return dialog(title, (close) => {
     const go = button(action, { kind, autofocus: focused, onclick: () => close(true) });
     const input = phrase && h("input", { type: "text", autocomplete: "off", spellcheck: "false", autofocus: true });
@@ -53,7 +53,7 @@ export function confirm(title, { text, action, phrase, kind = "danger", focused 
     }
     return [[text].flat().map((part) => (part instanceof Node ? part : h("p", {}, part))),
       input && field(`Type ${phrase} to confirm`, input),
-      h("div", { class: "actions end" }, button("Cancel", { onclick: () => close() }), go)];
+      h("div", { class: "actions end" }, button(dismiss, { onclick: () => close() }), go)];
   });
 }
 

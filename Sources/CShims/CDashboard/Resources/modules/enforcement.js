@@ -168,7 +168,9 @@ export function enforcement(context) {
   function scheduleCard(rule, operator) {
     if (rule.scheduled) {
       return card("Scheduled switch", h("p", {}, stateBadge(rule.scheduled.state), ` ${forUsers(rule.scheduled)}on ${dateTime(rule.scheduled.at_ms)} (${zoneName()}, ${ago(rule.scheduled.at_ms)})`),
-        operator && button("Cancel the switch", { onclick: () => change({ ...rule, scheduled: null }, "The scheduled switch is cancelled.") }));
+        operator && button("Cancel the switch", { onclick: async () => {
+          if (await confirm("Cancel the scheduled switch?", { text: cancelled(rule, {}), action: "Cancel the switch", dismiss: "Keep it" })) change({ ...rule, scheduled: null }, "The scheduled switch is cancelled.");
+        } }));
     }
     const state = select(states.filter(([key]) => key !== rule.state).map(([key, name]) => [key, name]), rule.state === "optional" ? "required" : "optional");
     const at = h("input", { type: "datetime-local", required: true, min: toInput(Date.now()), value: toInput(Math.ceil((Date.now() + HOUR) / HOUR) * HOUR) });

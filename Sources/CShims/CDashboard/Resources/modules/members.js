@@ -21,11 +21,7 @@ export function members(context) {
     card(null, h("div", { class: "card-head" }, h("h2", { class: "card-title" }, "Members"), button("Add a member", { symbol: "plus", onclick: addUser })),
       table("Members", [
         { title: "Name", heading: true, cell: (user) => user.name },
-        { title: "Role", cell: (user) => select(roles, user.role, async (event) => {
-          const role = event.target.value;
-          if (await attempt(() => api.patch(`/users${path(user.name)}`, { role }))) toast(`${user.name} is ${role} now.`);
-          part.reload();
-        }, { "aria-label": `Role of ${user.name}`, disabled: user.name === session.user.name }) },
+        { title: "Role", cell: (user) => select(roles, user.role, (event) => setRole(user, event.target.value), { "aria-label": `Role of ${user.name}`, disabled: user.name === session.user.name }) },
         { title: "Since", cell: (user) => dateTime(user.created_ms) }, { title: "Last sign-in", cell: (user) => ago(user.last_sign_in_ms ?? NaN) },
         { title: "Second factor", cell: (user) => (user.second_factor ? h("span", { class: "actions" }, badge("on", "good"), user.name !== session.user.name
           && button("Reset", { kind: "small", "aria-label": `Reset the second factor of ${user.name}`, onclick: () => resetFactor(user) })) : badge("off")) },
@@ -40,6 +36,12 @@ export function members(context) {
         { title: "Expires", cell: (token) => (token.expires_ms ? dateTime(token.expires_ms) : "never") },
         { title: "", cell: (token) => removable("Revoke", token.name, { text: "Anything that uses it stops working at once." }, () => api.remove(`/tokens${path(token.id)}`), part.reload) },
       ], tokens))));
+
+  async function setRole(user, role) {
+    if (await confirm(`Change the role of ${user.name}?`, { text: `${roles.find(([name]) => name === role)[1]}. It takes effect at once.`, action: `Make ${role}`, focused: true })
+      && await attempt(() => api.patch(`/users${path(user.name)}`, { role }))) toast(`${user.name} is ${role} now.`);
+    part.reload();
+  }
 
   async function resetFactor(user) {
     if (await confirm(`Reset the second factor of ${user.name}`, { text: "For members who have lost both their phone and their recovery codes. They can then sign in with the password alone, and their sessions end.", action: "Reset" })

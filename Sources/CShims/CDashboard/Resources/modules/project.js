@@ -2,7 +2,7 @@
 
 import { h, replace } from "./dom.js";
 import { api, path } from "./api.js";
-import { formDialog, removable, settingsForm, showOnce } from "./dialogs.js";
+import { confirm, formDialog, removable, settingsForm, showOnce } from "./dialogs.js";
 import { badge, button, card, emptyState, field, privateAddress, select, table, toast } from "./ui.js";
 import { view } from "./views.js";
 import { items } from "./items.js";
@@ -28,6 +28,9 @@ export function project(context) {
       if (data.webhook_secret) await showOnce("The webhook's secret", "Your receiver checks the signature with it (Standard Webhooks).", data.webhook_secret);
       await part.reload();
       toast("The project is saved.", { tone: "good" });
+    }, {
+      ask: () => about.customer_tokens !== "required" || mode.value === "required" || confirm("Open the App Inbox to the API key?", {
+        text: "From now on anyone who has the API key, which is in every copy of the app, can read the messages of any customer.", action: "Save the project", focused: true }),
     }));
   }
 
