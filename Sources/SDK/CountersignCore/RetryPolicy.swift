@@ -1,6 +1,7 @@
 public import Foundation
 
-/// Exponential back-off with full jitter, which spreads the retries of an app's devices after an outage.
+/// Exponential back-off with full jitter, which spreads the retries of an app's devices after an outage. All values
+/// must be above 0.
 ///
 /// The delay after failure number n is a random fraction of `baseDelay` × 2ⁿ⁻¹, or of `maximumDelay` if that is less.
 public struct RetryPolicy: Sendable, Hashable {

@@ -39,10 +39,6 @@ struct SettingsFile: Sendable {
     }
 }
 
-extension JSONValue {
-    fileprivate var whole: Int? { double.flatMap(Int.init(exactly:)) }
-}
-
 private func json(_ texts: [String: String]) -> JSONValue {
     .object(JSONObject(texts.mapValues { .string($0) }))
 }
@@ -66,9 +62,9 @@ extension LocationConfiguration.HTTP {
         rootProperty = stored["rootProperty"]?.string ?? rootProperty
         timeout = stored["timeout"]?.double ?? timeout
         autoSync = stored["autoSync"]?.bool ?? autoSync
-        autoSyncThreshold = stored["autoSyncThreshold"]?.whole ?? autoSyncThreshold
+        autoSyncThreshold = stored["autoSyncThreshold"]?.integer.map { Int($0) } ?? autoSyncThreshold
         batchSync = stored["batchSync"]?.bool ?? batchSync
-        maxBatchSize = stored["maxBatchSize"]?.whole ?? maxBatchSize
+        maxBatchSize = stored["maxBatchSize"]?.integer.map { Int($0) } ?? maxBatchSize
         acceptsPages = stored["acceptsPages"]?.bool ?? acceptsPages
     }
 }
@@ -96,7 +92,7 @@ extension AuthorizationConfiguration {
         refreshHeaders = stored["refreshHeaders"]?.texts
         responseMapping = stored["responseMapping"]?.texts ?? responseMapping
         if let statuses = stored["refreshStatuses"]?.array {
-            refreshStatuses = Set(statuses.compactMap(\.whole))
+            refreshStatuses = Set(statuses.compactMap { $0.integer.map { Int($0) } })
         }
     }
 }
@@ -115,8 +111,8 @@ extension LocationConfiguration.Persistence {
     fileprivate mutating func take(_ stored: JSONObject) {
         locationsOrderDirection =
             stored["locationsOrderDirection"]?.string.map { .init(rawValue: $0) } ?? locationsOrderDirection
-        maxDaysToPersist = stored["maxDaysToPersist"]?.whole ?? maxDaysToPersist
-        maxRecordsToPersist = stored["maxRecordsToPersist"]?.whole ?? maxRecordsToPersist
+        maxDaysToPersist = stored["maxDaysToPersist"]?.integer.map { Int($0) } ?? maxDaysToPersist
+        maxRecordsToPersist = stored["maxRecordsToPersist"]?.integer.map { Int($0) } ?? maxRecordsToPersist
         extras = stored["extras"]?.object ?? extras
         locationTemplate = stored["locationTemplate"]?.string ?? locationTemplate
         timestampFormat = stored["timestampFormat"]?.string.map { .init(rawValue: $0) } ?? timestampFormat

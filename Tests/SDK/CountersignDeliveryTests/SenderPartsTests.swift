@@ -70,6 +70,7 @@ struct SenderPartsTests {
     @Test func aBacklogIsDueAtItsEventCountOrInterval() {
         let policy = FlushPolicy(eventCount: 3, interval: 10, onBackground: false)
         var backlog = Backlog()
+        #expect(!backlog.isFull(FlushPolicy(eventCount: 0, interval: nil, onBackground: false)))
         #expect(backlog.dueAt(policy) == nil)
         backlog.stored(2, now: 5)
         backlog.stored(0, now: 6)

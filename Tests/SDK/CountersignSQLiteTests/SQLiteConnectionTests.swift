@@ -4,15 +4,11 @@ import Testing
 @testable import CountersignSQLite
 
 struct SQLiteConnectionTests {
-    private let path = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
-
     private func withFile(_ body: (String) throws -> Void) throws {
-        defer {
-            for suffix in ["", "-wal", "-shm", "-journal"] {
-                try? FileManager.default.removeItem(atPath: path + suffix)
-            }
-        }
-        try body(path)
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try body(folder.appendingPathComponent("file").path)
     }
 
     @Test func valuesComeBackAsTheyWereBound() throws {

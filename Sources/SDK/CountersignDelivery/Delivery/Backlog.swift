@@ -15,7 +15,7 @@ struct Backlog {
 
     mutating func claimBegan() { (events, since) = (0, nil) }
 
-    func isFull(_ policy: FlushPolicy) -> Bool { policy.eventCount.map { events >= $0 } ?? false }
+    func isFull(_ policy: FlushPolicy) -> Bool { policy.eventCount.map { events >= max($0, 1) } ?? false }
 
     func dueAt(_ policy: FlushPolicy) -> TimeInterval? {
         guard let since, let interval = policy.interval else { return nil }

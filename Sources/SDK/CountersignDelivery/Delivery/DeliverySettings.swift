@@ -29,6 +29,11 @@ package struct DeliverySettings: Sendable {
             throw CountersignError(
                 .invalidConfiguration, "batchEvents, batchBytes and requestTimeout must be above 0")
         }
+        for (name, retry) in [("networkRetry", networkRetry), ("authenticationRetry", authenticationRetry)] {
+            guard retry.baseDelay > 0, retry.maximumDelay > 0, retry.maximumServerDelay > 0,
+                retry.maximumFailures > 0
+            else { throw CountersignError(.invalidConfiguration, "\(name): values must be above 0") }
+        }
         for (name, value) in headers {
             guard HeaderFields.isValid(name: name, value: value) else {
                 throw CountersignError(

@@ -2,7 +2,7 @@ public import Foundation
 
 /// Rules for automatic sending.
 public struct FlushPolicy: Sendable, Hashable {
-    /// Send as soon as this many events are waiting, 1 or more; nil for no limit.
+    /// Send as soon as this many events are waiting; 0 and below count as 1, nil is no limit.
     public var eventCount: Int?
     /// Send this many seconds after the first waiting event; nil for never.
     public var interval: TimeInterval?
