@@ -49,7 +49,7 @@ final class EventQueue {
 
     let connection: SQLiteConnection
     let limits: QueueLimits
-    private(set) var queueTime: QueueTime
+    private(set) var queueTime = QueueTime(uptime: 0)
     let clock: any ClientClock
     private var claimOrder = ClaimOrder(newestFirst: false)
     /// Set by `mayHaveMissedEvents` once after the file was opened.
@@ -63,7 +63,6 @@ final class EventQueue {
             path: path, keepsJournal: true, busyTimeoutMilliseconds: 1_000, waitsOnceForLock: true)
         self.limits = limits
         self.clock = clock
-        queueTime = QueueTime(uptime: clock.uptime)
         let version = try connection.userVersion()
         // The pragma writes to the file, so it is set only for a new file. It has no effect once a table exists.
         if version == 0 { try connection.execute("PRAGMA auto_vacuum = INCREMENTAL") }
@@ -75,7 +74,8 @@ final class EventQueue {
             PRAGMA temp_store = MEMORY;
             """)
         if version < Self.migrations.count { try connection.migrate(Self.migrations) }
-        queueTime.resume(from: try setting("queue_time").flatMap(QueueTime.Saved.init(text:)))
+        let saved = try setting("queue_time").flatMap(QueueTime.Saved.init(text:))
+        queueTime = QueueTime(uptime: clock.uptime, after: saved)
         try checkSequences()
         try correctCounters()
     }

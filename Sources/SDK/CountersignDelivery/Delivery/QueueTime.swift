@@ -25,16 +25,15 @@ struct QueueTime {
     private var base: TimeInterval = 0
     private let start: TimeInterval
 
-    init(uptime: TimeInterval) {
-        start = uptime
-    }
-
-    mutating func resume(from saved: Saved?) {
+    // Read `uptime` after `saved`, because another process may save a later one at any time.
+    init(uptime start: TimeInterval, after saved: Saved? = nil) {
+        self.start = start
         guard let saved else { return }
         base = TimeInterval(saved.seconds)
         guard let uptime = saved.uptime.map({ TimeInterval($0) }) else { return }
-        // A smaller uptime means a restart. If uptime is larger in spite of a restart, events appear younger.
-        base += start >= uptime ? start - uptime : start
+        // A smaller uptime means a restart, unless only because the saved one was rounded up. If uptime is larger in
+        // spite of a restart, events appear younger.
+        base += start > uptime - 1 ? max(0, start - uptime) : start
     }
 
     func seconds(uptime: TimeInterval) -> Int64 {
