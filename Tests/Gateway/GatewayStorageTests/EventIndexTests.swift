@@ -30,10 +30,12 @@ struct EventIndexTests {
         EventBatch(appID: app, receivedMilliseconds: 1, body: Array("{}".utf8), events: events)
     }
 
-    private func event(_ id: String, user: String? = nil, device: String? = nil) -> EventBatch.Event {
+    private func event(
+        _ id: String, user: String? = nil, device: String? = nil, isIdentifiedByContent: Bool = false
+    ) -> EventBatch.Event {
         EventBatch.Event(
             messageID: id, kind: .track, userID: user, anonymousID: device, timestampMilliseconds: 0,
-            json: 0..<2)
+            json: 0..<2, isIdentifiedByContent: isIdentifiedByContent)
     }
 
     private func store(_ id: String, user: String? = nil, device: String? = nil, in log: EventLogWriter)
@@ -315,14 +317,20 @@ struct EventIndexTests {
         #expect(try reader.newest(query, before: nil, limit: 100).events.count == 18)
     }
 
+    @Test func entriesOfARunAreInOrder() {
+        // Many with the same hash, and many whose hashes have the same first bits.
+        let entries = (0..<6_000).map {
+            SubjectEntry(hash: .random(in: 0...(.max)) >> ($0 % 3 * 30), offset: UInt32($0))
+        }
+        #expect(entries.sortedByHash() == entries.sorted())
+    }
+
     @Test func eventsAttributedLaterAreFoundByTheirUser() throws {
         let log = try open()
-        var early = event("sha256-a", device: "d-1")
-        early.isIdentifiedByContent = true
+        let early = event("sha256-a", device: "d-1", isIdentifiedByContent: true)
         #expect(try log.store([batch([early])], counting: nil)[0].accepted == 1)
         for number in 0..<20 { #expect(try store("m-\(number)", user: "bob", in: log)) }
-        var late = early
-        late.userID = "ada"
+        let late = event("sha256-a", user: "ada", device: "d-1", isIdentifiedByContent: true)
         #expect(try log.store([batch([late])], counting: nil)[0].duplicates == 1)
         log.close()
         #expect(try messages(user: "ada") == ["sha256-a"])

@@ -244,9 +244,9 @@ final class EventIndex {
 
     private static func write(_ table: Table, _ writer: IndexRunWriter) throws(IndexFileError) -> IndexRun {
         let first = table.first
-        let keys = table.keys.map { KeyEntry(key: $0, offset: UInt32($1 - first)) }.sorted()
+        let keys = table.keys.map { KeyEntry(key: $0, offset: UInt32($1 - first)) }.sortedByHash()
         let subjects = table.subjects.map { SubjectEntry(hash: $0.hash, offset: UInt32($0.sequence - first)) }
-            .sorted()
+            .sortedByHash()
         return try writer.write(
             IndexRunName(first: first, last: table.last, level: 0), keys: keys, subjects: subjects)
     }

@@ -4,6 +4,8 @@ protocol IndexEntry: Comparable, Sendable {
     static var width: Int { get }
     /// The event's sequence number, relative to the first of the run.
     var offset: UInt32 { get set }
+    /// The hash that entries are ordered by first.
+    var hash: UInt64 { get }
 
     init(from bytes: UnsafeRawBufferPointer)
     func store(in bytes: UnsafeMutableRawBufferPointer)
@@ -15,6 +17,7 @@ struct KeyEntry: IndexEntry {
 
     let key: EventKey
     var offset: UInt32
+    var hash: UInt64 { key.high }
 
     func store(in bytes: UnsafeMutableRawBufferPointer) {
         bytes.storeBytes(of: key.high.littleEndian, toByteOffset: 0, as: UInt64.self)
@@ -55,6 +58,28 @@ extension SubjectEntry {
     init(from bytes: UnsafeRawBufferPointer) {
         hash = bytes.word64(at: 0)
         offset = bytes.word32(at: 8)
+    }
+}
+
+extension Array where Element: IndexEntry {
+    /// The entries in order, in linear time. Distributes them by the first bits of their hashes, so that few are
+    /// then out of place. Entries with the same hash must be in order already.
+    func sortedByHash() -> [Element] {
+        var places = [Int](repeating: 0, count: 1 << 15 + 1)
+        for entry in self { places[Int(entry.hash >> 49) + 1] += 1 }
+        for part in 1..<places.count { places[part] += places[part - 1] }
+        var sorted = self
+        for entry in self {
+            sorted[places[Int(entry.hash >> 49)]] = entry
+            places[Int(entry.hash >> 49)] += 1
+        }
+        for var place in sorted.indices {
+            while place > 0, sorted[place] < sorted[place - 1] {
+                sorted.swapAt(place, place - 1)
+                place -= 1
+            }
+        }
+        return sorted
     }
 }
 
