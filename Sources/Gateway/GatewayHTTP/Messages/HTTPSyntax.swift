@@ -24,28 +24,9 @@ enum HTTPSyntax {
     @inline(__always)
     static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 && byte != 0x09 || byte == 0x7F }
 
-    /// Checks eight bytes at a time, because a field value with a JWT has hundreds of bytes.
     static func hasControlCharacter(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        var start = 0
-        while start + 8 <= bytes.count {
-            let word = bytes.loadUnaligned(fromByteOffset: start, as: UInt64.self)
-            let delete = word ^ (0x7F * eachByte)
-            // The highest bit of each byte of `low | isDelete` is set if the byte is below 0x20 or is 0x7F.
-            // Tabs, which are allowed, are found here too and checked below.
-            let low = (word &- (0x20 * eachByte)) & ~word
-            let isDelete = (delete &- eachByte) & ~delete
-            if (low | isDelete) & highestBits != 0 { break }
-            start += 8
-        }
-        while start < bytes.count {
-            if isControl(bytes[start]) { return true }
-            start += 1
-        }
-        return false
+        bytes[bytes.bindMemory(to: UInt8.self).printablePrefix...].contains(where: isControl)
     }
-
-    private static let eachByte: UInt64 = 0x0101_0101_0101_0101
-    private static let highestBits: UInt64 = 0x8080_8080_8080_8080
 
     /// Whether `bytes` equal `text` without regard to ASCII case. `text` must be in lower case.
     @inline(__always)

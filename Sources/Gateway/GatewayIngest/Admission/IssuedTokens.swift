@@ -16,7 +16,7 @@ package final class IssuedTokens: Sendable {
 
     private struct State {
         var verifier: TokenVerifier?
-        var prefixes: [[UInt8]] = []
+        var prefixes: [String] = []
         var ids: [String] = []
     }
 
@@ -102,10 +102,10 @@ package final class IssuedTokens: Sendable {
     }
 
     private func verifier(of token: String) -> TokenVerifier? {
-        let (isOurs, verifier) = state.withLock { state in
-            (state.prefixes.contains { token.utf8.starts(with: $0) }, state.verifier)
+        state.withLock { state in
+            // A token whose key was deleted must fail with "no matching key", not with an unknown header.
+            state.prefixes.contains { token.hasPrefix($0) } || IssuingKey.mayHaveSigned(token)
+                ? state.verifier : nil
         }
-        // A token whose key was deleted must fail with "no matching key", not with an unknown header.
-        return isOurs || IssuingKey.mayHaveSigned(token) ? verifier : nil
     }
 }

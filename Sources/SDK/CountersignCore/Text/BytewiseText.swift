@@ -10,7 +10,11 @@ internal import Foundation
 // `TextEnum` instead. `scripts/text-lint.py` fails if the standard library's comparison is used.
 
 extension String {
+    private typealias Storage = (UInt, UInt)
+
     package func hasSameBytes(as other: String) -> Bool {
+        // Copies of a text have the same storage, and short texts are stored in the value.
+        if unsafeBitCast(self, to: Storage.self) == unsafeBitCast(other, to: Storage.self) { return true }
         let count = utf8.count
         guard count == other.utf8.count else { return false }
         return withBytes { one in
@@ -100,7 +104,9 @@ extension StringProtocol {
 }
 
 extension String {
-    package func hasPrefix(_ prefix: String) -> Bool { utf8.starts(with: prefix.utf8) }
+    package func hasPrefix(_ prefix: String) -> Bool {
+        withBytes { own in prefix.withBytes { own.starts(with: $0) } }
+    }
 
     package func hasSuffix(_ suffix: String) -> Bool {
         utf8.count >= suffix.utf8.count && utf8.suffix(suffix.utf8.count).elementsEqual(suffix.utf8)
