@@ -27,7 +27,7 @@ struct HeadParserTests {
                 guard progress != .incomplete || end == bytes.count else { continue }
                 guard progress == .complete else { return Head(progress: progress) }
                 var fields: [HTTPField] = []
-                parser.copyFields(of: bytes, to: &fields)
+                _ = parser.takeFields(of: bytes, to: &fields)
                 return Head(
                     progress: progress, count: parser.count, framing: parser.framing,
                     fields: fields.map { "\(HTTPField.text($0.nameBytes))=\($0.value)" })

@@ -58,7 +58,7 @@ package struct CORS: Sendable {
     }
 
     /// Adds CORS headers to the response if pages may call the path and the app allows the page's origin.
-    func decorated(_ outcome: HTTPOutcome, for request: HTTPRequest) -> HTTPOutcome {
+    func decorated(_ outcome: consuming HTTPOutcome, for request: HTTPRequest) -> HTTPOutcome {
         guard let origin = request.header("origin"), !methods(request.path).isEmpty else { return outcome }
         switch outcome {
         case .answer(let response): return .answer(decorated(response, request, origin))

@@ -238,9 +238,7 @@ final class Connection {
     /// Creates the request from the head, which need not be complete.
     func makeRequest(nowMilliseconds: Int64) -> HTTPRequest {
         let bytes = input.bytes
-        parser.copyFields(of: bytes, to: &fields)
-        let target =
-            parser.target ?? RequestTarget(UnsafeRawBufferPointer(rebasing: bytes[parser.targetRange]))
+        let target = parser.takeFields(of: bytes, to: &fields)
         let request = HTTPRequest(
             method: String(
                 decoding: UnsafeRawBufferPointer(rebasing: bytes[parser.methodRange]), as: UTF8.self),

@@ -37,7 +37,7 @@ struct HeadParser {
 
     private(set) var methodRange = 0..<0
     private(set) var targetRange = 0..<0
-    private(set) var target: RequestTarget?
+    private var target: RequestTarget?
     private var isHTTP10 = false
 
     // Set by a complete head.
@@ -202,7 +202,6 @@ struct HeadParser {
                 501, "invalid_target", "the gateway is not a proxy: it does not open tunnels")
         }
         let target = RequestTarget(Self.part(bytes, targetRange))
-        self.target = target
         if let fault = target.fault { throw RequestFault(400, "invalid_target", fault) }
         // RFC 9110, section 9.3.7.
         if target.path == "*", !method.elementsEqual("OPTIONS".utf8) || target.query != nil {
@@ -249,6 +248,7 @@ struct HeadParser {
                 400, "invalid_host", "Host and the target of the request name different hosts")
         }
         keepsAlive = !closes && (!isHTTP10 || keeps)
+        self.target = target
     }
 
     private static let oneHost = RequestFault.framing("a request must have one Host field")
@@ -306,8 +306,9 @@ struct HeadParser {
 }
 
 extension HeadParser {
-    /// Replaces the elements of the array by the fields read so far, which point into `bytes`.
-    func copyFields(of bytes: UnsafeRawBufferPointer, to all: inout [HTTPField]) {
+    /// Replaces the elements of the array by the fields read so far, which point into `bytes`. Mutating, because a
+    /// property of a class is copied for a call that only reads. Returns the target.
+    mutating func takeFields(of bytes: UnsafeRawBufferPointer, to all: inout [HTTPField]) -> RequestTarget {
         all.removeAll(keepingCapacity: true)
         for field in fields {
             all.append(
@@ -315,6 +316,7 @@ extension HeadParser {
                     nameBytes: Self.part(bytes, field.name).assumingMemoryBound(to: UInt8.self),
                     valueBytes: Self.part(bytes, field.value).assumingMemoryBound(to: UInt8.self)))
         }
+        return target.take() ?? RequestTarget(Self.part(bytes, targetRange))
     }
 }
 

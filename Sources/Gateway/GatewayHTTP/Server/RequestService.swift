@@ -194,7 +194,7 @@ extension RequestRecord {
         self.init(
             receivedMilliseconds: request?.receivedMilliseconds ?? nowMilliseconds(),
             id: request?.id ?? "", trace: trace, method: request?.method ?? "", path: request?.path ?? "",
-            clientAddress: request?.clientAddress ?? "", context: context,
+            clientAddress: request?.clientAddress ?? "", context: consume context,
             status: status, code: code, bytesIn: bytesIn, bytesOut: bytesOut,
             seconds: began == 0 ? 0 : Double(ended - began) / 1e9)
     }
