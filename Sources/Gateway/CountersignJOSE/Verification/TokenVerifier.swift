@@ -289,19 +289,18 @@ extension TokenVerifier {
     ) {
         let faults = timeFaults(claims, at: now)
         if faults.isEmpty { return }
-        func distance(_ claim: Claims.Value<Double>) -> String {
-            let seconds = abs(now - (claim.value ?? now)).rounded()
+        func distance(_ claim: Claims.Value<Double>) -> Int {
             // Beyond 2^53 a double cannot represent each second.
-            return seconds < 9e15 ? "\(Int(seconds)) s" : "\(seconds) s"
+            Int(min(9e15, abs(now - (claim.value ?? now)).rounded()))
         }
         if faults.contains(.expired) {
-            report.add(.expired, "exp passed \(distance(claims.expiresAt)) ago")
+            report.add(.expired, "exp passed \(distance(claims.expiresAt)) s ago")
         }
         if faults.contains(.notYetValid) {
-            report.add(.notYetValid, "nbf lies \(distance(claims.notBefore)) ahead")
+            report.add(.notYetValid, "nbf lies \(distance(claims.notBefore)) s ahead")
         }
         if faults.contains(.issuedInFuture) {
-            report.add(.issuedInFuture, "iat lies \(distance(claims.issuedAt)) ahead")
+            report.add(.issuedInFuture, "iat lies \(distance(claims.issuedAt)) s ahead")
         }
         if let deviceTime, deviceTime.isFinite, timeFaults(claims, at: deviceTime).isEmpty {
             report.clockSkewSeconds = deviceTime - now

@@ -102,13 +102,13 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
     package func requestEnded(_ record: RequestRecord) {
         guard let verdict = record.context.verdict, let appID = record.context.appID else { return }
         let minute = record.receivedMilliseconds - record.receivedMilliseconds % 60_000
-        let (row, sample) = state.withLock { state -> (Row, FailureSample?) in
+        let (row, sampleID) = state.withLock { state -> (Row, String?) in
             let row = Self.row(of: record, verdict, appID, minute, &state)
             row.count += 1
             row.app.note(record, verdict)
             Self.noteUser(row, record.context.userID, record.receivedMilliseconds, &state)
             guard let failure = record.context.failure else { return (row, nil) }
-            return (row, Self.sample(record, row.counted.key, failure, minute, &state))
+            return (row, Self.sample(record, row.counted.key, failure, minute, &state)?.id)
         }
         live.publish { id in
             var key = row.counted.key
@@ -117,7 +117,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
                 id: id, atMilliseconds: record.receivedMilliseconds, key: key,
                 userID: record.context.userID,
                 network: FailureSample.network(of: record.clientAddress), requestID: record.id,
-                sampleID: sample?.id)
+                sampleID: sampleID)
         }
     }
 
