@@ -484,12 +484,10 @@ extension StorageConformance {
         try expect(try leased(consumers, id) == nil, "both partitions pass the gap")
 
         func lease(_ name: String, of partition: Int) throws -> EventLease {
-            var sent = event(name)
-            sent.userID = (0..<99).map { "user-\($0)" }.first { (user: String) in
+            let user = (0..<99).map { "user-\($0)" }.first { (user: String) in
                 EventPartition(partition, of: 2).has(sender: nil, userID: user, anonymousID: nil)
             }
-            sent.kind = .identify
-            _ = try append([sent], receivedMilliseconds: now, to: store)
+            _ = try append([event(name, user: user, kind: .identify)], receivedMilliseconds: now, to: store)
             let lease = try unwrap(try leased(consumers, id), "\(name) is leased")
             try expect(lease.partition == partition, "\(name) is in partition \(partition)")
             return lease

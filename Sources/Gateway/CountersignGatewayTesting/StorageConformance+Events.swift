@@ -5,11 +5,12 @@ internal import GatewayStorage
 
 extension StorageConformance {
     static func event(
-        _ id: String, user: String? = nil, device: String? = nil, at milliseconds: Int64 = 1
+        _ id: String, user: String? = nil, device: String? = nil, at milliseconds: Int64 = 1,
+        kind: EventKind = .track, json: Range<Int> = 0..<2, isIdentifiedByContent: Bool = false
     ) -> EventBatch.Event {
         EventBatch.Event(
-            messageID: id, kind: .track, userID: user, anonymousID: device, name: "Order",
-            timestampMilliseconds: milliseconds, json: 0..<2)
+            messageID: id, kind: kind, userID: user, anonymousID: device, name: "Order",
+            timestampMilliseconds: milliseconds, json: json, isIdentifiedByContent: isIdentifiedByContent)
     }
 
     static func append(
@@ -71,8 +72,7 @@ extension StorageConformance {
         let proof = EventProof(
             verdict: .verified, code: 7, keyID: "k", enforcement: "required", dialect: "native",
             requestID: "r", tokenID: "t")
-        var sent = event("m", user: "ada", device: "d")
-        sent.json = 0..<body.utf8.count
+        let sent = event("m", user: "ada", device: "d", json: 0..<body.utf8.count)
         _ = try append(
             [sent], receivedMilliseconds: 1_700_000_000_123, body: body, proof: proof, to: store)
         var query = EventQuery(appID: "shop")
@@ -99,8 +99,7 @@ extension StorageConformance {
         defer { store.close() }
         func accepted(_ id: String, _ users: [String?]) throws -> [Int] {
             try users.map { user in
-                var event = event(id, user: user, device: "d")
-                event.isIdentifiedByContent = true
+                let event = event(id, user: user, device: "d", isIdentifiedByContent: true)
                 return try append([event], to: store).accepted
             }
         }
@@ -195,10 +194,8 @@ extension StorageConformance {
     static func pagesAreBounded(_ storage: any Storage) throws {
         let store = try storage.openEvents(EventStoreOptions(pendingBytes: 1 << 20))
         defer { store.close() }
-        var rare = event("rare", user: "ada")
-        rare.kind = .identify
-        var again = event("rare-2", user: "ada")
-        again.kind = .identify
+        let rare = event("rare", user: "ada", kind: .identify)
+        let again = event("rare-2", user: "ada", kind: .identify)
         let others = (0..<300).map { event("m-\($0)", user: "ada") }
         for events in [[rare], others, [again]] { _ = try append(events, to: store) }
         for user in [nil, "ada"] {

@@ -28,7 +28,7 @@ extension EventBatch {
     static func of(
         _ ids: [String], app: String = "shop", user: String? = "ada", device: String? = nil,
         received: Int64 = 5,
-        body: String = "{}", byContent: Bool = false
+        body: String = "{}", byContent: Bool = false, proof: EventProof? = nil
     ) -> EventBatch {
         EventBatch(
             appID: app, receivedMilliseconds: received, body: Array(body.utf8),
@@ -36,7 +36,7 @@ extension EventBatch {
                 EventBatch.Event(
                     messageID: id, kind: .track, userID: user, anonymousID: device, name: "Order",
                     timestampMilliseconds: 1, json: 0..<body.utf8.count, isIdentifiedByContent: byContent)
-            })
+            }, proof: proof)
     }
 }
 

@@ -26,9 +26,8 @@ extension PostgreSQLTests {
             return (0..<count).map { number in
                 EventBatch.of(
                     [UUIDv7.make()], user: "user-\(number % 500)", device: UUIDv7.make(), received: now,
-                    body: body
-                ).with(
-                    EventProof(
+                    body: body,
+                    proof: EventProof(
                         verdict: .verified, code: nil, keyID: "key-1", enforcement: "required",
                         dialect: "native",
                         requestID: UUIDv7.make(), tokenID: UUIDv7.make()))

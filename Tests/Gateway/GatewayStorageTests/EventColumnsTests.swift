@@ -20,9 +20,10 @@ struct EventColumnsTests {
         try FileManager.default.createDirectory(at: temporary.url, withIntermediateDirectories: true)
     }
 
-    private func proof(_ request: String, key: String?) -> EventProof {
+    private func proof(_ request: String, key: String?, claims: String? = nil) -> EventProof {
         EventProof(
-            verdict: .verified, keyID: key, enforcement: "required", dialect: "native", requestID: request)
+            verdict: .verified, keyID: key, enforcement: "required", dialect: "native", requestID: request,
+            claims: claims)
     }
 
     private func store(
@@ -139,8 +140,7 @@ struct EventColumnsTests {
             SQLiteConsumerEngine(reader: reader, writer: .file(path), now: { 0 }))
         #expect(throws: ConsumerFailure.self) { try consumers.all(.pull, of: "shop") }
         let log = try EventLogWriter(path: path)
-        expected.append(proof(Self.uuid, key: "k"))
-        expected[3].claims = #"{"plan":"pro"}"#
+        expected.append(proof(Self.uuid, key: "k", claims: #"{"plan":"pro"}"#))
         try store("new", expected[3], in: log)
         log.close()
         for found in try proofs() { #expect(found == expected) }

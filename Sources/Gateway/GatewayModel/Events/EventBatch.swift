@@ -23,30 +23,24 @@ package final class EventBatch: Sendable {
         self.proof = proof
     }
 
-    package func with(_ proof: EventProof?) -> EventBatch {
-        EventBatch(
-            appID: appID, receivedMilliseconds: receivedMilliseconds, body: body, events: events,
-            customers: customers, proof: proof)
-    }
-
     package var isEmpty: Bool { events.isEmpty && customers.isEmpty }
 
     /// An event in the model that every dialect decodes into.
     package struct Event: Sendable {
         /// Unique for its sender; see ``EventIdentity``.
-        package var messageID: String
-        package var kind: EventKind
-        package var userID: String?
-        package var anonymousID: String?
+        package let messageID: String
+        package let kind: EventKind
+        package let userID: String?
+        package let anonymousID: String?
         /// The name of the event or screen, for kinds that have a name.
-        package var name: String?
+        package let name: String?
         /// Client time of the event, in milliseconds since 1970.
-        package var timestampMilliseconds: Int64
+        package let timestampMilliseconds: Int64
         /// The range of the event's JSON in the batch's body.
-        package var json: Range<Int>
-        /// Whether the message id was derived from the content and the device. If such an event was stored without
-        /// a user and is sent again with a user, the store assigns the stored event to that user.
-        package var isIdentifiedByContent: Bool
+        package let json: Range<Int>
+        /// Whether the message id was derived from the content and the device. The event then stays the same
+        /// after its sender has signed in.
+        package let isIdentifiedByContent: Bool
 
         package init(
             messageID: String, kind: EventKind, userID: String? = nil, anonymousID: String? = nil,

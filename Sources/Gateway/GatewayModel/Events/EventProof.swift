@@ -15,18 +15,18 @@ package struct EventProof: Sendable, Equatable {
         case anonymous
     }
 
-    package var verdict: Verdict
+    package let verdict: Verdict
     /// The error code of the token; nil for a valid or unverified token.
-    package var code: Int?
-    package var keyID: String?
+    package let code: Int?
+    package let keyID: String?
     /// The app's enforcement when the request was admitted.
-    package var enforcement: String?
-    package var dialect: String
-    package var requestID: String
+    package let enforcement: String?
+    package let dialect: String
+    package let requestID: String
     /// The `jti` of a valid token (RFC 7519, section 4.1.7).
-    package var tokenID: String?
+    package let tokenID: String?
     /// The claims of a valid token that the app keeps, as a JSON object.
-    package var claims: String?
+    package let claims: String?
 
     package init(
         verdict: Verdict, code: Int? = nil, keyID: String? = nil, enforcement: String? = nil, dialect: String,

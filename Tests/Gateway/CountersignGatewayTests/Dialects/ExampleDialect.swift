@@ -45,8 +45,8 @@ package struct ExampleDialect: Dialect {
             timestampMilliseconds: request.receivedMilliseconds, json: request.body.indices)
         let batch = EventBatch(
             appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
-            events: [event])
-        return path.store(batch, for: request, dialect: "example") { result in
+            events: [event], proof: request.proof(dialect: "example"))
+        return path.store(batch, for: request) { result in
             switch result {
             case .success(let outcome): .ingested(outcome, warning: warning)
             case .failure(let failure): failure.response(request)

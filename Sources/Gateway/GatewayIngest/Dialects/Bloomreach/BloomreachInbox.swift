@@ -51,10 +51,9 @@ struct BloomreachInbox {
         }
         let batch = EventBatch(
             appID: call.app.id, receivedMilliseconds: request.receivedMilliseconds, body: [], events: [],
-            customers: change.map { [$0] } ?? [])
+            customers: change.map { [$0] } ?? [], proof: request.proof(dialect: "bloomreach"))
         return call.path.store(
-            batch, for: request, dialect: "bloomreach",
-            restricted: { BloomreachAnswer.overLimit($0, request) }
+            batch, for: request, restricted: { BloomreachAnswer.overLimit($0, request) }
         ) { result in
             switch result {
             case .success: BloomreachAnswer.success()

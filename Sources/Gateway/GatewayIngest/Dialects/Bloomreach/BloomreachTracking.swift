@@ -57,10 +57,10 @@ struct BloomreachTracking {
         }
         let batch = EventBatch(
             appID: call.app.id, receivedMilliseconds: request.receivedMilliseconds, body: request.body,
-            events: [event], customers: change.map { [$0] } ?? [])
+            events: [event], customers: change.map { [$0] } ?? [],
+            proof: request.proof(dialect: "bloomreach"))
         return call.path.store(
-            batch, for: request, dialect: "bloomreach",
-            restricted: { BloomreachAnswer.overLimit($0, request) }
+            batch, for: request, restricted: { BloomreachAnswer.overLimit($0, request) }
         ) { result in
             switch result {
             case .success(let outcome): Self.success(outcome, contents.warnings, caller.warning)

@@ -5,7 +5,7 @@ internal import GatewayModel
 
 /// Decodes the body of `/api/v3/data`.
 struct BrazeDecoder {
-    private(set) var events: DecodedEvents
+    let events: DecodedEvents
     let apiKey: String?
     /// The device's clock, in seconds since 1970.
     let deviceTime: Double?
@@ -35,7 +35,7 @@ struct BrazeDecoder {
             guard let list = root[member], !list.isNull else { continue }
             guard list.kind == .array else { throw .invalid("\(member) must be an array") }
             let isEvent = root["events"]?.isSame(as: list) == true
-            for (element, span) in zip(list.elements, try self.events.spans(of: list, in: root)) {
+            for (element, span) in zip(list.elements, try events.spans(of: list, in: root)) {
                 add(element, span, isEvent: isEvent)
             }
         }
@@ -70,7 +70,7 @@ struct BrazeDecoder {
             }
         }
         let timestamp = events.time(of: node["time"], at: span, .seconds, after: 0)
-        events.append(
+        events.events.append(
             EventBatch.Event(
                 messageID: messageID.text ?? derived.make(events.request.body[span]),
                 kind: isEvent ? .track : .identify,
@@ -115,7 +115,7 @@ struct BrazeDecoder {
         "custom",
     ]
 
-    private mutating func note(_ user: EventIdentifier) {
+    private func note(_ user: EventIdentifier) {
         if let id = user.text { events.userIDs.insert(id) }
     }
 }

@@ -2,13 +2,14 @@ internal import CountersignJSON
 internal import GatewayHTTP
 internal import GatewayModel
 
-struct DecodedEvents {
+/// The events of a request. A class, because a copy would retain each of its arrays.
+final class DecodedEvents {
     let request: HTTPRequest
     let limits: GatewayLimits
     let faults: EventFaults
     var userIDs = DistinctIDs()
     var profiles = CustomerChanges()
-    private(set) var events: [EventBatch.Event] = []
+    var events: [EventBatch.Event] = []
     private(set) var rejected: [RejectedEvent] = []
     private(set) var warnings: [EventWarning] = []
 
@@ -22,14 +23,12 @@ struct DecodedEvents {
 
     var room: Int { limits.batchEvents - index }
 
-    mutating func append(_ event: EventBatch.Event) { events.append(event) }
-
-    mutating func reject(_ code: String, _ reason: String) {
+    func reject(_ code: String, _ reason: String) {
         rejected.append(RejectedEvent(index: index, code: code, reason: reason))
     }
 
     /// Returns false and rejects the event if it is not JSON, or if a member in `ids` has an unpaired surrogate.
-    mutating func isIntact(_ event: JSONNode, at json: Range<Int>, ids: [StaticString]) -> Bool {
+    func isIntact(_ event: JSONNode, at json: Range<Int>, ids: [StaticString]) -> Bool {
         if let reason = faults.reason(for: json) {
             reject("invalid_json", reason)
         } else if faults.haveReplaced(ids, of: event, at: json, in: request.body) {
@@ -40,7 +39,7 @@ struct DecodedEvents {
         return false
     }
 
-    mutating func fits(_ bytes: Int, _ subject: String = "an event") -> Bool {
+    func fits(_ bytes: Int, _ subject: String = "an event") -> Bool {
         if bytes <= limits.eventBytes { return true }
         reject("event_too_large", "\(subject) may have at most \(limits.eventBytes) bytes")
         return false
@@ -48,7 +47,7 @@ struct DecodedEvents {
 
     /// The time of the next event in milliseconds since 1970. If `node` cannot be read or is not after
     /// `earliest`, returns the time of receipt and adds a warning.
-    mutating func time(
+    func time(
         of node: JSONNode?, at json: Range<Int>, _ unit: EventTime.Unit = .eitherOne,
         after earliest: Int64 = .min
     ) -> Int64 {

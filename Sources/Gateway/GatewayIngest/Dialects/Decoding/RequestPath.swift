@@ -120,10 +120,10 @@ package struct RequestPath: Sendable {
         case rejected(AuthErrorBody)
     }
 
-    /// Stores a batch with the result of admission. `finish` creates the response after the write has
+    /// Stores a batch. `finish` creates the response after the write has
     /// succeeded or failed, `restricted` the response for a blocked or limited device.
     func store(
-        _ batch: EventBatch, for request: HTTPRequest, dialect: String,
+        _ batch: EventBatch, for request: HTTPRequest,
         restricted: (HTTPResponse) -> HTTPResponse = { $0 },
         finish: @escaping (Result<AppendOutcome, StoreFailure>) -> HTTPResponse
     ) -> HTTPOutcome {
@@ -138,9 +138,7 @@ package struct RequestPath: Sendable {
                 return .answer(restricted(rejection.response(request)))
             }
         }
-        let storing = StoringRequest(
-            request, batch.with(request.context.proof(dialect: dialect, requestID: request.id)), store, finish
-        )
+        let storing = StoringRequest(request, batch, store, finish)
         return .later(start: { storing.start($0) }, poll: { storing.response() })
     }
 
@@ -153,8 +151,8 @@ package struct RequestPath: Sendable {
         request.context.rejected = events.rejected.count
         let batch = EventBatch(
             appID: app.id, receivedMilliseconds: request.receivedMilliseconds, body: body ?? request.body,
-            events: events.events, customers: events.profiles.changes)
-        return store(batch, for: request, dialect: dialect, finish: finish)
+            events: events.events, customers: events.profiles.changes, proof: request.proof(dialect: dialect))
+        return store(batch, for: request, finish: finish)
     }
 
     /// Runs `work`, which may wait for the disk, on a queue. If the queue is full, `finish` gets a failure at once.

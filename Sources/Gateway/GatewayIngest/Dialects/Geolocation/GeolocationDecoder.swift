@@ -5,7 +5,7 @@ internal import GatewayModel
 
 /// Decodes the uploads of Transistorsoft's SDKs: one record or several, with or without a root property.
 struct GeolocationDecoder {
-    private(set) var events: DecodedEvents
+    let events: DecodedEvents
     /// The records, each as `{"location":…,"params":{…}}`, concatenated.
     private(set) var body: [UInt8] = []
     private let user: String?
@@ -113,7 +113,7 @@ struct GeolocationDecoder {
         body.append(contentsOf: #","params":{"#.utf8)
         body.append(contentsOf: parameters)
         body.append(contentsOf: "}}".utf8)
-        events.append(
+        events.events.append(
             EventBatch.Event(
                 messageID: uuid.text ?? derived.make(json), kind: .location, userID: user, anonymousID: nil,
                 name: node["event"]?.string, timestampMilliseconds: timestamp,

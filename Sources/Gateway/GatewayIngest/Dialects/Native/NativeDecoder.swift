@@ -5,7 +5,7 @@ internal import GatewayModel
 
 /// Decodes the bodies of `/v1/batch` and of the endpoints for one event.
 struct NativeDecoder {
-    private(set) var events: DecodedEvents
+    let events: DecodedEvents
     private(set) var writeKey: String?
     /// The device's clock when the request was sent, in seconds since 1970.
     let sentAt: Double?
@@ -33,7 +33,7 @@ struct NativeDecoder {
         }
     }
 
-    private mutating func add(_ node: JSONNode, kind given: EventKind?, json: Range<Int>) {
+    private func add(_ node: JSONNode, kind given: EventKind?, json: Range<Int>) {
         guard events.isIntact(node, at: json, ids: Self.identifiers) else { return }
         guard node.kind == .object else {
             return events.reject("invalid_event", "an event must be a JSON object")
@@ -85,7 +85,7 @@ struct NativeDecoder {
             }
         }
         let timestamp = events.time(of: node["timestamp"], at: json)
-        events.append(
+        events.events.append(
             EventBatch.Event(
                 messageID: messageID.text ?? UUIDv7.make(), kind: kind, userID: userID.text,
                 anonymousID: anonymousID.text, name: name, timestampMilliseconds: timestamp, json: json))
