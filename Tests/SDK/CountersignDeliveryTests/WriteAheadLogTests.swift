@@ -35,7 +35,7 @@ struct WriteAheadLogTests {
         try FileManager.default.removeItem(at: file(0))
         #expect(try log.append([event("3")]).last?.sequence == 1)
         #expect(
-            WriteAheadLog.all(in: folder.url).flatMap { $0.events(after: 0).events }.map(\.messageID)
+            try WriteAheadLog.all(in: folder.url).flatMap { try $0.events(after: 0).events }.map(\.messageID)
                 == ["3"])
     }
 
@@ -63,7 +63,7 @@ struct WriteAheadLogTests {
     func aFileOfAnotherNameIsNotALog(name: String) throws {
         let path = folder.url.appendingPathComponent("\(WriteAheadLog.prefix)\(name)\(WriteAheadLog.suffix)")
         try Data().write(to: path)
-        #expect(WriteAheadLog.all(in: folder.url).isEmpty)
+        #expect(try WriteAheadLog.all(in: folder.url).isEmpty)
     }
 
     /// The length of the message id, the session or the body exceeds the event. The checksum is correct.
@@ -79,7 +79,7 @@ struct WriteAheadLogTests {
         try Data(bytes).write(to: file(0))
         let next = WriteAheadLog(directory: folder.url, holder: holder)
         try next.append(numbered: [event("m2").numbered(2)])
-        let found = try #require(WriteAheadLog.all(in: folder.url).first).events(after: 0)
+        let found = try #require(try WriteAheadLog.all(in: folder.url).first).events(after: 0)
         #expect(found.events.map(\.messageID) == ["m2"])
     }
 
@@ -90,7 +90,7 @@ struct WriteAheadLogTests {
         var bytes = try Data(contentsOf: file(0))
         bytes.append(Data(count: 4_096))
         try bytes.write(to: file(0))
-        let found = try #require(WriteAheadLog.all(in: folder.url).first).events(after: 0)
+        let found = try #require(try WriteAheadLog.all(in: folder.url).first).events(after: 0)
         #expect(found.events.map(\.messageID) == ["1"])
         #expect(found.unreadable == 0)
     }
@@ -100,7 +100,7 @@ struct WriteAheadLogTests {
         try log.append(numbered: [
             event("m0").numbered(.min), event("m1").numbered(1), event("m2").numbered(.max),
         ])
-        let found = try #require(WriteAheadLog.all(in: folder.url).first).events(after: 0)
+        let found = try #require(try WriteAheadLog.all(in: folder.url).first).events(after: 0)
         #expect(found.events.map(\.messageID) == ["m1", "m2"])
         #expect(found.unreadable == 0)
     }
@@ -114,7 +114,7 @@ struct WriteAheadLogTests {
             var bytes = saved
             bytes[bit / 8] ^= 1 << UInt8(bit % 8)
             try bytes.write(to: file(0))
-            let found = try #require(WriteAheadLog.all(in: folder.url).first).events(after: 0)
+            let found = try #require(try WriteAheadLog.all(in: folder.url).first).events(after: 0)
             #expect(found.events.count >= events - 1, "bit \(bit)")
             #expect(found.events.count + found.unreadable == events, "bit \(bit)")
             #expect(found.damagedPaths == [file(0).path], "bit \(bit)")
@@ -128,7 +128,7 @@ struct WriteAheadLogTests {
         let saved = try Data(contentsOf: file(0))
         for count in saved.count / 2..<saved.count {
             try saved.prefix(count).write(to: file(0))
-            let found = try #require(WriteAheadLog.all(in: folder.url).first).events(after: 0)
+            let found = try #require(try WriteAheadLog.all(in: folder.url).first).events(after: 0)
             #expect(found.events.count == 1 && found.unreadable == 0 && found.damagedPaths.isEmpty)
         }
     }
@@ -148,10 +148,19 @@ struct WriteAheadLogTests {
         if hasOptedOut {
             try Data().write(to: folder.url.appendingPathComponent(DataFolder.optOutName))
         }
-        let found = try #require(WriteAheadLog.all(in: folder.url).first)
+        let found = try #require(try WriteAheadLog.all(in: folder.url).first)
         try queue.adopt(found, isOver: isOver)
         #expect(try queue.value(of: .rows) == (hasOptedOut ? 0 : 2))
         #expect(try queue.value(of: .unreadable) == expected)
         #expect(try queue.value(of: .recorded) == (hasOptedOut ? 0 : 2 + expected))
+    }
+
+    @Test func aLogThatCannotBeReadNowIsNotFinished() throws {
+        // A directory cannot be read as a file.
+        try FileManager.default.createDirectory(at: file(0), withIntermediateDirectories: true)
+        let path = folder.url.appendingPathComponent("queue.sqlite").path
+        let queue = try EventQueue(path: path, limits: QueueLimits(), clock: ManualClock())
+        let found = try #require(try WriteAheadLog.all(in: folder.url).first)
+        #expect(try !queue.adopt(found, isOver: true).isComplete)
     }
 }

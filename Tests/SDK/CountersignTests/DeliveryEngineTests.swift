@@ -158,7 +158,7 @@ struct DeliveryEngineTests {
         await close.value
         client.pipeline.recorder.writer.sync {}
         #expect(try bench.openQueue().value(of: .rows) == 1)
-        #expect(WriteAheadLog.all(in: bench.configuration.instanceDirectory).isEmpty)
+        #expect(try WriteAheadLog.all(in: bench.configuration.instanceDirectory).isEmpty)
     }
 
     /// An app may close a client before the engine's loop has begun.

@@ -276,7 +276,7 @@ struct RecorderTests {
         for round in 0..<3 {
             // Adopts the restored logs, as after a crash before their removal.
             for (file, data) in logs { try data.write(to: file) }
-            for log in WriteAheadLog.all(in: directory) {
+            for log in try WriteAheadLog.all(in: directory) {
                 try queue.adopt(log, isOver: true)
             }
             if round > 0 { try FileManager.default.removeItem(at: logs[0].0) }
@@ -287,7 +287,7 @@ struct RecorderTests {
         #expect(await next.flush().isComplete)
         #expect(copy.gateway.events.filter { $0.hasPrefix("event") } == (0..<20).map { "event \($0)" })
         #expect(copy.gateway.duplicates == 0)
-        #expect(WriteAheadLog.all(in: directory).isEmpty)
+        #expect(try WriteAheadLog.all(in: directory).isEmpty)
     }
 
     @Test func clientsThatOpenAQueueTogetherCheckpointALogOnce() async throws {
@@ -317,10 +317,10 @@ struct RecorderTests {
         log.rotate()
         try log.append(numbered: [event("3").numbered(3)])
         #expect(try log.append([event("4")]).last?.sequence == 4)
-        let found = try #require(WriteAheadLog.all(in: directory).first)
+        let found = try #require(try WriteAheadLog.all(in: directory).first)
         #expect(found.id == log.id)
-        #expect(found.events(after: 0).events.map(\.messageID) == ["1", "2", "3", "4"])
-        #expect(found.events(after: 3).events.map(\.sequence) == [4])
+        #expect(try found.events(after: 0).events.map(\.messageID) == ["1", "2", "3", "4"])
+        #expect(try found.events(after: 3).events.map(\.sequence) == [4])
         log.remove()
     }
 

@@ -72,7 +72,9 @@ struct StoreFailureTests {
             get throws { try Data(contentsOf: reserve).count }
         }
 
-        var logs: [WriteAheadLog.Found] { WriteAheadLog.all(in: bench.configuration.instanceDirectory) }
+        func logs() throws -> [WriteAheadLog.Found] {
+            try WriteAheadLog.all(in: bench.configuration.instanceDirectory)
+        }
 
         func close() async {
             await recorder.close()
@@ -152,7 +154,7 @@ struct StoreFailureTests {
         await isEmptying.wait()
         for number in 0..<64 { fixture.track("\(number)") }
         try await fixture.record("last")
-        #expect(fixture.logs.flatMap { $0.events(after: 2).events }.count == 65)
+        #expect(try fixture.logs().flatMap { try $0.events(after: 2).events }.count == 65)
         gate.signal()
         await drained
         #expect(try await fixture.names() == ["first", "second"] + (0..<64).map { "\($0)" } + ["last"])
@@ -210,7 +212,7 @@ struct StoreFailureTests {
         fixture.track("tracked")
         let error = await #expect(throws: CountersignError.self) { try await fixture.record("refused") }
         #expect(error?.code == .notStored)
-        #expect(fixture.logs.flatMap { $0.events(after: 0).events }.count == 1, "in a new log")
+        #expect(try fixture.logs().flatMap { try $0.events(after: 0).events }.count == 1, "in a new log")
         try FileManager.default.removeItem(at: file)
         fixture.isDurable.withLock { $0 = true }
         try await fixture.record("after")
@@ -390,7 +392,7 @@ struct StoreFailureTests {
             try Data().write(to: directory.appendingPathComponent(DataFolder.optOutName))
             try queue.append([event.numbered(2)], from: "log")
             try log.append([event])
-            for found in WriteAheadLog.all(in: directory) {
+            for found in try WriteAheadLog.all(in: directory) {
                 try queue.adopt(found, isOver: true)
             }
             return (before, try queue.value(of: .rows))
@@ -413,7 +415,7 @@ struct StoreFailureTests {
         #expect(await client.flush().batches.isEmpty)
         #expect(bench.gateway.events.isEmpty)
         #expect(client.pipeline.recorder.losses.unsaved + client.pipeline.recorder.losses.logged == 0)
-        #expect(WriteAheadLog.all(in: directory).flatMap { $0.events(after: 0).events }.isEmpty)
+        #expect(try WriteAheadLog.all(in: directory).flatMap { try $0.events(after: 0).events }.isEmpty)
     }
 
     @Test func eventsRecordedDuringAWipeAreDeletedOrHaveTheNewID() async throws {

@@ -13,6 +13,12 @@ extension EventQueue {
             """, .text(userID)) == 1
     }
 
+    func owners() throws -> [String] {
+        try connection.all(
+            "SELECT user_id FROM event WHERE user_id <> '' UNION SELECT user_id FROM quarantine WHERE user_id <> ''"
+        ) { row throws(SQLiteError) in row.text(0) }
+    }
+
     /// Counts the event as wiped. Returns false if the queue does not have it.
     func remove(messageID: String) throws -> Bool {
         try connection.transaction {

@@ -105,7 +105,8 @@ final class EventQueue {
         _ log: WriteAheadLog.Found, isOver: Bool, maximumBytes: Int = .max
     ) throws -> (isComplete: Bool, damagedPaths: [String]) {
         try connection.transaction {
-            let found = log.events(after: try checkpoint(of: log.id))
+            let checkpoint = try checkpoint(of: log.id)
+            guard let found = try? log.events(after: checkpoint) else { return (false, []) }
             let events = found.events.prefix(bytes: maximumBytes, of: \.body.count)
             try take(events, from: log.id)
             guard events.count == found.events.count else { return (false, []) }
@@ -138,7 +139,7 @@ final class EventQueue {
 
     func deleteStaleCheckpoints(of directory: URL) throws {
         func staleCheckpoints() throws -> [String] {
-            let kept = Set(WriteAheadLog.all(in: directory).map { Self.checkpointPrefix + $0.id })
+            let kept = Set(try WriteAheadLog.all(in: directory).map { Self.checkpointPrefix + $0.id })
             return try connection.all(
                 "SELECT name FROM setting WHERE name LIKE '\(Self.checkpointPrefix)%'"
             ) { row throws(SQLiteError) in row.text(0) }.filter { !kept.contains($0) }
@@ -448,8 +449,8 @@ final class EventQueue {
                 try add(.wiped, events)
             }
             try pass(own.id, through: own.through, events: own.events)
-            for log in WriteAheadLog.all(in: directory) where log.id != own.id {
-                let events = log.events(after: try checkpoint(of: log.id)).events
+            for log in try WriteAheadLog.all(in: directory) where log.id != own.id {
+                let events = try log.events(after: checkpoint(of: log.id)).events
                 if let last = events.last?.sequence { try pass(log.id, through: last, events: events.count) }
             }
             try connection.run("DELETE FROM event")

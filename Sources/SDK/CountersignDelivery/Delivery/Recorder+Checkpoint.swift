@@ -24,7 +24,7 @@ extension Recorder {
         let part = maximumBytes == .max ? entries : entries.prefix(bytes: maximumBytes, of: \.bytes)
         do {
             if let last = part.last?.sequence {
-                try queue.append(events(of: part), from: log.id)
+                try queue.append(try events(of: part), from: log.id)
                 log.reclaim(through: state.withLock { $0.logged.endCheckpoint(part.count, through: last) })
                 try? readDeviceID(from: queue)
             }
@@ -48,10 +48,10 @@ extension Recorder {
         if mustRetry { scheduleRetry() }
     }
 
-    private func events(of entries: [LogIndex.Entry]) -> [RenderedEvent] {
+    private func events(of entries: [LogIndex.Entry]) throws -> [RenderedEvent] {
         let missing = entries.filter { $0.event == nil }.map(\.sequence)
         guard let first = missing.first, let last = missing.last else { return entries.compactMap(\.event) }
-        let read = Dictionary(log.events(in: first...last).map { ($0.sequence, $0) }) { first, _ in first }
+        let read = Dictionary(try log.events(in: first...last).map { ($0.sequence, $0) }) { $1 }
         return entries.compactMap { $0.event ?? read[$0.sequence] }
     }
 
@@ -68,7 +68,8 @@ extension Recorder {
             // Keeps sequence numbers, because the queue file may have the events of a transaction that failed.
             writing.withLock {
                 let sequences = Set(completions.map(\.sequence))
-                log.restart(keeping: events(of: state.withLock { $0.logged.remove(sequences) }))
+                let kept = state.withLock { $0.logged.remove(sequences) }
+                log.restart(keeping: (try? events(of: kept)) ?? kept.compactMap(\.event))
             }
         }
         for pending in completions { pending.completion(failure.map { .failure($0) } ?? pending.result) }

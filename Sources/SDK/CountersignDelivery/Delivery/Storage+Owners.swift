@@ -5,8 +5,17 @@ extension Storage {
         return hasEvents ?? true || checkpointFailure != nil
     }
 
+    /// The users with events. Throws if another process may have events of others. Only on the storage thread.
+    package func owners() throws -> [String] {
+        let owners = try withQueue { queue in try queue.owners() }
+        guard ownsAllLogs, checkpointFailure == nil else {
+            throw CountersignError(.notStored, "some events are not in the queue file yet")
+        }
+        return owners
+    }
+
     /// False if another process may have events that are not in the queue file yet.
     package var ownsAllLogs: Bool {
-        WriteAheadLog.all(in: directory).allSatisfy { $0.id == holder.id }
+        (try? WriteAheadLog.all(in: directory).allSatisfy { $0.id == holder.id }) ?? false
     }
 }

@@ -117,7 +117,7 @@ package final class Storage: @unchecked Sendable {
     }
 
     /// Blocks until `body` has run on the storage thread.
-    func runNow<Result>(_ body: (Storage) throws -> Result) throws -> Result {
+    package func runNow<Result>(_ body: (Storage) throws -> Result) throws -> Result {
         // The app's log handler may call this method on the storage thread.
         let isHere = DispatchQueue.getSpecific(key: isOnThread) == true
         return isHere ? try body(self) : try queue.sync { try body(self) }
@@ -214,7 +214,7 @@ package final class Storage: @unchecked Sendable {
         var emptied: [WriteAheadLog.Found] = []
         var damaged: Set<String> = []
         var isComplete = true
-        for log in WriteAheadLog.all(in: directory) where log.id != holder.id {
+        for log in try WriteAheadLog.all(in: directory) where log.id != holder.id {
             let isAlive = LeaseOwner.isAlive(log.id, processID: log.processID)
             // Compared with file times, so it uses the system clock and not `clock`.
             let age = Date().timeIntervalSince1970 - log.modified

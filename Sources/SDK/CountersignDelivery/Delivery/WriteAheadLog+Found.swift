@@ -20,12 +20,13 @@ extension WriteAheadLog {
             var damagedPaths: [String] = []
         }
 
-        func events(after sequence: Int64) -> Contents {
+        /// Throws if a file cannot be read now.
+        func events(after sequence: Int64) throws -> Contents {
             var contents = Contents()
             var events: [Int64: RenderedEvent] = [:]
             var damagedEnds: [Int64] = []
             for path in paths {
-                let file = Frame.read(contentsOf: path)
+                let file = try Frame.read(contentsOf: path)
                 if file.isDamaged { contents.damagedPaths.append(path) }
                 if let number = file.damagedEnd { damagedEnds.append(number) }
                 for event in file.events where event.sequence > sequence { events[event.sequence] = event }
@@ -43,8 +44,9 @@ extension WriteAheadLog {
         }
     }
 
-    static func all(in directory: URL) -> [Found] {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
+    /// Throws if the directory cannot be read now.
+    static func all(in directory: URL) throws -> [Found] {
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
         var found: [String: Found] = [:]
         for name in names where name.hasPrefix(prefix) && name.hasSuffix(suffix) {
             // prefix, UUID, process id, number, suffix

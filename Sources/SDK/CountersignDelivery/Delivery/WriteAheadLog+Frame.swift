@@ -42,13 +42,11 @@ extension WriteAheadLog {
         /// does not count as damage. `damagedEnd` is the sequence number of a damaged event at the end.
         static func read(
             contentsOf path: String
-        ) -> (events: [RenderedEvent], isDamaged: Bool, damagedEnd: Int64?) {
+        ) throws -> (events: [RenderedEvent], isDamaged: Bool, damagedEnd: Int64?) {
             // On Linux Foundation leaks a page with each empty file that it reads.
             var status = stat()
-            guard stat(path, &status) == 0, status.st_size > 0,
-                let data = try? Data(contentsOf: URL(fileURLWithPath: path))
-            else { return ([], false, nil) }
-            let bytes = [UInt8](data)
+            guard stat(path, &status) == 0, status.st_size > 0 else { return ([], false, nil) }
+            let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
             var events: [RenderedEvent] = []
             var isDamaged = false
             var damagedEnd: Int64?

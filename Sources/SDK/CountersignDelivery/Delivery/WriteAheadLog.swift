@@ -55,9 +55,9 @@ package final class WriteAheadLog: @unchecked Sendable {
     }
 
     /// Returns the events with sequence numbers in `range`, in ascending order.
-    func events(in range: ClosedRange<Int64>) -> [RenderedEvent] {
+    func events(in range: ClosedRange<Int64>) throws -> [RenderedEvent] {
         let paths = state.withLock { $0.slots.map(\.path) }
-        return Found(id: id, processID: getpid(), paths: paths).events(after: range.lowerBound - 1).events
+        return try Found(id: id, processID: getpid(), paths: paths).events(after: range.lowerBound - 1).events
             .filter { $0.sequence <= range.upperBound }
     }
 
