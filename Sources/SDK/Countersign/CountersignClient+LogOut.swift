@@ -63,9 +63,23 @@ extension SignedUserTokens {
         }
     }
 
+    /// Replaces a damaged `user.json`. Users with events and without a token then count as logged out, except
+    /// `unsigned`, a user who never had a token.
+    func replaceDamagedFile(exceptLogOutOf unsigned: String?) {
+        tokens.submit("log-outs cannot be read") { [users, log = tokens.log] store, storage in
+            let owners = try storage.runNow { try $0.owners() }
+            try users.change(replacesDamaged: true) { draft in
+                if draft.isReplacement { log?(.warning, "file of log-outs is damaged, replaced", [:]) }
+                for owner in owners where draft.isReplacement && owner != unsigned {
+                    if try store.token(for: owner) == nil { try draft.writeLoggedOut(owner) }
+                }
+            }
+        }
+    }
+
     func removeEndedLogOuts() async {
         let ended = try? await tokens.storage.run { [users] storage -> [String] in
-            let loggedOut = users.load().loggedOut
+            let loggedOut = try users.load().loggedOut
             // Other processes may have events of these users in their write-ahead logs.
             guard !loggedOut.isEmpty, storage.ownsAllLogs else { return [] }
             return loggedOut.filter { !storage.hasEvents(of: $0) }
@@ -184,12 +198,12 @@ extension CountersignClient {
     }
 
     /// Ends the log-outs that the last run of the app did not end.
-    func resume(
-        _ stored: StoredUser.Draft, and unwritten: [StoredUser.Identity.UnwrittenLogOut]
-    ) {
-        if !stored.loggedOut.isEmpty { Task { [stored = self.stored] in await stored.removeEndedLogOuts() } }
+    func resume(_ stored: StoredUser.Draft?, and unwritten: [StoredUser.Identity.UnwrittenLogOut]) {
+        if let stored, !stored.loggedOut.isEmpty {
+            Task { [stored = self.stored] in await stored.removeEndedLogOuts() }
+        }
         let revision = recorder.userRevision
-        for user in Set((stored.loggingOut + unwritten.map(\.user)).map { UserKey($0) }) {
+        for user in Set(((stored?.loggingOut ?? []) + unwritten.map(\.user)).map { UserKey($0) }) {
             if let userID = user.userID { saveLogOut(of: userID) }
             // The task does not retain the client. If the client closes first, the next client ends the log-out.
             Task { [engine = pipeline.engine, tokens] in

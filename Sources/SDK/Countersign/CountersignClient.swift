@@ -57,7 +57,7 @@ public final class CountersignClient: Sendable {
             tokens: StoredTokens(store: configuration.makeTokenStore(), storage: storage, log: log),
             users: users)
         let (before, isFormer) = users.loadIdentity()
-        let logOuts = users.load()
+        let logOuts = try? users.load()
         identity = Lock(before)
         tokens = UserTokenSource(
             settings: UserTokenSource.Settings(
@@ -68,7 +68,11 @@ public final class CountersignClient: Sendable {
             settings: settings, storage: storage, destination: dialect, credentials: tokens,
             owner: before.user, identity: users.file, transport: transport, clock: clock, random: random)
         if isFormer { saveIdentity() }
-        if logOuts.hasFormerUser {
+        if logOuts == nil {
+            let isUnsigned = configuration.tokenProvider == nil && !before.isSigned
+            stored.replaceDamagedFile(exceptLogOutOf: isUnsigned ? before.user : nil)
+        }
+        if logOuts?.hasFormerUser == true {
             stored.tokens.submit("user could not be removed") { [users] _, _ in try users.change { _ in } }
         }
         resume(logOuts, and: before.logOuts)

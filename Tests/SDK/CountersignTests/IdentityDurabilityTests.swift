@@ -263,12 +263,12 @@ struct IdentityDurabilityTests {
         bench.gateway.respond { _ in .json(503, "{}") }
         await client.logOut()
         let users = StoredUser(directory: bench.configuration.instanceDirectory, writeKey: "wk_test")
-        #expect(users.load().loggedOut == ["ada"])
+        #expect(try users.load().loggedOut == ["ada"])
         try await client.pipeline.removeAllWaiting()
         client.identify(userID: "bob", token: "b.b.b")
         bench.gateway.respond { _ in nil }
         await client.logOut()
-        #expect(users.load().loggedOut == [])
+        #expect(try users.load().loggedOut == [])
     }
 
     // MARK: The file

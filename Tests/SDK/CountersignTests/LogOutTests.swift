@@ -26,8 +26,13 @@ struct LogOutTests {
         await client.snapshot().parked.map { "\($0.userID ?? "") \($0.reason) \($0.isPaused)" }
     }
 
-    @Test(arguments: [false, true])
-    func remainingEventsAreNeverSentWithoutAToken(restarts: Bool) async throws {
+    private func file(_ bench: Bench) -> URL {
+        bench.configuration.instanceDirectory.appendingPathComponent("user.json")
+    }
+
+    /// `damage` is written to the file of log-outs before a restart. Nil for no restart.
+    @Test(arguments: [nil, "", "{"])
+    func remainingEventsAreNeverSentWithoutAToken(damage: String?) async throws {
         let (bench, first) = try Bench.open()
         var client = first
         client.setUser("ada", token: "a.a.a")
@@ -36,8 +41,9 @@ struct LogOutTests {
         #expect(await client.logOut().queued == 1)
         #expect(try token(bench) == nil)
         bench.gateway.respond { _ in nil }
-        if restarts {
+        if let damage {
             await client.close()
+            if !damage.isEmpty { try Data(damage.utf8).write(to: file(bench)) }
             client = try bench.makeClient()
         }
         let before = bench.gateway.batches.count
@@ -162,8 +168,7 @@ struct LogOutTests {
         bench.transport.setHandler { [gateway = bench.gateway] request in try gateway.answer(request) }
         await client.close()
         #expect(try token(bench) == nil)
-        let file = bench.configuration.instanceDirectory.appendingPathComponent("user.json")
-        let content = FileManager.default.contents(atPath: file.path) ?? Data()
+        let content = FileManager.default.contents(atPath: file(bench).path) ?? Data()
         #expect(String(decoding: content, as: UTF8.self).contains("ada") == false)
         let directory = bench.configuration.instanceDirectory
         #expect(StoredUser(directory: directory, writeKey: "wk_test").file.content == .missing)
@@ -241,6 +246,27 @@ struct LogOutTests {
         store.isReadable.withLock { $0 = true }
         #expect(await next.flush().isComplete)
         #expect(tokens(bench) == ["a.a.a"])
+    }
+
+    @Test func noEventIsSentWhileTheLogOutsAreUnreadable() async throws {
+        let (bench, client) = try Bench.open()
+        client.setUser("ada", token: "a.a.a")
+        client.track("hers")
+        bench.gateway.respond(offline)
+        await client.logOut()
+        await client.close()
+        bench.gateway.respond { _ in nil }
+        let (file, old, files) = (file(bench), file(bench).appendingPathExtension("old"), FileManager.default)
+        try files.moveItem(at: file, to: old)
+        try files.createDirectory(at: file, withIntermediateDirectories: false)
+        let next = try bench.makeClient()
+        await next.flush()
+        #expect(await parked(next) == ["ada store_unreadable false"])
+        try files.removeItem(at: file)
+        try files.moveItem(at: old, to: file)
+        await next.flush()
+        #expect(await parked(next) == ["ada logged_out true"])
+        #expect(bench.gateway.events == [])
     }
 
     @Test func tokensThatCannotBeDeletedAreNotUsedAgain() async throws {

@@ -52,11 +52,11 @@ struct StoredUserTests {
         let user = StoredUser(directory: directory, writeKey: "wk_test")
         for serial in 0..<100 {
             try user.change { $0.beginLogOut(of: "ada\(serial)", in: "a") }
-            #expect(user.load().logOut(of: "ada\(serial)")?.state == .loggingOut)
+            #expect(try user.load().logOut(of: "ada\(serial)")?.state == .loggingOut)
         }
         await writing.value
-        #expect(user.load().loggingOut.count == 100)
-        #expect(StoredUser(directory: directory, writeKey: "wk_other").load().loggingOut.count == 100)
+        #expect(try user.load().loggingOut.count == 100)
+        #expect(try StoredUser(directory: directory, writeKey: "wk_other").load().loggingOut.count == 100)
     }
 
     @Test func theLastWriterDecidesAndADamagedFileMeansNoUser() async throws {

@@ -18,7 +18,7 @@ struct SignedUserTokens: Sendable {
     func find(_ userID: String) async -> Found {
         let found = await tokens.perform("token could not be read") { [users] store, _ -> Found in
             let text = try store.token(for: userID)
-            guard users.load().isLoggedOut(userID) else {
+            guard try users.load().isLoggedOut(userID) else {
                 return text.flatMap(SignedToken.init).map { .token($0) } ?? .none
             }
             if text != nil { try? Self.removePendingToken(of: userID, in: store, users) }

@@ -71,17 +71,25 @@ struct StoredUser: Sendable {
         private let path: String
         private let writeKey: String
         private let check: () throws -> Void
-        private var content: Content
+        private var content = Content()
         private var isChanged = false
+        /// Whether this draft replaces a damaged file.
+        private(set) var isReplacement = false
 
-        fileprivate init(path: String, writeKey: String, check: @escaping () throws -> Void) {
+        fileprivate init(
+            path: String, writeKey: String, replacesDamaged: Bool = false, check: @escaping () throws -> Void
+        ) throws {
             self.path = path
             self.writeKey = writeKey
             self.check = check
-            content =
-                FileManager.default.contents(atPath: path).flatMap {
-                    try? JSONDecoder().decode(Content.self, from: $0)
-                } ?? Content()
+            do {
+                let data = try Data(contentsOf: URL(fileURLWithPath: path))
+                content = try JSONDecoder().decode(Content.self, from: data)
+            } catch let error as CocoaError where error.code == .fileReadNoSuchFile {
+                // No user has logged out.
+            } catch is DecodingError where replacesDamaged {
+                (isReplacement, isChanged) = (true, true)
+            }
         }
 
         /// Whether an earlier version of the SDK has stored the current user in this file.
@@ -167,7 +175,7 @@ struct StoredUser: Sendable {
     func loadIdentity() -> (identity: Identity, isFormer: Bool) {
         switch file.content {
         case .missing:
-            let user = load().formerUser
+            let user = (try? load())?.formerUser
             return (Identity(user: user), user != nil)
         case .value(let bytes):
             return ((try? JSONDecoder().decode(Identity.self, from: Data(bytes))) ?? Identity(), false)
@@ -175,8 +183,9 @@ struct StoredUser: Sendable {
         }
     }
 
-    /// Reads `user.json`. A file that is missing, damaged or unreadable counts as empty.
-    func load() -> Draft { Draft(path: path, writeKey: writeKey, check: {}) }
+    /// Reads `user.json`. Throws for a damaged file, and for one that cannot be read now: events of logged-out users
+    /// must wait.
+    func load() throws -> Draft { try Draft(path: path, writeKey: writeKey, check: {}) }
 
     /// A version of `user.json` that differs after each change by any process. Empty without a file.
     var version: [Int] {
@@ -188,9 +197,12 @@ struct StoredUser: Sendable {
 
     /// Changes `user.json` under its lock. Call on the thread for credentials. `body` runs again if the process was
     /// suspended during the change and another process took over the lock.
-    func change<Result>(_ body: (inout Draft) throws -> Result) throws -> Result {
+    func change<Result>(
+        replacesDamaged: Bool = false, _ body: (inout Draft) throws -> Result
+    ) throws -> Result {
         try FileLock.withLock(at: lockPath) { lock in
-            var draft = Draft(path: path, writeKey: writeKey, check: lock.check)
+            var draft = try Draft(
+                path: path, writeKey: writeKey, replacesDamaged: replacesDamaged, check: lock.check)
             let result = try body(&draft)
             if file.content != .missing { draft.removeFormerUser() }
             try draft.write()
@@ -203,8 +215,8 @@ struct StoredUser: Sendable {
         try FileLock.withLock(at: lockPath) { lock in
             try lock.check()
             try file.remove()
-            let names = try? FileManager.default.contentsOfDirectory(atPath: directory.path)
-            for name in names ?? [] where name == "user.json" || name.hasPrefix(Self.prefix) {
+            let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+            for name in names where name == "user.json" || name.hasPrefix(Self.prefix) {
                 try FileManager.default.removeItem(at: directory.appendingPathComponent(name))
             }
         }

@@ -85,7 +85,7 @@ struct DataFolderTests {
             at: directory.appendingPathComponent("tokens"), withIntermediateDirectories: true,
             attributes: [.posixPermissions: 0o755])
         for name in ["opted-in", "user.json", "tokens/tokens.json"] {
-            try Data().write(to: directory.appendingPathComponent(name))
+            try Data("{}".utf8).write(to: directory.appendingPathComponent(name))
             try files.setAttributes(
                 [.posixPermissions: 0o644], ofItemAtPath: directory.appendingPathComponent(name).path)
         }
