@@ -235,7 +235,7 @@ extension BloomreachClient {
             ids.keys.contains(where: { $0 != BloomreachCustomer.cookieName })
         else { return nil }
         do {
-            return try await userTokens.credential(for: endpoint, log: nil).token
+            return try await userTokens.credential(for: endpoint, of: customerIDs, log: nil).token
         } catch  where error.code == .noCustomerToken {
             return nil
         }
@@ -249,7 +249,7 @@ extension BloomreachClient {
         for endpoint: BloomreachEndpoint, project: BloomreachProject
     ) async throws(CountersignError) -> Credential {
         if takesCustomerToken(endpoint) {
-            return try await customerTokens.credential(for: endpoint, log: log)
+            return try await customerTokens.credential(for: endpoint, of: customerIDs, log: log)
         }
         guard let key = SignedToken.accessToken(project.apiKey) else {
             throw CountersignError(.authorizationRefused, endpoint, "there is no API key")

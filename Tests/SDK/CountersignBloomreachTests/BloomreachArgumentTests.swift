@@ -119,7 +119,7 @@ struct BloomreachArgumentTests {
         let line = CustomerTokenCoordinator(provider: .instance(provider), timeout: 10, clock: ManualClock())
         let outcome = await Task { () -> CustomerTokenCoordinator.Outcome in
             withUnsafeCurrentTask { $0?.cancel() }
-            return await line.token()
+            return await line.token(for: [:])
         }.value
         #expect(outcome == .cancelled)
         #expect(provider.calls.withLock { $0 } == 0)

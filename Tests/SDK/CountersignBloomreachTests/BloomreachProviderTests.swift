@@ -33,12 +33,10 @@ private struct SuspendingProvider: AsyncAuthorizationProvider {
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BloomreachProviderTests {
     private func device(
-        _ provider: CustomerTokenProvider, server: ScriptedTransport? = nil
+        _ provider: CustomerTokenProvider,
+        server: ScriptedTransport = ScriptedTransport { _ in BloomreachDevice.success }
     ) throws -> BloomreachDevice {
-        try BloomreachDevice(server: server ?? ScriptedTransport { _ in BloomreachDevice.success }) {
-            $0.advancedAuthEnabled = true
-            $0.authorizationProvider = provider
-        }
+        try BloomreachDevice(server: server) { $0.authorize(provider) }
     }
 
     private func device(_ token: @escaping @Sendable () -> String?) throws -> BloomreachDevice {

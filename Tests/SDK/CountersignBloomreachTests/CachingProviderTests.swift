@@ -131,6 +131,28 @@ struct CachingProviderTests {
         #expect(try store.token(for: "customer-token") == nil)
     }
 
+    /// The app may end between the change of the customer and the notification.
+    @Test func aStoredTokenIsNotUsedForAnotherCustomer() async throws {
+        struct Unnotified: AsyncAuthorizationProvider {
+            let provider: CachingAuthorizationProvider
+            func authorizationToken() async throws -> String? { try await provider.authorizationToken() }
+        }
+        let source = Source(clock: clock)
+        func configure(_ configuration: inout BloomreachConfiguration) {
+            configuration.authorize(.suspending(Unnotified(provider: provider(source))))
+        }
+        var device = try BloomreachDevice(clock: clock, configure)
+        device.client.identifyCustomer(["registered": "ada"])
+        _ = try await device.client.fetchAppInbox()
+        device = try await device.restarted(configure)
+        _ = try await device.client.fetchAppInbox()
+        #expect(source.calls.withLock { $0 } == 1)
+        device.client.identifyCustomer(["registered": "grace"])
+        device = try await device.restarted(configure)
+        _ = try await device.client.fetchAppInbox()
+        #expect(source.calls.withLock { $0 } == 2)
+    }
+
     @Test func aTokenWithoutAReadableExpiryIsNotCached() async throws {
         let source = Source(clock: clock, opaque: true)
         let provider = provider(source)

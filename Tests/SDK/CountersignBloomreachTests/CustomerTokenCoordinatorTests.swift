@@ -46,12 +46,12 @@ struct CustomerTokenCoordinatorTests {
         let outcomes = Lock([CustomerTokenCoordinator.Outcome]())
         // The call blocks a thread of its own.
         let first = ProviderThread.run {
-            let outcome = await coordinator.token()
+            let outcome = await coordinator.token(for: [:])
             outcomes.withLock { $0.append(outcome) }
         }
         await isBeginning.wait()
         clock.advance(by: 1)
-        let second = Task { await coordinator.token() }
+        let second = Task { await coordinator.token(for: [:]) }
         let deadline = await clock.waitForSleeper(count: 2)
         clock.advance(to: deadline)
         await first.value
@@ -69,7 +69,7 @@ struct CustomerTokenCoordinatorTests {
         let provider = BusyProvider()
         let coordinator = CustomerTokenCoordinator(provider: .instance(provider), timeout: 30, clock: clock)
         for call in 1...CustomerTokenCoordinator.maximumAbandoned {
-            let outcome = Task { await coordinator.token() }
+            let outcome = Task { await coordinator.token(for: [:]) }
             await provider.isAsked.wait(count: call)
             clock.advance(to: await clock.waitForSleeper())
             #expect(await outcome.value == .timedOut)

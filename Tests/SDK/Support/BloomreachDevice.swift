@@ -61,6 +61,13 @@ package final class BloomreachDevice: Sendable {
     }
 }
 
+extension BloomreachConfiguration {
+    package mutating func authorize(_ provider: CustomerTokenProvider?) {
+        advancedAuthEnabled = true
+        authorizationProvider = provider
+    }
+}
+
 /// A provider that returns the result of a closure, and records customer changes.
 package final class SampleProvider: AuthorizationProviderType, CustomerObserving, @unchecked Sendable {
     // `@unchecked Sendable`: the closure is `Sendable`, and locks guard the recorded values.

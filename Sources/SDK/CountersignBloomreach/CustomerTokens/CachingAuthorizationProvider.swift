@@ -8,7 +8,8 @@ public import Foundation
 ///     CachingAuthorizationProvider(provider, store: KeychainTokenStore(service: "com.example.customer-token")))
 /// ```
 ///
-/// A token without a readable expiry is not cached. If the store fails, the token is cached in memory.
+/// A token without a readable expiry is not cached. If the store fails, the token is cached in memory. A stored token
+/// is used only for the customer for whom it was fetched, also if the app ended before the token could be removed.
 public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, CustomerObserving {
     private static let key = "customer-token"
 
@@ -16,7 +17,24 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
         /// The store has not been read.
         case unknown
         case none
-        case token(SignedToken, expiresAt: TimeInterval)
+        case token(Entry, expiresAt: TimeInterval)
+    }
+
+    private struct Entry: Codable {
+        let token: String
+        /// Nil if no `BloomreachClient` has called the provider. Empty in the store, so that the next client does not
+        /// use the token.
+        var customerIDs: [String: String]?
+
+        func isFor(_ customer: [String: String]?) -> Bool {
+            guard let customer, let customerIDs else { return true }
+            return customerIDs.isSame(as: customer)
+        }
+
+        var cached: Cached {
+            guard let expiresAt = SignedToken(token)?.expiresAt else { return .none }
+            return .token(self, expiresAt: expiresAt)
+        }
     }
 
     private struct State {
@@ -70,16 +88,19 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
         let (cached, generation) = state.withLock { ($0.cached, $0.generation) }
         var found = cached
         if case .unknown = cached { found = read() }
-        if case .token(let token, let expiresAt) = found, now().timeIntervalSince1970 < expiresAt - margin,
-            cache(found, generation)
+        let customer = CustomerTokenCoordinator.customerIDs
+        if case .token(let entry, let expiresAt) = found, now().timeIntervalSince1970 < expiresAt - margin,
+            entry.isFor(customer), cache(found, generation)
         {
-            return token.rawValue
+            return entry.token
         }
         guard let text = try await fetch() else { return nil }
-        if let token = SignedToken(text), let expiresAt = token.expiresAt,
-            cache(.token(token, expiresAt: expiresAt), generation)
-        {
-            try? store.store(text, for: Self.key)
+        var entry = Entry(token: text, customerIDs: customer)
+        if case .token = entry.cached, cache(entry.cached, generation) {
+            entry.customerIDs = customer ?? [:]
+            if let data = try? JSONEncoder().encode(entry) {
+                try? store.store(String(decoding: data, as: UTF8.self), for: Self.key)
+            }
             // If the cache was cleared while the token was stored, do not leave the token to the next run. The token
             // may belong to an earlier customer.
             if state.withLock({ $0.generation != generation }) { try? store.removeToken(for: Self.key) }
@@ -97,10 +118,8 @@ public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, Cus
     }
 
     private func read() -> Cached {
-        guard let text = try? store.token(for: Self.key), let token = SignedToken(text),
-            let expiresAt = token.expiresAt
-        else { return .none }
-        return .token(token, expiresAt: expiresAt)
+        let text = try? store.token(for: Self.key)
+        return text.flatMap { try? JSONDecoder().decode(Entry.self, from: Data($0.utf8)) }?.cached ?? .none
     }
 
     /// Removes the cached token.

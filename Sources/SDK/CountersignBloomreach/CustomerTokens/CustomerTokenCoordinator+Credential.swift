@@ -1,14 +1,14 @@
 extension CustomerTokenCoordinator {
     /// Returns the credential of a request that needs a customer token.
     func credential(
-        for endpoint: BloomreachEndpoint, log: CountersignLog?
+        for endpoint: BloomreachEndpoint, of ids: [String: String], log: CountersignLog?
     ) async throws(CountersignError) -> Credential {
         if TokenProviderCall.isInside {
             throw CountersignError(
                 .calledFromProvider, endpoint, "the provider must not wait for a call that needs its token")
         }
         do {
-            return Credential(.bearer, token: try Self.token(from: await token(), for: endpoint))
+            return Credential(.bearer, token: try Self.token(from: await token(for: ids), for: endpoint))
         } catch {
             log?(.warning, "customer token is missing, the request was not sent", ["reason": "\(error)"])
             throw error

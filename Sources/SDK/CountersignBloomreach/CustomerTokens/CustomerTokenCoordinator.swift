@@ -18,7 +18,8 @@ final class CustomerTokenCoordinator: Sendable {
     }
 
     private enum Work: Sendable {
-        case token
+        /// The customer's IDs at the time of the request.
+        case token([String: String])
         case notify(Notification, @Sendable (any CustomerObserving) -> Void)
     }
 
@@ -44,6 +45,9 @@ final class CustomerTokenCoordinator: Sendable {
         /// The running call of a suspending provider. Nil for a blocking provider, which cannot be cancelled.
         var task: Task<Void, Never>?
     }
+
+    /// The customer's IDs during a call of a suspending provider.
+    @TaskLocal static var customerIDs: [String: String]?
 
     /// The maximum number of requests that wait for a token. Further requests fail at once.
     static let maximumWaiting = 256
@@ -102,7 +106,7 @@ final class CustomerTokenCoordinator: Sendable {
         if let next { start(next) }
     }
 
-    func token() async -> Outcome {
+    func token(for ids: [String: String]) async -> Outcome {
         let id = state.withLock { Self.makeID(&$0) }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -110,7 +114,7 @@ final class CustomerTokenCoordinator: Sendable {
                     if Task.isCancelled { return (.cancelled, nil) }
                     if state.provider == nil { return (.noProvider, nil) }
                     guard state.waiting.count < Self.maximumWaiting else { return (.tooMany, nil) }
-                    enqueue(Job(id: id, work: .token, waiter: continuation), in: &state)
+                    enqueue(Job(id: id, work: .token(ids), waiter: continuation), in: &state)
                     return (nil, Self.takeNext(&state))
                 }
                 if let rejection { continuation.resume(returning: rejection) }
@@ -181,9 +185,11 @@ final class CustomerTokenCoordinator: Sendable {
             let task = run {
                 let outcome = await TokenProviderCall.$isInside.withValue(true) { () async -> Outcome in
                     switch job.work {
-                    case .token:
+                    case .token(let ids):
                         do {
-                            return .returned(try await provider.authorizationToken())
+                            return try await Self.$customerIDs.withValue(ids) {
+                                .returned(try await provider.authorizationToken())
+                            }
                         } catch {
                             return error is TokenProviderTimeout ? .timedOut : .failed
                         }
