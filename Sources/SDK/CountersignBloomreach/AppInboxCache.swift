@@ -14,6 +14,12 @@ final class AppInboxCache: @unchecked Sendable {
         }
     }
 
+    struct Fetch: Sendable {
+        let number: Int
+        /// Nil for the whole inbox.
+        var syncToken: String?
+    }
+
     private struct Contents {
         let owner: Owner
         var messages: [String: AppInboxMessage] = [:]
@@ -21,32 +27,40 @@ final class AppInboxCache: @unchecked Sendable {
         var fetch = 0
     }
 
+    /// The oldest messages beyond this count are dropped: servers never report that a message was deleted.
+    static let maximumMessages = 10_000
+
     private let path: String
     private let log: CountersignLog?
     private var loaded: Contents?
     private var lastFetch = 0
+    private var lastFetchBeforeClear = 0
 
     init(directory: URL, log: CountersignLog?) {
         path = directory.appendingPathComponent("inbox.json").path
         self.log = log
     }
 
-    /// Returns the number of the fetch and the sync token to send.
-    func begin(for owner: Owner) -> (fetch: Int, syncToken: String?) {
+    func begin(for owner: Owner) -> Fetch {
         lastFetch += 1
-        return (lastFetch, contents(of: owner).syncToken)
+        return Fetch(number: lastFetch, syncToken: contents(of: owner).syncToken)
     }
 
     /// Returns all messages, newest first. A received message replaces an earlier one with the same ID. Ignores a
     /// response if a later fetch was applied already: the next fetch returns all messages since the stored sync token.
+    /// Returns nil for changes to messages that were deleted meanwhile.
     func apply(
-        _ messages: [AppInboxMessage], syncToken: String?, fetch: Int, for owner: Owner
-    ) -> [AppInboxMessage] {
+        _ messages: [AppInboxMessage], syncToken: String?, _ fetch: Fetch, for owner: Owner
+    ) -> [AppInboxMessage]? {
+        if fetch.syncToken != nil, fetch.number <= lastFetchBeforeClear { return nil }
         var contents = contents(of: owner)
-        if fetch > contents.fetch {
+        if fetch.number > contents.fetch {
             for message in messages { contents.messages[message.id] = message }
+            for message in Self.sorted(contents).dropFirst(Self.maximumMessages) {
+                contents.messages[message.id] = nil
+            }
             contents.syncToken = syncToken ?? contents.syncToken
-            contents.fetch = fetch
+            contents.fetch = fetch.number
             save(contents)
         }
         return Self.sorted(contents)
@@ -54,6 +68,7 @@ final class AppInboxCache: @unchecked Sendable {
 
     func clear() {
         loaded = nil
+        lastFetchBeforeClear = lastFetch
         try? FileManager.default.removeItem(atPath: path)
     }
 
@@ -84,7 +99,8 @@ final class AppInboxCache: @unchecked Sendable {
         var contents = Contents(owner: Owner(customerIDs: Dictionary(ids), projectToken: token))
         contents.syncToken = root["sync_token"]?.string
         for value in root["messages"]?.array ?? [] {
-            if let message = AppInboxMessage(cached: value) { contents.messages[message.id] = message }
+            guard let message = AppInboxMessage(cached: value, of: token) else { continue }
+            contents.messages[message.id] = message
         }
         loaded = contents
         return contents.owner == owner ? contents : Contents(owner: owner)

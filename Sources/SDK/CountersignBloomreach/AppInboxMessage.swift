@@ -21,6 +21,7 @@ public struct AppInboxMessage: Sendable, Hashable {
     public let customerIDs: [String: String]
     /// The sync token of the response with the message. Without it (nil), the message cannot be marked as read.
     public let syncToken: String?
+    let projectToken: String
 
     /// The title.
     public var title: String? { content["title"]?.string }
@@ -31,7 +32,7 @@ public struct AppInboxMessage: Sendable, Hashable {
     /// The URL of the image.
     public var imageURL: String? { content["image"]?.string }
 
-    init?(_ value: JSONValue, customerIDs: [String: String], syncToken: String?) {
+    init?(_ value: JSONValue, customerIDs: [String: String], syncToken: String?, projectToken: String) {
         guard let id = value["id"]?.string, !id.isEmpty else { return nil }
         self.id = id
         type = value["type"]?.string ?? "unknown"
@@ -41,6 +42,7 @@ public struct AppInboxMessage: Sendable, Hashable {
         content = value["content"]?.object ?? [:]
         self.customerIDs = customerIDs
         self.syncToken = syncToken
+        self.projectToken = projectToken
     }
 
     /// In the server's format, with the customer IDs and the sync token, for the cache.
@@ -55,9 +57,9 @@ public struct AppInboxMessage: Sendable, Hashable {
         return .object(members)
     }
 
-    init?(cached value: JSONValue) {
+    init?(cached value: JSONValue, of projectToken: String) {
         self.init(
             value, customerIDs: Dictionary(value["customer_ids"]?.object?.compactMapValues(\.string) ?? [:]),
-            syncToken: value["sync_token"]?.string)
+            syncToken: value["sync_token"]?.string, projectToken: projectToken)
     }
 }

@@ -76,7 +76,7 @@ extension BloomreachClient {
     /// If the server no longer has the sync token (410), the inbox is fetched again from the start, once. If the
     /// customer changes during the fetch, the inbox is fetched for the new customer.
     ///
-    /// - Returns: All messages, newest first.
+    /// - Returns: The newest 10,000 messages, newest first. As in the vendor's SDK, expired ones too: see `expiresAt`.
     /// - Throws: `CountersignError`. Without a customer token no request is sent.
     public func fetchAppInbox() async throws(CountersignError) -> [AppInboxMessage] {
         for _ in 1..<Self.maximumRounds {
@@ -99,30 +99,32 @@ extension BloomreachClient {
         let (project, customer, generation) = present
         let owner = AppInboxCache.Owner(customerIDs: customer.identifiers, projectToken: project.token)
         let closed = CountersignError(.cancelled, .fetchAppInbox, "the client is closed")
-        guard let (fetch, token) = await withInbox({ $0.begin(for: owner) }) else { throw closed }
+        guard var fetch = await withInbox({ $0.begin(for: owner) }) else { throw closed }
         let members: JSONObject
         do {
             members = try await requestAppInbox(
-                customer, of: project, generation: generation, syncToken: token)
-        } catch  where error.code == .gone && token != nil {
+                customer, of: project, generation: generation, syncToken: fetch.syncToken)
+        } catch  where error.code == .gone && fetch.syncToken != nil {
             _ = await withInbox { $0.clear() }
+            fetch.syncToken = nil
             members = try await requestAppInbox(customer, of: project, generation: generation, syncToken: nil)
         }
         let newToken = members["sync_token"]?.string
         let messages = (members["messages"]?.array ?? []).compactMap {
-            AppInboxMessage($0, customerIDs: owner.customerIDs, syncToken: newToken)
+            AppInboxMessage(
+                $0, customerIDs: owner.customerIDs, syncToken: newToken, projectToken: owner.projectToken)
         }
         // Compare the generation on the storage thread, which also clears the cache after a change of customer. So
         // messages of an earlier customer are never stored after the cache was cleared.
-        let applied = await withInbox { [record = self.customer] inbox in
+        let applied = await withInbox { [record = self.customer, fetch] inbox in
             record.current.generation == generation
-                ? inbox.apply(messages, syncToken: newToken, fetch: fetch, for: owner) : nil
+                ? inbox.apply(messages, syncToken: newToken, fetch, for: owner) : nil
         }
         guard let applied else { throw closed }
         guard let all = applied else {
             throw CountersignError(
                 .customerChanged, .fetchAppInbox,
-                "the customer's ids have changed since the request; call again for the present customer")
+                "the customer or the cached inbox has changed since the request; call again")
         }
         return all
     }
@@ -141,14 +143,15 @@ extension BloomreachClient {
     /// Marks a message as read on the server, for the customer it was fetched for.
     ///
     /// - Parameter message: A fetched message.
-    /// - Throws: `CountersignError`. `unknownMessage` if the message has no IDs or no sync token: fetch the App Inbox
-    ///   first. `customerChanged` if the server rejects the token for a message of an earlier customer.
+    /// - Throws: `CountersignError`. `unknownMessage` if the message has no IDs or no sync token, or is an earlier
+    ///   project's: fetch the App Inbox first. `customerChanged` if the server rejects the token for a message of an
+    ///   earlier customer.
     public func markAsRead(_ message: AppInboxMessage) async throws(CountersignError) {
-        guard !message.customerIDs.isEmpty, let syncToken = message.syncToken else {
-            log?.write(.warning, "Unable to mark message \(message.id) as read, try to fetch AppInbox", [:])
-            throw CountersignError(
-                .unknownMessage, .markAppInboxAsRead,
-                "the message has no ids or no sync token; fetch the App Inbox first; nothing was sent")
+        let project = project
+        guard !message.customerIDs.isEmpty, let syncToken = message.syncToken,
+            message.projectToken.utf8.elementsEqual(project.token.utf8)
+        else {
+            throw unknownMessage(message.id, "the message lacks ids or a sync token, or is another project's")
         }
         let ids = message.customerIDs
         _ = try await request(
@@ -156,8 +159,7 @@ extension BloomreachClient {
             [
                 "customer_ids": .object(JSONObject(ids.mapValues { .string($0) })),
                 "message_ids": .array([.string(message.id)]), "sync_token": .string(syncToken),
-            ],
-            isForPresentCustomer: { self.customerIDs.isSame(as: ids) })
+            ], of: project, isForPresentCustomer: { self.customerIDs.isSame(as: ids) })
         let owner = AppInboxCache.Owner(customerIDs: ids, projectToken: project.token)
         _ = await withInbox { $0.markAsRead(message.id, of: owner) }
     }
@@ -169,12 +171,15 @@ extension BloomreachClient {
     public func markAsRead(messageID id: String) async throws(CountersignError) {
         let owner = owner(of: customer.current.customer)
         guard let message = await withInbox({ $0.message(id, of: owner) }) ?? nil else {
-            log?.write(.warning, "Unable to mark message \(id) as read, try to fetch AppInbox", [:])
-            throw CountersignError(
-                .unknownMessage, .markAppInboxAsRead,
-                "the message was not fetched for this customer; fetch the App Inbox first; nothing was sent")
+            throw unknownMessage(id, "the message was not fetched for this customer")
         }
         try await markAsRead(message)
+    }
+
+    private func unknownMessage(_ id: String, _ reason: String) -> CountersignError {
+        log?.write(.warning, "Unable to mark message \(id) as read, try to fetch AppInbox", [:])
+        return CountersignError(
+            .unknownMessage, .markAppInboxAsRead, reason + "; fetch the App Inbox first; nothing was sent")
     }
 
     private func owner(of customer: BloomreachCustomer) -> AppInboxCache.Owner {

@@ -12,13 +12,13 @@ struct AppInboxCacheTests {
 
     private func message(_ id: String, isRead: Bool = false) -> AppInboxMessage? {
         AppInboxMessage(
-            ["id": .string(id), "is_read": .bool(isRead)], customerIDs: ada.customerIDs, syncToken: "s")
+            ["id": .string(id), "is_read": .bool(isRead), "create_time": .integer(Int64(id) ?? 0)],
+            customerIDs: ada.customerIDs, syncToken: "s", projectToken: "p")
     }
 
     @Test func aCachedInboxIsNotReturnedForAnotherCustomer() throws {
         let cache = AppInboxCache(directory: directory, log: nil)
-        let (fetch, _) = cache.begin(for: ada)
-        _ = cache.apply([try #require(message("a"))], syncToken: "s", fetch: fetch, for: ada)
+        _ = cache.apply([try #require(message("a"))], syncToken: "s", cache.begin(for: ada), for: ada)
         // Composed and decomposed: equal for `String`, but two customers.
         let composed = AppInboxCache.Owner(customerIDs: ["registered": "\u{E9}"], projectToken: "p")
         let decomposed = AppInboxCache.Owner(customerIDs: ["registered": "e\u{301}"], projectToken: "p")
@@ -38,12 +38,24 @@ struct AppInboxCacheTests {
 
     @Test func aLateResponseToAnEarlierFetchIsIgnored() throws {
         let cache = AppInboxCache(directory: directory, log: nil)
-        let first = cache.begin(for: ada).fetch
-        let second = cache.begin(for: ada).fetch
-        _ = cache.apply([try #require(message("a", isRead: true))], syncToken: "s2", fetch: second, for: ada)
-        let all = cache.apply([try #require(message("a"))], syncToken: "s1", fetch: first, for: ada)
-        #expect(all.map(\.isRead) == [true])
+        let first = cache.begin(for: ada)
+        let second = cache.begin(for: ada)
+        _ = cache.apply([try #require(message("a", isRead: true))], syncToken: "s2", second, for: ada)
+        let all = cache.apply([try #require(message("a"))], syncToken: "s1", first, for: ada)
+        #expect(all?.map(\.isRead) == [true])
         #expect(cache.begin(for: ada).syncToken == "s2")
+        // Without the messages to which the response adds others, its sync token would hide them.
+        let third = cache.begin(for: ada)
+        cache.clear()
+        #expect(cache.apply([try #require(message("b"))], syncToken: "s3", third, for: ada) == nil)
+        #expect(cache.begin(for: ada).syncToken == nil)
+    }
+
+    @Test func theOldestMessagesAreDropped() throws {
+        let cache = AppInboxCache(directory: directory, log: nil)
+        let messages = (0...AppInboxCache.maximumMessages).compactMap { message("\($0)") }
+        let all = cache.apply(messages, syncToken: "s", cache.begin(for: ada), for: ada)
+        #expect(all?.count == AppInboxCache.maximumMessages && all?.last?.id == "1")
     }
 
     @Test(arguments: [

@@ -44,7 +44,8 @@ struct BloomreachArgumentTests {
 
     @Test func aMessageWithoutACustomerIsNotMarked() async throws {
         let device = try BloomreachDevice()
-        let message = try #require(AppInboxMessage(["id": "m1"], customerIDs: [:], syncToken: "s"))
+        let message = try #require(
+            AppInboxMessage(["id": "m1"], customerIDs: [:], syncToken: "s", projectToken: "p"))
         #expect(await code { _ = try await device.client.markAsRead(message) } == .unknownMessage)
         #expect(device.requests.isEmpty)
     }

@@ -301,6 +301,8 @@ struct BloomreachClientTests {
         #expect(ids(device.requests.last) == ada)
         #expect(device.requests.last?.json["sync_token"] as? String == "s1")
         #expect(await device.client.cachedAppInbox().map(\.isRead) == [false])
+        device.client.anonymize(project: try BloomreachDevice.project("other"))
+        #expect(await code { try await device.client.markAsRead(message) } == .unknownMessage)
     }
 
     @Test func failedMarkLeavesTheMessageUnread() async throws {
@@ -342,10 +344,7 @@ struct BloomreachClientTests {
         let box = Lock<BloomreachClient?>(nil)
         let device = try BloomreachDevice(
             server: ScriptedTransport { _ in Self.inbox(["a"], token: "s1") }
-        ) {
-            $0.advancedAuthEnabled = true
-            $0.authorizationProvider = .instance(SampleProvider())
-        }
+        ) { $0.authorize(.instance(SampleProvider())) }
         box.withLock { $0 = device.client }
         device.client.identifyCustomer(["registered": "ada"])
         let message = try #require(try await device.client.fetchAppInbox().first)
@@ -364,10 +363,7 @@ struct BloomreachClientTests {
 
     @Test func aChangeOfCustomerIsReportedBeforeTheNextProviderCall() async throws {
         let provider = SampleProvider { "a.b.c" }
-        let device = try BloomreachDevice {
-            $0.advancedAuthEnabled = true
-            $0.authorizationProvider = .instance(provider)
-        }
+        let device = try BloomreachDevice { $0.authorize(.instance(provider)) }
         device.client.identifyCustomer(["registered": "ada"])
         device.client.identifyCustomer(["registered": "ada"])
         let ada = device.client.customerIDs
@@ -377,10 +373,8 @@ struct BloomreachClientTests {
     }
 
     @Test func aProviderClassIsInstantiatedAgainForAnotherCustomer() async throws {
-        let device = try BloomreachDevice {
-            $0.advancedAuthEnabled = true
-            $0.authorizationProvider = .className("CountersignBloomreachTests.CountingProvider")
-        }
+        let name = "CountersignBloomreachTests.CountingProvider"
+        let device = try BloomreachDevice { $0.authorize(.className(name)) }
         _ = try await device.client.fetchAppInbox()
         device.client.anonymize()
         _ = try await device.client.fetchAppInbox()
