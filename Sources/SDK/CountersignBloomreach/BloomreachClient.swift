@@ -25,7 +25,7 @@ public final class BloomreachClient: Sendable {
         var defaultProperties: JSONObject
     }
 
-    let configuration: BloomreachConfiguration
+    package let configuration: BloomreachConfiguration
     let pipeline: DeliveryPipeline
     private let projectKeys: ProjectCredentialSource
     let customer: CustomerRecord

@@ -231,10 +231,11 @@ extension Exponea {
             properties.merge(values) { own, _ in own }
         }
         properties["action_type"] = "app inbox"
-        properties["platform"] = "ios"
         properties["consent_category_tracking"] = message.content["consent_category_tracking"]
-        let event = properties
-        perform { $0.trackEvent("campaign", properties: event, kind: .appInbox) }
+        perform { [properties] client in
+            let platform: JSONObject = ["platform": .string(client.configuration.platform)]
+            client.trackEvent("campaign", properties: properties.merging(platform) { $1 }, kind: .appInbox)
+        }
     }
 
     /// As `BloomreachClient.fetchConsents()`.

@@ -33,8 +33,8 @@ struct QuickStartTests {
         return exponea
     }
 
-    private func configured() -> Exponea {
-        let exponea = start()
+    private func configured(_ given: Exponea? = nil) -> Exponea {
+        let exponea = given ?? start()
         exponea.configure(
             Exponea.ProjectSettings(
                 projectToken: "tea-shop",
@@ -106,8 +106,34 @@ struct QuickStartTests {
         await exponea.close()
     }
 
+    @Test func aCallDuringConfigureRunsAfterEarlierCalls() async throws {
+        let exponea = start()
+        let (begins, mayContinue, isDone) = (Handshake(), Handshake(), Handshake())
+        exponea.perform { _ in
+            begins.signal()
+            mayContinue.block()
+        }
+        exponea.identifyCustomer(customerIds: ["registered": "ada"], properties: [:], timestamp: nil)
+        Thread.detachNewThread {
+            _ = configured(exponea)
+            isDone.signal()
+        }
+        await begins.wait()
+        exponea.trackEvent(eventType: "order")
+        mayContinue.signal()
+        await isDone.wait()
+        try await flush(exponea)
+        let bodies = server.requests.map { String(decoding: $0.body, as: UTF8.self) }
+        #expect(bodies.first { $0.contains("order") }?.contains("ada") == true)
+        await finish(exponea)
+    }
+
     @Test func fetchingAsInTheGuides() async throws {
-        let exponea = configured()
+        let exponea = start()
+        try exponea.configure(map: [
+            "projectToken": "tea-shop", "authorizationToken": "YOUR API KEY", "platform": "android",
+            "baseUrl": "https://api.example.com", "flushMode": "MANUAL",
+        ])
         let options = RecommendationOptions(
             id: "engine", fillWithRandom: true, size: 5, items: ["product456": "10", "product123": "1"])
         let error = await #expect(throws: CountersignError.self) {
@@ -148,7 +174,7 @@ struct QuickStartTests {
         let text = String(decoding: click.body, as: UTF8.self)
         for part in [
             #""status":"clicked""#, #""cta":"Buy""#, #""url":"https://shop.example""#, #""campaign_id":"c1""#,
-            #""action_type":"app inbox""#,
+            #""action_type":"app inbox""#, #""platform":"android""#,
         ] {
             #expect(text.contains(part), "\(part)")
         }
