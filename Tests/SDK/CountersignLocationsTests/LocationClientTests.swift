@@ -519,7 +519,10 @@ struct LocationClientTests {
         let next = try bench.make(keepsTokens: true) {
             $0.authorization.accessToken = nil; $0.authorization.refreshToken = nil
         }
-        await #expect(throws: CountersignError.self) { try await next.accessToken() }
+        let error = await #expect(throws: CountersignError.self) {
+            try await next.accessToken(replacing: "A0")
+        }
+        #expect(error?.detail == "the app has set no access token")
     }
 
     // MARK: Commands from the server

@@ -233,9 +233,9 @@ actor AccessTokens: CredentialSource {
         announceAndSchedule()
     }
 
-    /// Returns 0 if `token` is not the current token.
-    func generation(of token: String) -> Int {
-        machine.credential?.accessToken == token ? machine.generation : 0
+    /// Returns nil if `token` is not the current token.
+    func generation(of token: String) -> Int? {
+        machine.credential?.accessToken == token ? machine.generation : nil
     }
 
     func accepted(_ credential: Credential, of owner: UserKey) {
