@@ -311,12 +311,11 @@ export class Sender {
   authorizationFailed(problem, generation, now, fraction) {
     const current = this.#current;
     if (!current) return null;
-    const backoff = this.backoffs.all.get(current.user);
-    if (generation === null || (backoff?.refused === generation && !backoff.mayResend)) {
-      const parked = this.backoffs.backoff(current.user);
-      if (this.hasTokenProvider) parked.parkForProvider(problem, null, now, fraction);
+    const backoff = this.backoffs.backoff(current.user);
+    if (generation === null || (backoff.refused === generation && !backoff.mayResend)) {
       // Only the app can provide another token.
-      else parked.hold(null, problem);
+      if (problem.code === 'logged_out') backoff.hold(null, problem);
+      else backoff.parkForProvider(problem, null, now, fraction);
       this.#setAside(problem);
       return { batch: result(current, 'token_problem', problem.code) };
     }

@@ -26,9 +26,12 @@ class Entry {
    * @type {string | null}
    */
   token = null;
-  /** Increases with each new token of any user, to detect late responses about an earlier token. */
-  generation = 0;
-  isLoaded = false;
+  /**
+   * Increases with each new token of any user, to detect late responses about an earlier token; 0 without a token. Null
+   * until the stored token was read.
+   * @type {number | null}
+   */
+  generation = null;
   /**
    * The server's reason for the last rejection.
    * @type {Verdict | null}
@@ -103,13 +106,15 @@ export class Tokens {
    * stored a newer token.
    * @param {string} user @param {number | null} [rejected] The generation that the server has rejected.
    */
-  async load(user, rejected = NaN) {
+  async load(user, rejected = null) {
     const entry = this.#entry(user);
-    if (!user || (entry.isLoaded && entry.generation !== rejected)) return;
+    if (!user || entry.generation !== rejected) return;
     const { baseline } = entry;
-    const token = await this.options.load(user).catch(() => undefined);
-    entry.isLoaded = true;
-    if (token != null && entry.baseline === baseline) this.#set(entry, token);
+    // After a failure the token is read again before the next request. The user may have logged out.
+    await this.options.load(user).then((token) => {
+      if (token != null && entry.baseline === baseline) this.#set(entry, token);
+      entry.generation ??= 0;
+    }).catch(() => {});
   }
 
   /**
@@ -118,7 +123,7 @@ export class Tokens {
    */
   #set(entry, token) {
     if (entry.token === token) return false;
-    Object.assign(entry, { token, generation: ++this.#lastGeneration, isLoaded: true, standing: null });
+    Object.assign(entry, { token, generation: ++this.#lastGeneration, standing: null });
     return true;
   }
 
@@ -141,7 +146,7 @@ export class Tokens {
     }
     // After a rejection an expired token is the app's mistake. Otherwise the server decides.
     if (entry.verdict && this.#isExpired(token)) this.#fail(expired, 'token_expired', user, token, 'app');
-    this.options.changed(user, entry.generation);
+    this.options.changed(user, /** @type {number} */ (entry.generation));
   }
 
   /**
@@ -159,7 +164,7 @@ export class Tokens {
   /** @param {string} user @param {string | null} token The replacement: empty or null. */
   forget(user, token) {
     const entry = this.#entry(user);
-    Object.assign(entry, { token, generation: 0, verdict: null, standing: null, isLoaded: true, doubtful: 0 });
+    Object.assign(entry, { token, generation: 0, verdict: null, standing: null, doubtful: 0 });
     entry.clearCount += 1;
   }
 
@@ -204,7 +209,7 @@ export class Tokens {
     const generation = token === '' ? null : entry.generation;
     const { provider, clock } = this.options;
     const reason = this.#need(entry, rejected);
-    if (!provider || !reason) return { token, generation, problem: generation === null ? problemOf('logged_out') : undefined };
+    if (!provider || !reason) return { token, generation, problem: generation === null ? problemOf(token === null ? 'store_unreadable' : 'logged_out') : undefined };
     if (entry.search) return entry.search.isLate ? { token, generation, problem: timedOut } : 'pending';
     if (entry.standing && clock.uptime() < entry.standing.retryAt) return { token, generation, problem: entry.standing.problem };
     this.#ask(provider, user, entry, reason);
@@ -226,7 +231,7 @@ export class Tokens {
    */
   isReady(user) {
     const entry = this.#entry(user);
-    return !user || (entry.isLoaded && !(entry.token === null ? this.options.provider : this.#need(entry)));
+    return !user || (entry.generation !== null && !(entry.token === null ? this.options.provider : this.#need(entry)));
   }
 
   /** @param {import('./types.js').TokenProvider} provider @param {string} user @param {Entry} entry @param {import('./types.js').TokenRequest['reason']} reason */
@@ -277,7 +282,7 @@ export class Tokens {
     if (text === entry.token && reason === 'rejected') return problemOf('token_unchanged');
     if (this.#set(entry, text)) this.options.save(user, text);
     // Send a token that seems expired: the device clock may be wrong.
-    entry.doubtful = this.#isExpired(text, expiryMargin) ? entry.generation : 0;
+    entry.doubtful = this.#isExpired(text, expiryMargin) ? /** @type {number} */ (entry.generation) : 0;
     entry.standing = null;
   }
 

@@ -311,6 +311,26 @@ for (const reloads of [false, true]) {
   });
 }
 
+test('events left after a log-out wait while the log-out cannot be read', async () => {
+  const bench = new Bench();
+  const client = bench.client();
+  client.changeUser('ada', 'a.a.a');
+  await client.track('hers');
+  bench.gateway.respond = offline;
+  await client.logOut();
+  await client.close();
+  bench.gateway.requests = [];
+  bench.gateway.respond = () => null;
+  const meta = bench.disk.meta.bind(bench.disk);
+  bench.disk.meta = async (key, value) => { if (key === 'token ada') throw new Error('blocked'); return meta(key, value); };
+  const next = bench.client();
+  assert.deepEqual((await next.flush()).batches.map(({ code }) => code), ['store_unreadable']);
+  bench.disk.meta = meta;
+  await bench.clock.advance(180);
+  assert.deepEqual((await next.snapshot()).parked.map(({ reason }) => reason), ['logged_out']);
+  assert.deepEqual(bench.gateway.requests, []);
+});
+
 test('events left after a log-out wait until the user signs in again and the provider returns a token', async () => {
   const bench = new Bench();
   let token = null;
