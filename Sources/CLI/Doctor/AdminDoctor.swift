@@ -139,9 +139,7 @@ struct AdminDoctor: Sendable {
         guard files["enabled"].isTrue else { return found }
         found += problems(of: files, "files", nil, of: app)
         let oldest = files["oldest_unread_ms"].integer ?? .max
-        if files["state"].text == "active",
-            Milliseconds(now()).count - oldest > Self.lateFiles
-        {
+        if files["state"].text == "active", Milliseconds(now()).count - Self.lateFiles > oldest {
             found.append(
                 (
                     "the hourly event files are \(files["lag_events"].counted("event")) behind",

@@ -56,7 +56,7 @@ package enum RFC3339 {
         return seconds * 1_000 + fraction - offset
     }
 
-    /// UTC with three digits for milliseconds, such as `2026-11-21T08:30:00.000Z`. Requires a value in `instants`.
+    /// UTC with three digits for milliseconds, such as `2026-11-21T08:30:00.000Z`. The nearest one of `instants`.
     package static func text(milliseconds: Int64) -> String {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(24)
@@ -65,7 +65,8 @@ package enum RFC3339 {
     }
 
     package static func write(milliseconds: Int64, to output: inout [UInt8]) {
-        let (days, ofDay) = CalendarDay.floorDivide(milliseconds, 86_400_000)
+        let instant = min(max(milliseconds, instants.lowerBound), instants.upperBound - 1)
+        let (days, ofDay) = CalendarDay.floorDivide(instant, 86_400_000)
         let date = CalendarDay(number: days)
         func put(_ number: Int64, _ width: Int, _ end: Unicode.Scalar) {
             var divisor: Int64 = 1

@@ -60,6 +60,7 @@ struct RFC3339Tests {
     }
 
     @Test func writtenTimesAreReadBackAndEqualFoundations() {
+        #expect(RFC3339.text(milliseconds: .min) == "0000-01-01T00:00:00.000Z")
         let formatter = ISO8601DateFormatter()
         formatter.formatOptions = [.withInternetDateTime, .withFractionalSeconds]
         var random = SystemRandomNumberGenerator()

@@ -31,6 +31,7 @@ struct LocationAnswerTests {
         "", "{}", #"{"rejected":[{"index":0,"code":"too_old"}]}"#,
         #"{"errors":[{"index":0,"code":"too_old"}]}"#,
         #"{"accepted":1,"rejected":[{"index":0,"code":"too_old"}]}"#,
+        #"{"accepted":9223372036854775807,"rejected":[{"index":0,"code":"too_old"}]}"#,
     ])
     func a400AcceptsNoEvent(body: String) {
         let answer = destination().read(

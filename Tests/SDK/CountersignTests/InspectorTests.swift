@@ -11,10 +11,11 @@ import Testing
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct InspectorTests {
     @Test func theInspectorShowsWaitingEventsAndReasonsWithoutTheToken() async throws {
-        let bench = try Bench()
+        var bench = try Bench()
+        bench.configuration.authenticationRetry.maximumServerDelay = .infinity
         bench.transport.setHandler { _ in
             TransportResponse(
-                status: 401,
+                status: 401, headers: [("Retry-After", "1e300")],
                 body: Array(#"{"success":false,"auth_error":{"error_code":22,"reason":"EXPIRED"}}"#.utf8))
         }
         let client = try bench.makeClient()

@@ -533,7 +533,7 @@ final class EventQueue {
 
     func add(_ counter: Counter, _ amount: Int) throws {
         guard amount != 0 else { return }
-        try set(counter, try value(of: counter) + amount)
+        try set(counter, try value(of: counter) + min(amount, Self.maximumCount))
     }
 
     func set(_ counter: Counter, _ value: Int) throws {

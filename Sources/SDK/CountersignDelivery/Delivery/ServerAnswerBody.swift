@@ -74,11 +74,12 @@ package struct ServerAnswerBody: Decodable, Sendable {
         return success(self) ?? ServerAnswer.unexpected(response)
     }
 
-    /// Nil if the numbers do not add up.
+    /// Nil if the numbers do not add up. The ranges keep their sum from overflowing.
     package func accepted(
         count: Int, duplicates: Int, rejected: [Rejection], eventCount: Int
     ) -> ServerAnswer.Meaning? {
-        guard count >= 0, duplicates >= 0, count + duplicates + rejected.count == eventCount,
+        guard 0...eventCount ~= count, 0...eventCount ~= duplicates,
+            count + duplicates + rejected.count == eventCount,
             rejected.allSatisfy({ (0..<eventCount).contains($0.index) }),
             Set(rejected.map(\.index)).count == rejected.count
         else { return nil }

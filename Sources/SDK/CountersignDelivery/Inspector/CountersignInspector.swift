@@ -33,14 +33,14 @@ public struct CountersignInspection: Sendable, CustomStringConvertible {
             let next =
                 parked.isPaused
                 ? "paused until a new token, a session or flush()"
-                : parked.nextAttemptIn.map { "next attempt in \(Int($0.rounded(.up))) s" } ?? "due"
+                : parked.nextAttemptIn.map { "next attempt in \(Int(min($0.rounded(.up), 1e15))) s" } ?? "due"
             line(
                 "waiting",
                 "\(parked.userID ?? "no user"): \(parked.reason), \(parked.failures) failures, \(next)")
         }
         if let problem = snapshot.configurationProblem { line("settings", problem) }
         if let error = snapshot.lastError {
-            let next = snapshot.nextAttemptIn.map { ", next attempt in \(Int($0.rounded(.up))) s" }
+            let next = snapshot.nextAttemptIn.map { ", next attempt in \(Int(min($0.rounded(.up), 1e15))) s" }
             line("failure", error + (next ?? ""))
         }
         for verdict in verdicts {

@@ -7,9 +7,7 @@ package enum Timestamp {
     /// years 0 to 9999 are written as the nearest valid one.
     package static func write(_ date: Date, to output: inout [UInt8]) {
         // Rounds to the nearest, because a `Date` is a binary fraction. Rounding down could lose a millisecond.
-        let range = RFC3339.instants
-        let milliseconds = min(max(Milliseconds(date).count, range.lowerBound), range.upperBound - 1)
-        RFC3339.write(milliseconds: milliseconds, to: &output)
+        RFC3339.write(milliseconds: Milliseconds(date).count, to: &output)
     }
 
     /// Reads only the preferred form of an HTTP date (IMF-fixdate, RFC 9110, section 5.6.7).
