@@ -69,13 +69,13 @@ struct SenderPartsTests {
 
     @Test func aBacklogIsDueAtItsEventCountOrInterval() {
         let policy = FlushPolicy(eventCount: 3, interval: 10, onBackground: false)
+        let odd = FlushPolicy(eventCount: 0, interval: .nan, onBackground: false)
         var backlog = Backlog()
-        #expect(!backlog.isFull(FlushPolicy(eventCount: 0, interval: nil, onBackground: false)))
-        #expect(backlog.dueAt(policy) == nil)
+        #expect(backlog.dueAt(policy) == nil && !backlog.isFull(odd))
         backlog.stored(2, now: 5)
         backlog.stored(0, now: 6)
         #expect(!backlog.isFull(policy))
-        #expect(backlog.dueAt(policy) == 15)
+        #expect(backlog.dueAt(policy) == 15 && backlog.dueAt(odd) == 5)
         backlog.stored(1, now: 9)
         #expect(backlog.isFull(policy))
         backlog.claimBegan()

@@ -25,6 +25,8 @@ struct DeliverySettingsTests {
             ("limits", { $0.limits.maximumEventBytes = 0 }),
             ("limits", { $0.limits.maximumUnsavedEvents = 0 }),
             ("limits", { $0.limits.maximumUnsavedBytes = 0 }),
+            ("limits", { $0.limits.maximumQuarantinedEvents = -1 }),
+            ("interval", { $0.flushPolicy.interval = -1 }),
             ("networkRetry", { $0.networkRetry.baseDelay = 0 }),
             ("networkRetry", { $0.networkRetry.maximumServerDelay = -1 }),
             ("authenticationRetry", { $0.authenticationRetry.maximumDelay = .nan }),

@@ -15,10 +15,10 @@ struct Backlog {
 
     mutating func claimBegan() { (events, since) = (0, nil) }
 
-    func isFull(_ policy: FlushPolicy) -> Bool { policy.eventCount.map { events >= max($0, 1) } ?? false }
+    func isFull(_ policy: FlushPolicy) -> Bool { policy.eventCount.map { events >= max(1, $0) } ?? false }
 
     func dueAt(_ policy: FlushPolicy) -> TimeInterval? {
         guard let since, let interval = policy.interval else { return nil }
-        return since + interval
+        return since + max(0, interval)  // `max` returns 0 for NaN too.
     }
 }

@@ -29,6 +29,9 @@ package struct DeliverySettings: Sendable {
             throw CountersignError(
                 .invalidConfiguration, "batchEvents, batchBytes and requestTimeout must be above 0")
         }
+        guard flushPolicy.interval ?? 0 >= 0 else {
+            throw CountersignError(.invalidConfiguration, "flushPolicy.interval must not be below 0")
+        }
         for (name, retry) in [("networkRetry", networkRetry), ("authenticationRetry", authenticationRetry)] {
             guard retry.baseDelay > 0, retry.maximumDelay > 0, retry.maximumServerDelay > 0,
                 retry.maximumFailures > 0
@@ -46,7 +49,8 @@ package struct DeliverySettings: Sendable {
             }
         }
         guard limits.maximumEvents > 0, limits.maximumBytes > 0, limits.maximumAge > 0,
-            limits.maximumEventBytes > 0, limits.maximumUnsavedEvents > 0, limits.maximumUnsavedBytes > 0
+            limits.maximumEventBytes > 0, limits.maximumUnsavedEvents > 0, limits.maximumUnsavedBytes > 0,
+            limits.maximumQuarantinedEvents >= 0
         else { throw CountersignError(.invalidConfiguration, "limits must be above 0") }
     }
 

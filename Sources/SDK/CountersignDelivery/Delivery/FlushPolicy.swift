@@ -4,7 +4,7 @@ public import Foundation
 public struct FlushPolicy: Sendable, Hashable {
     /// Send as soon as this many events are waiting; 0 and below count as 1, nil is no limit.
     public var eventCount: Int?
-    /// Send this many seconds after the first waiting event; nil for never.
+    /// Send this many seconds after the first waiting event, 0 or more; nil for never.
     public var interval: TimeInterval?
     /// Send when the app goes to the background.
     public var onBackground: Bool
