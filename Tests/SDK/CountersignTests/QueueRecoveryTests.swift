@@ -60,8 +60,7 @@ struct QueueRecoveryTests {
 
     /// One such body would make a whole batch unreadable for the server.
     @Test func aBodyThatIsNotAnObjectAnyMoreIsNotSaved() async throws {
-        let bench = try Bench()
-        let first = try bench.makeClient()
+        let (bench, first) = try Bench.open()
         first.identify(userID: "ada", token: "a.a.a")
         for number in 0..<50 { first.track("event <\(number)>") }
         await first.close()
@@ -86,8 +85,7 @@ struct QueueRecoveryTests {
     /// SQLite reads such an index without an error, and finds nothing.
     @Test(arguments: [false, true])
     func aDamagedSQLiteIndexHidesNoEvent(isEmpty: Bool) async throws {
-        let bench = try Bench()
-        let first = try bench.makeClient()
+        let (bench, first) = try Bench.open()
         first.identify(userID: "ada", token: "a.a.a")
         for number in 0..<50 { first.track("event \(number)") }
         await first.close()
@@ -123,17 +121,20 @@ struct QueueRecoveryTests {
         #expect(await second.snapshot().damagedFiles == 1)
     }
 
-    /// SQLite does not detect damage to the version of the schema.
-    @Test(arguments: [0, 1, 258, Int32.min])
-    func aDamagedSchemaVersionHidesNoEvent(version: Int32) async throws {
+    /// SQLite does not detect damage to the version of the schema or to a sequence number.
+    @Test(arguments: [
+        "PRAGMA user_version = 0", "PRAGMA user_version = 1", "PRAGMA user_version = 258",
+        "PRAGMA user_version = \(Int32.min)", "UPDATE event SET seq = -2 WHERE seq = 2",
+    ])
+    func damageThatSQLiteDoesNotDetectHidesNoEvent(damage: String) async throws {
         let (bench, first) = try Bench.open()
-        try await first.record("event")
+        for name in ["one", "two"] { try await first.record(name) }
         await first.close()
         let queue = try SQLiteConnection(path: bench.queueFile.path)
-        try queue.execute("PRAGMA user_version = \(version)")
+        try queue.execute(damage)
         let second = try bench.makeClient()
         #expect(await second.flush().isComplete)
-        #expect(bench.gateway.events == ["event"])
+        #expect(bench.gateway.events == ["one", "two"])
     }
 
     private func spoil(_ file: URL, _ damage: Damage, seed: Int, pages: Int) throws {

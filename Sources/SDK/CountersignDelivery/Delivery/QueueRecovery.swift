@@ -156,17 +156,16 @@ extension EventQueue {
         _ events: [RenderedEvent], counters: [Counter: Int], settings: [(name: String, value: String)]
     ) throws {
         try connection.transaction {
-            for event in events {
-                // A sequence number out of range is damaged, so the event gets the next free one.
-                let isInRange = (1...Int64(Self.maximumCount)).contains(event.sequence)
+            // A sequence number out of range is damaged. Its event comes last, because it gets the next free one.
+            let range = 1...Int64(Self.maximumCount)
+            for event in events.sorted(by: { range.contains($0.sequence) && !range.contains($1.sequence) }) {
                 try connection.run(
                     """
                     INSERT INTO event (seq, message_id, user_id, session_id, queue_time_s, body)
                     VALUES (?, ?, ?, ?, 0, ?)
                     """,
-                    isInRange ? .integer(event.sequence) : .null, .text(event.messageID),
-                    .text(event.userID ?? ""),
-                    .text(event.sessionID), .blob(event.body))
+                    range.contains(event.sequence) ? .integer(event.sequence) : .null, .text(event.messageID),
+                    .text(event.userID ?? ""), .text(event.sessionID), .blob(event.body))
             }
             for (name, value) in settings { try save(value, as: name) }
             for (counter, count) in counters where counter != .rows && counter != .bytes {
