@@ -15,15 +15,16 @@ const settings = [401, 403, 404, 405, 407, 410, 415, 426];
  *
  * @param {TransportResponse} response
  * @param {number} count
+ * @param {string | null} [token] The token of the request, which is removed from the server's texts.
  * @returns {Answer}
  */
-export function read(response, count) {
+export function read(response, count, token) {
   /** @type {any} */
   let body;
   try {
-    body = JSON.parse(response.body);
+    body = JSON.parse(response.body, (_, value) => (token && value?.replaceAll?.(token, '(token)')) || value);
   } catch {}
-  if (typeof body !== 'object' || !body) body = {};
+  if (!(body instanceof Object)) body = {};
   const meaning = meaningOf(response, body, count);
   const date = instant(response.header('Date'));
   const text = response.header('Retry-After');

@@ -280,7 +280,7 @@ export class Engine {
     });
     let consequence;
     try {
-      const answer = read(await this.options.send(events, token, request.signal), events.length);
+      const answer = read(await this.options.send(events, token, request.signal), events.length, token);
       const { serverTime, retryAt } = answer;
       if (retryAt !== null) answer.retryAfter = Math.max(0, (retryAt - clock.now()) / 1000 - tokens.clockOffset);
       if (serverTime) tokens.noteServerTime(serverTime);

@@ -30,6 +30,12 @@ for (const [name, status, body, kind] of [
   test(`${name} (${status}) means ${kind}`, () => assert.equal(answer(status, body, 2).meaning.kind, kind));
 }
 
+test('a token that the server repeats is in no text of the answer', () => {
+  const echo = { code: 'header.claims.signature', reason: 'Bearer header.claims.signature' };
+  const { meaning } = answer(503, echo, 1, {}, 'header.claims.signature');
+  assert.deepEqual(meaning.problem, { code: '(token)', reason: 'Bearer (token)' });
+});
+
 test('Retry-After is read as seconds and as an HTTP date, and ignored if it is invalid', () => {
   assert.equal(answer(503, {}, 1, { 'Retry-After': '7' }).retryAfter, 7);
   const date = 'Sun, 15 Jun 2025 15:06:40 GMT';

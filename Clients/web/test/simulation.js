@@ -5,9 +5,9 @@ import { Sender } from '../src/sender.js';
 export const hour = 3600;
 
 /** An answer with this status and body, as the sender gets it. */
-export function answer(status, body = {}, count = 1, headers = {}) {
+export function answer(status, body = {}, count = 1, headers = {}, token = null) {
   const header = (name) => headers[name] ?? null;
-  return read({ status, header, body: typeof body === 'string' ? body : JSON.stringify(body) }, count);
+  return read({ status, header, body: typeof body === 'string' ? body : JSON.stringify(body) }, count, token);
 }
 
 export const accepted = (request, more = {}) =>

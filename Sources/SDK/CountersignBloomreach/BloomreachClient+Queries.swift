@@ -221,7 +221,8 @@ extension BloomreachClient {
         }
         log?(.debug, "answer", ["status": "\(response.status)", "endpoint": endpoint.rawValue])
         do {
-            return try BloomreachAnswer(response).result(of: endpoint, now: pipeline.clock.now)
+            let readable = [credential.token, userToken].reduce(response) { $0.redacting($1?.rawValue) }
+            return try BloomreachAnswer(readable).result(of: endpoint, now: pipeline.clock.now)
         } catch {
             let isPrivate = takesCustomerToken(endpoint)
             guard error.code == .authorizationRefused, isPrivate || userToken != nil else { throw error }

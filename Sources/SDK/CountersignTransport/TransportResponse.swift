@@ -1,3 +1,4 @@
+internal import CountersignCore
 internal import Foundation
 
 /// A server's response.
@@ -34,5 +35,18 @@ public struct TransportResponse: Sendable {
         return TransportResponse(
             status: status, headers: headers, body: JSONDocument.closingTruncatedObject(body),
             isTruncated: true)
+    }
+
+    /// Replaces the request's token, which some servers repeat in their texts. JSON may escape slashes. A text of up
+    /// to eight characters is not a secret.
+    package func redacting(_ token: String?) -> TransportResponse {
+        guard let token, token.utf8.count > 8 else { return self }
+        let text = String(decoding: body, as: UTF8.self)
+        let redacted = [token, token.replacingOccurrences(of: "/", with: #"\/"#)].reduce(text) {
+            $0.replacingOccurrences(of: $1, with: "(token)")
+        }
+        guard redacted != text else { return self }
+        return TransportResponse(
+            status: status, headers: headers, body: Array(redacted.utf8), isTruncated: isTruncated)
     }
 }

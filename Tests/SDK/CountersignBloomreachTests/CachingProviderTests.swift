@@ -164,13 +164,14 @@ struct CachingProviderTests {
         let source = Source(clock: clock)
         let caching = provider(source)
         let answers = Lock([401, 200, 200])
-        let server = ScriptedTransport { _ in
+        let server = ScriptedTransport { request in
             answers.withLock { $0.removeFirst() } == 401
-                ? .json(401, #"{"success":false,"auth_error":{"error_code":22,"reason":"EXPIRED"}}"#)
+                ? .json(401, #"{"success":false,"error":"\#(request.header("Authorization") ?? "")"}"#)
                 : .json(200, #"{"success":true,"messages":[],"sync_token":"1"}"#)
         }
         let device = try device(caching, server)
-        await #expect(throws: CountersignError.self) { try await device.client.fetchAppInbox() }
+        let error = await #expect(throws: CountersignError.self) { try await device.client.fetchAppInbox() }
+        #expect(error?.detail == "Bearer (token)", "the server has repeated the token")
         _ = try await device.client.fetchAppInbox()
         #expect(source.calls.withLock { $0 } == 2)
         device.client.identifyCustomer(["registered": "grace"])

@@ -43,7 +43,7 @@ enum GatewayScript {
     ) -> TransportResponse {
         TransportResponse(
             status: status, headers: headers,
-            body: Array(#"{"success":false,"code":"\#(code)","reason":"because"}"#.utf8))
+            body: Array(#"{"success":false,"code":"\#(code)","reason":"because of \#(token)"}"#.utf8))
     }
 
     /// Answers polls with `polls` in order. Further polls wait until cancelled.

@@ -117,7 +117,7 @@ struct GatewayConnection: Sendable {
                 retryAfter: ServerAnswer.retryAfter(
                     in: response, serverTime: ServerAnswer.serverTime(in: response)))
         }
-        return .failure(Self.rejection(response))
+        return .failure(Self.rejection(response.redacting(String(authorization.dropFirst("Bearer ".count)))))
     }
 
     private static func rejection(_ response: TransportResponse) -> ConsumerError {

@@ -263,7 +263,7 @@ package actor DeliveryEngine {
         for rejected in outcome.quarantined {
             log?(
                 .warning, "event quarantined",
-                ["message_id": rejected.event.messageID, "code": redacted(rejected.reason.code)])
+                ["message_id": rejected.event.messageID, "code": rejected.reason.code])
         }
         do {
             let pushedOut = try await storage.run { storage in try storage.apply(outcome) }
@@ -335,11 +335,6 @@ package actor DeliveryEngine {
         }
     }
 
-    private func redacted(_ text: String) -> String {
-        guard let token = credential?.token?.rawValue, text.contains(token) else { return text }
-        return text.replacingOccurrences(of: token, with: "(token)")
-    }
-
     private enum Warning: Hashable {
         case token(UserKey, AuthErrorCode, reason: String)
         case unreachable
@@ -347,7 +342,7 @@ package actor DeliveryEngine {
     }
 
     private func report(_ failure: AuthenticationFailure) {
-        var values = ["code": "\(failure.code.rawValue)", "reason": redacted(failure.reason)]
+        var values = ["code": "\(failure.code.rawValue)", "reason": failure.reason]
         var level = CountersignLog.Level.info
         let warning = Warning.token(UserKey(failure.userID), failure.code, reason: failure.reason)
         if let remedy = source.remedy, warned.insert(warning) {
@@ -385,7 +380,8 @@ package actor DeliveryEngine {
         requestTimeout = max(requestTimeout, request.timeout)
         do {
             let response = try await transport.send(request)
-            var answer = destination.read(response.closingTruncatedObject(), for: events)
+            let readable = response.closingTruncatedObject().redacting(credential.token?.rawValue)
+            var answer = destination.read(readable, for: events)
             if answer.retryAfter == nil, let date = answer.retryDate {
                 let serverNow = clock.now + (await source.clockOffset)
                 answer.retryAfter = max(0, date.timeIntervalSince(serverNow))
@@ -400,8 +396,8 @@ package actor DeliveryEngine {
                 log?(
                     .warning, "the server did not take events, they wait",
                     [
-                        "status": "\(answer.status)", "code": redacted(batch.code),
-                        "reason": redacted(sender.lastProblem?.reason ?? ""),
+                        "status": "\(answer.status)", "code": batch.code,
+                        "reason": sender.lastProblem?.reason ?? "",
                         "remedy": "check the URL and the server; the SDK tries again",
                     ])
             }
@@ -452,7 +448,7 @@ package actor DeliveryEngine {
             log?(
                 .warning, "nothing is sent until settings change",
                 [
-                    "code": redacted(problem.code), "reason": redacted(problem.reason),
+                    "code": problem.code, "reason": problem.reason,
                     "remedy": "check the URL, the key and the server's settings",
                 ])
         }

@@ -21,7 +21,7 @@ package struct ServerAnswer: Sendable, Equatable {
         case tryLater(Explanation)
     }
 
-    /// A code and a text. Texts of a server may repeat the token, so the engine redacts the token in the log.
+    /// A code and a text.
     package struct Explanation: Sendable, Hashable {
         package let code: String
         package let reason: String
