@@ -150,6 +150,9 @@ struct DeliveryEngineTests {
     @Test func closingStoresEventsThatAreStillBeingWritten() async throws {
         let bench = try Bench()
         let (client, gate) = try await clientThatWrites(bench)
+        let snapshot = await client.snapshot()
+        #expect((snapshot.queued, snapshot.unsaved) == (1, 0), "the snapshot has stored the event")
+        client.track("later")
         let executor = HeldExecutor()
         let close = Task(executorPreference: executor) { await client.close() }
         executor.runWhatIsHeld()
@@ -157,7 +160,7 @@ struct DeliveryEngineTests {
         gate.signal()
         await close.value
         client.pipeline.recorder.writer.sync {}
-        #expect(try bench.openQueue().value(of: .rows) == 1)
+        #expect(try bench.openQueue().value(of: .rows) == 2)
         #expect(try WriteAheadLog.all(in: bench.configuration.instanceDirectory).isEmpty)
     }
 

@@ -5,16 +5,11 @@ extension DeliveryPipeline {
     package func snapshot() async -> CountersignSnapshot {
         var snapshot = CountersignSnapshot()
         snapshot.sessionID = session.withLock { $0.id }
-        // Read before the queue file: an event that is written meanwhile is counted twice, but never missed.
         var losses = recorder.losses
-        snapshot.unsaved = losses.unsaved
-        snapshot.dropped = losses.dropped
-        snapshot.lastError = losses.lastError
         snapshot.queued = losses.logged
         snapshot.recorded = losses.logged
         do {
-            let counts: [EventQueue.Counter: Int]
-            let undeleted: Int
+            let counts: [EventQueue.Counter: Int], undeleted: Int
             (counts, undeleted, losses) = try await storage.run { [recorder] storage in
                 try storage.withQueue { queue in
                     (
@@ -44,6 +39,10 @@ extension DeliveryPipeline {
         } catch {
             snapshot.lastError = "\(error)"
         }
+        // Reading the queue file has moved events from memory to that file.
+        snapshot.unsaved = losses.unsaved
+        snapshot.dropped = losses.dropped
+        snapshot.lastError = snapshot.lastError ?? losses.lastError
         snapshot.damagedFiles = (try? await storage.run { $0.damagedFiles }) ?? 0
         return await engine.describe(snapshot)
     }
