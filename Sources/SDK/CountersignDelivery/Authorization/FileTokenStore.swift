@@ -22,14 +22,14 @@ public struct FileTokenStore: TokenStore {
 
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public func token(for userID: String) throws -> String? {
-        try load().first { $0.user.utf8.elementsEqual(userID.utf8) }?.token
+        try load()?.first { $0.user.utf8.elementsEqual(userID.utf8) }?.token
     }
 
     // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
     public func store(_ token: String, for userID: String) throws {
         try alone { lock in
             let entries =
-                try load().filter { !$0.user.utf8.elementsEqual(userID.utf8) }
+                (try load() ?? []).filter { !$0.user.utf8.elementsEqual(userID.utf8) }
                 + [Entry(user: userID, token: token)]
             try DurableFile.write(try JSONEncoder().encode(entries), to: path, check: lock.check)
         }
@@ -39,8 +39,8 @@ public struct FileTokenStore: TokenStore {
     public func removeToken(for userID: String) throws {
         try alone { lock in
             let entries = try load()
-            let rest = entries.filter { !$0.user.utf8.elementsEqual(userID.utf8) }
-            if rest.count < entries.count { try remove(allBut: rest, lock) }
+            let rest = (entries ?? []).filter { !$0.user.utf8.elementsEqual(userID.utf8) }
+            if rest.count != entries?.count { try remove(allBut: rest, lock) }
         }
     }
 
@@ -51,15 +51,15 @@ public struct FileTokenStore: TokenStore {
 
     private var path: String { directory.appendingPathComponent("tokens.json").path }
 
-    private func load() throws -> [Entry] {
+    /// Nil for a damaged file, which may contain tokens. Users then need new tokens, and no events are lost.
+    private func load() throws -> [Entry]? {
         let data: Data
         do {
             data = try Data(contentsOf: URL(fileURLWithPath: path))
         } catch let error as CocoaError where error.code == .fileReadNoSuchFile {
             return []
         }
-        // Treats a damaged file as empty. Users then need new tokens, and no events are lost.
-        return (try? JSONDecoder().decode([Entry].self, from: data)) ?? []
+        return try? JSONDecoder().decode([Entry].self, from: data)
     }
 
     /// Removes all other tokens, also on a full disk.
