@@ -1,7 +1,6 @@
 internal import Foundation
 
-/// The users whose events wait because of their tokens, and the generation of each user's newest token. A call that
-/// changes one user takes logarithmic time.
+/// The users whose events wait because of their tokens. A call that changes one user takes logarithmic time.
 struct UserBackoffs {
     private struct Deadline: Comparable {
         let instant: TimeInterval
@@ -12,7 +11,8 @@ struct UserBackoffs {
 
     private(set) var all: [UserKey: UserBackoff] = [:]
     private(set) var blocked = BlockedUsers()
-    private var generations: [UserKey: Int] = [:]
+    /// The user whose token was requested last, and the generation of that user's newest token.
+    private var newest: (user: UserKey, generation: Int)?
     private var resumption = Resumption()
     private var awaitingCount = 0
     /// Ends of waits. The first entry is valid; later entries may belong to waits that have ended.
@@ -74,7 +74,7 @@ struct UserBackoffs {
 
     /// Returns true if waiting events of this user can be sent at once.
     mutating func tokenChanged(for user: UserKey, generation: Int, now: TimeInterval) -> Bool {
-        generations[user] = generation
+        if newest?.user == user { newest?.generation = generation }
         guard all[user] != nil else { return false }
         // Each new token may resume sending at once, except in a loop of rejections and new tokens.
         let instant = resumption.take(at: now)
@@ -91,11 +91,11 @@ struct UserBackoffs {
     }
 
     mutating func authorized(_ user: UserKey, generation: Int, provided: Bool) {
-        generations[user] = generation
+        newest = (user, generation)
         if provided, all[user] != nil { change(user) { $0.providerSucceeded() } }
     }
 
     func isOutdated(_ generation: Int, of user: UserKey) -> Bool {
-        generations[user].map { $0 > generation } ?? false
+        newest.map { $0.user == user && $0.generation > generation } ?? false
     }
 }
