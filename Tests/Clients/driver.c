@@ -10,6 +10,7 @@
 #include <countersign.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -244,10 +245,11 @@ static char *format(const char *form, ...) {
 }
 
 /* In a forked child, which has none of the client's threads, each function must return `forked` and not hang or crash. */
-static void fork_with(countersign_client *client) {
+static void fork_once(countersign_client *client) {
     pid_t child = fork();
     if (child == 0) {
         char *error = NULL;
+        alarm(30);
         bool good = countersign_call(client, "flush", 5, NULL, 0, put, NULL) == COUNTERSIGN_FORKED
             && countersign_close(client, put, NULL) == COUNTERSIGN_FORKED
             && countersign_answer(client, 1, NULL, 0) == COUNTERSIGN_FORKED
@@ -257,6 +259,23 @@ static void fork_with(countersign_client *client) {
     }
     int status = -1;
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child of a fork");
+}
+
+static atomic_bool has_forked;
+
+/* With an unknown handle, which allocates no memory: the allocator of the sanitizer does not survive a fork. */
+static void *call_repeatedly(void *handle) {
+    while (!has_forked) countersign_call(handle, NULL, 0, NULL, 0, NULL, NULL);
+    return NULL;
+}
+
+/* Another thread uses the library meanwhile, so that some children inherit a lock that this thread held. */
+static void fork_with(countersign_client *client) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, call_repeatedly, (void *)-1) == 0, "a thread");
+    for (int i = 0; i < 200; i++) fork_once(client);
+    has_forked = true;
+    pthread_join(thread, NULL);
 }
 
 static void signed_user(char **given) {

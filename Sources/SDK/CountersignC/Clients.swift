@@ -9,11 +9,11 @@ enum Clients {
     private struct State {
         var last: UInt = 0
         var open: [UInt: Session] = [:]
-        /// The process that opened the first client. A forked child lacks the threads of that process.
-        var process: pid_t?
     }
 
     private static let state = Lock(State())
+    /// The process that opened the first client. A forked child lacks its threads, and may inherit a locked `state`.
+    private static let process = getpid()
 
     /// On failure returns nil and an error, freed by the caller.
     static func open(
@@ -23,11 +23,7 @@ enum Clients {
         _ make: (Arguments, Callbacks) throws(CountersignError) -> any Mode
     ) -> OpaquePointer? {
         do throws(CountersignError) {
-            let isChild = state.withLock { state in
-                if state.process == nil { state.process = getpid() }
-                return state.process != getpid()
-            }
-            if isChild {
+            if process != getpid() {
                 throw CountersignError(
                     .forked,
                     "the process was forked after a client was opened; open clients after the fork, or call exec"
@@ -70,11 +66,11 @@ enum Clients {
     static func with(
         _ handle: OpaquePointer?, _ body: (Session) -> countersign_status
     ) -> countersign_status {
-        find(handle) { $0.open[$1] }.map(body) ?? missing
+        find(handle) { $0.open[$1] }.map(body) ?? missing(handle)
     }
 
     static func close(_ handle: OpaquePointer?, _ done: ResultCallback) -> countersign_status {
-        guard let session = find(handle, { $0.open.removeValue(forKey: $1) }) else { return missing }
+        guard let session = find(handle, { $0.open.removeValue(forKey: $1) }) else { return missing(handle) }
         session.close(done)
         return COUNTERSIGN_OK
     }
@@ -82,14 +78,12 @@ enum Clients {
     private static func find(
         _ handle: OpaquePointer?, _ take: (inout State, UInt) -> Session?
     ) -> Session? {
-        state.withLock { state in
-            guard let handle, state.process == getpid() else { return nil }
-            return take(&state, UInt(bitPattern: handle))
-        }
+        guard let handle, process == getpid() else { return nil }
+        return state.withLock { take(&$0, UInt(bitPattern: handle)) }
     }
 
-    private static var missing: countersign_status {
-        state.withLock { $0.process ?? getpid() } == getpid() ? COUNTERSIGN_CLOSED : COUNTERSIGN_FORKED
+    private static func missing(_ handle: OpaquePointer?) -> countersign_status {
+        handle == nil || process == getpid() ? COUNTERSIGN_CLOSED : COUNTERSIGN_FORKED
     }
 }
 
