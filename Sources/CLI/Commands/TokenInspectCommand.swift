@@ -49,9 +49,9 @@ enum TokenInspectCommand {
         case .number(let number): seconds = number
         default: return ""
         }
-        guard abs(seconds) < 1e11 else { return "" }
+        let milliseconds = Milliseconds(seconds: seconds).count
+        guard RFC3339.instants.contains(milliseconds) else { return "" }
         let away = Int64(seconds - Date().timeIntervalSince1970)
-        let time = RFC3339.text(milliseconds: Milliseconds(seconds: seconds).count)
-        return "  (\(time), \(Quantity.distance(seconds: away)))"
+        return "  (\(RFC3339.text(milliseconds: milliseconds)), \(Quantity.distance(seconds: away)))"
     }
 }

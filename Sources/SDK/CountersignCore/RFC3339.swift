@@ -53,7 +53,8 @@ package enum RFC3339 {
         guard digits.isAtEnd else { return nil }
         let days = CalendarDay(year: year, month: month, day: day).number
         let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second
-        return seconds * 1_000 + fraction - offset
+        let milliseconds = seconds * 1_000 + fraction - offset
+        return instants.contains(milliseconds) ? milliseconds : nil
     }
 
     /// UTC with three digits for milliseconds, such as `2026-11-21T08:30:00.000Z`. The nearest one of `instants`.

@@ -39,6 +39,7 @@ struct ProjectDirectoryTests {
             "[]", #"{"id":1,"type":"html","content":{}}"#, #"{"id":"a","type":"html"}"#,
             #"{"id":"a","type":"html","content":{},"recipient":"user-1"}"#,
             #"{"id":"a","type":"html","content":{},"expires":"soon"}"#,
+            #"{"id":"a","type":"html","content":{},"expires":"0000-01-01T00:00:00+01:00"}"#,
             #"{"id":"a","type":"html","content":{},"expire":"2026-12-24T18:00:00Z"}"#,
         ] {
             #expect(

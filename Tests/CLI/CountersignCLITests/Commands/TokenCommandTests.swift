@@ -70,13 +70,14 @@ struct TokenCommandTests {
 
     /// A token must not pass control characters to the terminal.
     @Test func aHostileTokenIsInspectedWithoutItsControlCharacters() async throws {
-        let claims = #"{"\u001b[2JVERIFIED\nsub":"\u009bx","sub":"u\u202e"}"#
+        let claims = #"{"\u001b[2JVERIFIED\nsub":"\u009bx","sub":"u\u202e","exp":-9e10,"iat":1e300,"nbf":1}"#
         let text = [#"{"alg":"none\u001b"}"#, claims, "x"].map { Base64URL.encode(Array($0.utf8)) }
             .joined(separator: ".")
         let recorded = RecordedIO(input: text)
         #expect(await recorded.run("token", "inspect", "-") == .done)
         let lines = recorded.output.split(separator: "\n")
-        #expect(lines.count == 4 && lines[0].hasPrefix("UNVERIFIED"), "\(lines)")
+        #expect(lines.count == 7 && lines[0].hasPrefix("UNVERIFIED"), "\(lines)")
+        #expect(lines.filter { $0.contains("(") }.count == 1, "\(lines)")
         #expect(
             recorded.output.unicodeScalars.allSatisfy {
                 $0 == "\n" || $0.properties.generalCategory != .control
