@@ -8,6 +8,8 @@ internal import GatewayStorage
 
 struct RestrictionRoutes: Sendable {
     let sessions: SessionDirectory
+    /// Ten years, in seconds.
+    private let longest: Int64 = 315_360_000
 
     var all: [AdminRoute] {
         [
@@ -29,7 +31,7 @@ struct RestrictionRoutes: Sendable {
                     .may("subject", .choice(of: UserRestriction.Subject.self)),
                     .must("action", .choice(of: UserRestriction.Action.self)),
                     .may("requests_per_minute", .integer(1...60_000)),
-                    .may("seconds", .integer(1...315_360_000)), .may("reason", .text(longest: 200)),
+                    .may("seconds", .integer(1...longest)), .may("reason", .text(longest: 200)),
                 ]), .json(Self.shape, status: 201), answer: add),
             AdminRoute.delete(
                 "/apps/{app}/restrictions/{id}", .operator, "Lift a measure against a user or device"
@@ -81,10 +83,11 @@ struct RestrictionRoutes: Sendable {
         return call.answer(Self.json(restriction, target), status: 201)
     }
 
-    /// The seconds until tokens issued now are no longer accepted; nil if the app has no maximum lifetime.
+    /// The seconds until tokens issued now are no longer accepted; nil if that takes more than ten years.
     private func lifetime(of app: App, _ call: AdminCall) throws -> Int64? {
         guard let maximum = app.policy.maximumLifetime else { return nil }
         let own = try call.directory.tokenRules(of: app.id).accessSeconds
-        return Int64(max(maximum, Double(own)).rounded(.up)) + Int64(app.policy.leeway.rounded(.up)) + 1
+        let seconds = max(maximum, Double(own)).rounded(.up) + app.policy.leeway.rounded(.up) + 1
+        return (1...Double(longest)).contains(seconds) ? Int64(seconds) : nil
     }
 }

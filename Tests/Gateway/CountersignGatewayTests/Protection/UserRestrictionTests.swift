@@ -190,10 +190,11 @@ struct UserRestrictionTests {
         func add(_ body: String) throws -> TestAnswer {
             try bench.ask("POST", "apps/shop/restrictions", body, write)
         }
-        var policy = ClaimsPolicy(maximumLifetime: 90_000)
-        policy.leeway = 30
-        #expect(try add(#"{"action":"revoke","target":"ada"}"#).json["until_ms"] is NSNull)
-        try bench.apps.setPolicy(policy, for: "shop")
+        for maximum in [nil, 1e16, 1e300] {
+            try bench.apps.setPolicy(ClaimsPolicy(maximumLifetime: maximum), for: "shop")
+            #expect(try add(#"{"action":"revoke","target":"ada"}"#).json["until_ms"] is NSNull)
+        }
+        try bench.apps.setPolicy(ClaimsPolicy(leeway: 30, maximumLifetime: 90_000), for: "shop")
         _ = try bench.ask("POST", "apps/shop/sessions", #"{"user":"ada"}"#, write)
         let made = try add(#"{"action":"revoke","target":"ada","reason":"phone stolen"}"#)
         #expect(made.status == 201)
