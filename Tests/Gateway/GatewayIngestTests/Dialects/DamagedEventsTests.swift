@@ -123,7 +123,7 @@ struct DamagedEventsTests {
             }
         }
         for path in WireShape.tracked.paths {
-            for members in [["age": number], ["age": "5", "timestamp": number]]
+            for members in [["age": number], ["age": "62167219201"], ["age": "5", "timestamp": number]]
                 as [KeyValuePairs<String, String>]
             {
                 #expect(try codes(post(.tracked, path, members)) == ["time_replaced"], "\(path) \(members)")

@@ -18,8 +18,8 @@ struct BloomreachTime {
     /// Whether the time of receipt replaces a `timestamp` or `age` that cannot be read.
     let isReplaced: Bool
 
-    /// The start of the year 10000, in seconds since 1970. Later dates do not have four-digit years.
-    static let end = 253_402_300_800.0
+    /// The seconds from the year 0 to 1970. Subtracting more from the time of receipt can give an earlier year.
+    private static let longestAge = -Double(RFC3339.instants.lowerBound / 1_000)
 
     /// `isUnusable` is true if `timestamp` or `age` was a number that is out of range.
     init(_ root: JSONNode, isUnusable: Bool, receivedMilliseconds: Int64) {
@@ -30,18 +30,16 @@ struct BloomreachTime {
         if let timestamp, let instant = EventTime.milliseconds(timestamp, .seconds) {
             source = .instant
             milliseconds = instant
-        } else if let seconds = age?.double, abs(seconds) < Self.end {
+            isReplaced = false
+        } else if let seconds = age?.double, abs(seconds) <= Self.longestAge {
             source = .age(seconds)
             // A client's clock that was set back makes the age negative, which is treated as 0.
             milliseconds = receivedMilliseconds - Milliseconds(max(0, seconds) * 1_000).count
+            isReplaced = false
         } else {
             source = .none
             milliseconds = receivedMilliseconds
-        }
-        if case .none = source {
             isReplaced = isUnusable || (timestamp ?? age) != nil
-        } else {
-            isReplaced = false
         }
     }
 }
