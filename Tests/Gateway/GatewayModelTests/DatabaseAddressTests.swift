@@ -8,6 +8,8 @@ struct DatabaseAddressTests {
             ("postgresql://u:p@h/d", "postgresql://u@h/d"),
             ("postgres://h/d?password=p&a=b", "postgres://h/d?a=b"),
             ("postgresql://u:p/w@h/d", "postgresql://u@h/d"),
+            ("postgresql://u:p?a=b@h/d?a=b", "postgresql://u@h/d?a=b"),
+            ("postgresql://h/d?pass%77ord=p&scram_client_key=k&a=b@c", "postgresql://h/d?a=b@c"),
             ("host=h password=p dbname=d", "host=h dbname=d"),
             ("host=h password =p dbname = d password = a=b", "host=h dbname=d"),
             ("", nil), ("countersign", nil), ("/var/lib/db", nil), ("mysql://h/d", nil),

@@ -111,10 +111,9 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func anAddressIsNeverQuoted() {
-            let error = #expect(throws: GatewayError.self) {
-                try PostgreSQLSettings("postgresql://user:secret@host:port:port/x?unknown=1")
-            }
+        @Test(arguments: ["user:secret@host:port:port/x?unknown=1", "user:secret/@host/x"])
+        func anAddressIsNeverQuoted(address: String) {
+            let error = #expect(throws: GatewayError.self) { try PostgreSQLSettings("postgres://" + address) }
             #expect(error?.reason.contains("secret") == false)
         }
     }

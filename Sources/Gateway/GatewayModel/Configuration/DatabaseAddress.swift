@@ -28,17 +28,17 @@ package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
     }
 
     private static func shown(url: String) -> String {
-        let parts = url.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        var shown = String(parts[0])
+        var shown = url
         let start = shown.range(of: "://")?.upperBound ?? shown.startIndex
-        // Searches for the last `@`, because a password may contain an unescaped `/` or `@`.
+        // Searches for the last `@`, because a password may contain an unescaped `/`, `?` or `@`.
         if let at = shown[start...].lastIndex(of: "@") {
             let user = shown[start..<at].unicodeScalars.prefix { $0 != ":" }
             shown = shown[..<start] + String(user) + shown[at...]
         }
-        guard parts.count > 1 else { return shown }
+        let parts = shown.split(separator: "?", maxSplits: 1)
+        guard parts.count > 1 else { return String(parts[0]) }
         let query = parts[1].split(separator: "&").filter { !isSecret(name($0)) }
-        return query.isEmpty ? shown : shown + "?" + query.joined(separator: "&")
+        return query.isEmpty ? String(parts[0]) : parts[0] + "?" + query.joined(separator: "&")
     }
 
     /// Shows settings before the first quote or backslash, because a quoted value may contain anything.
@@ -52,5 +52,8 @@ package struct DatabaseAddress: Sendable, Equatable, CustomStringConvertible {
         Substring(setting.unicodeScalars.prefix { $0 != "=" })
     }
 
-    private static func isSecret(_ name: Substring) -> Bool { name.lowercased().contains("password") }
+    /// Whether a setting is a secret, such as `password` or `scram_client_key`. An encoded name may be any name.
+    private static func isSecret(_ name: Substring) -> Bool {
+        ["password", "secret", "scram", "%"].contains { name.lowercased().contains($0) }
+    }
 }

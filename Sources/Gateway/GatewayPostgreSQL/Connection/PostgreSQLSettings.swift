@@ -42,6 +42,11 @@ package struct PostgreSQLSettings: Sendable {
     }
 
     private static func isReadable(_ connection: String) -> Bool {
+        // libpq reads a password before an unescaped `/` as a port, which its error on connecting quotes.
+        if let start = connection.range(of: "://")?.upperBound {
+            let path = connection.unicodeScalars[start...].drop { $0 != "/" }.prefix { $0 != "?" }
+            if path.contains("@") { return false }
+        }
         var message: UnsafeMutablePointer<CChar>?
         guard let options = PQconninfoParse(connection, &message) else {
             PQfreemem(message)
