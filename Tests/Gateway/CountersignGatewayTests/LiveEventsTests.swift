@@ -151,6 +151,7 @@ struct LiveEventsTests {
         #expect(ids(lines) == (first + 1...first + 5).map { $0 })
         #expect(lines.prefix(2) == ["event: gap", #"data: {"missed":1}"#])
         #expect(lines.filter { $0.contains(#""user":"ada""#) && $0.contains(#""code":22"#) }.count == 4)
+        for _ in 0..<2 { here.feed.add(LiveFeed.Shared(json: ["missed": .integer(.max)])) }
         #expect(there.feed.takeShared().entries.isEmpty)
         there.time.withLock { $0 += 16_000_000_000 }
         there.publish()

@@ -12,7 +12,8 @@ extension LiveFeed.Shared {
         if case .array(let elements)? = members["entries"] {
             entries = elements.compactMap { LiveFeed.Entry(json: $0) }
         }
-        if case .integer(let count)? = members["missed"], count > 0 { missed = UInt64(count) }
+        // The limit keeps the sum of such counts, which `lastID` includes, below the largest id.
+        if case .integer(let count)? = members["missed"] { missed = UInt64(min(max(0, count), 1 << 32)) }
     }
 }
 
