@@ -346,12 +346,10 @@ extension StorageConformance {
         let day: Int64 = 86_400_000
         let now = Milliseconds(Date()).count
         let missed = Missed()
-        var rules = AppRules()
-        rules.retentionDays = 1
         func reopen(_ body: (any EventStore, any EventConsumers) throws -> Void) throws {
             let store = try storage.openEvents(
                 EventStoreOptions(
-                    pendingBytes: 1 << 20, observer: missed, retention: { [rules] in ["shop": rules] }))
+                    pendingBytes: 1 << 20, observer: missed, retention: { ["shop": AppRules(days: 1)] }))
             defer { store.close() }
             try body(store, storage.openConsumers(with: store, now: Clock().now))
         }
@@ -438,8 +436,6 @@ extension StorageConformance {
         let id = EventConsumerID(appID: "shop", name: "held")
         let filter = EventFilter(type: "identify")
         let missed = Missed()
-        var rules = AppRules()
-        rules.retentionDays = 1
         let first = try open(storage)
         _ = try storage.openConsumers(with: first, now: Clock().now).create(
             id, EventConsumerSettings(filter: filter, holdDays: 1), from: .start)
@@ -456,7 +452,7 @@ extension StorageConformance {
             unswept.close()
             let store = try storage.openEvents(
                 EventStoreOptions(
-                    pendingBytes: 1 << 20, observer: missed, retention: { [rules] in ["shop": rules] }))
+                    pendingBytes: 1 << 20, observer: missed, retention: { ["shop": AppRules(days: 1)] }))
             defer { store.close() }
             _ = try append([event("x-\(round)", user: "eve")], of: "kiosk", to: store)
             try expect(missed.consumers.count == round, "the consumer has missed an event")
@@ -470,14 +466,12 @@ extension StorageConformance {
         let id = EventConsumerID(appID: "shop", name: "two")
         let settings = EventConsumerSettings(filter: EventFilter(type: "identify"), partitions: 2)
         let now = Milliseconds(Date()).count
-        var rules = AppRules()
-        rules.retentionDays = 1
         let first = try open(storage)
         _ = try storage.openConsumers(with: first, now: Clock().now).create(id, settings, from: .start)
         _ = try append([event("old", user: "ada")], receivedMilliseconds: now - 9 * 86_400_000, to: first)
         first.close()
         let store = try storage.openEvents(
-            EventStoreOptions(pendingBytes: 1 << 20, retention: { [rules] in ["shop": rules] }))
+            EventStoreOptions(pendingBytes: 1 << 20, retention: { ["shop": AppRules(days: 1)] }))
         defer { store.close() }
         let consumers = storage.openConsumers(with: store, now: Clock().now)
         _ = try append([event("new", user: "ada")], receivedMilliseconds: now, to: store)

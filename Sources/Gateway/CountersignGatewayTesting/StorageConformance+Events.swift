@@ -305,9 +305,7 @@ extension StorageConformance {
         store.close()
         try expect(try messageIDs(of: "shop") == ["old", "new"], "without a rule, all events are kept")
 
-        var rules = AppRules()
-        rules.retentionDays = 1
-        store = try open(rules)
+        store = try open(AppRules(days: 1))
         _ = try append([event("later", user: "ada")], receivedMilliseconds: now, to: store)
         try expect(try messageIDs(of: "shop") == ["new", "later"], "events past the retention are deleted")
         try expect(try messageIDs(of: "kiosk") == ["old", "new"], "each app has its own rules")
@@ -321,9 +319,7 @@ extension StorageConformance {
         store.close()
 
         // Each event has two bytes.
-        rules.retentionDays = nil
-        rules.retentionBytes = 2
-        store = try open(rules)
+        store = try open(AppRules(bytes: 2))
         _ = try append([event("last", user: "ada")], receivedMilliseconds: now, to: store)
         store.close()
         try expect(try messageIDs(of: "shop") == ["later", "last"], "too many bytes: deletes the oldest")

@@ -13,38 +13,50 @@ extension PostgreSQLTests {
         private static let day: Int64 = 86_400_000
         private static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1_000) }
 
-        private static func rules(days: Int) -> AppRules {
-            var rules = AppRules()
-            rules.retentionDays = days
-            return rules
-        }
-
-        @Test func theExpiredPartitionOfADayIsDropped() throws {
+        @Test func theExpiredPartitionsOfDaysAreDropped() throws {
             try TestDatabase.use { database in
-                let old = Self.now - 10 * Self.day
-                let day = Int(old / Self.day)
                 let connection = try database.connect()
-                try connection.execute(
-                    "CREATE TABLE event_\(day) PARTITION OF event FOR VALUES FROM (\(day)) TO (\(day + 1))")
-                var store = try database.openEvents()
-                for app in ["shop", "kiosk"] {
-                    _ = store.store(.of(["old"], app: app, received: old))
+                let store = try database.openEvents()
+                let days = [12, 10].map { Self.now / Self.day - $0 }
+                for day in days { try EventPartitions.make(pastDay: day, connection) }
+                for app in ["kiosk", "shop"] {
+                    for day in days { _ = store.store(.of(["\(day)"], app: app, received: day * Self.day)) }
                     _ = store.store(.of(["new"], app: app, received: Self.now))
                 }
                 store.close()
-                func isThere() throws -> Bool? {
-                    try connection.first("SELECT to_regclass('event_\(day)') IS NOT NULL") { $0.int(0) != 0 }
+                try connection.execute(
+                    """
+                    INSERT INTO event_consumer (app_id, kind, name, hold_days, created_ms)
+                    VALUES ('kiosk', 'pull', 'a', 1, 0), ('shop', 'pull', 'b', 30, 0)
+                    """)
+                let rules: BytewiseDictionary = ["shop": AppRules(days: 3), "kiosk": AppRules(days: 5)]
+                var passed: [String] = []
+                func drop(_ rules: BytewiseDictionary<AppRules>) throws {
+                    var keepers: [Int: String] = [:]
+                    try EventPartitions.dropEvents(
+                        rules, nowMilliseconds: Self.now, keepers: &keepers, connection
+                    ) { passed.append($0.name) }
+                }
+                func counts() throws -> [Int] {
+                    try connection.all(
+                        "SELECT sum(events)::bigint FROM app_usage UNION ALL SELECT count(*) FROM event_floor"
+                    ) { $0.int(0) }
                 }
                 // One app keeps everything.
-                store = try database.openEvents { ["shop": Self.rules(days: 3)] }
-                store.close()
-                #expect(try isThere() == true)
-                #expect(try database.log.ids(of: "kiosk") == ["old", "new"])
-                store = try database.openEvents {
-                    ["shop": Self.rules(days: 3), "kiosk": Self.rules(days: 5)]
-                }
-                store.close()
-                #expect(try isThere() == false)
+                try drop(rules.filter { $0.key == "shop" })
+                #expect(try database.log.ids(of: "kiosk").count == 3)
+                // A consumer holds the events of one app.
+                try drop(rules)
+                #expect(try counts() == [6, 0] && passed == [])
+                // A view prevents the second drop.
+                try connection.execute(
+                    "UPDATE event_consumer SET hold_days = 1; CREATE VIEW rest AS TABLE event_\(days[1])")
+                #expect(throws: PostgreSQLError.self) { try drop(rules) }
+                #expect(try counts() == [4, 2] && passed == ["a", "b"])
+                try connection.execute("DROP VIEW rest")
+                try database.openEvents { rules }.close()
+                let left = try connection.first("SELECT to_regclass('event_\(days[1])')") { !$0.isNull(0) }
+                #expect(left == false)
                 #expect(try database.log.ids(of: "kiosk") == ["new"])
                 #expect(try database.log.count() == 2)
                 #expect(
@@ -80,7 +92,7 @@ extension PostgreSQLTests {
 
         @Test func retentionRunsBesideAnOpenTransactionOnClusterNotes() throws {
             try TestDatabase.use { database in
-                var store = try database.openEvents()
+                let store = try database.openEvents()
                 _ = store.store(.of(["old"], received: Self.now - 10 * Self.day))
                 store.close()
                 // Retention reads no event before the transactions of other tests have ended.
@@ -92,8 +104,7 @@ extension PostgreSQLTests {
                     )
                     // On a busy machine, the time of a first round may end before its deletions.
                     for _ in 0..<10 where try database.log.count() > 0 {
-                        store = try database.openEvents { ["shop": Self.rules(days: 3)] }
-                        store.close()
+                        try database.openEvents { ["shop": AppRules(days: 3)] }.close()
                     }
                     #expect(try database.log.count() == 0)
                 }
@@ -125,7 +136,7 @@ extension PostgreSQLTests {
                         return (goesOn, after.read - before.read, after.deleted - before.deleted)
                     }
                 }
-                let rules = Self.rules(days: 30)
+                let rules = AppRules(days: 30)
                 var sweep = RetentionSweeper(appID: "idle", rules: rules, nowMilliseconds: Self.now)
                 var done = try work(&sweep)
                 #expect(!done.goesOn && done.deleted == 0 && done.read <= 2, "\(done)")

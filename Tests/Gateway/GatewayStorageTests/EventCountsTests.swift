@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignSQLite
 import CountersignTesting
 import Foundation
@@ -210,19 +211,15 @@ struct EventCountsTests {
         _ = try log.store(
             [EventBatch(appID: "shop", receivedMilliseconds: 5, body: Array("{}".utf8), events: events)],
             counting: nil)
-        var rules = AppRules()
-        rules.retentionBytes = 4
         var sweeper = RetentionSweeper()
         var uses = KeyUseTally()
         uses.add(appID: "shop", keyID: "key", milliseconds: 5)
         // Nothing is due, so nothing is counted.
-        var kept = AppRules()
-        kept.retentionDays = 1
-        sweeper.begin(["shop": kept], nowMilliseconds: 5)
+        sweeper.begin(["shop": AppRules(days: 1)], nowMilliseconds: 5)
         #expect(!sweeper.isDone)
         while !sweeper.isDone { _ = try log.sweep(&sweeper, counting: &uses) }
         #expect(!uses.isEmpty && log.hasUncounted)
-        sweeper.begin(["shop": rules], nowMilliseconds: 5)
+        sweeper.begin(["shop": AppRules(bytes: 4)], nowMilliseconds: 5)
         while !sweeper.isDone { _ = try log.sweep(&sweeper, counting: &uses) }
         #expect(uses.isEmpty)
         #expect(try usage(path) == ["shop 2 4"])

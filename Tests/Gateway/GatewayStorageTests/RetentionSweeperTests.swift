@@ -1,4 +1,5 @@
 internal import CountersignCore
+import CountersignGatewayTesting
 import CountersignSQLite
 import GatewayModel
 import GatewayTestSupport
@@ -84,11 +85,8 @@ struct RetentionSweeperTests {
             try add("long", day: Int64(day))
             try add("all", day: Int64(day))
         }
-        var short = AppRules()
-        short.retentionDays = 2
-        var long = AppRules()
-        long.retentionDays = 4
-        try sweep(["short": short, "long": long, "all": AppRules()], day: 6)
+        let short = AppRules(days: 2)
+        try sweep(["short": short, "long": AppRules(days: 4), "all": AppRules()], day: 6)
         #expect(try left("short") == [4, 5])
         #expect(try left("long") == [2, 3, 4, 5])
         #expect(try left("all") == [1, 2, 3, 4, 5])
@@ -100,9 +98,7 @@ struct RetentionSweeperTests {
 
     @Test func theOldestEventsAreDeletedOverTheByteLimit() throws {
         for day in 1...5 { try add("a", day: Int64(day), bytes: 100) }
-        var rules = AppRules()
-        rules.retentionBytes = 250
-        try sweep(["a": rules], day: 6)
+        try sweep(["a": AppRules(bytes: 250)], day: 6)
         #expect(try left("a") == [4, 5])
         #expect(try usage("a") == [2, 200])
     }
@@ -110,8 +106,7 @@ struct RetentionSweeperTests {
     @Test func retentionDeletesManyEventsInSmallSteps() throws {
         for _ in 0..<500 { try add("other", day: 1) }
         for _ in 0..<500 { try add("a", day: 1) }
-        var rules = AppRules()
-        rules.retentionDays = 1
+        let rules = AppRules(days: 1)
         #expect(try sweep(["a": rules], day: 9) == 500 / RetentionSweeper.rowsPerStep + 1)
         #expect(try left("a").isEmpty)
         #expect(try left("other").count == 500)
@@ -141,9 +136,8 @@ struct RetentionSweeperTests {
         for _ in 0..<5_000 { try add("busy", day: 1) }
         try add("idle", day: 8)
         for _ in 0..<5_000 { try add("busy", day: 9) }
-        var rules = AppRules()
-        rules.retentionDays = 2
-        let apps = BytewiseDictionary(uniqueKeysWithValues: ["idle", "empty"].map { ($0, rules) })
+        let apps = BytewiseDictionary(
+            uniqueKeysWithValues: ["idle", "empty"].map { ($0, AppRules(days: 2)) })
         var sweeper = RetentionSweeper()
         #expect(try work(of: &sweeper, apps, day: 9) == (0, 2))
         // The oldest event is cached, even if other apps store events.
@@ -162,8 +156,7 @@ struct RetentionSweeperTests {
 
     @Test func retentionScansDeletedRangesOnce() throws {
         for day in 1...9 { try add("a", day: Int64(day)) }
-        var rules = AppRules()
-        rules.retentionDays = 2
+        let rules = AppRules(days: 2)
         var sweeper = RetentionSweeper()
         var gone = try events()
         // The index still has deleted events, such as an erased customer's.
@@ -212,8 +205,7 @@ struct RetentionSweeperTests {
         for day in 1...4 { try change("c\(day)", of: "a", day: Int64(day), properties: 3, bytes: 10) }
         try change("c1", of: "a", day: 4, properties: 0, bytes: 0)
         try change("c1", of: "all", day: 1, properties: 1, bytes: 10)
-        var rules = AppRules()
-        rules.retentionDays = 2
+        let rules = AppRules(days: 2)
         try sweep(["a": rules, "all": AppRules()], day: 5)
         #expect(try customers("a") == [3, 4, 4])
         #expect(try customers("all") == [1])
@@ -233,10 +225,8 @@ struct RetentionSweeperTests {
         let first: Int64 = 102_000 + 3_890 + 8
         let second: Int64 = 5_002 + 2 + 8
         #expect(try customerBytes("a") == first + second)
-        var rules = AppRules()
-        rules.retentionBytes = 25_000
         // A large customer is deleted in several steps.
-        #expect(try sweep(["a": rules], day: 5) > 1_000 / RetentionSweeper.rowsPerStep)
+        #expect(try sweep(["a": AppRules(bytes: 25_000)], day: 5) > 1_000 / RetentionSweeper.rowsPerStep)
         #expect(try customers("a") == [4])
         #expect(try left("a") == [3])
         #expect(try customerBytes("a") == second)
@@ -245,16 +235,12 @@ struct RetentionSweeperTests {
     @Test func manyCustomersAreDeletedInOneStep() throws {
         // Three rows each: the customer, the cookie and the property.
         for number in 0..<300 { try change("c\(number)", of: "a", day: 1, properties: 1, bytes: 10) }
-        var rules = AppRules()
-        rules.retentionDays = 2
         let most = 900 / RetentionSweeper.rowsPerStep + 2
-        #expect(try sweep(["a": rules], day: 50) <= most)
+        #expect(try sweep(["a": AppRules(days: 2)], day: 50) <= most)
         #expect(try customers("a").isEmpty)
         #expect(try customerBytes("a") == 0)
         for number in 0..<300 { try change("c\(number)", of: "a", day: 1, properties: 1, bytes: 10) }
-        rules.retentionDays = nil
-        rules.retentionBytes = 0
-        #expect(try sweep(["a": rules], day: 50) <= most)
+        #expect(try sweep(["a": AppRules(bytes: 0)], day: 50) <= most)
         #expect(try customers("a").isEmpty)
     }
 
@@ -264,8 +250,7 @@ struct RetentionSweeperTests {
                 try change("c\(number)", of: app, day: 1, properties: 1, bytes: 10)
             }
         }
-        var rules = AppRules()
-        rules.retentionDays = 2
+        let rules = AppRules(days: 2)
         var sweeper = RetentionSweeper()
         sweeper.begin(["a": rules, "b": rules, "c": rules], nowMilliseconds: 50 * Self.day)
         for _ in 0..<3 { try sweeper.step(connection, try events()) }
@@ -281,10 +266,8 @@ struct RetentionSweeperTests {
                 "INSERT INTO customer_property SELECT id, ?1, ?2, 0 FROM customer", .text("p\(number)"),
                 .text(Self.text(500_000)))
         }
-        var rules = AppRules()
-        rules.retentionDays = 1
         var sweeper = RetentionSweeper()
-        sweeper.begin(["a": rules], nowMilliseconds: 90 * Self.day)
+        sweeper.begin(["a": AppRules(days: 1)], nowMilliseconds: 90 * Self.day)
         var before = try bytes("a")
         while !sweeper.isDone {
             try sweeper.step(connection, try events())
@@ -309,9 +292,7 @@ struct RetentionSweeperTests {
             WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000)
             INSERT INTO customer_merge SELECT 's' || n, (SELECT id FROM customer), 1 FROM numbers
             """)
-        var rules = AppRules()
-        rules.retentionDays = 1
-        #expect(try sweep(["a": rules], day: 90) > 1_000 / RetentionSweeper.rowsPerStep)
+        #expect(try sweep(["a": AppRules(days: 1)], day: 90) > 1_000 / RetentionSweeper.rowsPerStep)
         #expect(try connection.first("SELECT count(*) FROM customer_merge") { $0.int(0) } == 0)
     }
 }

@@ -206,9 +206,7 @@ struct SQLiteEventStoreTests {
             retentionSeconds: 0, now: { Date(timeIntervalSince1970: now) },
             retention: {
                 if isStored.withLock({ $0 }) { asked.signal() }
-                var rules = AppRules()
-                rules.retentionDays = 1
-                return ["shop": rules]
+                return ["shop": AppRules(days: 1)]
             })
         // Received in 1970.
         _ = try append("m-1", to: store).get()
@@ -233,9 +231,7 @@ struct SQLiteEventStoreTests {
             retention: {
                 sweeps.withLock { $0 += 1 }
                 asked.signal()
-                var rules = AppRules()
-                rules.retentionDays = 1
-                return ["shop": rules]
+                return ["shop": AppRules(days: 1)]
             })
         _ = try append("m-1", to: store).get()
         clock.withLock { $0 = 1_800_000_000 }

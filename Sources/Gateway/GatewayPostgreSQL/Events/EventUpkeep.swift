@@ -92,10 +92,10 @@ final class EventUpkeep: Sendable {
             try EventHorizon.note(connection)
             let rules = retention()
             try EventPartitions.dropIDs(nowMilliseconds: now, connection)
-            let passed = try keepers.withLock {
-                try EventPartitions.dropEvents(rules, nowMilliseconds: now, keepers: &$0, connection)
+            try keepers.withLock {
+                try EventPartitions.dropEvents(
+                    rules, nowMilliseconds: now, keepers: &$0, connection, report: report)
             }
-            for id in passed { report(id) }
             var oldest = oldest.withLock { $0 }.filter { rules[$0.key] != nil }
             var sweeps = rules.filter { $0.value.retentionDays != nil || $0.value.retentionBytes != nil }
                 .map {

@@ -5,9 +5,9 @@ internal import GatewayStorage
 
 extension EventPartitions {
     /// Limits the wait for a table lock, because other transactions queue behind a waiting lock request.
-    private static let lock = "BEGIN; SET LOCAL lock_timeout = 2000"
+    static let lock = "BEGIN; SET LOCAL lock_timeout = 2000"
 
-    private static func days(of table: String, _ connection: PostgreSQLConnection) throws -> [Int] {
+    static func days(of table: String, _ connection: PostgreSQLConnection) throws -> [Int] {
         try connection.all(
             """
             SELECT substr(relname, length(?1) + 2)::int FROM pg_inherits
@@ -25,15 +25,15 @@ extension EventPartitions {
         }
     }
 
-    /// Drops the partitions of days that no app retains. Returns consumers whose hold expired, so that unread events
-    /// were deleted. `keepers` caches, for each remaining day, an app that retains the day, to avoid a query.
+    /// Drops the partitions of days that no app retains. After each commit, reports consumers whose hold expired, so
+    /// that unread events were deleted. `keepers` caches, for each remaining day, an app that retains the day, to avoid
+    /// a query.
     static func dropEvents(
         _ rules: BytewiseDictionary<AppRules>, nowMilliseconds: Int64, keepers: inout [Int: String],
-        _ connection: PostgreSQLConnection
-    ) throws -> [EventConsumerID] {
-        guard let shortest = rules.values.compactMap(\.retentionDays).min() else { return [] }
+        _ connection: PostgreSQLConnection, report: (EventConsumerID) -> Void
+    ) throws {
+        guard let shortest = rules.values.compactMap(\.retentionDays).min() else { return }
         let last = Int((nowMilliseconds - Int64(shortest) * 86_400_000) / 86_400_000) - 1
-        var passed: [EventConsumerID] = []
         for day in try days(of: "event", connection) where day <= last {
             let end = Int64(day + 1) * 86_400_000
             func keeps(_ app: String) -> Bool {
@@ -44,11 +44,10 @@ extension EventPartitions {
             let apps = try apps(of: day, until: keeps, connection)
             keepers[day] = apps.keeper
             guard apps.keeper == nil else { continue }
-            passed += try connection.transaction(lock) {
+            try connection.transaction(lock) {
                 try drop(day, of: apps.others, rules, nowMilliseconds, connection)
-            }
+            }.forEach(report)
         }
-        return passed
     }
 
     /// Finds the apps with events on a day by an index, one statement per app, until one retains the day.
@@ -80,18 +79,19 @@ extension EventPartitions {
             """
         ) { (app: $0.text(0), events: $0.int(1), bytes: $0.int64(2), last: $0.int64(3)) }
         guard sums.allSatisfy({ apps.contains($0.app) }) else { return [] }
-        var passed: [EventConsumerID] = []
-        for sum in sums {
-            var hold = try RetentionHold(
+        var holds = try sums.map { sum in
+            try RetentionHold(
                 of: sum.app, connection, nowMilliseconds: now, days: rules[sum.app]?.retentionDays ?? 0)
-            // A partition with held events is not dropped. The sweep deletes the partition's other events one by one.
-            guard !hold.holds(sum.last, received: Int64(day + 1) * 86_400_000 - 1) else { return [] }
+        }
+        // A partition with held events is kept without any change. The sweep deletes its other events one by one.
+        let end = Int64(day + 1) * 86_400_000
+        guard !zip(sums, holds).contains(where: { $1.holds($0.last, received: end - 1) }) else { return [] }
+        for (index, sum) in sums.enumerated() {
             try EventErasure.uncount(sum.events, sum.bytes, of: sum.app, connection)
-            hold.noteDeleted(sum.last)
-            try hold.write(connection)
-            passed += hold.newlyPassed
+            holds[index].noteDeleted(sum.last)
+            try holds[index].write(connection)
         }
         try connection.execute("DROP TABLE event_\(day)")
-        return passed
+        return holds.flatMap(\.newlyPassed)
     }
 }

@@ -167,11 +167,9 @@ struct DeliveryConformanceTests {
         bench.store.close()
         try bench.place.waitForTransactions()
         let missed = MissedEvents()
-        var rules = AppRules()
-        rules.retentionDays = 1
         let store = try bench.storage.openEvents(
             EventStoreOptions(
-                pendingBytes: 1 << 20, observer: missed, retention: { [rules] in ["shop": rules] }))
+                pendingBytes: 1 << 20, observer: missed, retention: { ["shop": AppRules(days: 1)] }))
         defer { store.close() }
         // The store sweeps before it completes the batch.
         _ = try StorageConformance.append([StorageConformance.event("x")], of: "kiosk", to: store)

@@ -47,10 +47,8 @@ struct EventFilesTests {
             store.close()
             // Retention deletes only events that readers can see.
             try home.waitForTransactions()
-            var rules = AppRules()
-            rules.retentionBytes = 1
             store = try storage.openEvents(
-                EventStoreOptions(pendingBytes: 1 << 20, retention: { [rules] in ["shop": rules] }))
+                EventStoreOptions(pendingBytes: 1 << 20, retention: { ["shop": AppRules(bytes: 1)] }))
             // The store sweeps before it completes the batch.
             self.store(1...1, of: "kiosk", minute: 0)
             store.close()
