@@ -23,14 +23,15 @@ enum EventPartitions {
                 WHERE inhparent IN ('countersign.event'::regclass, 'countersign.message_id'::regclass)
                 """
             ) { $0.text(0) })
-        let missing =
-            (today...(today + daysAhead)).map { ("event", "day", $0) }
-            + ((today - idDays)...(today + daysAhead)).map { ("message_id", "bucket", $0) }
-        let script = missing.filter { !existing.contains("\($0.0)_\($0.2)") }
-            .map { add($0.2, to: $0.0, key: $0.1) }.joined()
-        guard !script.isEmpty else { return }
-        // Limits the wait for the lock, because writers queue behind a waiting request. `EventUpkeep` tries again.
-        try connection.transaction("BEGIN; SET LOCAL lock_timeout = 2000") { try connection.execute(script) }
+        for (table, key, days) in [
+            ("event", "day", today...today + daysAhead),
+            ("message_id", "bucket", today - idDays...today + daysAhead),
+        ] {
+            let script = days.filter { !existing.contains("\(table)_\($0)") }
+                .map { add($0, to: table, key: key) }.joined()
+            // Locks one table per transaction, because writers and deletions lock both in different orders.
+            if !script.isEmpty { try connection.transaction(lock) { try connection.execute(script) } }
+        }
     }
 
     /// The day of a partition, in days since 1970; nil for the default partition.
