@@ -12,9 +12,7 @@ extension PostgreSQLTests {
     @Suite struct EventPositionTests {
         /// The first transaction commits last. A reader must not skip its events.
         @Test func readersStopBeforeOpenTransactions() throws {
-            try TestDatabase.use { database in
-                let store = try database.openEvents()
-                defer { store.close() }
+            try TestDatabase.useStore { (database, store) throws in
                 let slow = try database.connect()
                 let base = try EventHorizon.base(slow)
                 let batches = [EventBatch.of(["first"])]
@@ -33,9 +31,7 @@ extension PostgreSQLTests {
         /// An export includes all events acknowledged before it began.
         /// A stream polls again, so it does not wait.
         @Test func anExportWaitsForATransactionThatIsOpen() throws {
-            try TestDatabase.use { database in
-                let store = try database.openEvents()
-                defer { store.close() }
+            try TestDatabase.useStore { (database, store) throws in
                 let (isOpen, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
                 Thread.detachNewThread {
                     let other = try? database.connect()
@@ -57,9 +53,7 @@ extension PostgreSQLTests {
         }
 
         @Test func anExportThatMissesEventsFails() throws {
-            try TestDatabase.use { database in
-                let store = try database.openEvents()
-                defer { store.close() }
+            try TestDatabase.useStore { (database, store) throws in
                 #expect(try store.store(.of(["m-0"])).get().accepted == 1)
                 try database.waitForTransactions()
                 let slow = try database.connect()

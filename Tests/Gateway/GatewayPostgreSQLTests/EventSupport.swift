@@ -17,6 +17,14 @@ extension TestDatabase {
             pool(), EventStoreOptions(pendingBytes: 1 << 30, retention: retention), retentionSeconds: 3_600)
     }
 
+    static func useStore(_ body: (TestDatabase, PostgreSQLEventStore) throws -> Void) throws {
+        try use { database in
+            let store = try database.openEvents()
+            defer { store.close() }
+            try body(database, store)
+        }
+    }
+
     var log: PostgreSQLEventLog { log { Date() } }
 
     func log(now: @escaping @Sendable () -> Date) -> PostgreSQLEventLog {

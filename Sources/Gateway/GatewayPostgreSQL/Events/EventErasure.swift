@@ -65,21 +65,27 @@ enum EventErasure {
     /// Deletes an app's events, customers, consumers and counts, in steps. May be repeated after an error.
     static func erase(_ appID: String, _ connection: PostgreSQLConnection) throws {
         while try step(appID, connection) {}
-        // Deletes the ids of events that retention has already deleted.
-        for bucket in try connection.all("SELECT DISTINCT bucket FROM message_id", row: { $0.int64(0) }) {
+        try eraseIDs(of: appID, connection)
+        while try deleteCustomer(of: appID, connection) {}
+        for table in try connection.appTables(of: nil) where !["event", "message_id"].contains(table.name) {
+            while try connection.delete(of: appID, in: table, most: rowsPerStep) > 0 {}
+        }
+    }
+
+    /// Deletes the ids of events that retention has already deleted.
+    static func eraseIDs(of appID: String, _ connection: PostgreSQLConnection) throws {
+        // Clients choose the date in an id, so these partitions have any number of buckets. They have an index by app.
+        for table in ["message_id_other", "message_id_default"] {
+            let table = AppTable(name: table, key: ["position"])
+            while try connection.delete(of: appID, in: table, most: rowsPerStep) > 0 {}
+        }
+        for day in try EventPartitions.days(of: "message_id", connection) {
             repeat {
                 try connection.run(
                     """
                     DELETE FROM message_id WHERE bucket = ?1 AND app_id = ?2 AND (id, sender) IN (
                         SELECT id, sender FROM message_id WHERE bucket = ?1 AND app_id = ?2 LIMIT \(rowsPerStep))
-                    """, .integer(bucket), .text(appID))
-            } while connection.changes == rowsPerStep
-        }
-        while try deleteCustomer(of: appID, connection) {}
-        let others = try connection.appTables(of: nil).filter { !["event", "message_id"].contains($0.name) }
-        for table in others {
-            repeat {
-                try connection.delete(of: appID, in: table, most: rowsPerStep)
+                    """, .integer(Int64(day)), .text(appID))
             } while connection.changes == rowsPerStep
         }
     }
