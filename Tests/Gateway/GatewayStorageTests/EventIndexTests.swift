@@ -1,4 +1,5 @@
 import CountersignCore
+import CountersignGatewayTesting
 import CountersignSQLite
 import CountersignTesting
 import Foundation
@@ -158,6 +159,16 @@ struct EventIndexTests {
         defer { again.close() }
         for number in 0..<64 { #expect(try !store("m-\(number)", user: "ada", in: again)) }
         #expect(try messages(user: "ada") == (0..<64).map { "m-\($0)" })
+    }
+
+    @Test func eventsBesideAGapOfTheLargestOffsetAreFound() throws {
+        let log = try open()
+        for number in 0..<8 { #expect(try store("m-\(number)", user: "ada", in: log)) }
+        log.close()
+        try SQLiteConnection(path: path).execute("UPDATE event SET seq = 1 + 4294967295 WHERE seq = 8")
+        try FileManager.default.removeItem(atPath: index)
+        try open().close()
+        try check("shop", (0..<8).map { "m-\($0)" }, OpenIndexRuns())
     }
 
     @Test func uncommittedEventsAreNotDuplicates() throws {
@@ -363,8 +374,6 @@ struct EventIndexTests {
     @Test func retentionDeletesUsersAndRunsToo() throws {
         let log = try open()
         defer { log.close() }
-        var rules = AppRules()
-        rules.retentionDays = 1
         let day: Int64 = 86_400_000
         for number in 0..<24 {
             let old = EventBatch(
@@ -375,7 +384,7 @@ struct EventIndexTests {
         // Unfinished runs are deleted by the next sweep.
         log.close()
         var sweeper = RetentionSweeper()
-        sweeper.begin(["shop": rules], nowMilliseconds: 9 * day + 1)
+        sweeper.begin(["shop": AppRules(days: 1)], nowMilliseconds: 9 * day + 1)
         var uses = KeyUseTally()
         while !sweeper.isDone { _ = try log.sweep(&sweeper, counting: &uses) }
         log.close()

@@ -34,7 +34,7 @@ final class EventIndex {
 
         /// Whether a run can store this sequence number as a 32-bit offset from its first one. Sequence numbers of a
         /// log that was copied from PostgreSQL may have large gaps.
-        func reaches(_ sequence: Int64) -> Bool { sequence - first <= Int64(UInt32.max) }
+        func reaches(_ sequence: Int64) -> Bool { sequence - first <= IndexRunName.longest }
 
         mutating func add(_ event: EventIndexRecord) {
             keys[event.key] = event.sequence
@@ -304,7 +304,7 @@ final class EventIndex {
         for run in state.runs {
             let follows = neighbours.last.map {
                 $0.name.level == run.name.level && $0.name.last + 1 == run.name.first
-                    && run.name.last - neighbours[0].name.first <= Int64(UInt32.max)
+                    && run.name.last - neighbours[0].name.first <= IndexRunName.longest
             }
             if follows != true { neighbours = [] }
             guard run.name.level < sizes.highestLevel, !state.damaged.contains(run.name) else {

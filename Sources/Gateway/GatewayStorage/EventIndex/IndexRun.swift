@@ -3,6 +3,8 @@ internal import CountersignCore
 /// The range and level of a run.
 struct IndexRunName: Hashable {
     static let suffix = ".run"
+    /// The largest difference of sequence numbers in a run. One more must fit in 32 bits, for the end of a range.
+    static let longest = Int64(UInt32.max) - 1
 
     /// The first and last sequence numbers of the run, which contains all events between them.
     let first: Int64
@@ -20,7 +22,7 @@ extension IndexRunName {
             separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 3, let first = Int64(parts[0]), let last = Int64(parts[1]),
             let level = Int(parts[2]),
-            first > 0, first <= last, level >= 0, last - first <= Int64(UInt32.max)
+            first > 0, first <= last, level >= 0, last - first <= Self.longest
         else { return nil }
         self.init(first: first, last: last, level: level)
     }
