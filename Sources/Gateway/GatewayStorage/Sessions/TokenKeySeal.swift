@@ -29,14 +29,13 @@ package struct TokenKeySeal: Sendable {
     /// Creates a file with mode 0600, and its folder. Uses the file of another gateway that was created meanwhile.
     package init(making path: String) throws(GatewayError) {
         let key = [UInt8].random(count: AES256GCM.keyBytes)
-        let url = URL(fileURLWithPath: path)
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
         // Written under another name first, so that other gateways never see an incomplete file.
         let draft = path + "." + UUID().uuidString
         defer { unlink(draft) }
         do {
             try FileManager.default.createDirectory(
-                at: url.deletingLastPathComponent(), withIntermediateDirectories: true,
-                attributes: [.posixPermissions: 0o700])
+                atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
             throw GatewayError(.dataDirectory, "cannot create the folder of the token key, \(path)")
         }
@@ -50,7 +49,9 @@ package struct TokenKeySeal: Sendable {
             throw GatewayError(.dataDirectory, "cannot write the file of the token key, \(path)")
         }
         guard link(draft, path) == 0 || errno == EEXIST else { throw Self.notMade(path) }
-        guard let made = try TokenKeySeal(file: path) else { throw Self.notMade(path) }
+        // A power failure must not delete the key after the database has secrets that it seals.
+        errno = synchronizeFile(folder)
+        guard errno == 0, let made = try TokenKeySeal(file: path) else { throw Self.notMade(path) }
         self = made
     }
 
