@@ -319,7 +319,7 @@ package final class Storage: @unchecked Sendable {
         guard isOut != hasOptedOut else { return }
         if isOut {
             try FileProtection.makeDirectory(directory)
-            try Data().write(to: URL(fileURLWithPath: optOutPath), options: .atomic)
+            try DurableFile.write(Data(), to: optOutPath)
         } else {
             try FileManager.default.removeItem(atPath: optOutPath)
         }

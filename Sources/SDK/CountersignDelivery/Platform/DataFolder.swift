@@ -19,8 +19,7 @@ package struct DataFolder {
     func directory(of instanceName: String) -> URL {
         let directory = home.appendingPathComponent(instanceName, isDirectory: true)
         if !FileManager.default.fileExists(atPath: directory.path), hasOptedOut(of: instanceName) {
-            try? makePrivateDirectory(directory.path)
-            try? Data().write(to: directory.appendingPathComponent(Self.optOutName))
+            try? DurableFile.write(Data(), to: directory.appendingPathComponent(Self.optOutName).path)
         }
         return directory
     }
