@@ -98,7 +98,9 @@ package final class IssuedTokens: Sendable {
         let isListed = revoked.withLock { revoked in
             revoked.contains(claims.tokenID) || claims.sessionID.map(revoked.contains) == true
         }
-        return isListed || (claims.sessionID == nil && !clients.withLock { $0.contains(claims.subject) })
+        // The tokens of an app's own devices name the app as their client.
+        let isOfClient = claims.clientID != claims.audience
+        return isListed || isOfClient && !clients.withLock { $0.contains(claims.clientID) }
     }
 
     private func verifier(of token: String) -> TokenVerifier? {

@@ -65,7 +65,7 @@ public struct ClientStore: ControlStore {
         }
     }
 
-    /// Deletes a client. The gateway rejects the client's own tokens. Users' tokens stay valid until they expire.
+    /// Deletes a client. The gateway rejects the access tokens issued to it, also those of users.
     ///
     /// - Throws: `notFound`, `storage`.
     public func delete(id: String) throws(GatewayError) {

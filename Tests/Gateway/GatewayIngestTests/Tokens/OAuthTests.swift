@@ -114,8 +114,12 @@ struct OAuthTests {
     @Test func aDeletedClientsTokensAreRejected() throws {
         let answer = try post("grant_type=client_credentials", basic: (client.id, secret))
         let access = try #require(answer.json["access_token"] as? String)
+        let opened = try sessions.open(for: "user-1", of: "shop", clientID: client.id)
+        let refreshed = try refresh(opened.refreshToken, basic: (client.id, secret))
+        let users = try #require(refreshed.json["access_token"] as? String)
         try fixture.edit { try $0.clients.delete(id: client.id) }
         #expect(try upload(access, user: "user-1") == 401)
+        #expect(try upload(users, user: "user-1") == 401)
         #expect(
             error(try post("grant_type=client_credentials", basic: (client.id, secret)))
                 == "401 invalid_client")
