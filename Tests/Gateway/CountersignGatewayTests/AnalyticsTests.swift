@@ -274,9 +274,7 @@ struct AnalyticsTests {
 
     @Test func recentCountsHaveOneSecondResolution() {
         let recorder = AnalyticsRecorder()
-        for second in Int64(0)..<10 {
-            note(recorder, at: second * 1000, code: second < 3 ? .expired : nil)
-        }
+        for second in Int64(0)..<10 { note(recorder, at: second * 1000, code: second < 3 ? .expired : nil) }
         #expect(
             recorder.recent(of: "shop", since: 2_000)
                 == .init(required: 8, rejected: 1, accepted: 7, events: 0))

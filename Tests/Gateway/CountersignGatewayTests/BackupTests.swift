@@ -103,9 +103,7 @@ struct BackupTests {
             atPath: target, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         for (name, content) in [
             ("unfinished-restore", ""), ("events.sqlite", ""), ("control.sqlite", "half"),
-        ] {
-            try Data(content.utf8).write(to: URL(fileURLWithPath: target + "/" + name))
-        }
+        ] { try Data(content.utf8).write(to: URL(fileURLWithPath: target + "/" + name)) }
         let rejection = #expect(throws: GatewayError.self) {
             try Gateway(configuration: GatewayConfiguration(dataDirectory: target))
         }
@@ -158,11 +156,9 @@ struct BackupTests {
         let start = Date(timeIntervalSince1970: 1_800_000_000)
         let now = Lock(start)
         let schedule = BackupSchedule(
-            dataDirectory: fixture.dataDirectory,
-            rules: BackupRules(hours: 6, keep: 2, folder: folder), now: { now.withLock { $0 } }
-        ) { result in
-            if case .success = result { made.withLock { $0 += 1 } }
-        }
+            dataDirectory: fixture.dataDirectory, rules: BackupRules(hours: 6, keep: 2, folder: folder),
+            now: { now.withLock { $0 } }
+        ) { result in if case .success = result { made.withLock { $0 += 1 } } }
         for hours in [0.0, 1, 5.9, 6, 7, 12, 18] {
             now.withLock { $0 = start.addingTimeInterval(hours * 3_600) }
             schedule.makeIfDue()
@@ -189,9 +185,7 @@ struct BackupTests {
         let schedule = BackupSchedule(
             dataDirectory: fixture.dataDirectory, rules: BackupRules(hours: 24, keep: 2, folder: folder),
             floorBytes: 1 << 50, now: { Date() }, uptime: { uptime.withLock { $0 } }
-        ) { result in
-            if case .failure(let error) = result { failures.withLock { $0.append(error) } }
-        }
+        ) { result in if case .failure(let error) = result { failures.withLock { $0.append(error) } } }
         var tries: [Int] = []
         for minute in 0..<1_000 {
             uptime.withLock { $0 = start + Double(minute * 60) }

@@ -197,9 +197,7 @@ struct EnforcementTests {
         // Unverifiable tokens of a stranger, and verified tokens that fail for another reason.
         for code in [
             AuthErrorCode.missingToken, .decodingError, .incorrectAlgorithm, .noMatchingPublicKeys, .expired,
-        ] {
-            known.note(9, of: "jane", .rejected, code, atMilliseconds: 1_600)
-        }
+        ] { known.note(9, of: "jane", .rejected, code, atMilliseconds: 1_600) }
         for code in [AuthErrorCode.subjectMismatch, .payloadUserIDMismatch, .revoked] {
             known.note(1, of: "jane", .rejected, code, atMilliseconds: 1_600)
         }
@@ -431,8 +429,7 @@ struct EnforcementTests {
             id: id, timestamp: timestamp, body: request.body,
             keys: [try #require(WebhookSignature.key(secret))])
         #expect(
-            request.headers["webhook-signature"]
-                == expected.first { $0.name == "webhook-signature" }?.value)
+            request.headers["webhook-signature"] == expected.first { $0.name == "webhook-signature" }?.value)
         #expect(try fixture.apps.enforcementPlan(of: "shop").returned != nil)
         let answer = connection.post(batch(trackEvent("m-7")), headers: ["X-Write-Key": fixture.writeKey])
         #expect(answer?.status == 200)

@@ -38,12 +38,11 @@ struct AdminAccessTests {
         ("DELETE /apps/{app}/key-source", .operator), ("GET /apps/{app}/enforcement", .viewer),
         ("PUT /apps/{app}/enforcement", .operator), ("GET /apps/{app}/enforcement/preview", .viewer),
         ("GET /apps/{app}/restrictions", .viewer), ("POST /apps/{app}/restrictions", .operator),
-        ("DELETE /apps/{app}/restrictions/{id}", .operator),
-        ("GET /apps/{app}/policy", .viewer), ("PUT /apps/{app}/policy", .operator),
-        ("GET /apps/{app}/webhook", .viewer), ("PUT /apps/{app}/webhook", .operator),
-        ("GET /apps/{app}/webhooks", .viewer), ("POST /apps/{app}/webhooks", .operator),
-        ("GET /apps/{app}/webhooks/{id}", .viewer), ("PATCH /apps/{app}/webhooks/{id}", .operator),
-        ("DELETE /apps/{app}/webhooks/{id}", .operator),
+        ("DELETE /apps/{app}/restrictions/{id}", .operator), ("GET /apps/{app}/policy", .viewer),
+        ("PUT /apps/{app}/policy", .operator), ("GET /apps/{app}/webhook", .viewer),
+        ("PUT /apps/{app}/webhook", .operator), ("GET /apps/{app}/webhooks", .viewer),
+        ("POST /apps/{app}/webhooks", .operator), ("GET /apps/{app}/webhooks/{id}", .viewer),
+        ("PATCH /apps/{app}/webhooks/{id}", .operator), ("DELETE /apps/{app}/webhooks/{id}", .operator),
         ("POST /apps/{app}/webhooks/{id}/pause", .operator),
         ("POST /apps/{app}/webhooks/{id}/resume", .operator),
         ("POST /apps/{app}/webhooks/{id}/rotate", .operator),
@@ -63,13 +62,12 @@ struct AdminAccessTests {
         ("DELETE /apps/{app}/project/items/{kind}/{id}", .operator), ("GET /apps/{app}/events", .viewer),
         ("GET /apps/{app}/customers/{id}", .operator), ("DELETE /apps/{app}/customers/{id}", .operator),
         ("GET /apps/{app}/events/export", .operator), ("GET /apps/{app}/events/{position}", .viewer),
-        ("GET /apps/{app}/analytics", .viewer),
-        ("GET /apps/{app}/analytics/top", .viewer), ("GET /apps/{app}/analytics/export", .viewer),
-        ("GET /error-codes", .viewer), ("GET /identity-providers", .viewer),
-        ("GET /identity-providers/{id}", .viewer), ("POST /apps/{app}/tokens/verify", .viewer),
-        ("PUT /session/password", .viewer), ("GET /audit/export", .viewer),
-        ("GET /apps/{app}/samples", .viewer), ("GET /apps/{app}/samples/{id}", .viewer),
-        ("POST /apps/{app}/samples/{id}/recheck", .viewer),
+        ("GET /apps/{app}/analytics", .viewer), ("GET /apps/{app}/analytics/top", .viewer),
+        ("GET /apps/{app}/analytics/export", .viewer), ("GET /error-codes", .viewer),
+        ("GET /identity-providers", .viewer), ("GET /identity-providers/{id}", .viewer),
+        ("POST /apps/{app}/tokens/verify", .viewer), ("PUT /session/password", .viewer),
+        ("GET /audit/export", .viewer), ("GET /apps/{app}/samples", .viewer),
+        ("GET /apps/{app}/samples/{id}", .viewer), ("POST /apps/{app}/samples/{id}/recheck", .viewer),
         ("POST /session/second-factor", .viewer), ("POST /session/second-factor/confirm", .viewer),
         ("POST /session/second-factor/recovery-codes", .viewer),
         ("POST /session/second-factor/disable", .viewer), ("DELETE /users/{name}/second-factor", .owner),
@@ -78,15 +76,13 @@ struct AdminAccessTests {
         ("DELETE /apps/{app}", .owner), ("GET /app-deletions", .viewer),
         ("GET /apps/{app}/consumers", .viewer), ("POST /apps/{app}/consumers", .operator),
         ("GET /apps/{app}/consumers/{name}", .viewer), ("DELETE /apps/{app}/consumers/{name}", .operator),
-        ("POST /apps/{app}/consumers/{name}/seek", .operator),
-        ("GET /apps/{app}/streams", .viewer), ("POST /apps/{app}/streams", .owner),
-        ("GET /cluster", .viewer),
+        ("POST /apps/{app}/consumers/{name}/seek", .operator), ("GET /apps/{app}/streams", .viewer),
+        ("POST /apps/{app}/streams", .owner), ("GET /cluster", .viewer),
         ("GET /apps/{app}/streams/{name}", .viewer), ("DELETE /apps/{app}/streams/{name}", .operator),
         ("POST /apps/{app}/streams/{name}/pause", .operator),
         ("POST /apps/{app}/streams/{name}/resume", .operator),
-        ("POST /apps/{app}/streams/{name}/seek", .operator),
-        ("GET /apps/{app}/files", .viewer), ("POST /apps/{app}/files/pause", .operator),
-        ("POST /apps/{app}/files/resume", .operator),
+        ("POST /apps/{app}/streams/{name}/seek", .operator), ("GET /apps/{app}/files", .viewer),
+        ("POST /apps/{app}/files/pause", .operator), ("POST /apps/{app}/files/resume", .operator),
     ]
 
     /// The test repeats the roles, so that widening a role needs a change here too.
@@ -158,17 +154,13 @@ struct AdminAccessTests {
             "http://LOCALHOST", "http:localhost", "http:/localhost", "http:///localhost", "//localhost",
             "localhost", "ftp://localhost", "http://localhost http://evil.example", "http://localhost\\",
             "http://%6cocalhost", "",
-        ] {
-            #expect(try status(["Origin": origin]) == 403, "\(origin)")
-        }
+        ] { #expect(try status(["Origin": origin]) == 403, "\(origin)") }
         for (host, origin) in [
             ("LOCALHOST", "http://localhost"), ("localhost", "https://localhost"),
             ("localhost:80", "http://localhost"), ("localhost:443", "https://localhost"),
             ("localhost:8787", "http://localhost:8787"), ("[::1]:8787", "http://[::1]:8787"),
             ("[::1]", "http://[::1]"),
-        ] {
-            #expect(try status(["Host": host, "Origin": origin]) == 201, "\(host) \(origin)")
-        }
+        ] { #expect(try status(["Host": host, "Origin": origin]) == 201, "\(host) \(origin)") }
         for (host, origin) in [
             ("localhost:8787", "http://localhost"), ("localhost", "http://localhost:8787"),
             ("localhost:443", "http://localhost"), ("localhost:80", "https://localhost"),

@@ -44,20 +44,15 @@ struct AdminReadTests {
         for cell in [
             "'=cmd|' /C calc'!A0", "'+1+1", "'-2+3", "'@SUM(A1)", "plain", #""a ""quoted"", one""#,
             "\"two\nlines\"",
-        ] {
-            #expect(body.contains("," + cell + ","), "\(cell)")
-        }
-        let lines = try download(bench, "apps/shop/events/export?format=ndjson").filter {
-            $0.hasPrefix("{")
-        }
+        ] { #expect(body.contains("," + cell + ","), "\(cell)") }
+        let lines = try download(bench, "apps/shop/events/export?format=ndjson").filter { $0.hasPrefix("{") }
         let exported = try lines.map {
             try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
         }
         #expect(exported.compactMap { $0?["name"] as? String } == names)
         #expect(
             try bench.ask("GET", "apps/shop/events/export?format=xml", nil, bench.token("write")).status
-                == 422
-        )
+                == 422)
     }
 
     @Test func anExportFromAPositionReportsDeletedEvents() throws {
@@ -156,8 +151,7 @@ struct AdminReadTests {
     /// Earlier versions stored only the hash of a write key.
     @Test func aWriteKeyThatWasStoredAsAHashIsShownByHowItBegins() throws {
         try bench.place.connection(to: "control").execute("UPDATE write_key SET text = NULL")
-        let listed = try bench.ask("GET", "apps/shop/write-keys", nil, bench.token("admin"))
-        let item = try #require((listed.json["items"] as? [[String: Any]])?.first)
+        let item = try #require(try bench.items("apps/shop/write-keys", bench.token("admin")).first)
         #expect(item["write_key"] is NSNull)
         #expect(item["prefix"] as? String == String(bench.writeKey.prefix(7)))
         try bench.store(batch(trackEvent("m1")))
@@ -191,9 +185,7 @@ struct AdminReadTests {
         let reader = try bench.token("read")
         let writer = try bench.token("write")
         func found(_ filter: String) throws -> [String] {
-            let answer = try bench.ask("GET", "apps/shop/events" + filter, nil, writer)
-            let items = answer.json["items"] as? [[String: Any]] ?? []
-            return items.compactMap { $0["message_id"] as? String }
+            try bench.items("apps/shop/events" + filter, writer).compactMap { $0["message_id"] as? String }
         }
         #expect(try found("") == ["m5", "m4", "m3", "m2", "m1"])
         #expect(try found("?verdict=verified") == ["m1"])
@@ -204,8 +196,7 @@ struct AdminReadTests {
         #expect(try found("?verdict=unverified") == ["m4", "m3", "m2"])
         #expect(try bench.ask("GET", "apps/shop/events?verdict=good", nil, reader).status == 422)
         func tokenID(_ token: [String: String]) throws -> String? {
-            let answer = try bench.ask("GET", "apps/shop/events?verdict=verified", nil, token)
-            return (answer.json["items"] as? [[String: Any]])?.first?["token_id"] as? String
+            try bench.items("apps/shop/events?verdict=verified", token).first?["token_id"] as? String
         }
         // The signer chooses token ids, so an id may identify a user.
         #expect(try tokenID(reader) == nil)
@@ -238,8 +229,7 @@ struct AdminReadTests {
             let headers = ["X-Write-Key": bench.writeKey, "Authorization": "Bearer " + token]
             #expect(try bench.client().post(#"{"batch":[\#(event)]}"#, headers: headers)?.status == 200)
         }
-        let found = try bench.ask("GET", "apps/shop/events?claim=plan%3Dpro", nil, owner)
-        let items = found.json["items"] as? [[String: Any]] ?? []
+        let items = try bench.items("apps/shop/events?claim=plan%3Dpro", owner)
         #expect(items.map { $0["message_id"] as? String } == ["pro"])
         #expect(items.first?["claims"] as? [String: String] == ["plan": "pro"])
         #expect(try bench.ask("GET", "apps/shop/events?claim=plan", nil, owner).status == 422)
@@ -270,8 +260,7 @@ struct AdminReadTests {
             try bench.store(batch(trackEvent("same", user: user)))
         }
         let owner = try bench.token("admin")
-        let list = try bench.ask("GET", "apps/shop/events?message_id=same", nil, owner)
-        let items = try #require(list.json["items"] as? [[String: Any]])
+        let items = try bench.items("apps/shop/events?message_id=same", owner)
         #expect(items.map { $0["user_id"] as? String } == ["bob", "ada"])
         let positions = items.compactMap { $0["position"] as? String }
         try bench.place.waitForTransactions()
@@ -381,9 +370,7 @@ struct AdminReadTests {
         }
         let viewer = try bench.token("read")
         func top(_ query: String) throws -> [String: Int] {
-            let items =
-                try bench.ask("GET", "apps/shop/analytics/top?\(query)", nil, viewer).json["items"]
-                as? [[String: Any]] ?? []
+            let items = try bench.items("apps/shop/analytics/top?\(query)", viewer)
             return items.reduce(into: [:]) { $0[$1["value"] as? String ?? ""] = $1["failures"] as? Int }
         }
         #expect(try top("by=mode") == ["optional": 2, "required": 1])
@@ -398,8 +385,7 @@ struct AdminReadTests {
 
     @Test func changesAreMarkedInAChartDespiteThousandsOfLaterEntries() throws {
         try bench.apps.setEnforcement(.required, for: "shop")
-        #expect(
-            try bench.apps.returnToOptional("shop", rejectedPercent: 7, alert: [:], at: bench.now))
+        #expect(try bench.apps.returnToOptional("shop", rejectedPercent: 7, alert: [:], at: bench.now))
         try bench.apps.transaction { directory in
             for number in 0..<2_001 { try directory.auditLog.note("app.test", "\(number)", app: "shop") }
         }
@@ -417,8 +403,7 @@ struct AdminReadTests {
     }
 
     @Test func theErrorCodesEndpointListsEveryCode() throws {
-        let answer = try bench.ask("GET", "error-codes", nil, bench.token("read")).json
-        let items = try #require(answer["items"] as? [[String: Any]])
+        let items = try bench.items("error-codes", bench.token("read"))
         #expect(items.map { $0["code"] as? Int } == AuthErrorCode.all.map(\.rawValue))
         for (item, code) in zip(items, AuthErrorCode.all) {
             #expect(item["reason"] as? String == code.reason)
@@ -449,15 +434,13 @@ struct AdminReadTests {
         try bench.gateway.refreshApps()
         let identify = #"{"type":"identify","messageId":"1","anonymousId":"a","traits":{"plan":"pro"}}"#
         _ = try bench.client().post(batch(identify), headers: ["X-Write-Key": people])
-        let items = try bench.ask("GET", "apps", nil, bench.token("read")).json["items"] as? [[String: Any]]
-        let features = (items ?? []).map { item in
+        let features = try bench.items("apps", bench.token("read")).map { item in
             "\(item["id"] ?? ""): \((item["features"] as? [String] ?? []).joined(separator: " "))"
         }
         #expect(
             features == [
                 "backend: token_service", "devices: token_service", "idle: ", "people: customers",
-                "provider: key_sources", "shop: ",
-                "vendor: bloomreach",
+                "provider: key_sources", "shop: ", "vendor: bloomreach",
             ])
     }
 
@@ -478,7 +461,7 @@ struct AdminReadTests {
             }
         }
         let viewer = try bench.token("read")
-        let items = try bench.ask("GET", "apps", nil, viewer).json["items"] as? [[String: Any]] ?? []
+        let items = try bench.items("apps", viewer)
         let wanted = [("idle", [0, 0, 0]), ("kiosk", [2, 1, 0]), ("shop", [3, 0, 2])]
         #expect(items.map { $0["id"] as? String } == wanted.map(\.0))
         let minutes = first...minute()
@@ -552,8 +535,7 @@ struct AdminReadTests {
     @Test func theDocumentHasEveryRouteAndItsReferencesLeadSomewhere() throws {
         let routes = [
             SignInRoutes(isSecure: false, passwordCost: .password, cluster: nil).all, EnforcementRoutes().all,
-            ProjectRoutes().all,
-            PeopleRoutes(passwordCost: .password).all,
+            ProjectRoutes().all, PeopleRoutes(passwordCost: .password).all,
         ].joined().map(\.operation)
         let all = routes + [AdminDocument.route(describing: routes).operation]
         guard case .object(let document) = AdminDocument(routes: all).value,
@@ -618,9 +600,7 @@ struct AdminReadTests {
             (#"{"name":"ää"}"#, "/name"), (#"{"name":"a","count":6}"#, "/count"),
             (#"{"name":"a","count":1.0}"#, "/count"), (#"{"name":"a","inner":{}}"#, "/inner/on"),
             (#"{"name":"a","inner":{"on":1}}"#, "/inner/on"), (#"{"name":"a","more":1}"#, "/more"),
-        ] {
-            #expect(problem(text) == pointer, "\(text)")
-        }
+        ] { #expect(problem(text) == pointer, "\(text)") }
     }
 
     /// Covers the GET routes without an id. An unavailable feature must respond as documented too.

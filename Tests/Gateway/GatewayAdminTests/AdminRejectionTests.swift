@@ -126,9 +126,7 @@ struct AdminRejectionTests {
             "http://shop.example/", "http://10.1.2.3/", "ftp://127.0.0.1/", "https://169.254.169.254/",
             "https://[fd00:ec2::254]/", "https://127.0.0.1:0/", "https://2852039166/",
             "https://127.0.0.1/in ",
-        ] {
-            #expect(try send(url, isPrivate: true).status == 422, "\(url)")
-        }
+        ] { #expect(try send(url, isPrivate: true).status == 422, "\(url)") }
         #expect(try send("https://127.0.0.1:22/", isPrivate: true).status < 300)
         #expect(try send("https://xn--bcher-kva.example/a%20b", isPrivate: false).status < 300)
         #expect(try send("https://shop.example:8443/in?a=b", isPrivate: false).status < 300)

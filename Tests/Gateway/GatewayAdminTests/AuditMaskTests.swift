@@ -74,8 +74,7 @@ struct AuditMaskTests {
             try send("PUT", "webhook", #"{"url":"\#(url)"}"#)
             try send("PUT", "key-source", #"{"url":"\#(url)"}"#)
             try send(
-                "PUT", "project",
-                #"{"token":"shop","customer_tokens":"off","webhook":{"url":"\#(url)"}}"#)
+                "PUT", "project", #"{"token":"shop","customer_tokens":"off","webhook":{"url":"\#(url)"}}"#)
             try send("POST", "webhooks", #"{"url":"\#(url)"}"#)
         }
         let hook = try #require(try bench.apps.webhooks.all(of: "shop").first)
@@ -98,8 +97,7 @@ struct AuditMaskTests {
         ("https://hooks.example", "https://hooks.example"),
         ("https://hooks.example/", "https://hooks.example/"),
         ("https://hooks.example:8443/a", "https://hooks.example:8443/…#"),
-        ("https://h.example?k=v", "https://h.example/…#"),
-        ("", ""), ("no-url", "…"),
+        ("https://h.example?k=v", "https://h.example/…#"), ("", ""), ("no-url", "…"),
     ])
     func aURLIsKeptAsItsOrigin(url: String, beginning: String) {
         let audited = OutgoingURL.audited(url)

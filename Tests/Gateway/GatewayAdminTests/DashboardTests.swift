@@ -68,8 +68,7 @@ struct DashboardTests {
     @Test func modulesAreBundledWithTheirImportedNames() {
         let files: BytewiseDictionary = [
             "assets/modules/app.js": "import { one as first, Two } from \"./parts.js\";\nfirst(new Two());\n",
-            "assets/modules/parts.js":
-                """
+            "assets/modules/parts.js": """
             // Parts.
             export async function one(x) {
               // The same.

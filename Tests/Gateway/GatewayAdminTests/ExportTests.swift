@@ -10,8 +10,8 @@ struct ExportTests {
         ("\u{FF20}x", "'\u{FF20}x"), ("a;=1", "\"a;'=1\""), ("a; \"=1", "\"a; \"\"'=1\""),
         ("a|=1", "a|'=1"), ("a\n=1", "\"a\n'=1\""), ("a\t=1", "\"a\t'=1\""), ("-5", "-5"), ("-5a", "'-5a"),
         // A quote followed by a combining mark is one `Character`, but must still be doubled (RFC 4180).
-        ("a\"\u{301},=1", "\"a\"\"\u{301},=1\""), ("x\r\n", "\"x\r\n\""),
-        ("a=b", "a=b"), ("", ""), (#"{"a":[1,-2]}"#, #""{""a"":[1,-2]}""#),
+        ("a\"\u{301},=1", "\"a\"\"\u{301},=1\""), ("x\r\n", "\"x\r\n\""), ("a=b", "a=b"), ("", ""),
+        (#"{"a":[1,-2]}"#, #""{""a"":[1,-2]}""#),
     ])
     func noCellBeginsLikeAFormulaWhateverTheSeparator(cell: String, line: String) {
         var bytes: [UInt8] = []

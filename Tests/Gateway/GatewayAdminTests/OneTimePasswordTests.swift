@@ -23,8 +23,7 @@ struct OneTimePasswordTests {
     /// RFC 6238, appendix B, the rows of SHA-1.
     @Test(arguments: [
         (59, "94287082"), (1_111_111_109, "07081804"), (1_111_111_111, "14050471"),
-        (1_234_567_890, "89005924"),
-        (2_000_000_000, "69279037"), (20_000_000_000, "65353130"),
+        (1_234_567_890, "89005924"), (2_000_000_000, "69279037"), (20_000_000_000, "65353130"),
     ])
     func totpCodesEqualTheRFCExamples(seconds: Int64, code: String) {
         #expect(sample.code(seconds * 1000 / OneTimePassword.stepMilliseconds, digits: 8) == code)

@@ -6,12 +6,10 @@ import Testing
 struct PasswordPolicyTests {
     @Test(arguments: [
         "elevenbytes", "123qweasdzxc", "1qaz2wsx3edc", "LeaveMeAlone", "qwerty123456", "password1234",
-        "Password2026!",
-        "P@ssw0rd!!!!", "p4ssw0rd2026", "letmein!!!!!", "!!dragon!!99", "iloveyou2026", "passwordpassword",
-        "dragondragon", "aaaaaaaaaaaa", "abcabcabcabc", "abcdefabcdefab", "abcdefghijkl", "123456789012",
-        "987654321098", "countersign1", "Countersign-2026", "countersigncountersign", "ada-lovelace-1",
-        "countersign!?~(&^",
-        "ada-lovelace ada", "countersign ada-lovelace", "éééééééééééé",
+        "Password2026!", "P@ssw0rd!!!!", "p4ssw0rd2026", "letmein!!!!!", "!!dragon!!99", "iloveyou2026",
+        "passwordpassword", "dragondragon", "aaaaaaaaaaaa", "abcabcabcabc", "abcdefabcdefab", "abcdefghijkl",
+        "123456789012", "987654321098", "countersign1", "Countersign-2026", "countersigncountersign",
+        "ada-lovelace-1", "countersign!?~(&^", "ada-lovelace ada", "countersign ada-lovelace", "éééééééééééé",
     ])
     func guessablePasswordsAreRejected(password: String) {
         #expect(PasswordPolicy.fault(password, of: "ada-lovelace") != nil)
@@ -19,9 +17,8 @@ struct PasswordPolicyTests {
 
     @Test(arguments: [
         "correct horse battery", "another password", "password of my own choosing", "tr0ub4dor&3 stays",
-        "xK9#mQ2$vL7!",
-        "7391 5520 8846", "ich mag lila Kühe", "dragon-x48Kq72ms", "correct horse correct", "一二三四五六七八九十",
-        "adalovelace wrote notes", "?~(_=;|^<&[*", "🦊🌲🚲🎺🧊🍋🪁🐙🛶🎲🧵🪴",
+        "xK9#mQ2$vL7!", "7391 5520 8846", "ich mag lila Kühe", "dragon-x48Kq72ms", "correct horse correct",
+        "一二三四五六七八九十", "adalovelace wrote notes", "?~(_=;|^<&[*", "🦊🌲🚲🎺🧊🍋🪁🐙🛶🎲🧵🪴",
     ])
     func otherPasswordsAreAccepted(password: String) {
         #expect(PasswordPolicy.fault(password, of: "ada-lovelace") == nil)

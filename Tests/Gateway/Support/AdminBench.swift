@@ -86,10 +86,19 @@ package final class AdminBench: Sendable {
 
     /// The header of a new API token.
     package func token(_ scopes: String..., expires: Int64? = nil) throws -> [String: String] {
-        let text = try apps.apiTokens.create(
-            name: "test", scopes: scopes, expiresMilliseconds: expires
-        ).text
+        let text = try apps.apiTokens.create(name: "test", scopes: scopes, expiresMilliseconds: expires).text
         return ["Authorization": "Bearer \(text)"]
+    }
+
+    /// The items of a list.
+    package func items(_ path: String, _ headers: [String: String]) throws -> [[String: Any]] {
+        try ask("GET", path, nil, headers).json["items"] as? [[String: Any]] ?? []
+    }
+
+    /// Sends events to the app and returns whether they were accepted.
+    package func sends(_ events: String...) throws -> Bool {
+        let batch = #"{"batch":[\#(events.joined(separator: ","))]}"#
+        return try client().post(batch, headers: ["X-Write-Key": writeKey])?.status == 200
     }
 
     package func signIn(_ name: String, _ password: String = password) throws -> Answer {

@@ -70,12 +70,10 @@ struct PeopleRoutes: Sendable {
             AdminRoute(
                 "POST", "/tokens", .owner, "Create an API token",
                 body: .object([
-                    .must("name", .text(longest: 100)),
-                    .must("scopes", .list(.choice(AdminToken.scopes))), .may("app", .text(longest: 64)),
-                    .may("expires_ms", .milliseconds),
+                    .must("name", .text(longest: 100)), .must("scopes", .list(.choice(AdminToken.scopes))),
+                    .may("app", .text(longest: 64)), .may("expires_ms", .milliseconds),
                 ]), .json(Self.token.shape.with([.must("token", .string)]), status: 201), answer: createToken),
-            AdminRoute("GET", "/tokens/{id}", .owner, "Show an API token", .json(Self.token.shape)) {
-                call in
+            AdminRoute("GET", "/tokens/{id}", .owner, "Show an API token", .json(Self.token.shape)) { call in
                 guard let token = try call.directory.apiTokens.all().first(where: { $0.id == call[0] }) else {
                     throw AdminProblem.notFound("there is no such API token")
                 }
@@ -104,9 +102,8 @@ struct PeopleRoutes: Sendable {
             },
             AdminRoute(
                 "GET", "/audit/export", .viewer, "Export changes, newest first",
-                query: [
-                    .may("app", .text(longest: 64)), .may("actor", .text(longest: 512)), Export.format,
-                ], .file(Export.mediaTypes), answer: exportAudit),
+                query: [.may("app", .text(longest: 64)), .may("actor", .text(longest: 512)), Export.format],
+                .file(Export.mediaTypes), answer: exportAudit),
             AdminRoute(
                 "GET", "/audit/verify", .viewer,
                 "Check that no entry of the audit log was altered or removed",
@@ -161,9 +158,8 @@ struct PeopleRoutes: Sendable {
                 return Export.Row(
                     cells: [
                         String(entry.seq), String(entry.atMilliseconds), entry.actor, entry.role,
-                        entry.action, entry.target, entry.appID ?? "", entry.before ?? "",
-                        entry.after ?? "", Base64URL.encode(entry.hash),
-                        Base64URL.encode(entry.previousHash),
+                        entry.action, entry.target, entry.appID ?? "", entry.before ?? "", entry.after ?? "",
+                        Base64URL.encode(entry.hash), Base64URL.encode(entry.previousHash),
                     ], line: Self.entry.json(entry).bytes)
             }
             return (rows, entries.count == 500 ? entries.last?.seq : nil)
@@ -194,9 +190,7 @@ struct PeopleRoutes: Sendable {
         return user
     }
 
-    private static func answer(
-        _ call: AdminCall, _ name: String, status: Int = 200
-    ) throws -> HTTPResponse {
+    private static func answer(_ call: AdminCall, _ name: String, status: Int = 200) throws -> HTTPResponse {
         let user = try user(call, name)
         return call.answer(Self.user.json(user), status: status, tag: user.tagged)
     }

@@ -11,13 +11,11 @@ struct SecondFactorRoutes: Sendable {
             AdminRoute(
                 "POST", "/session/second-factor", .viewer, "Start setting up your own second factor",
                 body: Self.password, queueClass: .password,
-                .json(
-                    .all(["secret": .string, "uri": .string, "qr": .list(.string)]), status: 201)
+                .json(.all(["secret": .string, "uri": .string, "qr": .list(.string)]), status: 201)
             ) { call in
                 let name = try signIn.confirmPassword(call)
                 let password = OneTimePassword()
-                try call.directory.admins.beginSecondFactor(
-                    password, of: name, at: call.nowMilliseconds)
+                try call.directory.admins.beginSecondFactor(password, of: name, at: call.nowMilliseconds)
                 let uri = password.uri(user: name, host: call.request.host)
                 return call.answer(
                     [
@@ -44,8 +42,7 @@ struct SecondFactorRoutes: Sendable {
             AdminRoute(
                 "POST", "/session/second-factor/recovery-codes", .viewer,
                 "Create new recovery codes and invalidate the earlier ones", body: Self.password,
-                queueClass: .password,
-                .json(Self.codes)
+                queueClass: .password, .json(Self.codes)
             ) { call in
                 let name = try signIn.confirmPassword(call)
                 return Self.answer(try call.directory.admins.renewRecoveryCodes(of: name), call)
@@ -64,9 +61,7 @@ struct SecondFactorRoutes: Sendable {
         [
             AdminRoute.delete(
                 "/users/{name}/second-factor", .owner, "Remove the second factor of a user who has lost it"
-            ) { call in
-                try call.directory.admins.resetSecondFactor(of: call[0])
-            },
+            ) { call in try call.directory.admins.resetSecondFactor(of: call[0]) },
             AdminRoute(
                 "GET", "/sign-in-rules", .owner, "Show whether signing in requires a second factor",
                 .json(Self.rules.shape)

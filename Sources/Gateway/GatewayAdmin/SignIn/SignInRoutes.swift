@@ -20,9 +20,7 @@ struct SignInRoutes: Sendable {
             AdminRoute(
                 "GET", "/setup", nil, "Show whether the first password has yet to be set",
                 .json(.all(["needed": .bool]))
-            ) { call in
-                call.answer(["needed": .bool(try call.directory.admins.users().isEmpty)])
-            },
+            ) { call in call.answer(["needed": .bool(try call.directory.admins.users().isEmpty)]) },
             AdminRoute(
                 "POST", "/setup", nil, "Set an owner's password with a one-time link",
                 body: .object([
@@ -34,13 +32,11 @@ struct SignInRoutes: Sendable {
                 body: .object([
                     .must("name", .text(longest: 1_024)), .must("password", Self.password),
                     .may("code", .text(longest: 64)),
-                ]), queueClass: .password, .json(Self.session.shape), answer: signIn),
-            Self.whoIs,
+                ]), queueClass: .password, .json(Self.session.shape), answer: signIn), Self.whoIs,
             AdminRoute(
                 "PUT", "/session/password", .viewer, "Change your own password",
-                body: .object([
-                    .must("current_password", Self.password), .must("password", Self.password),
-                ]), queueClass: .password, .nothing, answer: changePassword),
+                body: .object([.must("current_password", Self.password), .must("password", Self.password)]),
+                queueClass: .password, .nothing, answer: changePassword),
             AdminRoute("DELETE", "/session", .viewer, "Sign out", .nothing) { call in
                 if let session = call.identity.session {
                     try call.directory.admins.closeSession(session.token)
@@ -72,15 +68,10 @@ struct SignInRoutes: Sendable {
     /// Describes the caller, for pages and programs.
     static let whoIs = AdminRoute(
         "GET", "/session", .viewer, "Show who is signed in", .json(Self.session.shape)
-    ) {
-        call in
-        call.answer(try Self.json(call.identity, call))
-    }
+    ) { call in call.answer(try Self.json(call.identity, call)) }
 
     /// Reads a new password. Throws 422 if it is too easy to guess.
-    static func password(
-        _ body: AdminBody, of user: String, cost: Scrypt.Cost
-    ) throws -> PasswordHash? {
+    static func password(_ body: AdminBody, of user: String, cost: Scrypt.Cost) throws -> PasswordHash? {
         guard let text: String = body.value("password") else { return nil }
         if let fault = PasswordPolicy.fault(text, of: user) { throw AdminProblem.invalid("password", fault) }
         return PasswordHash(text, cost: cost)

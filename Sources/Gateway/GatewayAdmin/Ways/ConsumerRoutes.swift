@@ -33,9 +33,7 @@ struct ConsumerRoutes: Sendable {
             AdminRoute(
                 "GET", "/apps/{app}/consumers/{name}", .viewer, "Show an event consumer and its lag",
                 .json(Self.shape.shape)
-            ) { call in
-                try answer(call, try Self.answering { try consumers.find(try id(call)) })
-            },
+            ) { call in try answer(call, try Self.answering { try consumers.find(try id(call)) }) },
             WayRoutes.seek(
                 "/apps/{app}/consumers/{name}", "Move an event consumer and end its leases",
                 Self.shape.shape, in: log
@@ -62,8 +60,7 @@ struct ConsumerRoutes: Sendable {
 
     private static let own: [JSONField<Resource>] = EventConsumer.shape.fields.filter { field in
         !WayState.fields.contains { $0.name == field.name }
-    }.map { field in
-        field.of { (shown: Resource) in (consumer: shown.consumer, positions: shown.positions) }
+    }.map { field in field.of { (shown: Resource) in (consumer: shown.consumer, positions: shown.positions) }
     }
 
     private static let shape = AnswerShape<Resource>(
@@ -98,8 +95,7 @@ struct ConsumerRoutes: Sendable {
             }
             filter = EventFilter(
                 verdict: text("verdict").flatMap { VerdictFilter($0) }, type: text("type"),
-                name: text("name"),
-                userID: text("user"),
+                name: text("name"), userID: text("user"),
                 claim: try text("claim").map {
                     guard let claim = ClaimFilter($0) else {
                         throw GatewayError(.invalid, "claim \(ClaimFilter.problem)")

@@ -17,8 +17,7 @@ struct WebhookRoutes: Sendable {
     private var endpoints: [AdminRoute] {
         [
             AdminRoute(
-                "GET", "/apps/{app}/webhooks", .viewer, "List an app's webhooks",
-                .list(Self.webhook.shape)
+                "GET", "/apps/{app}/webhooks", .viewer, "List an app's webhooks", .list(Self.webhook.shape)
             ) { call in
                 let endpoints = try call.directory.webhooks.all(of: call[0])
                 let shown = try shown(call, endpoints)
@@ -35,11 +34,8 @@ struct WebhookRoutes: Sendable {
                     ]),
                 .json(Self.webhook.shape.with([.must("secret", .string)]), status: 201), answer: create),
             AdminRoute(
-                "GET", "/apps/{app}/webhooks/{id}", .viewer, "Show a webhook",
-                .json(Self.webhook.shape)
-            ) { call in
-                try answer(call, try call.directory.webhooks.endpoint(call[1], of: call[0]))
-            },
+                "GET", "/apps/{app}/webhooks/{id}", .viewer, "Show a webhook", .json(Self.webhook.shape)
+            ) { call in try answer(call, try call.directory.webhooks.endpoint(call[1], of: call[0])) },
             AdminRoute(
                 "PATCH", "/apps/{app}/webhooks/{id}", .operator, "Change a webhook",
                 body: .object(Self.changes), match: .required, .json(Self.webhook.shape), answer: change),
@@ -67,9 +63,8 @@ struct WebhookRoutes: Sendable {
             AdminRoute(
                 "POST", "/apps/{app}/webhooks/{id}/rotate", .operator,
                 "Give a webhook a new secret; for some hours the old one signs too",
-                body: .object([
-                    .may("hours", .integer(0...168)), .may("secret", .text(longest: 200)),
-                ]), .json(Self.webhook.shape.with([.must("secret", .string)]))
+                body: .object([.may("hours", .integer(0...168)), .may("secret", .text(longest: 200))]),
+                .json(Self.webhook.shape.with([.must("secret", .string)]))
             ) { call in
                 let body = try call.body()
                 let secret = try call.directory.webhooks.rotateSecret(
@@ -111,8 +106,7 @@ struct WebhookRoutes: Sendable {
     private static let webhook = AnswerShape<Resource>(
         named: "Webhook",
         first: WebhookEndpoint.fields.filter { $0.name != "user" }.map { $0.of(\.endpoint) }
-            + WayState.fields.map { $0.of(\.state) },
-        .init("user", .nullable(.string), \.user),
+            + WayState.fields.map { $0.of(\.state) }, .init("user", .nullable(.string), \.user),
         .init("committed_seq", .count) { $0.state.progress?.committed ?? $0.endpoint.startSequence })
 
     private static let delivery = AnswerShape<DeliveryRecord>(
@@ -217,8 +211,7 @@ struct WebhookRoutes: Sendable {
             if after.allowsPrivateAddresses {
                 try call.checkPrivateAddress(after.url, before: before.privateURL)
             }
-            try call.directory.webhooks.change(
-                call[1], of: call[0], members, at: call.nowMilliseconds)
+            try call.directory.webhooks.change(call[1], of: call[0], members, at: call.nowMilliseconds)
         }
         return try answer(call, try call.directory.webhooks.endpoint(call[1], of: call[0]))
     }
@@ -230,8 +223,7 @@ struct WebhookRoutes: Sendable {
                 .test, of: call[1], of: app.id, at: call.nowMilliseconds)
             return call.answer(["message_id": .string(id)], status: 202)
         }
-        guard
-            let id = try call.directory.alerts.queue(["type": "test"], of: app.id, at: call.nowMilliseconds)
+        guard let id = try call.directory.alerts.queue(["type": "test"], of: app.id, at: call.nowMilliseconds)
         else { throw AdminProblem.notFound("the app has no alert webhook") }
         try call.directory.auditLog.note("webhook.test", Self.alerts, app: app.id)
         return call.answer(["message_id": .string(id)], status: 202)
@@ -266,8 +258,7 @@ struct WebhookRoutes: Sendable {
         let app = try call.app()
         let id =
             call[1] == Self.alerts
-            ? DeliveryRecord.alerts(of: app.id)
-            : try call.directory.webhooks.endpoint(call[1], of: app.id).id
+            ? DeliveryRecord.alerts(of: app.id) : try call.directory.webhooks.endpoint(call[1], of: app.id).id
         let found = try deliveries.deliveries(
             of: id, before: try call.cursor()?.number, limit: call.limit + 1)
         return try call.page(read: found, at: { PageCursor($0.sequence) }) { record in

@@ -44,8 +44,7 @@ struct HeldUpReportsTests {
         let route = try #require(routes.first { $0.operation.path == "/apps/{app}" })
         let answer = try route.respond(
             AdminRequest(request("/apps/shop"), ["shop"]), AdminIdentity(name: "ann", role: .viewer),
-            directory,
-            at: 0)
+            directory, at: 0)
         let text = String(decoding: answer.body, as: UTF8.self)
         #expect(text.contains(#""last_24h":null"#) && text.contains(#""last_request_ms":null"#))
     }
@@ -62,8 +61,7 @@ struct HeldUpReportsTests {
         }
         let api = AdminAPI(
             directory: try TestStorage().openControl(), publicURL: nil, isSecure: false,
-            routes: [report.on(.data), setting],
-            cluster: nil, now: { Date() }, changed: {})
+            routes: [report.on(.data), setting], cluster: nil, now: { Date() }, changed: {})
         let router = Router(api.endpoints)
         func begin(_ path: String) throws -> DispatchSemaphore {
             let done = DispatchSemaphore(value: 0)

@@ -177,9 +177,7 @@ struct UserRestrictionTests {
         let entries = try fixture.apps.auditLog.entries(limit: 3)
         #expect(entries.map(\.action) == ["restriction.block", "restriction.limit", "restriction.block"])
         #expect(entries.map(\.target) == ["ada", "ada", "ada"] && entries[0].before != nil)
-        #expect(throws: GatewayError.self) {
-            try fixture.apps.restrictions.remove("unknown", from: "shop")
-        }
+        #expect(throws: GatewayError.self) { try fixture.apps.restrictions.remove("unknown", from: "shop") }
     }
 
     // MARK: Admin API
@@ -205,9 +203,7 @@ struct UserRestrictionTests {
             #"{"action":"revoke","target":"a-1","subject":"device"}"#, #"{"action":"block","target":""}"#,
             #"{"action":"revoke","target":"ada","seconds":5}"#, #"{"action":"limit","target":"ada"}"#,
             #"{"action":"ban","target":"ada"}"#,
-        ] {
-            #expect(try add(bad).status == 422, "\(bad)")
-        }
+        ] { #expect(try add(bad).status == 422, "\(bad)") }
         let viewed = try bench.ask("GET", "apps/shop/restrictions", nil, bench.token("read")).body
         #expect(!viewed.contains("ada") && viewed.contains("phone stolen"))
         let id = try #require(made.json["id"] as? String)

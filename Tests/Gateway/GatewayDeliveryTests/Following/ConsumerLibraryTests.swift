@@ -18,9 +18,8 @@ struct ConsumerLibraryTests {
 
     init() throws {
         fixture = try GatewayFixture(.live, enforcement: .disabled)
-        token = try fixture.apps.apiTokens.create(
-            name: "backend", scopes: [AdminToken.reader], appID: "shop"
-        ).text
+        token = try fixture.apps.apiTokens.create(name: "backend", scopes: [AdminToken.reader], appID: "shop")
+            .text
         endpoint = try #require(URL(string: "http://127.0.0.1:\(fixture.gateway.port)"))
         consumers = try fixture.place.open().openConsumers(with: nil, now: { 0 })
     }
@@ -64,14 +63,12 @@ struct ConsumerLibraryTests {
         try store("m-1", "m-2")
         var pages = try CountersignConsumer.EventReader(
             endpoint: endpoint, app: "shop", token: token, limit: 1
-        )
-        .makeAsyncIterator()
+        ).makeAsyncIterator()
         let first = try #require(try await pages.next())
         #expect(first.events.map(\.messageID) == ["m-1"])
         var later = try CountersignConsumer.EventReader(
             endpoint: endpoint, app: "shop", token: token, after: first.next
-        )
-        .makeAsyncIterator()
+        ).makeAsyncIterator()
         #expect(try await later.next()?.events.map(\.messageID) == ["m-2"])
         let other = try fixture.apps.createApp(id: "kiosk")
         withExtendedLifetime(other) {}
