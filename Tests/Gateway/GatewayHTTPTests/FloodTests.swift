@@ -5,7 +5,6 @@ import GatewayTestSupport
 import Testing
 
 @testable import CountersignGateway
-@testable import GatewayAdmin
 @testable import GatewayHTTP
 @testable import GatewayModel
 
@@ -111,9 +110,7 @@ struct FloodTests {
 
     /// The client sends a rejected request again, so nothing is lost or done twice.
     @Test(arguments: [("GET", false, 503), ("POST", true, 503), ("POST", false, 200)])
-    func withoutMemoryResponsesOfReadsAreRejected(
-        method: String, changesNothing: Bool, status: Int
-    ) throws {
+    func withoutMemoryResponsesOfReadsAreRejected(method: String, changesNothing: Bool, status: Int) throws {
         var limits = GatewayLimits()
         limits.bodyMemoryBytes = 8 << 10
         let server = HTTPServer(limits: limits, observer: HeardRequests()) { request in
@@ -131,15 +128,26 @@ struct FloodTests {
         #expect(connection.send(method, "/small", [:], [])?.status == 200)
     }
 
-    @Test func atMost64StreamedResponsesRunAtOnce() throws {
-        let server = HTTPServer(limits: GatewayLimits(), observer: HeardRequests()) { _ in
-            .answer(.text(200, ""))
+    @Test func anAddressHasAtMost16StreamedResponsesAtOnce() throws {
+        let server = HTTPServer(limits: GatewayLimits(), observer: HeardRequests()) { request in
+            var response = HTTPResponse.text(200, "")
+            let isEndless = request.path == "/endless"
+            response.stream = ResponseStream(pull: { isEndless ? .nothing : .end })
+            return .answer(response)
         }
-        #expect(
-            (0..<65).map { _ in server.service.takeStream() } == Array(repeating: true, count: 64) + [false])
-        server.service.giveStream()
-        #expect(server.service.takeStream())
-        #expect(!server.service.takeStream())
+        let port = try server.start(host: "127.0.0.1", port: 0)
+        defer { server.stop(graceSeconds: 0) }
+        let ended = try RawConnection(port: port)
+        for _ in 0..<20 { #expect(ended.send("GET", "/", [:], [])?.status == 200) }
+        let open = try (0..<16).map { _ in
+            let connection = try RawConnection(port: port)
+            connection.send("GET /endless HTTP/1.1\r\nHost: h\r\n\r\n")
+            #expect(connection.line()?.contains(" 200 ") == true)
+            return connection
+        }
+        #expect(ended.send("GET", "/endless", [:], [])?.status == 503)
+        #expect(server.service.streams.take("192.0.2.1"))
+        withExtendedLifetime(open) {}
     }
 
     @Test func aFalseGzipSizeIsInvalidEncoding() throws {
@@ -239,9 +247,7 @@ struct FloodTests {
 
     @Test func aClosedConnectionFreesOneSlotOnly() throws {
         let table = table(connections: 2)
-        let (first, second) = (
-            try PeerSocket(in: table, .handling), try PeerSocket(in: table, .handling)
-        )
+        let (first, second) = (try PeerSocket(in: table, .handling), try PeerSocket(in: table, .handling))
         for _ in 0..<2 { table.close(first.peer) }
         #expect(!first.isOpen)
         table.remove(first.peer)
@@ -318,21 +324,17 @@ struct FloodTests {
         #expect(!only.isOpen)
     }
 
-    @Test func waitingSignInsLeavePermitsForOtherRequests() {
-        let places = RequestPermits()
-        let waiting = (0..<100).filter { places.take(.password, of: "192.0.2.\($0)") }.count
-        #expect(waiting == 16)
-        #expect(places.take(.common, of: "192.0.2.200"))
-        places.release(.password, of: "192.0.2.0")
-        #expect(places.take(.password, of: "192.0.2.201"))
+    @Test func thePermitsOfAllAddressesAreLimited() {
+        let permits = AddressPermits(most: 16)
+        #expect((1...20).filter { permits.take("192.0.2.\($0)") } == Array(1...16))
+        permits.release("192.0.2.1")
+        #expect(permits.take("192.0.2.20"))
     }
 
-    @Test func oneAddressCannotUseAllSlots() {
-        let places = RequestPermits()
-        let ofOne = (0..<100).filter { places.take(.password, of: "2001:db8::\($0)") }.count
-        #expect(ofOne == 4)
-        #expect(places.take(.password, of: "2001:db8:1::1"))
-        let unknown = (0..<100).filter { _ in places.take(.common, of: "") }.count
-        #expect(unknown == 32)
+    @Test func oneAddressCannotUseAllPermits() {
+        let permits = AddressPermits(most: 16)
+        #expect((0..<100).filter { permits.take("2001:db8::\($0)") }.count == 4)
+        #expect(permits.take("2001:db8:1::1"))
+        #expect((0..<100).filter { _ in permits.take("") }.count == 4)
     }
 }

@@ -16,13 +16,13 @@ package final class AdminAPI: Sendable {
     private let changed: @Sendable () -> Void
     /// The queue of each class, at its raw value.
     private let queues = AdminOperation.QueueClass.allCases.map { DispatchQueue(label: "admin \($0)") }
-    private let permits = RequestPermits()
+    /// The waiting requests of each class are limited, so that password checks do not block other classes.
+    private let permits = AdminOperation.QueueClass.allCases.map { AddressPermits(most: $0.mostWaiting) }
     private let idempotencyKeys: IdempotencyKeys
 
     init(
         directory: AppDirectory, publicURL: String?, isSecure: Bool, routes: [AdminRoute],
-        cluster: (any Cluster)?,
-        now: @escaping @Sendable () -> Date, changed: @escaping @Sendable () -> Void
+        cluster: (any Cluster)?, now: @escaping @Sendable () -> Date, changed: @escaping @Sendable () -> Void
     ) {
         self.directory = directory
         self.publicURL = publicURL
@@ -36,8 +36,7 @@ package final class AdminAPI: Sendable {
     var endpoints: [Endpoint] {
         routes.map { route in
             Endpoint(method: route.operation.method, path: AdminOperation.prefix + route.operation.path) {
-                [self] request, parameters in
-                answer(AdminRequest(request, parameters), route)
+                [self] request, parameters in answer(AdminRequest(request, parameters), route)
             }
         }
     }
@@ -56,7 +55,8 @@ package final class AdminAPI: Sendable {
     }
 
     private func answer(_ request: AdminRequest, _ route: AdminRoute) -> HTTPOutcome {
-        guard permits.take(route.operation.queueClass, of: request.clientAddress) else {
+        let permits = permits[route.operation.queueClass.rawValue]
+        guard permits.take(request.clientAddress) else {
             var problem = AdminProblem(503, "busy", "too many requests are waiting; try again")
             problem.retryAfterSeconds = 1
             return .answer(problem.response(requestID: request.id))
@@ -64,7 +64,7 @@ package final class AdminAPI: Sendable {
         return .waiting({ [self] done in
             queues[route.operation.queueClass.rawValue].async { [self] in
                 let response = respond(request, route)
-                permits.release(route.operation.queueClass, of: request.clientAddress)
+                permits.release(request.clientAddress)
                 done(response)
             }
         }) { $0 }
@@ -124,8 +124,7 @@ package final class AdminAPI: Sendable {
         // The routes below `/session` manage the user's own session, password and second factor.
         if identity.mustEnrol, !route.operation.path.hasPrefix("/session") {
             throw AdminProblem(
-                403, "second_factor_setup_required",
-                "set up a second factor first: an owner requires it")
+                403, "second_factor_setup_required", "set up a second factor first: an owner requires it")
         }
         if let expected = identity.csrfToken, !request.isSafe {
             guard request.isOwnOrigin(publicURL: publicURL) == true else { throw Self.foreignPage }
@@ -143,8 +142,7 @@ package final class AdminAPI: Sendable {
                 throw AdminProblem(401, "unauthenticated", "there is no such API token, or it has expired")
             }
             guard let role = token.role else {
-                throw AdminProblem(
-                    403, "forbidden", "this token can only read the events of one app")
+                throw AdminProblem(403, "forbidden", "this token can only read the events of one app")
             }
             return AdminIdentity(name: "token:\(token.name)#\(token.id)", role: role)
         }

@@ -23,10 +23,8 @@ package final class RequestService: Sendable {
     private let now: @Sendable () -> Date
     private let handler: Handler
     private let largeRequests = LargeRequests()
-    private let streams = Lock(0)
-
-    /// The maximum number of streamed responses; each may hold some pages in memory.
-    private static let mostStreams = 64
+    /// For streamed responses. Each may hold some pages in memory.
+    let streams = AddressPermits(most: 64)
 
     init(
         limits: GatewayLimits, memory: BodyMemory, trustedProxies: [AddressRange],
@@ -46,16 +44,6 @@ package final class RequestService: Sendable {
         connections = ConnectionTable(limits: limits, report: report)
         holders = EvictionQueue(limit: limits.bodyMemoryBytes, connections: connections)
     }
-
-    func takeStream() -> Bool {
-        streams.withLock { streams in
-            guard streams < Self.mostStreams else { return false }
-            streams += 1
-            return true
-        }
-    }
-
-    func giveStream() { streams.withLock { $0 -= 1 } }
 
     var nowMilliseconds: Int64 { Milliseconds(now()).count }
 

@@ -234,8 +234,7 @@ final class ServerLoop: @unchecked Sendable {
         connection.open(peer, tls: tls)
         openCount += 1
         setDeadline(connection, seconds: service.limits.headerSeconds)
-        poller.add(
-            socket, id: UInt64(connection.index) | (connection.generation & 0x7FFF_FFFF) << 32)
+        poller.add(socket, id: UInt64(connection.index) | (connection.generation & 0x7FFF_FFFF) << 32)
     }
 
     private func close(_ connection: Connection) {
@@ -244,7 +243,7 @@ final class ServerLoop: @unchecked Sendable {
             observe(connection, status: nil, code: nil, bytesOut: 0, trace: nil)
         }
         _ = unlist(connection)
-        if connection.stream != nil { service.giveStream() }
+        if connection.stream != nil { releaseStream(of: connection) }
         if streaming.contains(connection.index) { streaming.removeAll { $0 == connection.index } }
         if connection.isReady { ready.removeAll { $0 == connection.index } }
         connection.isReady = false
@@ -279,8 +278,7 @@ final class ServerLoop: @unchecked Sendable {
     }
 
     private func isAbandoned(_ connection: Connection) -> Bool {
-        connection.hasHungUp && connection.request?.endsWithPeer == true
-            && connection.peer.age(at: now) >= 1
+        connection.hasHungUp && connection.request?.endsWithPeer == true && connection.peer.age(at: now) >= 1
     }
 
     /// A client that closes its sending half may still read. Nevertheless, a request with `endsWithPeer` is
@@ -440,8 +438,7 @@ final class ServerLoop: @unchecked Sendable {
         case .rejected(let fault): return respond(connection, fault.response)
         case .tooLarge:
             return respond(
-                connection,
-                connection.request.map { .tooLarge($0, service.limits) } ?? .overloaded(nil))
+                connection, connection.request.map { .tooLarge($0, service.limits) } ?? .overloaded(nil))
         case .noRoom: return respond(connection, .overloaded(connection.request))
         case .crumbled:
             close(connection)
@@ -541,10 +538,9 @@ final class ServerLoop: @unchecked Sendable {
             trace: trace)
         connection.closesAfterwards =
             !isWhole || response.closes || isDraining || !connection.parser.keepsAlive
-        let isBodiless =
-            request?.method == "HEAD" || response.status == 204 || response.status == 304
+        let isBodiless = request?.method == "HEAD" || response.status == 204 || response.status == 304
         connection.stream = isBodiless ? nil : response.stream
-        if response.stream != nil, isBodiless { service.giveStream() }
+        if response.stream != nil, isBodiless { releaseStream(of: connection) }
         connection.isWhole = isWhole
         connection.isChunked = response.stream != nil && !connection.parser.isOld
         if response.stream != nil, !connection.isChunked { connection.closesAfterwards = true }
@@ -602,7 +598,9 @@ final class ServerLoop: @unchecked Sendable {
         _ = unlist(connection)
         connection.freeBody()
         if response.stream != nil {
-            if !service.takeStream() { response = .overloaded(connection.request) }
+            if !service.streams.take(connection.request?.clientAddress ?? "") {
+                response = .overloaded(connection.request)
+            }
             return
         }
         guard response.body.count > EvictionQueue.untouched, !response.isShared else { return }
@@ -614,6 +612,10 @@ final class ServerLoop: @unchecked Sendable {
             connection.held.takeBeyondLimit(response.body.count)
         }
         list(connection)
+    }
+
+    private func releaseStream(of connection: Connection) {
+        service.streams.release(connection.request?.clientAddress ?? "")
     }
 
     private func observe(
@@ -653,7 +655,7 @@ final class ServerLoop: @unchecked Sendable {
                 guard let count else {
                     if connection.isChunked { output.append("0\r\n\r\n") }
                     connection.stream = nil
-                    service.giveStream()
+                    releaseStream(of: connection)
                     if connection.send(output.bytes) { return true }
                     close(connection)
                     return false
