@@ -1,4 +1,5 @@
 import CountersignCore
+import Dispatch
 import GatewayHTTP
 import GatewayModel
 import Testing
@@ -52,8 +53,15 @@ struct LongPollsTests {
         private let count = Lock(0)
         private let found = Lock(false)
         private let again: Int64?
+        private let gate: DispatchSemaphore?
+        let released = AsyncStream<Void>.makeStream()
 
-        init(again milliseconds: Int64? = nil) { again = milliseconds }
+        init(again milliseconds: Int64? = nil, gate: DispatchSemaphore? = nil) {
+            again = milliseconds
+            self.gate = gate
+        }
+
+        deinit { released.continuation.yield() }
 
         func find() { found.withLock { $0 = true } }
 
@@ -63,6 +71,7 @@ struct LongPollsTests {
                 return count
             }
             looks.continuation.yield(number)
+            gate?.wait()
             return found.withLock { $0 }
                 ? .answer(.text(200, "found")) : .nothing(.text(200, "nothing"), againAfter: again)
         }
@@ -82,11 +91,24 @@ struct LongPollsTests {
             schedule: { [clock] in clock.schedule($0, $1) })
     }
 
+    private func outcome(
+        _ polls: LongPolls? = nil, of app: String = "shop", from address: String = "192.0.2.1",
+        seconds: Int = 30, rejection: HTTPResponse? = nil,
+        look: @escaping @Sendable () -> LongPolls.Look = { .answer(.text(200, "found")) }
+    ) -> HTTPOutcome {
+        (polls ?? self.polls).outcome(
+            of: app, from: address, waitSeconds: seconds, busy: .text(429, "busy"), check: { rejection },
+            look: look)
+    }
+
     /// Begins a request; the answer's text once it is there.
-    private func begin(_ reader: Reader, seconds: Int = 30) throws -> () async -> String? {
+    private func begin(
+        _ reader: Reader, of app: String = "shop", from address: String = "192.0.2.1", seconds: Int = 30,
+        rejection: HTTPResponse? = nil
+    ) throws -> () async -> String? {
         guard
-            case .later(let start, let poll)? = polls.outcome(
-                of: "shop", waitSeconds: seconds, look: { reader.look() })
+            case .later(let start, let poll) = outcome(
+                of: app, from: address, seconds: seconds, rejection: rejection, look: { reader.look() })
         else { throw CancellationError() }
         start { reader.answered.continuation.yield() }
         return {
@@ -124,9 +146,7 @@ struct LongPollsTests {
         let scheduled = AsyncStream<Void>.makeStream()
         clock.onSchedule { scheduled.continuation.yield() }
         let answer = try begin(reader)
-        // The timers of the deadline and of the lease, in any order.
-        var timers = scheduled.stream.makeAsyncIterator()
-        for _ in 0..<2 { await timers.next() }
+        for await _ in scheduled.stream { break }
         reader.find()
         clock.advance(3_000)
         #expect(await answer() == "found")
@@ -167,10 +187,7 @@ struct LongPollsTests {
         let held = AsyncStream<Void>.makeStream()
         let answered = Lock(false)
         clock.onSchedule { held.continuation.yield() }
-        guard
-            case .later(let start, let poll)? = polls.outcome(
-                of: "shop", waitSeconds: 0, look: { .answer(.text(200, "found")) })
-        else { throw CancellationError() }
+        guard case .later(let start, let poll) = outcome(polls, seconds: 0) else { throw CancellationError() }
         start { answered.withLock { $0 = true } }
         for await _ in held.stream { break }
         #expect(poll() == nil)
@@ -181,23 +198,68 @@ struct LongPollsTests {
         #expect(poll()?.body == Array("found".utf8))
     }
 
-    @Test func waitingPollsOfAnAppAreLimited() throws {
-        var begun: [HTTPOutcome] = []
+    /// Waits for events of the app with the maximum number of requests.
+    private func fill() async throws -> [() async -> String?] {
+        var waiting: [() async -> String?] = []
         for _ in 0..<LongPolls.mostOfApp {
-            begun.append(try #require(polls.outcome(of: "shop", waitSeconds: 30) { .answer(.text(200, "")) }))
+            let reader = Reader()
+            waiting.append(try begin(reader))
+            await reader.looked(1)
         }
-        #expect(polls.outcome(of: "shop", waitSeconds: 30) { .answer(.text(200, "")) } == nil)
-        #expect(polls.outcome(of: "kiosk", waitSeconds: 30) { .answer(.text(200, "")) } != nil)
-        withExtendedLifetime(begun) {}
+        return waiting
+    }
+
+    @Test func waitingPollsOfAnAppAreLimited() async throws {
+        let waiting = try await fill()
+        #expect(try await begin(Reader(), seconds: 0)() == "busy")
+        #expect(try await begin(Reader(), of: "kiosk", seconds: 0)() == "nothing")
+        withExtendedLifetime(waiting) {}
     }
 
     /// The slot is free immediately, not only after the next poll.
-    @Test func aDisconnectedRequestFreesItsSlot() throws {
-        var begun = try (0..<LongPolls.mostOfApp).map { _ in
-            try #require(polls.outcome(of: "shop", waitSeconds: 30) { .answer(.text(200, "")) })
-        }
-        begun.removeLast()
-        #expect(polls.outcome(of: "shop", waitSeconds: 30) { .answer(.text(200, "")) } != nil)
-        withExtendedLifetime(begun) {}
+    @Test func aDisconnectedRequestFreesItsSlot() async throws {
+        var waiting = try await fill()
+        waiting.removeLast()
+        #expect(try await begin(Reader(), seconds: 0)() == "nothing")
+        withExtendedLifetime(waiting) {}
+    }
+
+    @Test func requestsWithoutAValidTokenTakeNoSlotOfTheApp() async throws {
+        let waiting = try await fill()
+        #expect(try await begin(Reader(), rejection: .text(401, "invalid"))() == "invalid")
+        withExtendedLifetime(waiting) {}
+    }
+
+    @Test func requestsWithUncheckedTokensLeaveRoomForOtherAddresses() async throws {
+        // Not started, so their tokens are not checked.
+        let unchecked = (0..<64).map { _ in outcome() }
+        guard case .answer(let response) = outcome() else { throw CancellationError() }
+        #expect(response.status == 429)
+        #expect(try await begin(Reader(), from: "192.0.2.2", seconds: 0)() == "nothing")
+        withExtendedLifetime(unchecked) {}
+    }
+
+    /// Neither a timer nor a waiter retains an ended request with its response.
+    @Test(arguments: [false, true]) func anEndedRequestIsReleasedBeforeItsDeadline(
+        disconnects: Bool
+    ) async throws {
+        let gate = DispatchSemaphore(value: 0)
+        let released = try await {
+            let reader = Reader(gate: gate)
+            let answer = try begin(reader)
+            await reader.looked(1)
+            if disconnects {
+                _ = consume answer
+                gate.signal()
+            } else {
+                gate.signal()
+                reader.find()
+                arrivals.note(["shop"])
+                gate.signal()
+                #expect(await answer() == "found")
+            }
+            return reader.released.stream
+        }()
+        for await _ in released { break }
     }
 }

@@ -105,7 +105,7 @@ package struct FollowingDialect: Dialect {
         let requestID = request.id
         /// Whether an earlier check has allowed the request and counted it.
         let isAllowed = Lock(false)
-        let look: @Sendable () -> LongPolls.Look = {
+        let check: @Sendable () -> HTTPResponse? = {
             do {
                 // Checked each time, because the token may be deleted while the request waits.
                 let wasAllowed = isAllowed.withLock { $0 }
@@ -115,6 +115,13 @@ package struct FollowingDialect: Dialect {
                 if let rejection { throw rejection }
                 if !wasAllowed { try count(appID) }
                 isAllowed.withLock { $0 = true }
+                return nil
+            } catch {
+                return Self.response(error, requestID)
+            }
+        }
+        let look: @Sendable () -> LongPolls.Look = {
+            do {
                 return try reading.get().look()
             } catch {
                 return .answer(Self.response(error, requestID))
@@ -124,18 +131,17 @@ package struct FollowingDialect: Dialect {
         let (wait, leases) = (valid?.waitSeconds ?? 0, valid?.leases ?? false)
         request.endsWithPeer = leases || wait > 0
         let isGone: @Sendable () -> Bool = { [peer = request.peer] in leases && peer?.hasHungUp == true }
-        guard let outcome = polls.outcome(of: appID, waitSeconds: wait, isGone: isGone, look: look) else {
-            return .answer(FollowingError.tooMany.response(requestID: requestID))
-        }
+        let outcome = polls.outcome(
+            of: appID, from: request.clientAddress, waitSeconds: wait,
+            busy: FollowingError.tooMany.response(requestID: requestID), isGone: isGone, check: check,
+            look: look)
         guard case .later(let start, let poll) = outcome else { return outcome }
         return .later(
             start: start,
             poll: {
                 let response = poll()
                 // Unauthenticated requests are not attributed to the app in logs or metrics.
-                if let response, ![401, 403, 404].contains(response.status) {
-                    request.context.appID = appID
-                }
+                if let response, ![401, 403, 404].contains(response.status) { request.context.appID = appID }
                 return response
             })
     }
@@ -151,8 +157,7 @@ package struct FollowingDialect: Dialect {
         case .app, .nothing:
             return FollowingError(
                 403, "forbidden",
-                "this token cannot read the events of this app; create one with the scope "
-                    + "reader for it")
+                "this token cannot read the events of this app; create one with the scope " + "reader for it")
         case .unknown:
             return FollowingError(401, "unauthenticated", "there is no such API token, or it has expired")
         }
@@ -163,8 +168,7 @@ package struct FollowingDialect: Dialect {
     private func count(_ appID: String) throws {
         guard case .limited(let seconds) = limiter.take(BytewiseText(appID)) else { return }
         throw FollowingError(
-            429, "rate_limited",
-            "too many requests read the events of this app; try again after Retry-After",
+            429, "rate_limited", "too many requests read the events of this app; try again after Retry-After",
             retryAfterSeconds: seconds)
     }
 
@@ -254,8 +258,7 @@ package struct FollowingDialect: Dialect {
             partitions: try call.integer("partitions", 1...EventConsumerSettings.mostPartitions) ?? 1,
             holdDays: holds ? days ?? EventConsumerSettings.usualHold : nil)
         let start = try call.start(try log.positions()) ?? .start
-        let made = try consumers.create(
-            EventConsumerID(appID: call.appID, name: name), settings, from: start)
+        let made = try consumers.create(EventConsumerID(appID: call.appID, name: name), settings, from: start)
         try audit(call.token, "consumer.create", made.id, call.members(except: "filter", "name"))
         return try answer(made, call, status: 201)
     }

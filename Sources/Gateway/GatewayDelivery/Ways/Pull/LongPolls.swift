@@ -5,8 +5,8 @@ package import GatewayModel
 
 /// Requests that read events and wait for new ones.
 ///
-/// Reading waits for the disk, so it runs on a few separate threads. A waiting request uses no thread. It is
-/// woken by new events of its app and by a timer.
+/// Checking tokens and reading wait for the disk, so they run on a few separate threads. A waiting request uses no
+/// thread. It is woken by new events of its app and by a timer.
 package final class LongPolls: Sendable {
     /// The result of one read.
     enum Look: Sendable {
@@ -19,16 +19,18 @@ package final class LongPolls: Sendable {
     /// Calls back at a time in milliseconds, or immediately if it has passed.
     package typealias Schedule = @Sendable (Int64, @escaping @Sendable () -> Void) -> Void
 
-    /// The maximum number of requests in total and for each app.
+    /// The maximum number of authenticated requests in total and for each app.
     static let most = 256
     static let mostOfApp = 64
     /// The minimum time between two reads of a request in milliseconds. Otherwise each stored event would cause
     /// a read, also for a filter with few matches.
     static let pause: Int64 = 50
     private static let threads = 4
+    private static let checkingThreads = 2
 
     private struct State {
         var isDraining = false
+        /// The authenticated requests.
         var ofApp: BytewiseDictionary<Int> = [:]
         var requests: [ObjectIdentifier: WaitingRequest] = [:]
     }
@@ -38,6 +40,9 @@ package final class LongPolls: Sendable {
     private let schedule: Schedule
     private let pace: ReadingPace
     private let queue = OperationQueue()
+    private let checks = OperationQueue()
+    /// For requests whose token is not checked yet.
+    private let unchecked = AddressPermits(most: 256)
     private let state = Lock(State())
 
     /// `clock` returns milliseconds of a monotonic clock.
@@ -56,6 +61,8 @@ package final class LongPolls: Sendable {
             }
         queue.name = "event readers"
         queue.maxConcurrentOperationCount = Self.threads
+        checks.name = "event readers' tokens"
+        checks.maxConcurrentOperationCount = Self.checkingThreads
     }
 
     /// Responds to all waiting requests. Later requests do not wait.
@@ -69,34 +76,32 @@ package final class LongPolls: Sendable {
         }
     }
 
-    /// Responds with the result of `look` within `waitSeconds`. Returns nil if too many requests wait. If
-    /// `isGone` reports that the client has disconnected, nothing is read or leased.
+    /// Responds with the result of `look` within `waitSeconds`, or with `busy` if too many requests wait. `check`
+    /// returns the response to a request that is not authorized, and runs before each read. If `isGone` reports
+    /// that the client has disconnected, nothing is read or leased.
     func outcome(
-        of appID: String, waitSeconds: Int, isGone: @escaping @Sendable () -> Bool = { false },
-        look: @escaping @Sendable () -> Look
-    ) -> HTTPOutcome? {
+        of appID: String, from address: String, waitSeconds: Int, busy: HTTPResponse,
+        isGone: @escaping @Sendable () -> Bool = { false },
+        check: @escaping @Sendable () -> HTTPResponse?, look: @escaping @Sendable () -> Look
+    ) -> HTTPOutcome {
+        guard unchecked.take(address) else { return .answer(busy) }
         let request = WaitingRequest(
             appID: appID, deadline: clock() + Milliseconds(seconds: waitSeconds).count, isGone: isGone,
-            look: look)
-        let isTaken = state.withLock { state in
-            guard state.requests.count < Self.most, state.ofApp[appID, default: 0] < Self.mostOfApp else {
-                return false
-            }
-            state.requests[ObjectIdentifier(request)] = request
-            state.ofApp[appID, default: 0] += 1
-            return true
-        }
-        guard isTaken else { return nil }
+            check: check, look: look)
         let client = WaitingRequest.Client { [weak self, weak request] in
             if let self, let request { finish(request, nil) }
         }
-        request.client.withLock { $0.client = client }
         return .later(
             start: { [self] resume in
                 request.begin(resume)
-                queue.addOperation { [self] in self.look(for: request) }
-                if waitSeconds > 0 {
-                    schedule(request.deadline) { [weak self] in self?.wake(request, after: 0) }
+                checks.addOperation { [self] in
+                    let rejection = request.check()
+                    // Not released when the client disconnects, so that the queue of checks is bounded.
+                    unchecked.release(address)
+                    if let response = rejection ?? (admit(request) ? nil : busy) {
+                        return finish(request, response)
+                    }
+                    queue.addOperation { [self] in self.look(for: request) }
                 }
             },
             poll: {
@@ -105,10 +110,19 @@ package final class LongPolls: Sendable {
             })
     }
 
-    private func look(for request: WaitingRequest) {
-        guard request.client.withLock({ $0.client }) != nil, !request.isGone() else {
-            return finish(request, nil)
+    /// Returns false if too many requests wait.
+    private func admit(_ request: WaitingRequest) -> Bool {
+        state.withLock { state in
+            let ofApp = state.ofApp[request.appID, default: 0]
+            guard state.requests.count < Self.most, ofApp < Self.mostOfApp else { return false }
+            state.requests[ObjectIdentifier(request)] = request
+            state.ofApp[request.appID] = ofApp + 1
+            return true
         }
+    }
+
+    private func look(for request: WaitingRequest) {
+        guard !request.isOver, !request.isGone() else { return finish(request, nil) }
         let ticket = arrivals.ticket
         let (found, pause) = pace.read(request.look)
         switch found {
@@ -116,8 +130,8 @@ package final class LongPolls: Sendable {
             guard pause > 0 else { return finish(request, response) }
             request.hold(response)
             if state.withLock({ $0.isDraining }) { return finish(request, response) }
-            schedule(clock() + Int64((pause * 1_000).rounded(.up))) { [weak self] in
-                self?.finish(request, response)
+            schedule(clock() + Int64((pause * 1_000).rounded(.up))) { [weak self, weak request] in
+                if let request, let response = request.held { self?.finish(request, response) }
             }
         case .nothing(let response, let againAfter):
             let time = clock()
@@ -131,10 +145,12 @@ package final class LongPolls: Sendable {
             } cancel: { [arrivals] in
                 arrivals.cancel($0)
             }
-            if let again = againAfter.map({ time + $0 }), again < request.deadline,
-                request.isNew(again, at: time)
-            {
-                schedule(again) { [weak self] in self?.wake(request, after: 0) }
+            let again = min(againAfter.map { time + $0 } ?? .max, request.deadline)
+            if request.isNew(again, at: time) {
+                // A timer does not retain the request, which may end long before.
+                schedule(again) { [weak self, weak request] in
+                    if let request { self?.wake(request, after: 0) }
+                }
             }
             if state.withLock({ $0.isDraining }) { wake(request, after: 0) }
             if request.endsRest() { lookAgain(request, at: time + Self.pause) }
@@ -148,13 +164,17 @@ package final class LongPolls: Sendable {
 
     private func lookAgain(_ request: WaitingRequest, at time: Int64) {
         guard time > clock() else {
-            queue.addOperation { [self] in self.look(for: request) }
+            queue.addOperation { [self] in checkAndLook(request) }
             return
         }
         schedule(time) { [weak self] in
             guard let self else { return }
-            queue.addOperation { [self] in self.look(for: request) }
+            queue.addOperation { [self] in checkAndLook(request) }
         }
+    }
+
+    private func checkAndLook(_ request: WaitingRequest) {
+        if let rejection = request.check() { finish(request, rejection) } else { look(for: request) }
     }
 
     private func finish(_ request: WaitingRequest, _ response: HTTPResponse?) {
@@ -180,11 +200,7 @@ final class WaitingRequest: Sendable {
         deinit { gone() }
     }
 
-    struct WeakClient: Sendable {
-        weak var client: Client?
-    }
-
-    private enum Phase {
+    private enum Phase: Equatable {
         /// A read is running. `again` is true if another read must follow.
         case looking(again: Bool)
         case resting
@@ -204,17 +220,18 @@ final class WaitingRequest: Sendable {
     let appID: String
     let deadline: Int64
     let isGone: @Sendable () -> Bool
+    let check: @Sendable () -> HTTPResponse?
     let look: @Sendable () -> LongPolls.Look
-    let client = Lock(WeakClient())
     private let state = Lock(State())
 
     init(
         appID: String, deadline: Int64, isGone: @escaping @Sendable () -> Bool,
-        look: @escaping @Sendable () -> LongPolls.Look
+        check: @escaping @Sendable () -> HTTPResponse?, look: @escaping @Sendable () -> LongPolls.Look
     ) {
         self.appID = appID
         self.deadline = deadline
         self.isGone = isGone
+        self.check = check
         self.look = look
     }
 
@@ -222,22 +239,24 @@ final class WaitingRequest: Sendable {
     /// A response with events that ``ReadingPace`` delays; nil without one.
     var held: HTTPResponse? { state.withLock { $0.held } }
     var lastLook: Int64 { state.withLock { $0.lastLook } }
+    /// Whether the request was answered or its client has disconnected.
+    var isOver: Bool { state.withLock { $0.phase == .over } }
 
     func begin(_ resume: @escaping @Sendable () -> Void) { state.withLock { $0.resume = resume } }
 
     func hold(_ response: HTTPResponse) { state.withLock { $0.held = response } }
 
     /// Waits with a new waiter, replacing the last one.
-    func rest(
-        at time: Int64, wait: () -> EventArrivals.Waiter?,
-        cancel: (EventArrivals.Waiter) -> Void
-    ) {
+    func rest(at time: Int64, wait: () -> EventArrivals.Waiter?, cancel: (EventArrivals.Waiter) -> Void) {
         if let old = state.withLock({ $0.waiter }) { cancel(old) }
         let waiter = wait()
-        state.withLock { state in
+        let isOver = state.withLock { state in
             state.waiter = waiter
             state.lastLook = time
+            return state.phase == .over
         }
+        // The client has disconnected meanwhile.
+        if isOver, let waiter { cancel(waiter) }
     }
 
     /// Records a timer for the time `again`. Returns false if a timer is set for about this time.
@@ -276,7 +295,7 @@ final class WaitingRequest: Sendable {
     /// Responds once. Returns the waiter to cancel.
     func end(with response: HTTPResponse?) -> EventArrivals.Waiter? {
         let (resume, waiter) = state.withLock { state -> ((@Sendable () -> Void)?, EventArrivals.Waiter?) in
-            if case .over = state.phase { return (nil, nil) }
+            if state.phase == .over { return (nil, nil) }
             state.phase = .over
             state.response = response
             state.held = nil
