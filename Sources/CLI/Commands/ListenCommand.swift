@@ -89,6 +89,7 @@ enum ListenCommand {
         return try await Tail.Connection(
             toGatewayOn: try invocation.storageLocation(),
             certificateAuthorityFile: try invocation.value(of: .certificateAuthorityFile),
-            tokenName: "listen", scope: AdminToken.reader, app: invocation.app)
+            allowsPlainHTTP: invocation.isSet(.allowPlainHTTP), tokenName: "listen", scope: AdminToken.reader,
+            app: invocation.app)
     }
 }

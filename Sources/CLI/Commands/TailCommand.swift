@@ -32,9 +32,8 @@ enum TailCommand {
             throw CommandError(.usage, "--last needs one app", hint: "name it with --app")
         }
         var options = Tail.Options(
-            query: [
-                ("app", app), ("code", try invocation.code()), ("user", try invocation.value(of: user)),
-            ], count: try invocation.integer(of: count), printsJSON: invocation.printsJSON)
+            query: [("app", app), ("code", try invocation.code()), ("user", try invocation.value(of: user))],
+            count: try invocation.integer(of: count), printsJSON: invocation.printsJSON)
         if let last, let app { options.earlier = Tail.Earlier(app: app, count: last) }
         let tail = Tail(options, io: invocation.io, connect: try connection(invocation, remote))
         let (result, isCancelled) = await StopSignals().cancelling { try await tail.run() }
@@ -48,16 +47,17 @@ enum TailCommand {
         if let remote { return { Tail.Connection(admin: remote) } }
         return connection(
             to: try invocation.storageLocation(),
-            certificateAuthorityFile: try invocation.value(of: .certificateAuthorityFile))
+            certificateAuthorityFile: try invocation.value(of: .certificateAuthorityFile),
+            allowsPlainHTTP: invocation.isSet(.allowPlainHTTP))
     }
 
     static func connection(
-        to location: StorageLocation, certificateAuthorityFile: String? = nil
+        to location: StorageLocation, certificateAuthorityFile: String? = nil, allowsPlainHTTP: Bool = false
     ) -> @Sendable () async throws -> Tail.Connection {
         {
             try await Tail.Connection(
                 toGatewayOn: location, certificateAuthorityFile: certificateAuthorityFile,
-                tokenName: "tail", scope: "write")
+                allowsPlainHTTP: allowsPlainHTTP, tokenName: "tail", scope: "write")
         }
     }
 }
@@ -70,10 +70,14 @@ extension Tail.Connection {
     /// Connects with a new token, which is deleted on close. With `app`, the token reads the app's events, at the URL
     /// for clients.
     init(
-        toGatewayOn location: StorageLocation, certificateAuthorityFile authority: String?, tokenName: String,
-        scope: String, app: String? = nil
+        toGatewayOn location: StorageLocation, certificateAuthorityFile authority: String?,
+        allowsPlainHTTP: Bool, tokenName: String, scope: String, app: String? = nil
     ) async throws {
         let running = try location.requireRunningGateway()
+        // Checked before a token is created.
+        let server = try Self.server(
+            at: app == nil ? running.adminURL : running.url, of: location,
+            certificateAuthorityFile: authority, allowsPlainHTTP: allowsPlainHTTP)
         let local = try LocalAdmin(location)
         let expires = Milliseconds(Date().addingTimeInterval(Self.tokenSeconds)).count
         let made = try await local.post(
@@ -82,11 +86,20 @@ extension Tail.Connection {
                 "name": .string(tokenName), "scopes": [.string(scope)], "expires_ms": .integer(expires),
                 "app": app.map { .string($0) } ?? .null,
             ])
-        let server = RemoteAdmin.Server(
-            url: app == nil ? running.adminURL : running.url, certificateAuthorityFile: authority,
-            allowsPlainHTTP: true)
         self.init(
             admin: try RemoteAdmin(server, token: made["token"].text ?? ""),
             close: { _ = try? await local.delete("tokens", made["id"].text ?? "") })
+    }
+
+    /// A gateway on a database may run on another machine. Throws `usage` if its token would be sent in plain text.
+    static func server(
+        at url: String, of location: StorageLocation, certificateAuthorityFile: String? = nil,
+        allowsPlainHTTP: Bool = false
+    ) throws(CommandError) -> RemoteAdmin.Server {
+        let isHere = if case .folder = location { true } else { false }
+        return try RemoteAdmin.Server(
+            url: url, certificateAuthorityFile: certificateAuthorityFile,
+            allowsPlainHTTP: isHere || allowsPlainHTTP
+        ).checked()
     }
 }

@@ -138,9 +138,8 @@ struct TailTests {
         }
         let io = RecordedIO()
         let tail = Tail(
-            .init(
-                query: [("app", "before")], earlier: .init(app: "before", count: 1)),
-            io: io.io, connect: { Tail.Connection(admin: admin) })
+            .init(query: [("app", "before")], earlier: .init(app: "before", count: 1)), io: io.io,
+            connect: { Tail.Connection(admin: admin) })
         let running = Task { try await tail.run() }
         defer { running.cancel() }
         try await io.talkText.wait { $0.contains("Connected to") }
@@ -204,6 +203,17 @@ struct TailTests {
         await connection.close()
         #expect(try tokens.all().allSatisfy { $0.name != "tail" })
         _ = await gateway.stop()
+    }
+
+    @Test func theTokenOfTailDoesNotGoOverPlainHTTPToAnotherMachine() throws {
+        let database = StorageLocation.database(try #require(DatabaseAddress("postgresql://db/countersign")))
+        let remote = "http://gateway.example:8787"
+        #expect(throws: CommandError.self) { try Tail.Connection.server(at: remote, of: database) }
+        for url in ["https://gateway.example", "http://127.0.0.1:8787"] {
+            #expect(try Tail.Connection.server(at: url, of: database).url == url)
+        }
+        _ = try Tail.Connection.server(at: remote, of: database, allowsPlainHTTP: true)
+        _ = try Tail.Connection.server(at: remote, of: .folder(data))
     }
 
     @Test func tailWithoutAGatewayIsUnavailable() async {
