@@ -73,6 +73,21 @@ struct ViewerDestinationsTests {
         #expect(whole["ca_file"] as? String == "/etc/s3cr3t/ca")
     }
 
+    /// The reason may have paths of the gateway's files.
+    @Test func aViewerSeesThatAWayFailsAndNotWhy() throws {
+        let consumers = try bench.place.open().openConsumers(with: nil) { 0 }
+        let stream = try #require(try bench.apps.streams.all(of: "shop").first).consumer
+        for (id, path) in [(FileSettings.consumer(of: "shop"), "files"), (stream, "streams/out")] {
+            var progress = DeliveryProgress(committed: 0)
+            (progress.failures, progress.failure) = (1, DeliveryFailure("storage", "cannot write /s3cr3t"))
+            try consumers.follow(id, holdDays: nil, from: progress)
+            for (scope, reason) in [("read", nil), ("write", "cannot write /s3cr3t")] {
+                let shown = try bench.ask("GET", "apps/shop/" + path, nil, bench.token(scope)).json
+                #expect(shown["error"] as? String == "storage" && shown["reason"] as? String == reason)
+            }
+        }
+    }
+
     /// The tag of a setting would confirm a guess of its URL.
     @Test func theETagForAViewerDoesNotDependOnTheURL() throws {
         for path in ["webhook", "key-source", "project"] {

@@ -44,7 +44,8 @@ struct FileRoutes: Sendable {
         let settings = try call.directory.setting(FileSettings.self, of: call[0])
         let states = try WayState.all(.file, of: call[0], consumers, log)
         let name = FileSettings.consumer(of: call[0]).name
-        let shown = Resource(settings: settings, state: states(name, settings.pause != nil))
-        return call.answer(Self.shape.json(shown))
+        var state = states(name, settings.pause != nil)
+        state.mask = try call.userMask()
+        return call.answer(Self.shape.json(Resource(settings: settings, state: state)))
     }
 }

@@ -14,8 +14,7 @@ struct StreamRoutes: Sendable {
         [
             AdminRoute(
                 "GET", "/apps/{app}/\(noun)", .viewer,
-                "List the streams that an app's events are published to",
-                .list(Self.shape.shape)
+                "List the streams that an app's events are published to", .list(Self.shape.shape)
             ) { call in
                 let shown = try shown(call, try call.directory.streams.all(of: call[0]), of: call[0])
                 return try call.page(
@@ -57,8 +56,7 @@ struct StreamRoutes: Sendable {
                     "Resume publishing to a stream, and attempt the next event at once"
                 ), Self.shape.shape, answer: { try answer($0) }
             ) { call, pause in
-                try call.directory.streams.setPause(
-                    pause, of: call[1], of: call[0], at: call.nowMilliseconds)
+                try call.directory.streams.setPause(pause, of: call[1], of: call[0], at: call.nowMilliseconds)
             }
     }
 
@@ -78,7 +76,9 @@ struct StreamRoutes: Sendable {
         let mask = try call.userMask()
         let states = try WayState.all(.stream, of: appID, consumers, log)
         return streams.map { settings in
-            Resource(settings: masked(settings, mask), state: states(settings.name, settings.pause != nil))
+            var state = states(settings.name, settings.pause != nil)
+            state.mask = mask
+            return Resource(settings: masked(settings, mask), state: state)
         }
     }
 

@@ -9,6 +9,8 @@ struct WayState: Sendable {
     let consumer: EventConsumer?
     /// The position after the last delivered event.
     let position: String?
+    /// Masks the reason of a failure, which may contain paths of files.
+    var mask = UserMask.none
 
     private var isFailing: Bool { progress.map { $0.failures > 0 } ?? false }
 
@@ -30,7 +32,9 @@ struct WayState: Sendable {
         .init("error", .nullable(.string)) {
             $0.isFailing && !$0.isPaused ? $0.progress?.failure?.code : nil
         },
-        .init("reason", .nullable(.string)) { $0.progress?.failure?.reason },
+        .init("reason", .nullable(.string)) {
+            $0.mask.clientText($0.progress?.failure?.reason)
+        },
     ]
 
     static func all(
