@@ -1,4 +1,5 @@
 internal import CountersignCore
+internal import CountersignCrypto
 internal import GatewayHTTP
 internal import GatewayModel
 internal import GatewayStorage
@@ -6,6 +7,8 @@ internal import GatewayStorage
 struct EventRoutes: Sendable {
     let log: any EventLog
     let index = PseudonymIndex()
+    /// The last exported event of each caller, app and filter.
+    private let exported = Lock<BytewiseDictionary<Int64>>([:])
 
     var all: [AdminRoute] {
         [
@@ -29,10 +32,9 @@ struct EventRoutes: Sendable {
 
     private static let filters: [JSONMember] = [
         .may("user", .text(longest: 512)), .may("message_id", .text(longest: 512)),
-        .may("request_id", .text(longest: 128)),
-        .may("type", .choice(EventKind.storedWords)), .may("name", .text(longest: 512)),
-        .may("verdict", .choice(VerdictFilter.words)), .may("claim", .text(longest: 512)),
-        .may("from_ms", .milliseconds), .may("to_ms", .milliseconds),
+        .may("request_id", .text(longest: 128)), .may("type", .choice(EventKind.storedWords)),
+        .may("name", .text(longest: 512)), .may("verdict", .choice(VerdictFilter.words)),
+        .may("claim", .text(longest: 512)), .may("from_ms", .milliseconds), .may("to_ms", .milliseconds),
     ]
 
     private static let event = JSONShape.named(
@@ -40,8 +42,7 @@ struct EventRoutes: Sendable {
         .all([
             "seq": .count, "message_id": .nullable(.string), "type": .string, "user_id": .nullable(.string),
             "anonymous_id": .nullable(.string), "name": .nullable(.string),
-            "timestamp_ms": .integer(.min ... .max),
-            "received_ms": .milliseconds,
+            "timestamp_ms": .integer(.min ... .max), "received_ms": .milliseconds,
             "verdict": .choice(EventProof.Verdict.allCases.map(\.rawValue) + ["unknown"]),
             "code": .nullable(.count), "key_id": .nullable(.string), "enforcement": .nullable(.string),
             "dialect": .nullable(.string), "request_id": .nullable(.string), "token_id": .nullable(.string),
@@ -137,20 +138,30 @@ struct EventRoutes: Sendable {
         let positions = try positions()
         let after = try call.query("after").map { try sequence(of: $0, in: query.appID, positions) }
         let start = after ?? 0
-        // Only an export from the start is audited. An export from a position continues an earlier export or a list.
-        if start == 0 { try noteExport(call, query) }
+        let filter = JSONValue.object(call.query.filter { $0.key != "after" }.mapValues { .string($0) })
+        let name = Array("\(call.identity.name)\n\(query.appID)\n".utf8) + filter.bytes
+        let key = SHA256.digest(name).hexadecimal
+        // An export of later events continues the caller's last one, so that a client that polls does not fill the log.
+        if exported.withLock({ $0[key].map { start < $0 } }) ?? true {
+            try noteExport(call, query)
+            exported.withLock { exported in
+                if exported.count >= 1_000 { exported = [:] }
+                exported[key] = start
+            }
+        }
         // A position with the sequence number 0 was read from an empty log, so a client with it can have missed events.
         let isFromOldest = after == nil || call.query("after") == "start"
         let gap =
-            !isFromOldest
-            ? try log.follow(EventQuery(appID: query.appID), after: start, limit: 1).gap : .none
+            !isFromOldest ? try log.follow(EventQuery(appID: query.appID), after: start, limit: 1).gap : .none
         // An export from the oldest event misses nothing. An export from a position misses the events that
         // retention deletes before they are read, also while the export runs.
         let isAfterGap = Lock(false)
-        let response = Export.list(
-            call, name: "\(query.appID)-events", columns: Self.columns, from: start
-        ) { [log, query, positions = positions?.of(query.appID)] sequence in
+        let response = Export.list(call, name: "\(query.appID)-events", columns: Self.columns, from: start) {
+            [log, query, exported, positions = positions?.of(query.appID)] sequence in
             let page = try log.follow(query, after: sequence, limit: 500)
+            if let last = page.events.last?.sequence {
+                exported.withLock { $0[key] = max($0[key] ?? 0, last) }
+            }
             let gap = isFromOldest ? page.gap.forReader(after: sequence) : page.gap
             if after != nil, gap.isOpen { isAfterGap.withLock { $0 = true } }
             let rows = page.events.map { event in
@@ -167,10 +178,9 @@ struct EventRoutes: Sendable {
                         String(event.sequence), event.messageID, event.type, event.userID ?? "",
                         event.anonymousID ?? "", event.name ?? "", String(event.timestampMilliseconds),
                         String(event.receivedMilliseconds), event.verdict,
-                        (event.proof?.code).map(String.init) ?? "",
-                        event.proof?.keyID ?? "", event.proof?.enforcement ?? "", event.proof?.dialect ?? "",
-                        event.proof?.requestID ?? "", event.proof?.tokenID ?? "",
-                        event.proof?.claims ?? "",
+                        (event.proof?.code).map(String.init) ?? "", event.proof?.keyID ?? "",
+                        event.proof?.enforcement ?? "", event.proof?.dialect ?? "",
+                        event.proof?.requestID ?? "", event.proof?.tokenID ?? "", event.proof?.claims ?? "",
                         String(decoding: event.body, as: UTF8.self),
                     ], line: line)
             }
@@ -202,7 +212,6 @@ struct EventRoutes: Sendable {
 
     private static let columns = [
         "seq", "message_id", "type", "user_id", "anonymous_id", "name", "timestamp_ms", "received_ms",
-        "verdict", "code", "key_id", "enforcement", "dialect", "request_id", "token_id", "claims",
-        "body",
+        "verdict", "code", "key_id", "enforcement", "dialect", "request_id", "token_id", "claims", "body",
     ]
 }
