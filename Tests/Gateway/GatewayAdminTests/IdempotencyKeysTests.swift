@@ -47,6 +47,18 @@ struct IdempotencyKeysTests {
         #expect(other.json["write_key"] as? String != first.json["write_key"] as? String)
     }
 
+    @Test func manyKeysOfAViewerDisplaceNoKeyOfAnotherCaller() throws {
+        let bench = try AdminBench()
+        let (sender, viewer) = (try bench.token("write"), try bench.token("read"))
+        let first = try post(bench, sender, key: "a")
+        for key in 0...1_000 {
+            let verified = try post(
+                bench, viewer, key: "\(key)", body: #"{"token":"x"}"#, path: "apps/shop/tokens/verify")
+            #expect(verified.status == 200)
+        }
+        #expect(try post(bench, sender, key: "a").body == first.body)
+    }
+
     @Test func anIdempotencyKeyIsRejectedForAnotherRequest() throws {
         let bench = try AdminBench()
         let sender = try bench.token("write")

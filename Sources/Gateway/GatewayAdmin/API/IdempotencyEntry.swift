@@ -4,6 +4,8 @@ internal import GatewayHTTP
 internal import GatewayModel
 
 struct IdempotencyEntry: Sendable {
+    /// The name and the time of creation of the user or token; empty for an entry of gateways with a shared database.
+    var caller = ""
     let digest: [UInt8]
     let milliseconds: Int64
     /// Nil before the response, and permanently if the gateway stopped while handling the request.

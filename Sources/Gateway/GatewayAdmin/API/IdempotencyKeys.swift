@@ -34,8 +34,10 @@ final class IdempotencyKeys: Sendable {
         }
         // Contains the user's time of creation, so that a new user does not get the responses of a deleted user of the
         // same name.
-        let name = "\(identity.name)\n\(identity.userCreatedMilliseconds ?? 0)\n\(key)"
-        var entry = IdempotencyEntry(digest: Self.digest(request, route), milliseconds: milliseconds)
+        let caller = "\(identity.name)\n\(identity.userCreatedMilliseconds ?? 0)\n"
+        let name = caller + key
+        var entry = IdempotencyEntry(
+            caller: caller, digest: Self.digest(request, route), milliseconds: milliseconds)
         if let known = try state(of: name, orRecord: entry) {
             return try Self.replay(known, digest: entry.digest)
         }
@@ -107,11 +109,13 @@ final class IdempotencyKeys: Sendable {
             entries = entries.filter {
                 abs(entry.milliseconds - $0.value.milliseconds) < lifetimeMilliseconds
             }
-            if entries.count >= capacity,
-                let oldest = entries.min(by: { $0.value.milliseconds < $1.value.milliseconds })
-            {
-                entries[oldest.key] = nil
-            }
+            // Deletes the oldest entry of the caller with the most entries, so that no caller displaces another.
+            var counts: BytewiseDictionary<Int> = [:]
+            for entry in entries.values { counts[entry.caller, default: 0] += 1 }
+            let most = counts.values.max()
+            let oldest = entries.filter { counts[$0.value.caller] == most }
+                .min { $0.value.milliseconds < $1.value.milliseconds }
+            if entries.count >= capacity, let oldest { entries[oldest.key] = nil }
         }
         entries[name] = entry
     }
