@@ -20,8 +20,7 @@ struct CustomerRoutes: Sendable {
             AdminRoute(
                 "DELETE", "/apps/{app}/customers/{id}", .operator,
                 "Delete a customer's profile, events, samples, App Inbox messages and sessions",
-                query: [Self.kind], queueClass: .backup,
-                .json(Self.deletion.shape), answer: delete),
+                query: [Self.kind], queueClass: .backup, .json(Self.deletion.shape), answer: delete),
         ]
     }
 
@@ -57,22 +56,20 @@ struct CustomerRoutes: Sendable {
     private func delete(_ call: AdminCall) throws -> HTTPResponse {
         let app = try call.app()
         let identifier = try identifier(call, of: app.id)
-        let record = try records.find(identifier, in: app.id)
-        let identifiers = record?.identifiers ?? [identifier]
+        let identifiers = try records.find(identifier, in: app.id)?.identifiers ?? [identifier]
         flush()
         let messages = try call.directory.projects.removeInboxMessages(to: identifiers, of: app.id)
         // `forget` revokes the tokens first, so that no request with them adds data after the deletion.
         let ended = try identifiers.filter(\.isHard).reduce(0) {
             $0 + (try sessions.forget($1.value, in: app.id))
         }
-        if record != nil {
-            let endpoints = try call.directory.webhooks.all(of: app.id).map(\.id)
-            try deliveries().clearAnswers(
-                with: identifiers.map(\.value), of: endpoints + [DeliveryRecord.alerts(of: app.id)])
-        }
+        // Also without a record, because responses may be stored for longer than events.
+        let endpoints = try call.directory.webhooks.all(of: app.id).map(\.id)
+        let answers = try deliveries().clearAnswers(
+            with: identifiers.map(\.value), of: endpoints + [DeliveryRecord.alerts(of: app.id)])
         // `records.delete` is last, because it deletes the links between the person's ids.
         let deletion = try records.delete(identifier, in: app.id)
-        guard !deletion.isEmpty || ended > 0 || messages > 0 else { throw Self.nobody }
+        guard !deletion.isEmpty || ended + messages + answers > 0 else { throw Self.nobody }
         let counts = Self.deletion.json((deletion, messages, ended))
         try call.directory.auditLog.note(
             "customer.delete", try pseudonym(identifier, call, of: app.id), app: app.id, after: counts)
@@ -84,8 +81,7 @@ struct CustomerRoutes: Sendable {
         _ identifier: CustomerIdentifier, _ call: AdminCall, of appID: String
     ) throws -> String {
         let pseudonyms = Pseudonyms(key: try call.directory.pseudonymKey(), appID: appID)
-        return identifier.isHard
-            ? pseudonyms.user(identifier.value) : pseudonyms.anonymous(identifier.value)
+        return identifier.isHard ? pseudonyms.user(identifier.value) : pseudonyms.anonymous(identifier.value)
     }
 
     // MARK: Shapes

@@ -95,10 +95,9 @@ package final class DeliveryStore: AppData, Sendable {
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
             """, .text(record.endpointID), .text(record.messageID), .text(record.kind.rawValue),
             .optionalInteger(record.firstSequence), .optionalInteger(record.lastSequence),
-            .integer(Int64(record.events)), .integer(Int64(record.attempt)),
-            .integer(record.atMilliseconds), .integer(record.durationMilliseconds),
-            .optionalInteger(record.status.map { Int64($0) }), .optionalText(record.error),
-            .text(record.answer))
+            .integer(Int64(record.events)), .integer(Int64(record.attempt)), .integer(record.atMilliseconds),
+            .integer(record.durationMilliseconds), .optionalInteger(record.status.map { Int64($0) }),
+            .optionalText(record.error), .text(record.answer))
         try connection.run(
             """
             DELETE FROM delivery WHERE endpoint_id = ?1 AND seq <= (
@@ -106,20 +105,25 @@ package final class DeliveryStore: AppData, Sendable {
             """, .text(record.endpointID), .integer(Int64(mostOfEndpoint)))
     }
 
-    /// Deletes stored responses with any of these texts, because a response may repeat the delivered content.
-    package func clearAnswers(with texts: [String], of endpointIDs: [String]) throws(GatewayError) {
+    /// Deletes stored responses with any of these texts, because a response may repeat the delivered content. Returns
+    /// the number of deleted responses.
+    package func clearAnswers(with texts: [String], of endpointIDs: [String]) throws(GatewayError) -> Int {
         let texts = texts.map { Array($0.utf8) }
+        var count = 0
         for endpointID in endpointIDs {
-            try database.write(alone: false) { connection in
+            count += try database.write(alone: false) { connection in
                 let answers = try connection.all(
                     "SELECT seq, answer FROM delivery WHERE endpoint_id = ?1 AND answer <> ''",
                     .text(endpointID)
                 ) { ($0.int64(0), Array($0.text(1).utf8)) }
-                for (sequence, answer) in answers where texts.contains(where: answer.contains) {
+                let found = answers.filter { _, answer in texts.contains(where: answer.contains) }
+                for (sequence, _) in found {
                     try connection.run("UPDATE delivery SET answer = '' WHERE seq = ?1", .integer(sequence))
                 }
+                return found.count
             }
         }
+        return count
     }
 
     /// Deletes the attempts of an app's alert webhook. ``sweep(keeping:at:)`` deletes the attempts of other endpoints.
@@ -136,9 +140,7 @@ package final class DeliveryStore: AppData, Sendable {
             try connection.run(
                 "DELETE FROM delivery WHERE at_ms < ?1",
                 .integer(milliseconds - Int64(Self.keptDays) * 86_400_000))
-            let known = try connection.all(
-                "SELECT DISTINCT endpoint_id FROM delivery"
-            ) { $0.text(0) }
+            let known = try connection.all("SELECT DISTINCT endpoint_id FROM delivery") { $0.text(0) }
             for id in known where !endpointIDs.contains(id) {
                 try connection.run("DELETE FROM delivery WHERE endpoint_id = ?1", .text(id))
             }
