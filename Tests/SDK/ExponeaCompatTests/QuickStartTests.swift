@@ -33,8 +33,8 @@ struct QuickStartTests {
         return exponea
     }
 
-    private func configured(_ given: Exponea? = nil) -> Exponea {
-        let exponea = given ?? start()
+    private func configured() -> Exponea {
+        let exponea = start()
         exponea.configure(
             Exponea.ProjectSettings(
                 projectToken: "tea-shop",
@@ -104,28 +104,6 @@ struct QuickStartTests {
         try await flush(exponea)
         #expect(server.requests.last?.url.path == "/track/v2/projects/other-shop/customers/events")
         await exponea.close()
-    }
-
-    @Test func aCallDuringConfigureRunsAfterEarlierCalls() async throws {
-        let exponea = start()
-        let (begins, mayContinue, isDone) = (Handshake(), Handshake(), Handshake())
-        exponea.perform { _ in
-            begins.signal()
-            mayContinue.block()
-        }
-        exponea.identifyCustomer(customerIds: ["registered": "ada"], properties: [:], timestamp: nil)
-        Thread.detachNewThread {
-            _ = configured(exponea)
-            isDone.signal()
-        }
-        await begins.wait()
-        exponea.trackEvent(eventType: "order")
-        mayContinue.signal()
-        await isDone.wait()
-        try await flush(exponea)
-        let bodies = server.requests.map { String(decoding: $0.body, as: UTF8.self) }
-        #expect(bodies.first { $0.contains("order") }?.contains("ada") == true)
-        await finish(exponea)
     }
 
     @Test func fetchingAsInTheGuides() async throws {
