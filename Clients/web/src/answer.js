@@ -82,7 +82,7 @@ function accepted(body, count) {
 /** @param {TransportResponse} response @returns {Meaning} */
 function unexpected(response) {
   if (/html/i.test(response.header('Content-Type') ?? '') || response.body.trimStart().startsWith('<')) {
-    return { kind: 'tryLater', problem: { code: 'page', reason: 'a login page?' } };
+    return { kind: 'tryLater', problem: { code: 'page', reason: '' } };
   }
   return { kind: 'serverFault', problem: { code: 'not_understood', reason: '' } };
 }
