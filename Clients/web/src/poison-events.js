@@ -15,7 +15,7 @@ const maximumRejections = 3;
 /**
  * An event that failed alone. Accepted requests with other events show whether the event or the server is at
  * fault. The event is quarantined after it failed alone twice, with an accepted request of others in between.
- * While the server is flaky, it must fail three times, with five accepted requests in between.
+ * While the server is flaky, the event must fail three times, with five accepted requests after each failure.
  */
 class PoisonEvent {
   /** The event is not tried before this instant, unless other events are accepted. */

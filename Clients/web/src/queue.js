@@ -19,7 +19,7 @@ const retryInterval = 5;
 export class Queue {
   memory = new MemoryStore(memoryLimits);
   /**
-   * Why the last event went into memory.
+   * The error of the last failed access to the disk; null after an event was stored on disk.
    * @type {string | null}
    */
   problem = null;

@@ -5,7 +5,7 @@ import { delay, network } from './retry.js';
  * @typedef {import('./types.js').Verdict} Verdict
  * @typedef {import('./types.js').AuthenticationFailure} AuthenticationFailure
  * @typedef {{ token: string | null, generation: number | null, problem?: Problem }} Credential
- *   With `problem`: the provider has no better token; send this one. Without `generation`: send nothing.
+ *   Without `generation`: send nothing; `problem` has the reason. Else `problem` tells why no better token exists: send this one.
  */
 
 /** Seconds that the provider may take. */
@@ -57,7 +57,7 @@ class Entry {
   }
 }
 
-/** The tokens of signed users: set by the app, stored, or fetched from the app's provider. */
+/** The tokens of users: set by the app, stored, or fetched from the app's provider. */
 export class Tokens {
   /** @type {Map<string, Entry>} */
   #entries = new Map();
@@ -110,7 +110,7 @@ export class Tokens {
     const entry = this.#entry(user);
     if (!user || entry.generation !== rejected) return;
     const { baseline } = entry;
-    // After a failure the token is read again before the next request. The user may have logged out.
+    // After a failure `generation` stays null, and nothing is sent: the stored token may be the empty one of a log-out.
     await this.options.load(user).then((token) => {
       if (token != null && entry.baseline === baseline) this.#set(entry, token);
       entry.generation ??= 0;
@@ -156,9 +156,11 @@ export class Tokens {
    */
   left(user, isComplete) {
     if (!this.signingOut.delete(user)) return;
-    const token = !isComplete && (this.options.provider || this.token(user) !== null) ? '' : null;
-    this.forget(user, token);
-    this.options.save(user, token);
+    const { token, generation } = this.#entry(user);
+    // The user may have a token if it could not be read (`generation` is null).
+    const left = isComplete || (generation !== null && token === null && !this.options.provider) ? null : '';
+    this.forget(user, left);
+    this.options.save(user, left);
   }
 
   /** @param {string} user @param {string | null} token The replacement: empty or null. */

@@ -325,6 +325,8 @@ test('events left after a log-out wait while the log-out cannot be read', async 
   bench.disk.meta = async (key, value) => { if (key === 'token ada') throw new Error('blocked'); return meta(key, value); };
   const next = bench.client();
   assert.deepEqual((await next.flush()).batches.map(({ code }) => code), ['store_unreadable']);
+  await next.changeUser('ada');
+  await next.logOut();
   bench.disk.meta = meta;
   await bench.clock.advance(180);
   assert.deepEqual((await next.snapshot()).parked.map(({ reason }) => reason), ['logged_out']);

@@ -95,6 +95,7 @@ class Server {
       return new Promise(() => {});
     }
     if (this.#underWay++) this.overlaps += 1;
+    await null;
     const rule = this.current.find((one) => one.times !== 0 && this.#matches(one.when ?? {}, seen));
     if (rule?.times) rule.times -= 1;
     if (rule?.stores) this.#take(events, {});
@@ -205,8 +206,7 @@ class Stage {
       case 'server': return void (this.server.rules = value);
       case 'provider': return void (this.provider = [...value]);
       case 'device_clock': return void (bench.clock.time += value * 1000);
-      // An empty id has to throw, other ids must not.
-      case 'change_user': return client.changeUser(value, token(step.token)).catch((error) => { if (value) throw error; });
+      case 'change_user': return client.changeUser(value, token(step.token)).then(() => { if (!value) throw new Error('an empty id was accepted'); }, (error) => { if (value) throw error; });
       case 'set_token': return client.setToken(token(value));
       case 'log_out': return void (await client.logOut());
       case 'wipe': return client.wipe();
