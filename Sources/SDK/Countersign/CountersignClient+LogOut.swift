@@ -26,7 +26,8 @@ extension SignedUserTokens {
 
     /// Removes the token. If the user ever had one (`isSigned`), remaining events wait for another token.
     func endLogOut(of userID: String, isSigned: Bool) async -> LogOutEnding {
-        let hasEvents = try? await tokens.storage.run { $0.hasEvents(of: userID) }
+        // Other write-ahead logs may have events of this user too. `removeEndedLogOuts` then removes the log-out later.
+        let hasEvents = try? await tokens.storage.run { $0.hasEvents(of: userID) || !$0.ownsAllLogs }
         let ending = await tokens.perform("token could not be removed") {
             [users] store, _ -> LogOutEnding in
             try users.change { draft in
@@ -64,14 +65,16 @@ extension SignedUserTokens {
     }
 
     /// Replaces a damaged `user.json`. Users with events and without a token then count as logged out, except
-    /// `unsigned`, a user who never had a token.
+    /// `unsigned`, the current user if this user was set without a token.
     func replaceDamagedFile(exceptLogOutOf unsigned: String?) {
         tokens.submit("log-outs cannot be read") { [users, log = tokens.log] store, storage in
             let owners = try storage.runNow { try $0.owners() }
             try users.change(replacesDamaged: true) { draft in
                 if draft.isReplacement { log?(.warning, "file of log-outs is damaged, replaced", [:]) }
                 for owner in owners where draft.isReplacement && owner != unsigned {
-                    if try store.token(for: owner) == nil { try draft.writeLoggedOut(owner) }
+                    if try store.token(for: owner) == nil {
+                        draft.set(LogOut(user: owner, state: .loggedOut), of: owner)
+                    }
                 }
             }
         }

@@ -41,7 +41,7 @@ extension BloomreachClient {
             record(device.change { $0.start(now: now, timeout: timeout) })
         case .appInBackground:
             device.change { $0.enterBackground(now: now) }
-        case .began, .ended: break  // Sessions of the queue, which only resume sending.
+        case .began, .ended: break  // The pipeline's sessions, which only resume sending and record no event.
         }
     }
 

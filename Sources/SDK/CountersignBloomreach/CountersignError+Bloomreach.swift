@@ -35,7 +35,7 @@ extension CountersignError.Code {
     public static let unreachable = CountersignError.Code(rawValue: "unreachable")
     /// The response is not a Bloomreach server's, but for example a captive portal's: try again later.
     public static let notUnderstood = CountersignError.Code(rawValue: "not_understood")
-    /// The message has no ids or no sync token: fetch the App Inbox first.
+    /// The message is unknown for this customer and project: fetch the App Inbox first.
     public static let unknownMessage = CountersignError.Code(rawValue: "unknown_message")
     /// The argument cannot be sent: a mistake in the app.
     public static let invalidArgument = CountersignError.Code(rawValue: "invalid_argument")

@@ -36,7 +36,7 @@ final class Session: Sendable {
         "identifyCustomer": ["customerIds", "properties", "timestamp"],
         "trackCustomer": ["properties", "timestamp"], "fetchAttributes": ["attributes"],
         "trackEvent": ["eventType", "properties", "timestamp"], "trackCampaignClick": ["url", "timestamp"],
-        "anonymize": ["projectToken", "authorizationToken", "baseUrl", "projectMapping"],
+        "anonymize": ["projectToken", "authorization", "authorizationToken", "baseUrl", "projectMapping"],
         "markAppInboxAsRead": ["messageId"], "sendSelfCheck": ["pushToken"],
     ]
 

@@ -41,7 +41,7 @@ public struct RetryPolicy: Sendable, Hashable {
     package func delay(
         afterFailure failure: Int, serverDelay: TimeInterval? = nil, fraction: Double
     ) -> TimeInterval {
-        // Limits the exponent, because an infinite power times a `baseDelay` of 0 is NaN.
+        // Limits the exponent, so that the power is finite.
         let bound = min(maximumDelay, baseDelay * pow(2, Double(min(max(failure, 1), 32) - 1)))
         return max(bound * fraction, min(serverDelay ?? 0, maximumServerDelay))
     }

@@ -19,7 +19,7 @@ public final class Exponea: Sendable {
         set { currentLogger.withLock { $0 = newValue } }
     }
 
-    /// The maximum number of calls that wait for `configure`. Further calls are dropped.
+    /// The maximum number of calls that wait for `configure`. Further calls before `configure` are dropped.
     private static let maximumWaiting = 1_000
 
     struct Settings: Sendable {
@@ -98,9 +98,10 @@ public final class Exponea: Sendable {
     func perform(_ call: @escaping @Sendable (BloomreachClient) -> Void) {
         let (client, isFull) = state.withLock { state in
             let isEarly = state.client == nil || !state.waiting.isEmpty
-            let waits = isEarly && state.waiting.count < Self.maximumWaiting
+            let waits = isEarly && (state.client != nil || state.waiting.count < Self.maximumWaiting)
             if waits { state.waiting.append(call) }
-            return (isEarly ? nil : state.client, waits && state.waiting.count == Self.maximumWaiting)
+            let isFull = state.client == nil && waits && state.waiting.count == Self.maximumWaiting
+            return (isEarly ? nil : state.client, isFull)
         }
         if isFull { Self.logger.log(.warning, message: "Not configured yet, further calls are dropped") }
         if let client { call(client) }

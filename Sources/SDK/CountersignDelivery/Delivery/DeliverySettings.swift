@@ -51,7 +51,10 @@ package struct DeliverySettings: Sendable {
         guard limits.maximumEvents > 0, limits.maximumBytes > 0, limits.maximumAge > 0,
             limits.maximumEventBytes > 0, limits.maximumUnsavedEvents > 0, limits.maximumUnsavedBytes > 0,
             limits.maximumQuarantinedEvents >= 0
-        else { throw CountersignError(.invalidConfiguration, "limits must be above 0") }
+        else {
+            throw CountersignError(
+                .invalidConfiguration, "limits must be above 0, maximumQuarantinedEvents at least 0")
+        }
     }
 
     /// The header fields that the SDK or its transport sets.

@@ -53,13 +53,13 @@ package enum DurableFile {
     }
 
     /// A new name at each call, so that two processes never write into one file. Deletes files of this kind that are
-    /// older than an hour: processes that wrote them were killed.
+    /// older than an hour: the process was killed, or its write fails later.
     static func temporaryPath(in directory: URL) -> String {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
         for name in names where name.hasPrefix(".new-") {
             let path = directory.appendingPathComponent(name).path
             var status = stat()
-            if stat(path, &status) == 0, status.modified.tv_sec < time(nil) - 3_600 { unlink(path) }
+            if lstat(path, &status) == 0, status.modified.tv_sec < time(nil) - 3_600 { unlink(path) }
         }
         return directory.appendingPathComponent(".new-\(UUID().uuidString)").path
     }
