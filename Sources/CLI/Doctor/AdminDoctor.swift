@@ -167,8 +167,8 @@ struct AdminDoctor: Sendable {
         switch way["state"].text {
         case "paused": found.append(("\(label) \(verb) paused", "countersign \(noun) resume \(arguments)"))
         case "failing":
-            found.append(
-                ("\(label) \(name == nil ? "fail" : "fails"): \(way["reason"].shown)", remedy("failing")))
+            let reason = way["reason"].text ?? way["error"].shown
+            found.append(("\(label) \(name == nil ? "fail" : "fails"): \(reason)", remedy("failing")))
         default: break
         }
         if way["events_missed"] == .bool(true) {

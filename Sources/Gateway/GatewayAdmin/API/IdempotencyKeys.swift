@@ -109,7 +109,7 @@ final class IdempotencyKeys: Sendable {
             entries = entries.filter {
                 abs(entry.milliseconds - $0.value.milliseconds) < lifetimeMilliseconds
             }
-            // Deletes the oldest entry of the caller with the most entries, so that no caller displaces another.
+            // Deletes the oldest entry of the caller with the most entries, who displaces no key of a caller with fewer.
             var counts: BytewiseDictionary<Int> = [:]
             for entry in entries.values { counts[entry.caller, default: 0] += 1 }
             let most = counts.values.max()

@@ -56,17 +56,19 @@ struct CustomerRoutes: Sendable {
     private func delete(_ call: AdminCall) throws -> HTTPResponse {
         let app = try call.app()
         let identifier = try identifier(call, of: app.id)
-        let identifiers = try records.find(identifier, in: app.id)?.identifiers ?? [identifier]
+        let record = try records.find(identifier, in: app.id)
+        let identifiers = record?.identifiers ?? [identifier]
         flush()
         let messages = try call.directory.projects.removeInboxMessages(to: identifiers, of: app.id)
         // `forget` revokes the tokens first, so that no request with them adds data after the deletion.
         let ended = try identifiers.filter(\.isHard).reduce(0) {
             $0 + (try sessions.forget($1.value, in: app.id))
         }
-        // Also without a record, because responses may be stored for longer than events.
+        // Also without a record, because responses may be stored for longer than events. Then the id may be mistyped.
         let endpoints = try call.directory.webhooks.all(of: app.id).map(\.id)
         let answers = try deliveries().clearAnswers(
-            with: identifiers.map(\.value), of: endpoints + [DeliveryRecord.alerts(of: app.id)])
+            with: identifiers.map(\.value), asWords: record == nil,
+            of: endpoints + [DeliveryRecord.alerts(of: app.id)])
         // `records.delete` is last, because it deletes the links between the person's ids.
         let deletion = try records.delete(identifier, in: app.id)
         guard !deletion.isEmpty || ended + messages + answers > 0 else { throw Self.nobody }

@@ -7,8 +7,8 @@ internal import GatewayStorage
 struct EventRoutes: Sendable {
     let log: any EventLog
     let index = PseudonymIndex()
-    /// The last exported event of each caller, app and filter.
-    private let exported = Lock<BytewiseDictionary<Int64>>([:])
+    /// The day of the last audit entry about an export after a position, for each caller, app and filter.
+    private let auditedDays = Lock<BytewiseDictionary<Int64>>([:])
 
     var all: [AdminRoute] {
         [
@@ -139,14 +139,15 @@ struct EventRoutes: Sendable {
         let after = try call.query("after").map { try sequence(of: $0, in: query.appID, positions) }
         let start = after ?? 0
         let filter = JSONValue.object(call.query.filter { $0.key != "after" }.mapValues { .string($0) })
-        let name = Array("\(call.identity.name)\n\(query.appID)\n".utf8) + filter.bytes
-        let key = SHA256.digest(name).hexadecimal
-        // An export of later events continues the caller's last one, so that a client that polls does not fill the log.
-        if exported.withLock({ $0[key].map { start < $0 } }) ?? true {
+        let caller = "\(call.identity.name)\n\(call.identity.userCreatedMilliseconds ?? 0)\n\(query.appID)\n"
+        let key = SHA256.digest(Array(caller.utf8) + filter.bytes).hexadecimal
+        let day = call.nowMilliseconds / 86_400_000
+        // Clients that follow events export after a position again and again: one entry a day suffices.
+        if start == 0 || auditedDays.withLock({ $0[key] }) != day {
             try noteExport(call, query)
-            exported.withLock { exported in
-                if exported.count >= 1_000 { exported = [:] }
-                exported[key] = start
+            auditedDays.withLock { days in
+                if days.count >= 1_000 { days = [:] }
+                if start > 0 { days[key] = day }
             }
         }
         // A position with the sequence number 0 was read from an empty log, so a client with it can have missed events.
@@ -157,11 +158,8 @@ struct EventRoutes: Sendable {
         // retention deletes before they are read, also while the export runs.
         let isAfterGap = Lock(false)
         let response = Export.list(call, name: "\(query.appID)-events", columns: Self.columns, from: start) {
-            [log, query, exported, positions = positions?.of(query.appID)] sequence in
+            [log, query, positions = positions?.of(query.appID)] sequence in
             let page = try log.follow(query, after: sequence, limit: 500)
-            if let last = page.events.last?.sequence {
-                exported.withLock { $0[key] = max($0[key] ?? 0, last) }
-            }
             let gap = isFromOldest ? page.gap.forReader(after: sequence) : page.gap
             if after != nil, gap.isOpen { isAfterGap.withLock { $0 = true } }
             let rows = page.events.map { event in

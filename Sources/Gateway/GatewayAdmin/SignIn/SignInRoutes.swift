@@ -116,10 +116,15 @@ struct SignInRoutes: Sendable {
                     401, "second_factor_required", "send the code from the authenticator app as well")
             }
             let actor = Operator(name: user.name, role: user.role.rawValue)
-            guard
-                try call.directory.acting(as: actor).admins.useSecondFactor(
+            let isRight: Bool
+            do {
+                isRight = try call.directory.acting(as: actor).admins.useSecondFactor(
                     code, of: user.name, at: call.nowMilliseconds)
-            else {
+            } catch {
+                throttle.takeBack(name: counted, address: address)
+                throw error
+            }
+            guard isRight else {
                 try noteIfBlocked(name, counted, call)
                 throw AdminProblem(401, "unauthenticated", "the code is wrong or has already been used")
             }

@@ -106,9 +106,22 @@ package final class DeliveryStore: AppData, Sendable {
     }
 
     /// Deletes stored responses with any of these texts, because a response may repeat the delivered content. Returns
-    /// the number of deleted responses.
-    package func clearAnswers(with texts: [String], of endpointIDs: [String]) throws(GatewayError) -> Int {
+    /// the number of deleted responses. With `asWords`, letters and digits beside a text belong to another word.
+    package func clearAnswers(
+        with texts: [String], asWords: Bool, of endpointIDs: [String]
+    ) throws(GatewayError) -> Int {
         let texts = texts.map { Array($0.utf8) }
+        func isPartOfWord(_ byte: UInt8?) -> Bool {
+            byte.map { $0 >= 0x80 || Character(Unicode.Scalar($0)).isLetter || (0x30...0x39).contains($0) }
+                ?? false
+        }
+        func has(_ text: [UInt8], _ answer: [UInt8]) -> Bool {
+            answer.ranges(of: text).contains { range in
+                !asWords
+                    || !isPartOfWord(answer[..<range.lowerBound].last)
+                        && !isPartOfWord(answer[range.upperBound...].first)
+            }
+        }
         var count = 0
         for endpointID in endpointIDs {
             count += try database.write(alone: false) { connection in
@@ -116,7 +129,7 @@ package final class DeliveryStore: AppData, Sendable {
                     "SELECT seq, answer FROM delivery WHERE endpoint_id = ?1 AND answer <> ''",
                     .text(endpointID)
                 ) { ($0.int64(0), Array($0.text(1).utf8)) }
-                let found = answers.filter { _, answer in texts.contains(where: answer.contains) }
+                let found = answers.filter { _, answer in texts.contains { has($0, answer) } }
                 for (sequence, _) in found {
                     try connection.run("UPDATE delivery SET answer = '' WHERE seq = ?1", .integer(sequence))
                 }

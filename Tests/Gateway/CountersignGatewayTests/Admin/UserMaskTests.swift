@@ -172,7 +172,7 @@ struct UserMaskTests {
         #expect(entry.action == "customer.show" && entry.target == pseudonym)
         #expect(try bench.ask("GET", "audit/export", nil, cookie).status == 200)
         #expect(try last().action == "audit.export")
-        // Lists and continued exports are not audited.
+        // Lists are not audited, exports after a position once a day.
         func audited() throws -> [AuditEntry] { try bench.apps.auditLog.entries(limit: 1_000) }
         var before = try audited().count
         let events = try bench.items("apps/shop/events?user=\(Self.user)", cookie)
@@ -183,7 +183,7 @@ struct UserMaskTests {
         }
         #expect(try audited().count == before)
         let oldest = positions[positions.count - 1]
-        for (after, entries) in [(oldest, 1), (positions[0], 0), (positions[0], 0), (oldest, 1)] {
+        for (after, entries) in [(oldest, 1), (positions[0], 0), (oldest, 0)] {
             let path = "apps/shop/events/export?after=\(after)"
             #expect(try read(bench, path, cookie).isEmpty == (after == positions[0]))
             #expect(try audited().count == before + entries)

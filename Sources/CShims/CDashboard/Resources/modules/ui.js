@@ -159,8 +159,8 @@ export function toggle(label, on, onchange) {
 }
 
 /**
-  * A table with `columns` of {title, cell, class?} that scrolls by pointer and keyboard. With `lines`, a row has
-  * two lines on a phone: the first two cells, and below them the other cells except the class `spare`.
+ * A table with `columns` of {title, cell, class?} that scrolls by pointer and keyboard. With `lines`, a row has
+ * two lines on a phone: the first two cells, and below them the other cells except the class `spare`.
  */
 export function table(caption, columns, rows, { onrow, visibleCaption = false, lines = false } = {}) {
   return h("div", { class: `table-scroll ${lines ? "lines" : ""}`, tabindex: 0, role: "region", "aria-label": caption },

@@ -14,7 +14,7 @@ export function stateOf(item) {
   if (item.state !== "failing") return badge("Active", "good");
   const next = item.next_attempt_ms === null ? "" : `, next attempt ${item.next_attempt_ms > Date.now() ? ago(item.next_attempt_ms) : "now"}`;
   return h("span", { class: "badges" }, badge("Failing", "bad"),
-    h("span", { class: "muted" }, `${item.reason}: ${plural(item.failures, "failed attempt")}, first ${ago(item.failing_since_ms)}${next}`));
+    h("span", { class: "muted" }, `${item.reason ?? item.error}: ${plural(item.failures, "failed attempt")}, first ${ago(item.failing_since_ms)}${next}`));
 }
 
 export function behind(item) {
