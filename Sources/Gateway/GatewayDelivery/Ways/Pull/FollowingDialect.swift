@@ -103,18 +103,18 @@ package struct FollowingDialect: Dialect {
         _ reading: Result<Reading, any Error>, _ appID: String, _ token: String, _ request: HTTPRequest
     ) -> HTTPOutcome {
         let requestID = request.id
-        /// Whether an earlier check has allowed the request and counted it.
-        let isAllowed = Lock(false)
+        let checks = Lock(0)
         let check: @Sendable () -> HTTPResponse? = {
             do {
                 // Checked each time, because the token may be deleted while the request waits.
-                let wasAllowed = isAllowed.withLock { $0 }
+                let earlier = checks.withLock { $0 }
                 let rejection = Self.rejection(
                     of: try access(token), to: appID, exists: apps.app(id: appID) != nil,
-                    wasAllowed: wasAllowed)
+                    wasAllowed: earlier > 0)
                 if let rejection { throw rejection }
-                if !wasAllowed { try count(appID) }
-                isAllowed.withLock { $0 = true }
+                // The first check comes before the limit of waiting requests. A request beyond it is not counted.
+                if earlier == 1 { try count(appID) }
+                checks.withLock { $0 += 1 }
                 return nil
             } catch {
                 return Self.response(error, requestID)

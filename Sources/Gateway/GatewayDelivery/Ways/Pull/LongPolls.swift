@@ -101,7 +101,7 @@ package final class LongPolls: Sendable {
                     if let response = rejection ?? (admit(request) ? nil : busy) {
                         return finish(request, response)
                     }
-                    queue.addOperation { [self] in self.look(for: request) }
+                    queue.addOperation { [self] in checkAndLook(request) }
                 }
             },
             poll: {
