@@ -111,7 +111,10 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test(arguments: ["user:secret@host:port:port/x?unknown=1", "user:secret/@host/x"])
+        @Test(arguments: [
+            "user:secret@host:port:port/x?unknown=1", "user:secret/@host/x", "user:pa@secret@host/x",
+            "user:secret?/@host/x",
+        ])
         func anAddressIsNeverQuoted(address: String) {
             let error = #expect(throws: GatewayError.self) { try PostgreSQLSettings("postgres://" + address) }
             #expect(error?.reason.contains("secret") == false)

@@ -42,10 +42,14 @@ package struct PostgreSQLSettings: Sendable {
     }
 
     private static func isReadable(_ connection: String) -> Bool {
-        // libpq reads a password before an unescaped `/` as a port, which its error on connecting quotes.
+        // libpq's errors quote hosts and ports. User name and password end at the first `@` before a `/`; what follows an
+        // unescaped `@` or `/` in a password counts as a host or a port.
         if let start = connection.range(of: "://")?.upperBound {
-            let path = connection.unicodeScalars[start...].drop { $0 != "/" }.prefix { $0 != "?" }
-            if path.contains("@") { return false }
+            var rest = connection.unicodeScalars[start...]
+            if let end = rest.firstIndex(where: { $0 == "@" || $0 == "/" }), rest[end] == "@" {
+                rest = rest[rest.index(after: end)...].prefix { $0 != "?" }
+            }
+            if rest.contains("@") { return false }
         }
         var message: UnsafeMutablePointer<CChar>?
         guard let options = PQconninfoParse(connection, &message) else {
