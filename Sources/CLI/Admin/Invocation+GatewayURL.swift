@@ -42,6 +42,8 @@ extension Invocation {
                 return (try Self.gatewayURL(profile.server), profile)
             }
         }
-        return (try Self.gatewayURL(value(of: .url) ?? storageLocation().requireRunningGateway().url), nil)
+        let isLocal = Flag.local.contains { flagValues[$0.name] != nil }
+        let server = isLocal ? flagValues[Flag.url.name]?.last : try value(of: .url)
+        return (try Self.gatewayURL(server ?? storageLocation().requireRunningGateway().url), nil)
     }
 }

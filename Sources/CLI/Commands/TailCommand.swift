@@ -86,12 +86,19 @@ extension Tail.Connection {
                 "name": .string(tokenName), "scopes": [.string(scope)], "expires_ms": .integer(expires),
                 "app": app.map { .string($0) } ?? .null,
             ])
-        self.init(
-            admin: try RemoteAdmin(server, token: made["token"].text ?? ""),
-            close: { _ = try? await local.delete("tokens", made["id"].text ?? "") })
+        let close = { @Sendable in _ = try? await local.delete("tokens", made["id"].text ?? "") }
+        let admin: RemoteAdmin
+        do {
+            admin = try RemoteAdmin(server, token: made["token"].text ?? "")
+        } catch {
+            await close()
+            throw error
+        }
+        self.init(admin: admin, close: close)
     }
 
-    /// A gateway on a database may run on another machine. Throws `usage` if its token would be sent in plain text.
+    /// A gateway on a database may run on another machine: throws `usage` for plain HTTP to one. A data directory's
+    /// gateway counts as local.
     static func server(
         at url: String, of location: StorageLocation, certificateAuthorityFile: String? = nil,
         allowsPlainHTTP: Bool = false

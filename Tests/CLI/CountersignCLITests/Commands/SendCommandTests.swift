@@ -60,7 +60,7 @@ struct SendCommandTests {
         let file = try folder.write("{\"event\":\"a\",\"userId\":\"u\"}\n", to: "events.ndjson")
         let io = RecordedIO(environment: environment)
         #expect(await io.run("send", file) == .done, "\(io.talk)")
-        let local = RecordedIO(environment: environment)
+        let local = RecordedIO(environment: environment.merging(["COUNTERSIGN_URL": url]) { $1 })
         #expect(await local.run("send", file, "--data", folder.path + "/none") == .unavailable)
         try FileManager.default.removeItem(atPath: authority)
         #expect(await RecordedIO(environment: environment).run("send", file) == .notFound)
