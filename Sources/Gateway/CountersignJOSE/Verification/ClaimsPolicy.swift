@@ -4,7 +4,7 @@ package import CountersignCore
 public struct ClaimsPolicy: Sendable {
     /// The allowed algorithms. Names are compared by their bytes.
     public var algorithms: [JWSAlgorithm]
-    /// The allowed clock difference in seconds. A verifier limits the value to 0 to 300.
+    /// The allowed clock difference for `exp`, `nbf` and `iat` in seconds. A verifier limits the value to 0 to 300.
     public var leeway: Double
     /// The maximum lifetime from `iat` to `exp` in seconds; nil for no limit. For a token without `iat`, the
     /// remaining lifetime counts. A lifetime above 24 hours always causes a warning.

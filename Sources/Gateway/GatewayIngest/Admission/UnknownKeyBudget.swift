@@ -3,7 +3,7 @@ internal import GatewayModel
 /// Decides when a published set may be fetched again because tokens name unknown keys.
 ///
 /// Any client can send such tokens. A new key id triggers a fetch ``fastSeconds`` after the last fetch, unless the
-/// client's address has sent ``newKeysOfAddress`` new key ids in ``windowSeconds``. Then, and for repeated key ids,
+/// client's address has sent ``newKeysOfAddress`` new key ids in ``windowSeconds``. Then, and for key ids with ``fastLookups`` fetches,
 /// the fetch comes ``slowSeconds`` after the last one. So a client can neither delay a needed fetch nor cause many.
 struct UnknownKeyBudget: Sendable {
     static let fastSeconds = 2.0

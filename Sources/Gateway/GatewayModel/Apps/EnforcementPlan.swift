@@ -4,6 +4,7 @@ package struct EnforcementPlan: Sendable, Equatable {
     /// The percentage of users that the state `required` applies to. The state `optional` applies to all other
     /// users.
     package var rampPercent = 100
+    /// A later change, which `AppDirectory.switchScheduled` makes.
     package var scheduled: Switch?
     package var autoReturn: Return?
     /// The last automatic return to `optional`; nil once an operator has set the state again.

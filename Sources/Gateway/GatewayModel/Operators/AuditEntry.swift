@@ -37,7 +37,7 @@ package struct AuditEntry: Sendable {
 
     /// The kind of an entry's target, which determines the details shown to viewers.
     package enum Target: Sendable {
-        /// An object that operators configure, a session, or a pseudonym.
+        /// A target that viewers may see: a configured object, a session, or a user id stored as a pseudonym.
         case operators
         case user
         /// An App Inbox message, which may be for one user.

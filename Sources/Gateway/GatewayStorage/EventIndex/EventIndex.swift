@@ -16,7 +16,7 @@ final class EventIndex {
         var highestLevel = 3
         /// The number of events in a range of ``EventTimes``.
         var timeEvents = 8_192
-        /// The number of tables that wait to become runs at which storing waits.
+        /// The number of waiting tables from which the writer waits until one has become a run.
         var mostWaiting = 16
     }
 
@@ -234,7 +234,7 @@ final class EventIndex {
             state.runs.removeFirst(gone.count)
             return gone
         }
-        // Deletes the files on the queue, so that a merge in progress can finish reading them.
+        // On the queue, because deleting large files may take long.
         queue.async { [folder] in
             for run in gone { IndexFolder.remove(run.name.file, from: folder) }
         }

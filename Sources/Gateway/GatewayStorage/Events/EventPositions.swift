@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import CountersignCrypto
 
-/// Converts sequence numbers to positions, the opaque pagination cursors of clients, and back.
+/// Converts sequence numbers to positions, which readers of events store, and back.
 ///
 /// Detects truncated positions, and positions of another app or of a log before a restore.
 package struct EventPositions: Sendable {

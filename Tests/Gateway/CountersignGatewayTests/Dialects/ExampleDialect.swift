@@ -5,7 +5,7 @@ internal import GatewayModel
 
 @testable package import GatewayIngest
 
-/// A dialect with one event as its body and the app's id in its path.
+/// A dialect with one event as its body and the app's write key in its path.
 package struct ExampleDialect: Dialect {
     let path: RequestPath
 

@@ -255,7 +255,7 @@ struct OAuthTests {
             error(try postAssertion(assertion(), extra: "&client_secret=\(secret)")) == "400 invalid_request")
     }
 
-    /// Returns an assertion with this header, signed with the key of `keyed`. Other clients have no key.
+    /// Returns an assertion of the client `id` with this header and an invalid signature.
     private func assertion(header: JSONValue, payload: String? = nil, of id: String) throws -> String {
         let now = Int64(Date().timeIntervalSince1970)
         let claims: JSONValue = [

@@ -6,7 +6,7 @@ package import GatewayModel
 internal import GatewayObservability
 
 /// The steps that all dialects share. A dialect decodes the request, then calls ``admit(_:app:request:)`` and
-/// ``store(_:for:dialect:restricted:finish:)``. So each request is admitted once and answered after its events
+/// ``store(_:for:restricted:finish:)``. So each request is admitted once and answered after its events
 /// are committed.
 package struct RequestPath: Sendable {
     let apps: AppRegistry

@@ -25,7 +25,7 @@ struct GeolocationDecoder {
         // Each location is stored with its params.
         guard records.reduce(text.count, { $0 + $1.parameters.count }) <= limits.bodyBytes else {
             throw .tooLarge(
-                "the locations, each with the params of the request, may have at most \(limits.bodyBytes) bytes; send fewer "
+                "the locations, each with its params, may have at most \(limits.bodyBytes) bytes; send fewer "
                     + "locations at a time")
         }
         for record in records { add(record.node, record.span, record.parameters) }
