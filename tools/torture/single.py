@@ -246,7 +246,7 @@ def delete(options, rounds):
         whole += is_whole
         middle += not is_whole and not reached("erased_ms") and "event" in rows_of(gateway, "shop")
         gateway.start()
-        status = gateway.batch([{"type": "track", "event": "Late", "messageId": "late", "userId": "u"}], keys[0])[0]
+        status = gateway.batch([{"type": "track", "event": "Late", "messageId": "late", "anonymousId": "u"}], keys[0])[0]
         if status != (200 if is_whole else 401):
             problems.append(f"round {number}: the app is {'whole' if is_whole else 'gone'}, an event was answered {status}")
         if is_whole:

@@ -79,14 +79,16 @@ final class Workshop: @unchecked Sendable {
         let stored = try database.rows("SELECT message_id, name FROM event WHERE type = 'track'")
             .map { (id: $0[0], name: $0[1]) }
         let ids = Set(stored.map(\.id))
-        let lost = accepted.count { !ids.contains($0.id) }
+        let missing = accepted.map(\.id).filter { !ids.contains($0) }
+        let lost = missing.count
         let twice = stored.count - Set(stored.map(\.name)).count
         let times = accepted.map(\.microseconds).sorted()
         let p99 = times.isEmpty ? 0 : times[times.count * 99 / 100]
         let isGood = isGoodSoFar && lost == 0 && twice == 0 && !accepted.isEmpty
         print(
             "\(name): \(isGood ? "ok" : "FAILED"): \(facts), \(accepted.count) accepted, \(lost) lost, \(twice) twice, "
-                + "\(stored.count) stored, record p99 \(p99) µs")
+                + "\(stored.count) stored, record p99 \(p99) µs"
+                + (lost > 0 ? ", lost: \(missing.prefix(3).joined(separator: " "))" : ""))
         return isGood
     }
 }
