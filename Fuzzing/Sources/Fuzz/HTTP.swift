@@ -9,7 +9,8 @@ private let rules = HeadLimits(GatewayLimits())
 func fuzzHead(_ bytes: [UInt8]) {
     guard let size = bytes.first else { return }
     let bytes = Array(bytes.dropFirst())
-    let (whole, parser) = parseHead(bytes, pieces: bytes.count + 1)
+    let (whole, parsed) = parseHead(bytes, pieces: bytes.count + 1)
+    var parser = parsed
     let (other, _) = parseHead(bytes, pieces: Int(size) + 1)
     // Both reject, possibly for different reasons, because a line may be malformed in two ways.
     if case .rejected = whole, case .rejected = other { return }

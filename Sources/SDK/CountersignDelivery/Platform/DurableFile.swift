@@ -56,10 +56,14 @@ package enum DurableFile {
     /// older than an hour: the process was killed, or its write fails later.
     static func temporaryPath(in directory: URL) -> String {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
+        let hourAgo = Date(timeIntervalSinceNow: -3_600)
         for name in names where name.hasPrefix(".new-") {
             let path = directory.appendingPathComponent(name).path
             var status = stat()
-            if lstat(path, &status) == 0, status.modified.tv_sec < time(nil) - 3_600 { unlink(path) }
+            let isOld =
+                stat(path, &status) == 0
+                && Date(timeIntervalSince1970: TimeInterval(status.modified.tv_sec)) < hourAgo
+            if isOld { unlink(path) }
         }
         return directory.appendingPathComponent(".new-\(UUID().uuidString)").path
     }
