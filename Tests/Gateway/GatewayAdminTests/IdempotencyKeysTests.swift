@@ -51,6 +51,7 @@ struct IdempotencyKeysTests {
         let bench = try AdminBench()
         let (sender, viewer) = (try bench.token("write"), try bench.token("read"))
         let first = try post(bench, sender, key: "a")
+        bench.clock.advance(by: 1)
         for key in 0...1_000 {
             let verified = try post(
                 bench, viewer, key: "\(key)", body: #"{"token":"x"}"#, path: "apps/shop/tokens/verify")

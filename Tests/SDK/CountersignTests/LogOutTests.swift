@@ -229,6 +229,17 @@ struct LogOutTests {
         #expect(try token(bench) == "a.a.a")
     }
 
+    @Test func aLogOutIsKeptWhileTheLogOfAnotherClientMayHaveEvents() async throws {
+        let (bench, one) = try Bench.open()
+        let two = try bench.makeClient()
+        try await two.record("in its own log")
+        one.setUser("ada", token: "a.a.a")
+        one.track("hers")
+        #expect(await one.logOut().isComplete)
+        #expect(try String(contentsOf: file(bench), encoding: .utf8).contains("ada"))
+        await two.close()
+    }
+
     // MARK: A store that fails
 
     @Test func noEventIsSentWhileTheTokenStoreIsUnreadable() async throws {

@@ -83,6 +83,8 @@ struct ConfigurationTests {
     @Test func aCallDuringTheStartRunsAfterTheWaitingCalls() async throws {
         let (exponea, order) = (Exponea(), Lock([Int]()))
         exponea.perform { [unowned exponea] _ in
+            // More calls than may wait for the start.
+            for _ in 0..<1_000 { exponea.perform { _ in } }
             exponea.perform { _ in order.withLock { $0.append(3) } }
             order.withLock { $0.append(1) }
         }

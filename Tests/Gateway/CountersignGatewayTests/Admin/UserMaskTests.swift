@@ -183,7 +183,7 @@ struct UserMaskTests {
         }
         #expect(try audited().count == before)
         let oldest = positions[positions.count - 1]
-        for (after, entries) in [(oldest, 1), (positions[0], 0), (oldest, 0)] {
+        for (after, entries) in [(oldest, 1), (positions[0], 0), (oldest, 0), ("start", 1)] {
             let path = "apps/shop/events/export?after=\(after)"
             #expect(try read(bench, path, cookie).isEmpty == (after == positions[0]))
             #expect(try audited().count == before + entries)

@@ -93,22 +93,22 @@ struct LongPollsTests {
 
     private func outcome(
         _ polls: LongPolls? = nil, of app: String = "shop", from address: String = "192.0.2.1",
-        seconds: Int = 30, rejection: HTTPResponse? = nil,
+        seconds: Int = 30, rejection: @autoclosure @escaping @Sendable () -> HTTPResponse? = nil,
         look: @escaping @Sendable () -> LongPolls.Look = { .answer(.text(200, "found")) }
     ) -> HTTPOutcome {
         (polls ?? self.polls).outcome(
-            of: app, from: address, waitSeconds: seconds, busy: .text(429, "busy"), check: { rejection },
+            of: app, from: address, waitSeconds: seconds, busy: .text(429, "busy"), check: rejection,
             look: look)
     }
 
     /// Begins a request; the answer's text once it is there.
     private func begin(
         _ reader: Reader, of app: String = "shop", from address: String = "192.0.2.1", seconds: Int = 30,
-        rejection: HTTPResponse? = nil
+        rejection: @autoclosure @escaping @Sendable () -> HTTPResponse? = nil
     ) throws -> () async -> String? {
         guard
             case .later(let start, let poll) = outcome(
-                of: app, from: address, seconds: seconds, rejection: rejection, look: { reader.look() })
+                of: app, from: address, seconds: seconds, rejection: rejection(), look: { reader.look() })
         else { throw CancellationError() }
         start { reader.answered.continuation.yield() }
         return {
@@ -228,6 +228,17 @@ struct LongPollsTests {
         let waiting = try await fill()
         #expect(try await begin(Reader(), rejection: .text(401, "invalid"))() == "invalid")
         withExtendedLifetime(waiting) {}
+    }
+
+    @Test func theTokenIsCheckedAgainOnceTheRequestHasASlot() async throws {
+        let checks = Lock(0)
+        @Sendable func rejection() -> HTTPResponse? {
+            checks.withLock { checks in
+                checks += 1
+                return checks > 1 ? .text(401, "deleted") : nil
+            }
+        }
+        #expect(try await begin(Reader(), rejection: rejection())() == "deleted")
     }
 
     @Test func requestsWithUncheckedTokensLeaveRoomForOtherAddresses() async throws {
