@@ -52,18 +52,15 @@ package enum DurableFile {
         try check(fsync(folder), path)
     }
 
-    /// A new name at each call, so that two processes never write into one file. Deletes files of this kind that are
-    /// older than an hour: the process was killed, or its write fails later.
+    /// Returns a new path at each call, so that two processes never write into one file. Deletes temporary files older
+    /// than an hour. Their processes were killed, or were suspended and will fail to rename them.
     static func temporaryPath(in directory: URL) -> String {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
-        let hourAgo = Date(timeIntervalSinceNow: -3_600)
+        let hourAgo = Date().timeIntervalSince1970 - 3_600
         for name in names where name.hasPrefix(".new-") {
             let path = directory.appendingPathComponent(name).path
             var status = stat()
-            let isOld =
-                stat(path, &status) == 0
-                && Date(timeIntervalSince1970: TimeInterval(status.modified.tv_sec)) < hourAgo
-            if isOld { unlink(path) }
+            if stat(path, &status) == 0, TimeInterval(status.modified.tv_sec) < hourAgo { unlink(path) }
         }
         return directory.appendingPathComponent(".new-\(UUID().uuidString)").path
     }
