@@ -52,12 +52,12 @@ public struct InAppMessage: Sendable, Hashable {
         payload = value["payload"]?.object
         payloadHTML = value["payload_html"]?.string
         isHTML = value["is_html"]?.bool ?? false
-        variantID = Int(value["variant_id"]?.integer ?? 0)
+        variantID = value["variant_id"]?.int ?? 0
         variantName = value["variant_name"]?.string ?? ""
         let filter = value["date_filter"].flatMap { $0["enabled"]?.bool == true ? $0 : nil }
         from = filter?["from_date"]?.numeric.map(Date.init(timeIntervalSince1970:))
         until = filter?["to_date"]?.numeric.map(Date.init(timeIntervalSince1970:))
-        priority = value["load_priority"]?.integer.map(Int.init)
+        priority = value["load_priority"]?.int
         delay = Milliseconds(value["load_delay"]?.numeric ?? 0).seconds
         closeTimeout = value["close_timeout"]?.numeric.map { Milliseconds($0).seconds }
         hasTrackingConsent = value["has_tracking_consent"]?.bool ?? true

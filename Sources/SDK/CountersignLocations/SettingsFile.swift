@@ -62,9 +62,9 @@ extension LocationConfiguration.HTTP {
         rootProperty = stored["rootProperty"]?.string ?? rootProperty
         timeout = stored["timeout"]?.double ?? timeout
         autoSync = stored["autoSync"]?.bool ?? autoSync
-        autoSyncThreshold = stored["autoSyncThreshold"]?.integer.map { Int($0) } ?? autoSyncThreshold
+        autoSyncThreshold = stored["autoSyncThreshold"]?.int ?? autoSyncThreshold
         batchSync = stored["batchSync"]?.bool ?? batchSync
-        maxBatchSize = stored["maxBatchSize"]?.integer.map { Int($0) } ?? maxBatchSize
+        maxBatchSize = stored["maxBatchSize"]?.int ?? maxBatchSize
         acceptsPages = stored["acceptsPages"]?.bool ?? acceptsPages
     }
 }
@@ -92,7 +92,7 @@ extension AuthorizationConfiguration {
         refreshHeaders = stored["refreshHeaders"]?.texts
         responseMapping = stored["responseMapping"]?.texts ?? responseMapping
         if let statuses = stored["refreshStatuses"]?.array {
-            refreshStatuses = Set(statuses.compactMap { $0.integer.map { Int($0) } })
+            refreshStatuses = Set(statuses.compactMap(\.int))
         }
     }
 }
@@ -111,8 +111,8 @@ extension LocationConfiguration.Persistence {
     fileprivate mutating func take(_ stored: JSONObject) {
         locationsOrderDirection =
             stored["locationsOrderDirection"]?.string.map { .init(rawValue: $0) } ?? locationsOrderDirection
-        maxDaysToPersist = stored["maxDaysToPersist"]?.integer.map { Int($0) } ?? maxDaysToPersist
-        maxRecordsToPersist = stored["maxRecordsToPersist"]?.integer.map { Int($0) } ?? maxRecordsToPersist
+        maxDaysToPersist = stored["maxDaysToPersist"]?.int ?? maxDaysToPersist
+        maxRecordsToPersist = stored["maxRecordsToPersist"]?.int ?? maxRecordsToPersist
         extras = stored["extras"]?.object ?? extras
         locationTemplate = stored["locationTemplate"]?.string ?? locationTemplate
         timestampFormat = stored["timestampFormat"]?.string.map { .init(rawValue: $0) } ?? timestampFormat

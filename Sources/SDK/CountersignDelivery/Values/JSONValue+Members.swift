@@ -33,6 +33,8 @@ extension JSONValue {
         }
     }
 
+    package var int: Int? { integer.map { Int($0) } }
+
     /// A boolean, also as 1 and 0 or as text.
     package var bool: Bool? {
         switch self {
