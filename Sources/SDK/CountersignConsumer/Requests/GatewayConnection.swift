@@ -23,7 +23,7 @@ struct GatewayConnection: Sendable {
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
     private let base: URL
-    private let authorization: String
+    private let token: String
     private let transport: any HTTPTransport
     private let clock: any ClientClock
     private let fraction: @Sendable () -> Double
@@ -41,7 +41,7 @@ struct GatewayConnection: Sendable {
         guard !token.isEmpty, token.utf8.count <= 512, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else { throw Self.invalid("token", "must be an API token with the scope reader, without spaces") }
         base = endpoint.appendingPathComponent("v1/apps/\(app)")
-        authorization = "Bearer " + token
+        self.token = token
         self.transport = transport ?? makeDefaultTransport()
         self.clock = clock
         self.fraction = fraction
@@ -117,7 +117,7 @@ struct GatewayConnection: Sendable {
                 retryAfter: ServerAnswer.retryAfter(
                     in: response, serverTime: ServerAnswer.serverTime(in: response)))
         }
-        return .failure(Self.rejection(response.redacting(String(authorization.dropFirst("Bearer ".count)))))
+        return .failure(Self.rejection(response.redacting(token)))
     }
 
     private static func rejection(_ response: TransportResponse) -> ConsumerError {
@@ -149,7 +149,7 @@ struct GatewayConnection: Sendable {
             }.joined(separator: "&")
             url = parts.url ?? url
         }
-        var headers = [("Authorization", authorization), ("Accept", "application/json")]
+        var headers = [("Authorization", "Bearer " + token), ("Accept", "application/json")]
         var body: [UInt8] = []
         if request.method == "POST" {
             headers.append(("Content-Type", "application/json"))
