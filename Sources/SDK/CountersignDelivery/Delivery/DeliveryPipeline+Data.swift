@@ -9,7 +9,8 @@ extension DeliveryPipeline {
         snapshot.queued = losses.logged
         snapshot.recorded = losses.logged
         do {
-            let counts: [EventQueue.Counter: Int], undeleted: Int
+            let counts: [EventQueue.Counter: Int]
+            let undeleted: Int
             (counts, undeleted, losses) = try await storage.run { [recorder] storage in
                 try storage.withQueue { queue in
                     (

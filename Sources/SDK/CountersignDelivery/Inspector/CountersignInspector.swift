@@ -23,6 +23,7 @@ public struct CountersignInspection: Sendable, CustomStringConvertible {
         func line(_ name: String, _ text: String) {
             lines.append(name + String(repeating: " ", count: max(1, 9 - name.count)) + text)
         }
+        func attempt(_ wait: Double) -> String { "next attempt in \(Int(min(wait.rounded(.up), 1e15))) s" }
         line("user", "\(userID ?? "none"), session \(snapshot.sessionID)")
         line("token", tokenText)
         line(
@@ -33,15 +34,14 @@ public struct CountersignInspection: Sendable, CustomStringConvertible {
             let next =
                 parked.isPaused
                 ? "paused until a new token, a session or flush()"
-                : parked.nextAttemptIn.map { "next attempt in \(Int(min($0.rounded(.up), 1e15))) s" } ?? "due"
+                : parked.nextAttemptIn.map(attempt) ?? "due"
             line(
                 "waiting",
                 "\(parked.userID ?? "no user"): \(parked.reason), \(parked.failures) failures, \(next)")
         }
         if let problem = snapshot.configurationProblem { line("settings", problem) }
         if let error = snapshot.lastError {
-            let next = snapshot.nextAttemptIn.map { ", next attempt in \(Int(min($0.rounded(.up), 1e15))) s" }
-            line("failure", error + (next ?? ""))
+            line("failure", error + (snapshot.nextAttemptIn.map { ", " + attempt($0) } ?? ""))
         }
         for verdict in verdicts {
             line(
