@@ -96,12 +96,12 @@ public final class Exponea: Sendable {
 
     /// Runs the call now or when the client is available.
     func perform(_ call: @escaping @Sendable (BloomreachClient) -> Void) {
-        let (client, isFull) = state.withLock { state in
-            let isEarly = state.client == nil || !state.waiting.isEmpty
-            let waits = isEarly && (state.client != nil || state.waiting.count < Self.maximumWaiting)
-            if waits { state.waiting.append(call) }
-            let isFull = state.client == nil && waits && state.waiting.count == Self.maximumWaiting
-            return (isEarly ? nil : state.client, isFull)
+        let (client, isFull) = state.withLock { state -> (BloomreachClient?, Bool) in
+            if state.client != nil, state.waiting.isEmpty { return (state.client, false) }
+            let limit = state.client == nil ? Self.maximumWaiting : .max
+            guard state.waiting.count < limit else { return (nil, false) }
+            state.waiting.append(call)
+            return (nil, state.waiting.count == limit)
         }
         if isFull { Self.logger.log(.warning, message: "Not configured yet, further calls are dropped") }
         if let client { call(client) }
