@@ -50,8 +50,7 @@ struct BloomreachProviderTests {
     ) throws -> (thrown: String, logged: [String]) {
         let lines = Lock<[String]>([])
         var configuration = BloomreachConfiguration(project: try BloomreachDevice.project())
-        configuration.advancedAuthEnabled = true
-        configuration.authorizationProvider = provider
+        configuration.authorize(provider)
         configuration.wording = wording
         configuration.log = CountersignLog(isEnabled: { $0 == .warning }) { _, line, _ in
             lines.withLock { $0.append(line) }

@@ -110,10 +110,7 @@ struct CachingProviderTests {
     private func device(
         _ provider: CachingAuthorizationProvider, _ server: ScriptedTransport
     ) throws -> BloomreachDevice {
-        try BloomreachDevice(clock: clock, server: server) {
-            $0.advancedAuthEnabled = true
-            $0.authorizationProvider = .suspending(provider)
-        }
+        try BloomreachDevice(clock: clock, server: server) { $0.authorize(.suspending(provider)) }
     }
 
     @Test func aWipeRemovesTheCachedToken() async throws {

@@ -30,7 +30,7 @@ struct LogOutTests {
         bench.configuration.instanceDirectory.appendingPathComponent("user.json")
     }
 
-    /// `damage` is written to the file of log-outs before a restart. Nil for no restart.
+    /// `damage` is written to the file of log-outs before a restart; nothing if empty. Nil for no restart.
     @Test(arguments: [nil, "", "{"])
     func remainingEventsAreNeverSentWithoutAToken(damage: String?) async throws {
         let (bench, first) = try Bench.open()

@@ -17,7 +17,7 @@ extension TransportResponse {
     }
 }
 
-/// The nesting of JSON whose texts have no brackets.
+/// The number of nested levels in `json`. Its texts must not contain brackets.
 package func depth(of json: [UInt8]) -> Int {
     var (open, deepest) = (0, 0)
     for byte in json {
