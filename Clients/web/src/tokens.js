@@ -5,7 +5,7 @@ import { delay, network } from './retry.js';
  * @typedef {import('./types.js').Verdict} Verdict
  * @typedef {import('./types.js').AuthenticationFailure} AuthenticationFailure
  * @typedef {{ token: string | null, generation: number | null, problem?: Problem }} Credential
- *   Without `generation`: send nothing; `problem` has the reason. Else `problem` tells why no better token exists: send this one.
+ *   Without `generation`, nothing is sent, and `problem` has the reason. Otherwise this token is sent, and `problem` tells why no better token exists.
  */
 
 /** Seconds that the provider may take. */
@@ -110,7 +110,7 @@ export class Tokens {
     const entry = this.#entry(user);
     if (!user || entry.generation !== rejected) return;
     const { baseline } = entry;
-    // After a failure `generation` stays null, and nothing is sent: the stored token may be the empty one of a log-out.
+    // After a failure `generation` stays null, and nothing is sent, because the stored token may be empty after a log-out.
     await this.options.load(user).then((token) => {
       if (token != null && entry.baseline === baseline) this.#set(entry, token);
       entry.generation ??= 0;
@@ -157,7 +157,7 @@ export class Tokens {
   left(user, isComplete) {
     if (!this.signingOut.delete(user)) return;
     const { token, generation } = this.#entry(user);
-    // The user may have a token if it could not be read (`generation` is null).
+    // If `generation` is null, the stored token could not be read, so the user may have a token.
     const left = isComplete || (generation !== null && token === null && !this.options.provider) ? null : '';
     this.forget(user, left);
     this.options.save(user, left);

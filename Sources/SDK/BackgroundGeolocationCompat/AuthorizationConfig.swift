@@ -53,8 +53,8 @@ public final class AuthorizationConfig: SettingsPart {
         set { value.refreshHeaders = newValue }
     }
 
-    /// The expiry of the token in seconds since 1970. A number below 1,000,000,000 is in seconds from now, and one from
-    /// 100,000,000,000 on in milliseconds since 1970. -1 if unknown: only a 401 leads to a refresh.
+    /// The expiry of the token in seconds since 1970. Numbers below 1,000,000,000 are seconds from now, numbers from
+    /// 100,000,000,000 on milliseconds since 1970. -1 if unknown: only a 401 leads to a refresh.
     public var expires: Double {
         get { value.expires }
         set { value.expires = newValue }

@@ -66,7 +66,7 @@ public final class BGGeo: MutableSettings, Sendable {
         if let token, client != nil { config.edit(token.apply) }
     }
 
-    /// Returns false if another thread has started the SDK meanwhile.
+    /// Starts the SDK. Returns false if another thread has started it already.
     private func start(reset: Bool, _ configure: (Config) -> Void) -> Bool {
         let (overrides, draft) = state.withLock { ($0.overrides, $0.draft) }
         let settings = Settings(draft)

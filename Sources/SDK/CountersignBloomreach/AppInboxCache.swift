@@ -16,7 +16,7 @@ final class AppInboxCache: @unchecked Sendable {
 
     struct Fetch: Sendable {
         let number: Int
-        /// Nil for the whole inbox.
+        /// The sync token to send; nil to fetch the whole inbox.
         var syncToken: String?
     }
 
@@ -27,7 +27,7 @@ final class AppInboxCache: @unchecked Sendable {
         var fetch = 0
     }
 
-    /// The oldest messages beyond this count are dropped: servers never report that a message was deleted.
+    /// The maximum number of messages. `apply` drops the oldest, because servers never report deletions.
     static let maximumMessages = 10_000
 
     private let path: String
@@ -48,7 +48,7 @@ final class AppInboxCache: @unchecked Sendable {
 
     /// Returns all messages, newest first. A received message replaces an earlier one with the same ID. Ignores a
     /// response if a later fetch was applied already: the next fetch returns all messages since the stored sync token.
-    /// Returns nil for changes to messages that were deleted meanwhile.
+    /// Returns nil if the response lacks messages that `clear()` deleted during the fetch.
     func apply(
         _ messages: [AppInboxMessage], syncToken: String?, _ fetch: Fetch, for owner: Owner
     ) -> [AppInboxMessage]? {

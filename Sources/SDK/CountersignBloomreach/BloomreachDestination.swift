@@ -27,7 +27,7 @@ struct BloomreachRecord: RecordContent {
         return row
     }
 
-    /// The first quotation mark ends the URL, because a URL contains none.
+    /// The first quotation mark ends the URL, because a URL contains no quotation mark.
     fileprivate static func parts(_ row: [UInt8]) -> (url: URL, body: [UInt8]) {
         let start = head.count + 1
         let end = row.dropFirst(start).firstIndex(of: UInt8(ascii: "\"")) ?? row.endIndex

@@ -28,7 +28,7 @@ final class Session: Sendable {
         var whenIdle: (@Sendable () -> Void)?
     }
 
-    /// The arguments of the methods that have any, except methods that check them otherwise.
+    /// The permitted arguments by method. Methods that are missing here have no arguments or check them themselves.
     private static let parameters: [String: Set<String>] = [
         "identify": ["userId", "token", "traits"], "changeUser": ["userId", "token"],
         "track": ["event", "kind", "properties"], "setToken": ["token"],

@@ -57,7 +57,7 @@ package enum RFC3339 {
         return instants.contains(milliseconds) ? milliseconds : nil
     }
 
-    /// UTC with three digits for milliseconds, such as `2026-11-21T08:30:00.000Z`. The nearest one of `instants`.
+    /// UTC with three digits for milliseconds, such as `2026-11-21T08:30:00.000Z`. Limited to `instants`.
     package static func text(milliseconds: Int64) -> String {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(24)

@@ -37,8 +37,8 @@ public struct TransportResponse: Sendable {
             isTruncated: true)
     }
 
-    /// Replaces the request's token, which some servers repeat in their texts. JSON may escape slashes. A text of up
-    /// to eight characters is not a secret.
+    /// Replaces the request's token, which some servers repeat in their texts. JSON may escape slashes. Keeps a token
+    /// of up to eight characters, which is not a secret and may equal other text.
     package func redacting(_ token: String?) -> TransportResponse {
         guard let token, token.utf8.count > 8 else { return self }
         let text = String(decoding: body, as: UTF8.self)

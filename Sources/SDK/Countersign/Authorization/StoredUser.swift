@@ -183,8 +183,8 @@ struct StoredUser: Sendable {
         }
     }
 
-    /// Reads `user.json`. Throws for a damaged file, and for one that cannot be read now: events of logged-out users
-    /// must wait.
+    /// Reads `user.json`. Throws if the file is damaged or cannot be read now, because events of logged-out users must
+    /// wait.
     func load() throws -> Draft { try Draft(path: path, writeKey: writeKey, check: {}) }
 
     /// A version of `user.json` that differs after each change by any process. Empty without a file.

@@ -9,7 +9,7 @@ public import Foundation
 /// ```
 ///
 /// A token without a readable expiry is not cached. If the store fails, the token is cached in memory. A stored token
-/// is used only for the customer for whom it was fetched, also if the app ended before the token could be removed.
+/// is used only for the customer of its fetch, even if the app ended before the token could be removed.
 public final class CachingAuthorizationProvider: AsyncAuthorizationProvider, CustomerObserving {
     private static let key = "customer-token"
 

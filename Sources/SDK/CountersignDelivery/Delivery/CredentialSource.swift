@@ -51,7 +51,7 @@ package enum CredentialDecision: Sendable, Equatable {
     /// `CredentialUpdate.resolved` will follow.
     case pending
     /// No better credential is available. The engine sends a rejected credential again only after a wait. The
-    /// credential is nil if requests need one and the source has none.
+    /// credential is nil if requests need a credential that the source does not have.
     case doubtful(Credential?, ServerAnswer.Explanation)
     /// The engine sends nothing of the owner before the uptime `retryAt`. Nil waits for a `CredentialUpdate`.
     case unavailable(ServerAnswer.Explanation, retryAt: TimeInterval?)

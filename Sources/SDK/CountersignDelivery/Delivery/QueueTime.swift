@@ -25,14 +25,14 @@ struct QueueTime {
     private var base: TimeInterval = 0
     private let start: TimeInterval
 
-    // Read `uptime` after `saved`, because another process may save a later one at any time.
+    // Read `uptime` after `saved`, because another process may save a later uptime at any time.
     init(uptime start: TimeInterval, after saved: Saved? = nil) {
         self.start = start
         guard let saved else { return }
         base = TimeInterval(saved.seconds)
         guard let uptime = saved.uptime.map({ TimeInterval($0) }) else { return }
-        // A smaller uptime means a restart, unless only because the saved one was rounded up. If uptime is larger in
-        // spite of a restart, events appear younger.
+        // A smaller uptime means a restart, unless it is within the second to which the saved uptime was rounded up.
+        // If uptime is larger in spite of a restart, events appear younger.
         base += start > uptime - 1 ? max(0, start - uptime) : start
     }
 

@@ -5,7 +5,7 @@ extension Storage {
         return hasEvents ?? true || checkpointFailure != nil
     }
 
-    /// The users with events. Throws if another process may have events of others. Only on the storage thread.
+    /// The users with events. Throws if some events may not be in the queue file yet. Only on the storage thread.
     package func owners() throws -> [String] {
         let owners = try withQueue { queue in try queue.owners() }
         guard ownsAllLogs, checkpointFailure == nil else {

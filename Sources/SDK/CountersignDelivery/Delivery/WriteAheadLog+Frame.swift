@@ -38,7 +38,7 @@ extension WriteAheadLog {
         /// Returns the valid events of a file, including those after a damaged event. A body is JSON without zero
         /// bytes, so no part of a body can be taken for an event.
         ///
-        /// An event that is cut off at the end of the file, or that consists of zeros, was never written completely and
+        /// An event that is cut off at the end of the file, or that consists of zeros, was never written completely. It
         /// does not count as damage. `damagedEnd` is the sequence number of a damaged event at the end.
         static func read(
             contentsOf path: String

@@ -32,7 +32,7 @@ struct RefreshAnswer: Equatable {
         status = 0
     }
 
-    /// `sent` are the tokens of the request. A token that the response repeats is no error code, and is not logged.
+    /// `sent` are the tokens of the request. A token that the response repeats is not an error code and is not logged.
     init(_ answer: TransportResponse, configuration: AuthorizationConfiguration, sent: [String?] = []) {
         status = answer.status
         let date = ServerAnswer.serverTime(in: answer)

@@ -26,7 +26,7 @@ struct TokenPair: Codable, Equatable, Sendable {
         known.removeFirst(max(0, known.count - Self.maximumKnown))
     }
 
-    /// It need not be secure, because the file has the tokens themselves.
+    /// A hash that need not be secure, because the file has the tokens themselves.
     private static func fingerprint(_ token: String) -> UInt64 { DataFolder.hash(token.utf8) }
 }
 
