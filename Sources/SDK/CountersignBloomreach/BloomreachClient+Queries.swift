@@ -149,7 +149,7 @@ extension BloomreachClient {
     public func markAsRead(_ message: AppInboxMessage) async throws(CountersignError) {
         let project = project
         guard !message.customerIDs.isEmpty, let syncToken = message.syncToken,
-            message.projectToken.utf8.elementsEqual(project.token.utf8)
+            message.projectToken == project.token
         else {
             throw unknownMessage(message.id, "the message lacks ids or a sync token, or is another project's")
         }
