@@ -106,14 +106,13 @@ package final class DeliveryStore: AppData, Sendable {
     }
 
     /// Deletes stored responses with any of these texts, because a response may repeat the delivered content. Returns
-    /// the number of deleted responses. With `asWords`, letters and digits beside a text belong to another word.
+    /// the number of deleted responses. With `asWords`, ignores a text that is a part of a longer word.
     package func clearAnswers(
         with texts: [String], asWords: Bool, of endpointIDs: [String]
     ) throws(GatewayError) -> Int {
         let texts = texts.map { Array($0.utf8) }
         func isPartOfWord(_ byte: UInt8?) -> Bool {
-            byte.map { $0 >= 0x80 || Character(Unicode.Scalar($0)).isLetter || (0x30...0x39).contains($0) }
-                ?? false
+            byte.map { $0 >= 0x80 || $0.isASCIIAlphanumeric() } ?? false
         }
         func has(_ text: [UInt8], _ answer: [UInt8]) -> Bool {
             answer.ranges(of: text).contains { range in
