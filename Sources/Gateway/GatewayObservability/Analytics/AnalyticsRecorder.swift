@@ -108,7 +108,7 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
             row.app.note(record, verdict)
             Self.noteUser(row, record.context.userID, record.receivedMilliseconds, &state)
             guard let failure = record.context.failure else { return (row, nil) }
-            return (row, Self.sample(record, row.counted.key, failure, minute, &state)?.id)
+            return (row, Self.sample(record, row.counted.key, failure, minute, &state))
         }
         live.publish { id in
             var key = row.counted.key
@@ -241,11 +241,11 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
                 appVersion: row.counted.key.client.appVersion ?? "", user: hash))
     }
 
-    /// Takes at most five samples a minute for each app and code, to limit the cost of a flood of invalid tokens.
+    /// Takes a sample and returns its id. Takes five a minute for each app and code, to limit the cost of a flood.
     private static func sample(
         _ record: RequestRecord, _ key: VerdictKey, _ failure: FailedToken, _ minute: Int64,
         _ state: inout State
-    ) -> FailureSample? {
+    ) -> String? {
         guard let code = key.code else { return nil }
         if state.sampledMinute != minute {
             state.sampledMinute = minute
@@ -274,6 +274,6 @@ package final class AnalyticsRecorder: GatewayObserver, AnalyticsSource {
         if state.tokenOrder.count > mostTokens {
             state.tokens[state.tokenOrder.removeFirst()] = nil
         }
-        return sample
+        return sample.id
     }
 }
