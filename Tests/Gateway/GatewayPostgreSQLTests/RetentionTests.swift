@@ -65,9 +65,7 @@ extension PostgreSQLTests {
         }
 
         @Test func anExportBesideTheDropOfAPartitionReportsAGap() throws {
-            try TestDatabase.use { database in
-                let store = try database.openEvents()
-                defer { store.close() }
+            try TestDatabase.useStore { (database, store) throws in
                 for id in ["m-1", "m-2"] { _ = store.store(.of([id], received: Self.now)) }
                 let sequences = try database.log.everything().map(\.sequence)
                 let isDropped = DispatchSemaphore(value: 0)

@@ -74,9 +74,9 @@ enum EventErasure {
 
     /// Deletes the ids of events that retention has already deleted.
     static func eraseIDs(of appID: String, _ connection: PostgreSQLConnection) throws {
-        // Clients choose the date in an id, so these partitions have any number of buckets. They have an index by app.
-        for table in ["message_id_other", "message_id_default"] {
-            let table = AppTable(name: table, key: ["position"])
+        // Clients choose the dates in ids, so these two partitions may have many buckets. Their indexes are by app.
+        for name in ["message_id_other", "message_id_default"] {
+            let table = AppTable(name: name, key: ["position"])
             while try connection.delete(of: appID, in: table, most: rowsPerStep) > 0 {}
         }
         for day in try EventPartitions.days(of: "message_id", connection) {
