@@ -290,7 +290,7 @@ extension TokenVerifier {
         let faults = timeFaults(claims, at: now)
         if faults.isEmpty { return }
         func distance(_ claim: Claims.Value<Double>) -> Int {
-            // Beyond 2^53 a double cannot represent each second.
+            // Limits the distance, because `Int` traps on a number that it cannot represent.
             Int(min(9e15, abs(now - (claim.value ?? now)).rounded()))
         }
         if faults.contains(.expired) {

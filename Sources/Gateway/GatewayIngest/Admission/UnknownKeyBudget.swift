@@ -2,9 +2,9 @@ internal import GatewayModel
 
 /// Decides when a published set may be fetched again because tokens name unknown keys.
 ///
-/// Any client can send such tokens. A new key id triggers a fetch ``fastSeconds`` after the last fetch, unless the
-/// client's address has sent ``newKeysOfAddress`` new key ids in ``windowSeconds``. Then, and for key ids with ``fastLookups`` fetches,
-/// the fetch comes ``slowSeconds`` after the last one. So a client can neither delay a needed fetch nor cause many.
+/// Any client can send such tokens. A key id triggers a fetch ``fastSeconds`` after the last fetch. The delay is
+/// ``slowSeconds`` for an id with ``fastLookups`` fetches, and for a new id from an address that has sent
+/// ``newKeysOfAddress`` others in ``windowSeconds``. So a client can neither delay a needed fetch nor cause many.
 struct UnknownKeyBudget: Sendable {
     static let fastSeconds = 2.0
     static let slowSeconds = 10.0

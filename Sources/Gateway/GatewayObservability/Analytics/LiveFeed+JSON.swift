@@ -12,7 +12,7 @@ extension LiveFeed.Shared {
         if case .array(let elements)? = members["entries"] {
             entries = elements.compactMap { LiveFeed.Entry(json: $0) }
         }
-        // The limit keeps the sum of such counts, which `lastID` includes, below the largest id.
+        // Limits the count of another gateway, so that adding the count to `lastID` cannot overflow.
         if case .integer(let count)? = members["missed"] { missed = UInt64(min(max(0, count), 1 << 32)) }
     }
 }

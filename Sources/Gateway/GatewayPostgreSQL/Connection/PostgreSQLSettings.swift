@@ -42,8 +42,8 @@ package struct PostgreSQLSettings: Sendable {
     }
 
     private static func isReadable(_ connection: String) -> Bool {
-        // libpq's errors quote hosts and ports. User name and password end at the first `@` before a `/`; what follows an
-        // unescaped `@` or `/` in a password counts as a host or a port.
+        // libpq's errors quote the host and the port. If a password has an unescaped `@` or `/`, libpq reads a part of
+        // the password as the host or the port, because a password ends at the first `@` before a `/`.
         if let start = connection.range(of: "://")?.upperBound {
             var rest = connection.unicodeScalars[start...]
             if let end = rest.firstIndex(where: { $0 == "@" || $0 == "/" }), rest[end] == "@" {

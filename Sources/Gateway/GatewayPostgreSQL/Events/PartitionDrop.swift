@@ -26,8 +26,7 @@ extension EventPartitions {
     }
 
     /// Drops the partitions of days that no app retains. After each commit, reports consumers whose hold expired, so
-    /// that unread events were deleted. `keepers` caches, for each remaining day, an app that retains the day, to avoid
-    /// a query.
+    /// that unread events were deleted. To avoid a query, `keepers` caches an app that retains each remaining day.
     static func dropEvents(
         _ rules: BytewiseDictionary<AppRules>, nowMilliseconds: Int64, keepers: inout [Int: String],
         _ connection: PostgreSQLConnection, report: (EventConsumerID) -> Void

@@ -65,7 +65,7 @@ public struct ClientStore: ControlStore {
         }
     }
 
-    /// Deletes a client. The gateway rejects the access tokens issued to it, also those of users.
+    /// Deletes a client. The gateway then rejects all access tokens issued to the client, including tokens of users.
     ///
     /// - Throws: `notFound`, `storage`.
     public func delete(id: String) throws(GatewayError) {

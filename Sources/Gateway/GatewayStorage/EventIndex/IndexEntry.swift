@@ -62,8 +62,8 @@ extension SubjectEntry {
 }
 
 extension Array where Element: IndexEntry {
-    /// The entries in order, in linear time unless many share their first bits. Distributes them by the first bits of
-    /// their hashes, so that few are then out of place. Entries with the same hash must be in order already.
+    /// The entries in order. Distributes the entries by the first bits of their hashes, then sorts by insertion. Takes
+    /// linear time if few different hashes share the first bits, and entries with the same hash are in order already.
     func sortedByHash() -> [Element] {
         var places = [Int](repeating: 0, count: 1 << 15 + 1)
         for entry in self { places[Int(entry.hash >> 49) + 1] += 1 }

@@ -49,7 +49,7 @@ package struct TokenKeySeal: Sendable {
             throw GatewayError(.dataDirectory, "cannot write the file of the token key, \(path)")
         }
         guard link(draft, path) == 0 || errno == EEXIST else { throw Self.notMade(path) }
-        // A power failure must not delete the key after the database has secrets that it seals.
+        // A power failure must not delete the file after the database has secrets that the key seals.
         errno = synchronizeFile(folder)
         guard errno == 0, let made = try TokenKeySeal(file: path) else { throw Self.notMade(path) }
         self = made

@@ -6,8 +6,7 @@ package import GatewayModel
 internal import GatewayObservability
 
 /// The steps that all dialects share. A dialect decodes the request, then calls ``admit(_:app:request:)`` and
-/// ``store(_:for:restricted:finish:)``. So each request is admitted once and answered after its events
-/// are committed.
+/// ``store(_:for:restricted:finish:)``. So each request is admitted once and answered after its events are committed.
 package struct RequestPath: Sendable {
     let apps: AppRegistry
     let store: any EventStore
@@ -120,8 +119,8 @@ package struct RequestPath: Sendable {
         case rejected(AuthErrorBody)
     }
 
-    /// Stores a batch. `finish` creates the response after the write has
-    /// succeeded or failed, `restricted` the response for a blocked or limited device.
+    /// Stores a batch. `finish` creates the response after the write has succeeded or failed, `restricted` the response
+    /// for a blocked or limited device.
     func store(
         _ batch: EventBatch, for request: HTTPRequest,
         restricted: (HTTPResponse) -> HTTPResponse = { $0 },
