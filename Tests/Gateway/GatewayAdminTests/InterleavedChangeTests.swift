@@ -26,9 +26,7 @@ struct InterleavedChangeTests {
         apps = try place.openControl()
         let database = HookedDatabase(
             try place.openControl().database,
-            willChange: { [interruption] in
-                try interruption.withLock { $0.take() }?()
-            })
+            willChange: { [interruption] in try interruption.withLock { $0.take() }?() })
         _ = try apps.createApp(id: "shop", name: "The shop")
         first = try LocalAdministration(
             storage: place.open(), directory: AppDirectory(database, actor: .account, now: { Date() }),

@@ -95,12 +95,6 @@ package final class AdminBench: Sendable {
         try ask("GET", path, nil, headers).json["items"] as? [[String: Any]] ?? []
     }
 
-    /// Sends events to the app and returns whether they were accepted.
-    package func sends(_ events: String...) throws -> Bool {
-        let batch = #"{"batch":[\#(events.joined(separator: ","))]}"#
-        return try client().post(batch, headers: ["X-Write-Key": writeKey])?.status == 200
-    }
-
     package func signIn(_ name: String, _ password: String = password) throws -> Answer {
         try ask("POST", "session", #"{"name":"\#(name)","password":"\#(password)"}"#)
     }
@@ -123,8 +117,4 @@ package final class AdminBench: Sendable {
             item.map { ($0.key.uppercased(), path, $0.value["x-role"] as? String) }
         }.sorted { ($0.1, $0.0) < ($1.1, $1.0) }
     }
-}
-
-package func items(_ answer: AdminBench.Answer) -> [[String: Any]] {
-    answer.json["items"] as? [[String: Any]] ?? []
 }

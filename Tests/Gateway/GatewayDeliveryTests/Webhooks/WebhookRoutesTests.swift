@@ -51,12 +51,12 @@ struct WebhookRoutesTests {
         var listed: [[String: Any]] = []
         let path = "apps/shop/webhooks/\(id)"
         bench.gateway.waitForWebhooks()
-        listed = items(try bench.ask("GET", path + "/deliveries", nil, owner))
+        listed = try bench.items(path + "/deliveries", owner)
         #expect(listed.first?["message_id"] as? String == messageID)
         #expect(listed.first?["status"] as? Int == 200 && listed.first?["events"] as? Int == 2)
         #expect(listed.first?["answer"] as? String == "thanks, jane")
         let viewer = try bench.token("read")
-        let seen = items(try bench.ask("GET", path + "/deliveries", nil, viewer))
+        let seen = try bench.items(path + "/deliveries", viewer)
         #expect(seen.first?["answer"] as? String == "" && seen.count == listed.count)
         let shown = try bench.ask("GET", path, nil, viewer)
         #expect(shown.json["oldest_unread_ms"] is NSNull && shown.json["secret"] == nil)
@@ -74,7 +74,7 @@ struct WebhookRoutesTests {
 
         #expect(try bench.ask("DELETE", path, nil, owner).status == 204)
         #expect(try bench.ask("GET", path, nil, owner).status == 404)
-        #expect(items(try bench.ask("GET", "apps/shop/webhooks", nil, owner)).isEmpty)
+        #expect(try bench.items("apps/shop/webhooks", owner).isEmpty)
     }
 
     @Test func testReplayPauseAndSecretRotationAreAdminRequests() throws {
