@@ -5,13 +5,15 @@ struct AdminIdentity: Sendable {
     let name: String
     let role: AdminRole
     var session: (token: String, expiresMilliseconds: Int64)?
-    /// The user's time of creation, which distinguishes the user from a deleted one of the same name. Nil for
-    /// an API token, because its name is unique.
+    /// The user's time of creation; nil for an API token, because its name is unique.
     var userCreatedMilliseconds: Int64?
     /// Whether the user must set up a second factor before any other request.
     var mustEnrol = false
     /// Whether the caller is the account that owns the data directory, and so may read all files in it.
     var ownsData = false
+
+    /// A text that differs between a user and a deleted user of the same name. Ends with a newline.
+    var uniqueName: String { "\(name)\n\(userCreatedMilliseconds ?? 0)\n" }
 
     /// The CSRF token for changes by a page. It derives from the session cookie.
     var csrfToken: String? {

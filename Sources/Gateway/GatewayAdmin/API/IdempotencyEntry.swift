@@ -4,7 +4,7 @@ internal import GatewayHTTP
 internal import GatewayModel
 
 struct IdempotencyEntry: Sendable {
-    /// The name and the time of creation of the user or token; empty for an entry of gateways with a shared database.
+    /// The ``AdminIdentity/uniqueName`` of the caller; empty for an entry of gateways with a shared database.
     var caller = ""
     let digest: [UInt8]
     let milliseconds: Int64

@@ -32,12 +32,10 @@ final class IdempotencyKeys: Sendable {
         guard (1...255).contains(key.utf8.count) else {
             throw AdminProblem(422, "invalid", "Idempotency-Key must have 1 to 255 bytes")
         }
-        // Contains the user's time of creation, so that a new user does not get the responses of a deleted user of the
-        // same name.
-        let caller = "\(identity.name)\n\(identity.userCreatedMilliseconds ?? 0)\n"
-        let name = caller + key
+        // A new user must not get the responses of a deleted user of the same name.
+        let name = identity.uniqueName + key
         var entry = IdempotencyEntry(
-            caller: caller, digest: Self.digest(request, route), milliseconds: milliseconds)
+            caller: identity.uniqueName, digest: Self.digest(request, route), milliseconds: milliseconds)
         if let known = try state(of: name, orRecord: entry) {
             return try Self.replay(known, digest: entry.digest)
         }
@@ -109,7 +107,7 @@ final class IdempotencyKeys: Sendable {
             entries = entries.filter {
                 abs(entry.milliseconds - $0.value.milliseconds) < lifetimeMilliseconds
             }
-            // Deletes the oldest entry of the caller with the most entries, who displaces no key of a caller with fewer.
+            // Deletes the oldest entry of the caller with the most entries. Callers with fewer entries lose none.
             var counts: BytewiseDictionary<Int> = [:]
             for entry in entries.values { counts[entry.caller, default: 0] += 1 }
             let most = counts.values.max()

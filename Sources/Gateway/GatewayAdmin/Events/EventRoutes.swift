@@ -139,7 +139,7 @@ struct EventRoutes: Sendable {
         let after = try call.query("after").map { try sequence(of: $0, in: query.appID, positions) }
         let start = after ?? 0
         let filter = JSONValue.object(call.query.filter { $0.key != "after" }.mapValues { .string($0) })
-        let caller = "\(call.identity.name)\n\(call.identity.userCreatedMilliseconds ?? 0)\n\(query.appID)\n"
+        let caller = "\(call.identity.uniqueName)\(query.appID)\n"
         let key = SHA256.digest(Array(caller.utf8) + filter.bytes).hexadecimal
         let day = call.nowMilliseconds / 86_400_000
         // Clients that follow events export after a position again and again: one entry a day suffices.
