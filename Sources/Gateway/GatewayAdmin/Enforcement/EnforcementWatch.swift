@@ -49,11 +49,9 @@ final class EnforcementWatch: Sendable {
         directory: AppDirectory, now: @escaping @Sendable () -> Date,
         recent: @escaping @Sendable (String, Int64) -> Recent,
         known: @escaping @Sendable (String, Int64) -> KnownTokens.Sum,
-        changed: @escaping @Sendable () -> Void,
-        gateways: @escaping @Sendable () -> Int = { 1 },
+        changed: @escaping @Sendable () -> Void, gateways: @escaping @Sendable () -> Int = { 1 },
         sendsAlerts: @escaping @Sendable () -> Bool = { true },
-        send: @escaping Send,
-        log: GatewayLog
+        send: @escaping Send, log: GatewayLog
     ) {
         self.directory = directory
         self.now = now
@@ -79,35 +77,39 @@ final class EnforcementWatch: Sendable {
     func check() {
         let milliseconds = Milliseconds(now()).count
         do throws(GatewayError) {
-            do {
-                var isChanged = false
-                // Also announces changes before an error, because no later check makes them again. Drops the plans,
-                // because the database version changes only with commits of other connections.
-                defer {
-                    if isChanged { knownPlans.withLock { $0 = nil } }
-                    if isChanged { changed() }
-                }
-                if try plans().values.contains(where: { $0.isDue(at: milliseconds) }) {
-                    isChanged = try !directory.switchScheduled(at: milliseconds).isEmpty
-                    knownPlans.withLock { $0 = nil }
-                }
-                let plans = try plans()
-                // A new app with the id of a deleted app gets an alert without delay.
-                alerted.withLock { alerted in alerted = alerted.filter { plans[$0.key] != nil } }
-                for (appID, plan) in plans where plan.state == .required {
-                    if try returns(appID, plan, at: milliseconds) {
-                        isChanged = true
-                    } else if sendsAlerts() {
-                        try alertRejections(appID, plan, at: milliseconds)
-                    }
-                }
-            }
+            try applyPlans(at: milliseconds)
             for id in unremoved.withLock({ $0 }) { try remove(id) }
             for alert in try directory.alerts.takeDue(at: milliseconds) {
                 send(alert) { [weak self] outcome in self?.end(alert, outcome) }
             }
         } catch {
             log.note(.error, "enforcement not looked at", [("detail", error.reason)])
+        }
+    }
+
+    private func applyPlans(at milliseconds: Int64) throws(GatewayError) {
+        var isChanged = false
+        // Also announces changes before an error, because no later check makes them again. Drops the plans,
+        // because the database version changes only with commits of other connections.
+        defer {
+            if isChanged {
+                knownPlans.withLock { $0 = nil }
+                changed()
+            }
+        }
+        if try plans().values.contains(where: { $0.isDue(at: milliseconds) }) {
+            isChanged = try !directory.switchScheduled(at: milliseconds).isEmpty
+            knownPlans.withLock { $0 = nil }
+        }
+        let plans = try plans()
+        // A new app with the id of a deleted app gets an alert without delay.
+        alerted.withLock { alerted in alerted = alerted.filter { plans[$0.key] != nil } }
+        for (appID, plan) in plans where plan.state == .required {
+            if try returns(appID, plan, at: milliseconds) {
+                isChanged = true
+            } else if sendsAlerts() {
+                try alertRejections(appID, plan, at: milliseconds)
+            }
         }
     }
 
@@ -198,8 +200,7 @@ final class EnforcementWatch: Sendable {
         do throws(GatewayError) {
             try remove(alert.id)
         } catch {
-            log.note(
-                .error, "alert not removed", [("app", alert.appID), ("detail", error.reason)])
+            log.note(.error, "alert not removed", [("app", alert.appID), ("detail", error.reason)])
         }
     }
 

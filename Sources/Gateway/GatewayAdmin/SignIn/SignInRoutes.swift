@@ -116,13 +116,9 @@ struct SignInRoutes: Sendable {
                     401, "second_factor_required", "send the code from the authenticator app as well")
             }
             let actor = Operator(name: user.name, role: user.role.rawValue)
-            let isRight: Bool
-            do {
-                isRight = try call.directory.acting(as: actor).admins.useSecondFactor(
+            let isRight = try comparing(call, counted) {
+                try call.directory.acting(as: actor).admins.useSecondFactor(
                     code, of: user.name, at: call.nowMilliseconds)
-            } catch {
-                throttle.takeBack(name: counted, address: address)
-                throw error
             }
             guard isRight else {
                 try noteIfBlocked(name, counted, call)
@@ -151,20 +147,26 @@ struct SignInRoutes: Sendable {
         let user = try call.directory.admins.users().first { $0.name == name }
         let counted = Self.counted(name, user)
         try begin(call, name: counted)
-        let value: Value?
-        do {
-            value = try body(name)
-        } catch {
-            // `body` has compared no code, so the attempt is neither a success nor a failure.
-            throttle.takeBack(name: counted, address: call.request.clientAddress)
-            throw error
-        }
+        let value = try comparing(call, counted) { try body(name) }
         if value == nil {
             try noteIfBlocked(name, counted, call)
         } else {
             throttle.succeed(name: counted, address: call.request.clientAddress)
         }
         return value
+    }
+
+    /// Returns the result of `body`. If `body` throws, it has compared no code, so the attempt counts neither
+    /// as a success nor as a failure.
+    private func comparing<Value>(
+        _ call: AdminCall, _ counted: String, _ body: () throws -> Value
+    ) throws -> Value {
+        do {
+            return try body()
+        } catch {
+            throttle.takeBack(name: counted, address: call.request.clientAddress)
+            throw error
+        }
     }
 
     /// The key under which attempts are counted: a name and, for an existing user, the time of creation. So
