@@ -107,8 +107,8 @@ struct Profiles: Sendable {
         do {
             try DurableFile.write(Data((root.description + "\n").utf8), to: path)
         } catch {
-            let errno = (error as? CocoaError)?.userInfo["errno"] as? Int32
-            let cause = errno.map { String(cString: strerror($0)) } ?? error.localizedDescription
+            let code = (error as? CocoaError)?.userInfo["errno"] as? Int32
+            let cause = code.map { String(cString: strerror($0)) } ?? error.localizedDescription
             throw CommandError(.failed, "cannot write \(path): \(cause)")
         }
     }

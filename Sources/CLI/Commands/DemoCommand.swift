@@ -56,7 +56,7 @@ enum DemoCommand {
             executable: executable, destination: destination, io: invocation.io)
         guard let isRight = try await finish(run, folder) else { throw ExitCode.interrupted }
         if let kept, destination == nil {
-            invocation.io.say("To look at it: sqlite3 '\(kept)/gateway/events.sqlite'")
+            invocation.io.say("To look at it: sqlite3 " + "\(kept)/gateway/events.sqlite".quotedForShell)
         }
         guard isRight else { throw ExitCode.verificationFailed }
     }

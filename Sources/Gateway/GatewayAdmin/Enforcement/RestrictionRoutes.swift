@@ -9,7 +9,7 @@ internal import GatewayStorage
 struct RestrictionRoutes: Sendable {
     let sessions: SessionDirectory
     /// Ten years, in seconds.
-    private let longest: Int64 = 315_360_000
+    private static let longest: Int64 = 315_360_000
 
     var all: [AdminRoute] {
         [
@@ -31,7 +31,7 @@ struct RestrictionRoutes: Sendable {
                     .may("subject", .choice(of: UserRestriction.Subject.self)),
                     .must("action", .choice(of: UserRestriction.Action.self)),
                     .may("requests_per_minute", .integer(1...60_000)),
-                    .may("seconds", .integer(1...longest)), .may("reason", .text(longest: 200)),
+                    .may("seconds", .integer(1...Self.longest)), .may("reason", .text(longest: 200)),
                 ]), .json(Self.shape, status: 201), answer: add),
             AdminRoute.delete(
                 "/apps/{app}/restrictions/{id}", .operator, "Lift a measure against a user or device"
@@ -88,6 +88,6 @@ struct RestrictionRoutes: Sendable {
         guard let maximum = app.policy.maximumLifetime else { return nil }
         let own = try call.directory.tokenRules(of: app.id).accessSeconds
         let seconds = max(maximum, Double(own)).rounded(.up) + app.policy.leeway.rounded(.up) + 1
-        return (1...Double(longest)).contains(seconds) ? Int64(seconds) : nil
+        return (1...Double(Self.longest)).contains(seconds) ? Int64(seconds) : nil
     }
 }

@@ -60,8 +60,7 @@ struct ConsumerRoutes: Sendable {
 
     private static let own: [JSONField<Resource>] = EventConsumer.shape.fields.filter { field in
         !WayState.fields.contains { $0.name == field.name }
-    }.map { field in field.of { (shown: Resource) in (consumer: shown.consumer, positions: shown.positions) }
-    }
+    }.map { $0.of { (shown: Resource) in (consumer: shown.consumer, positions: shown.positions) } }
 
     private static let shape = AnswerShape<Resource>(
         named: "Consumer", first: own + WayState.fields.map { $0.of(\.state) })

@@ -32,9 +32,7 @@ struct WayState: Sendable {
         .init("error", .nullable(.string)) {
             $0.isFailing && !$0.isPaused ? $0.progress?.failure?.code : nil
         },
-        .init("reason", .nullable(.string)) {
-            $0.mask.clientText($0.progress?.failure?.reason)
-        },
+        .init("reason", .nullable(.string)) { $0.mask.clientText($0.progress?.failure?.reason) },
     ]
 
     static func all(

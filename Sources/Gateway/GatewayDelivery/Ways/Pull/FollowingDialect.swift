@@ -157,7 +157,7 @@ package struct FollowingDialect: Dialect {
         case .app, .nothing:
             return FollowingError(
                 403, "forbidden",
-                "this token cannot read the events of this app; create one with the scope " + "reader for it")
+                "this token cannot read the events of this app; create one with the scope reader for it")
         case .unknown:
             return FollowingError(401, "unauthenticated", "there is no such API token, or it has expired")
         }
