@@ -97,8 +97,8 @@ extension Tail.Connection {
         self.init(admin: admin, close: close)
     }
 
-    /// A gateway on a database may run on another machine: throws `usage` for plain HTTP to one. A data directory's
-    /// gateway counts as local.
+    /// Throws `usage` for plain HTTP to another machine. Only a gateway on a database may run on another machine, so
+    /// the gateway of a data directory is not checked.
     static func server(
         at url: String, of location: StorageLocation, certificateAuthorityFile: String? = nil,
         allowsPlainHTTP: Bool = false

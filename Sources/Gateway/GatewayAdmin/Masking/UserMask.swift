@@ -19,7 +19,7 @@ struct UserMask: Sendable {
         return pseudonyms.user(id)
     }
 
-    /// Text chosen by a client or with paths, such as a request id; nil for a viewer.
+    /// Text that a client chose, such as a request id, or that has paths of files; nil for a viewer.
     func clientText(_ text: String?) -> String? { hides ? nil : text }
 
     /// A URL of a destination. A viewer sees its origin only, because its path or query is often its only

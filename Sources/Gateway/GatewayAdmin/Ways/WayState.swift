@@ -9,7 +9,7 @@ struct WayState: Sendable {
     let consumer: EventConsumer?
     /// The position after the last delivered event.
     let position: String?
-    /// Masks the reason of a failure, which may contain paths of files.
+    /// Hides the reason of a failure from a viewer, because the reason may contain paths of files.
     var mask = UserMask.none
 
     private var isFailing: Bool { progress.map { $0.failures > 0 } ?? false }

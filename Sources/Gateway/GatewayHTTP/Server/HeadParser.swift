@@ -306,8 +306,8 @@ struct HeadParser {
 }
 
 extension HeadParser {
-    /// Replaces the elements of the array by the fields read so far, which point into `bytes`. Mutating, because a
-    /// property of a class is copied for a call that only reads. Returns the target.
+    /// Returns the target. Replaces the elements of `all` by the fields read so far, which point into `bytes`.
+    /// Mutating, because Swift copies a structure in a property of a class for a call that only reads.
     mutating func takeFields(of bytes: UnsafeRawBufferPointer, to all: inout [HTTPField]) -> RequestTarget {
         all.removeAll(keepingCapacity: true)
         for field in fields {

@@ -6,7 +6,7 @@ package enum ProcessLimits {
     /// File descriptors for other purposes than connections: databases, backups, outgoing requests.
     private static let otherFiles = 512
     package static var openFiles: Int { countersign_open_files() }
-    /// Seldom, because counting the free memory locks the heap for milliseconds.
+    /// Runs seldom, because counting the free memory locks the heap for milliseconds.
     private static let ticker = Ticker(queue: DispatchQueue(label: "memory"), everySeconds: 10)
 
     /// Raises the limit of open files, and configures the allocator to return unused memory.

@@ -23,7 +23,7 @@ package final class RequestService: Sendable {
     private let now: @Sendable () -> Date
     private let handler: Handler
     private let largeRequests = LargeRequests()
-    /// For streamed responses. Each may hold some pages in memory.
+    /// Permits of streamed responses. Each response may hold some pages in memory.
     let streams = AddressPermits(most: 64)
 
     init(

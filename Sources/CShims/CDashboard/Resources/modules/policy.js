@@ -115,7 +115,7 @@ export function policy(context) {
       const [now, source] = [await api.read(base), await api.read(path("apps", context.app.id, "key-source"))];
       const { leeway_seconds, maximum_lifetime_seconds, kept_claims } = now.data;
       await api.put(base, { ...found.policy, leeway_seconds, maximum_lifetime_seconds, kept_claims }, now.etag);
-      // After the policy: the old policy could accept tokens of the provider's other customers.
+      // Sets the keys after the policy, because the old policy could accept tokens of the provider's other customers.
       try {
         await api.put(path("apps", context.app.id, "key-source"), { sources: [{ url: found.key_source, allow_private: inside.read() }] }, source.etag);
       } catch (error) {

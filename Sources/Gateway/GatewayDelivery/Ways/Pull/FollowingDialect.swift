@@ -112,7 +112,7 @@ package struct FollowingDialect: Dialect {
                     of: try access(token), to: appID, exists: apps.app(id: appID) != nil,
                     wasAllowed: earlier > 0)
                 if let rejection { throw rejection }
-                // The first check comes before the limit of waiting requests. A request beyond it is not counted.
+                // Counted at the second check, because the limit of waiting requests applies after the first check.
                 if earlier == 1 { try count(appID) }
                 checks.withLock { $0 += 1 }
                 return nil

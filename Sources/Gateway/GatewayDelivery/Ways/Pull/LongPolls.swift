@@ -41,7 +41,7 @@ package final class LongPolls: Sendable {
     private let pace: ReadingPace
     private let queue = OperationQueue()
     private let checks = OperationQueue()
-    /// For requests whose token is not checked yet.
+    /// Permits of requests whose token is not checked yet.
     private let unchecked = AddressPermits(most: 256)
     private let state = Lock(State())
 
@@ -255,7 +255,7 @@ final class WaitingRequest: Sendable {
             state.lastLook = time
             return state.phase == .over
         }
-        // The client has disconnected meanwhile.
+        // The client has disconnected, so no later call cancels the waiter.
         if isOver, let waiter { cancel(waiter) }
     }
 
