@@ -17,10 +17,10 @@ struct WebhookRoutesTests {
         try bench.ask("POST", "apps/shop/webhooks", body, headers)
     }
 
-    /// Stores events of a user. Returns the list of attempts after the server has received another request.
+    /// Stores events of the user jane.
     private func store(_ bench: AdminBench, _ ids: String...) throws {
         let events = ids.map { trackEvent($0, user: "jane") }.joined(separator: ",")
-        try bench.store(#"{"batch":[\#(events)]}"#)
+        try bench.store(batch(events))
     }
 
     @Test func aWebhookIsMadeDeliveredToChangedAndDeleted() throws {
@@ -48,10 +48,9 @@ struct WebhookRoutesTests {
         #expect(text.hasPrefix(#"{"type":"events","app":"shop","events":["#) && text.contains("jane"))
 
         // The attempt. Only roles that see users see its response.
-        var listed: [[String: Any]] = []
         let path = "apps/shop/webhooks/\(id)"
         bench.gateway.waitForWebhooks()
-        listed = try bench.items(path + "/deliveries", owner)
+        let listed = try bench.items(path + "/deliveries", owner)
         #expect(listed.first?["message_id"] as? String == messageID)
         #expect(listed.first?["status"] as? Int == 200 && listed.first?["events"] as? Int == 2)
         #expect(listed.first?["answer"] as? String == "thanks, jane")
