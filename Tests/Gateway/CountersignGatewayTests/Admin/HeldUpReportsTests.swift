@@ -74,6 +74,22 @@ struct HeldUpReportsTests {
         ended.wait()
     }
 
+    @Test func waitingSignInsLeavePermitsForOtherRequests() throws {
+        let routes = ["/sign-in", "/setting"].map { AdminRoute("GET", $0, nil, "", .nothing) { $0.noContent } }
+        let api = AdminAPI(
+            directory: try TestStorage().openControl(), publicURL: nil, isSecure: false,
+            routes: [routes[0].on(.password), routes[1]], cluster: nil, now: { Date() }, changed: {})
+        let router = Router(api.endpoints)
+        func status(_ path: String, of number: Int) -> Int? {
+            let request = request(path)
+            request.clientAddress = "192.0.2.\(number)"
+            guard case .answer(let response) = router.route(request) else { return nil }
+            return response.status
+        }
+        #expect((1...17).map { status("/sign-in", of: $0) } == Array(repeating: nil, count: 16) + [503])
+        #expect(status("/setting", of: 17) == nil)
+    }
+
     @Test func workThatTimedOutIsNotWaitedForAgain() {
         let wait = BoundedWait(queue: DispatchQueue(label: "late"), milliseconds: 20)
         let (gate, begun) = (DispatchSemaphore(value: 0), Lock(0))
