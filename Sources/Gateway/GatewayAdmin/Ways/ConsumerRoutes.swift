@@ -66,7 +66,7 @@ struct ConsumerRoutes: Sendable {
         named: "Consumer", first: own + WayState.fields.map { $0.of(\.state) })
 
     private func shown(_ found: [EventConsumer], _ mask: UserMask) throws -> [Resource] {
-        let states = try WayState.states(of: found, .pull, consumers, log)
+        let states = try WayState.states(of: found, .pull, mask: mask, consumers, log)
         let positions = try log.positions()
         return found.map {
             Resource(consumer: masked($0, mask), positions: positions, state: states($0.id.name, false))

@@ -42,10 +42,9 @@ struct FileRoutes: Sendable {
 
     private func answer(_ call: AdminCall) throws -> HTTPResponse {
         let settings = try call.directory.setting(FileSettings.self, of: call[0])
-        let states = try WayState.all(.file, of: call[0], consumers, log)
+        let states = try WayState.all(.file, of: call[0], mask: try call.userMask(), consumers, log)
         let name = FileSettings.consumer(of: call[0]).name
-        var state = states(name, settings.pause != nil)
-        state.mask = try call.userMask()
+        let state = states(name, settings.pause != nil)
         return call.answer(Self.shape.json(Resource(settings: settings, state: state)))
     }
 }

@@ -74,11 +74,10 @@ struct StreamRoutes: Sendable {
     private func shown(_ call: AdminCall, _ streams: [StreamSettings], of appID: String) throws -> [Resource]
     {
         let mask = try call.userMask()
-        let states = try WayState.all(.stream, of: appID, consumers, log)
+        let states = try WayState.all(.stream, of: appID, mask: mask, consumers, log)
         return streams.map { settings in
-            var state = states(settings.name, settings.pause != nil)
-            state.mask = mask
-            return Resource(settings: masked(settings, mask), state: state)
+            Resource(
+                settings: masked(settings, mask), state: states(settings.name, settings.pause != nil))
         }
     }
 

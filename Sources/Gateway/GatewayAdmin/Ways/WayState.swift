@@ -10,7 +10,7 @@ struct WayState: Sendable {
     /// The position after the last delivered event.
     let position: String?
     /// Hides the reason of a failure from a viewer, because the reason may contain paths of files.
-    var mask = UserMask.none
+    let mask: UserMask
 
     private var isFailing: Bool { progress.map { $0.failures > 0 } ?? false }
 
@@ -36,20 +36,23 @@ struct WayState: Sendable {
     ]
 
     static func all(
-        _ kind: EventConsumerID.Kind, of appID: String, _ consumers: any EventConsumers, _ log: any EventLog
+        _ kind: EventConsumerID.Kind, of appID: String, mask: UserMask, _ consumers: any EventConsumers,
+        _ log: any EventLog
     ) throws -> (_ name: String, _ isPaused: Bool) -> WayState {
         do {
-            return try states(of: try consumers.all(kind, of: appID), kind, consumers, log)
+            return try states(of: try consumers.all(kind, of: appID), kind, mask: mask, consumers, log)
         } catch let failure as ConsumerFailure where failure.code == .notFound {
             // No gateway has run on the data directory yet.
         } catch let error as GatewayError where error.code == .notFound {
         }
-        return { _, isPaused in WayState(isPaused: isPaused, progress: nil, consumer: nil, position: nil) }
+        return { _, isPaused in
+            WayState(isPaused: isPaused, progress: nil, consumer: nil, position: nil, mask: mask)
+        }
     }
 
     static func states(
-        of found: [EventConsumer], _ kind: EventConsumerID.Kind, _ consumers: any EventConsumers,
-        _ log: any EventLog
+        of found: [EventConsumer], _ kind: EventConsumerID.Kind, mask: UserMask,
+        _ consumers: any EventConsumers, _ log: any EventLog
     ) throws -> (_ name: String, _ isPaused: Bool) -> WayState {
         let progress = try consumers.progress(kind)
         let positions = try log.positions()
@@ -61,7 +64,7 @@ struct WayState: Sendable {
                 isPaused: isPaused, progress: consumer.flatMap { progress[$0.id] }, consumer: consumer,
                 position: consumer.flatMap { consumer in
                     position.map { positions.text(after: $0, in: consumer.id.appID) }
-                })
+                }, mask: mask)
         }
     }
 }

@@ -75,7 +75,9 @@ struct HeldUpReportsTests {
     }
 
     @Test func waitingSignInsLeavePermitsForOtherRequests() throws {
-        let routes = ["/sign-in", "/setting"].map { AdminRoute("GET", $0, nil, "", .nothing) { $0.noContent } }
+        let routes = ["/sign-in", "/setting"].map {
+            AdminRoute("GET", $0, nil, "", .nothing) { $0.noContent }
+        }
         let api = AdminAPI(
             directory: try TestStorage().openControl(), publicURL: nil, isSecure: false,
             routes: [routes[0].on(.password), routes[1]], cluster: nil, now: { Date() }, changed: {})
