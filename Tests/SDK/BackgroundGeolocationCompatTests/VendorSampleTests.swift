@@ -72,7 +72,7 @@ struct VendorSampleTests {
         #expect(
             String(decoding: requests[1].body, as: UTF8.self)
                 == "the_refresh_token_field_name=my-refresh-token")
-        // Waits until the answer is stored on disk.
+        // Waits until the result of the upload is on disk.
         try await BGGeo.shared.sync()
         #expect(try await BGGeo.shared.count() == 0)
         #expect(transport.requests.count == 3)
@@ -238,7 +238,7 @@ struct VendorSampleTests {
 
     // MARK: Stored settings
 
-    @Test func withoutResetTheSettingsOfTheLastRunStayAndNewTokensCount() async throws {
+    @Test func withoutResetTheSettingsOfTheLastRunApplyWithNewTokens() async throws {
         let transport = ScriptedTransport { request in
             request.header("Authorization") == "Bearer second-token" ? .json(200, "") : .json(401, "")
         }
@@ -323,7 +323,7 @@ struct VendorSampleTests {
         await geo.close()
     }
 
-    @Test func thePresentTokenCanBeReadAfterARefresh() async throws {
+    @Test func theConfigurationHasTheNewTokensAfterARefresh() async throws {
         _ = start(VendorSamples.overview) { request in
             switch (request.url.host, request.header("Authorization")) {
             case ("auth.your.server.com", _):

@@ -51,7 +51,7 @@ struct BrazeDialectTests {
         )
     }
 
-    @Test func deepPropertiesAreSentAsDeepAsTheGatewayReadsThem() throws {
+    @Test func deepPropertiesAreCutToTheGatewaysDepthLimit() throws {
         let dialect = try dialect()
         let deep = (0..<1_000).reduce(JSONValue.integer(1)) { inner, _ in ["a": inner] }
         for kind in [EventKind.track, .purchase, .userAttributes] {

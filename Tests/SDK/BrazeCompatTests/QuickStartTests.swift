@@ -11,7 +11,7 @@ import Testing
 /// The tests check that an app's code compiles with another import. Nothing is sent to a server.
 @MainActor
 struct QuickStartTests {
-    /// Not isolated, as in an app: `@objc` delegates of UIKit need not be.
+    /// Not isolated to the main actor, because an app's delegate need not be.
     final class Listener: BrazeSDKAuthDelegate {
         func braze(_ braze: Braze, sdkAuthenticationFailedWithError error: Braze.SDKAuthenticationError) {
             if error.optional { return }
@@ -57,7 +57,7 @@ struct QuickStartTests {
         #expect(braze.configurationProblem != nil)
     }
 
-    @Test func aLoggerThatIsDisabledIsSilent() {
+    @Test func aDisabledLoggerIsSilent() {
         let configuration = Braze.Configuration(apiKey: "YOUR-API-KEY", endpoint: "not a host name")
         configuration.logger.level = .disabled
         let lines = Lock<[String]>([])
@@ -69,8 +69,8 @@ struct QuickStartTests {
         #expect(lines.withLock { $0.isEmpty })
     }
 
-    /// As the vendor documents. A user set after the wipe is still set after the next start.
-    @Test func afterWipingItRecordsAgainOnceEnabled() async throws {
+    /// Braze documents this. A user set after the wipe is still set after the next start.
+    @Test func afterAWipeEventsAreRecordedOnceEnabledAgain() async throws {
         let folder = TemporaryFolder()
         let server = ScriptedTransport { _ in
             TransportResponse(status: 201, body: Array(#"{"message":"success"}"#.utf8))

@@ -45,7 +45,7 @@ struct VendorScenarioTests {
     }
 
     @Test(arguments: [("wrong key", 27), ("other user", 21), ("missing", 26)])
-    func otherFaultsHaveTheirCodes(fault: String, code: Int) async throws {
+    func otherInvalidSignaturesHaveTheirErrorCodes(fault: String, code: Int) async throws {
         let fixture = try GatewayFixture(enforcement: .required)
         let good = try fixture.token(for: "userId")
         let delegate = SampleDelegate { _ in good }

@@ -44,14 +44,14 @@ struct AppInboxCacheTests {
         let all = cache.apply([try #require(message("a"))], syncToken: "s1", first, for: ada)
         #expect(all?.map(\.isRead) == [true])
         #expect(cache.begin(for: ada).syncToken == "s2")
-        // Without the messages to which the response adds others, its sync token would hide them.
+        // The response has only messages since `s2`. With its sync token the cleared messages would stay hidden.
         let third = cache.begin(for: ada)
         cache.clear()
         #expect(cache.apply([try #require(message("b"))], syncToken: "s3", third, for: ada) == nil)
         #expect(cache.begin(for: ada).syncToken == nil)
     }
 
-    @Test func theOldestMessagesAreDropped() throws {
+    @Test func theOldestMessagesOverTheLimitAreDropped() throws {
         let cache = AppInboxCache(directory: directory, log: nil)
         let messages = (0...AppInboxCache.maximumMessages).compactMap { message("\($0)") }
         let all = cache.apply(messages, syncToken: "s", cache.begin(for: ada), for: ada)

@@ -51,7 +51,7 @@ struct BloomreachArgumentTests {
     }
 
     @Test(arguments: ["Basic cHVibGljOnByaXZhdGU=", "Bearer c2VjcmV0"])
-    func aPrivateKeyIsRejectedAndNotRepeated(authorization: String) {
+    func aPrivateKeyIsRejectedAndIsNotInTheError(authorization: String) {
         let error = #expect(throws: CountersignError.self) {
             try BloomreachConfiguration(
                 map: ["projectToken": "p", "authorizationToken": .string(authorization)])
@@ -97,7 +97,7 @@ struct BloomreachArgumentTests {
     // MARK: Answers
 
     @Test(arguments: ["", #""results":[],"#, #""results":[{"success":true},{"success":true}],"#])
-    func aMismatchedAnswerIsAnError(results: String) async throws {
+    func anAnswerWithAWrongNumberOfResultsIsAnError(results: String) async throws {
         let device = try device(answering: #"{\#(results)"success":true}"#)
         #expect(
             await code { _ = try await device.client.fetchAttributes([.property("name")]) } == .notUnderstood)
@@ -117,10 +117,11 @@ struct BloomreachArgumentTests {
 
     @Test func aCancelledTaskDoesNotCallTheProvider() async {
         let provider = SampleProvider()
-        let line = CustomerTokenCoordinator(provider: .instance(provider), timeout: 10, clock: ManualClock())
+        let coordinator = CustomerTokenCoordinator(
+            provider: .instance(provider), timeout: 10, clock: ManualClock())
         let outcome = await Task { () -> CustomerTokenCoordinator.Outcome in
             withUnsafeCurrentTask { $0?.cancel() }
-            return await line.token(for: [:])
+            return await coordinator.token(for: [:])
         }.value
         #expect(outcome == .cancelled)
         #expect(provider.calls.withLock { $0 } == 0)

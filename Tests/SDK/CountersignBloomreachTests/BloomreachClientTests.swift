@@ -205,7 +205,7 @@ struct BloomreachClientTests {
         #expect(error?.isWorthRetrying == isWorthRetrying)
     }
 
-    @Test func retryAfterIsPassedOn() async throws {
+    @Test func theErrorHasTheServersRetryAfter() async throws {
         let device = try BloomreachDevice(
             server: ScriptedTransport { _ in TransportResponse(status: 503, headers: [("Retry-After", "7")]) }
         )
@@ -339,7 +339,6 @@ struct BloomreachClientTests {
         box.withLock { $0 = nil }
     }
 
-    // Rejection of a token whose customer has changed meanwhile.
     @Test func aRejectedTokenOfAnEarlierCustomerHasItsOwnCode() async throws {
         let box = Lock<BloomreachClient?>(nil)
         let device = try BloomreachDevice(

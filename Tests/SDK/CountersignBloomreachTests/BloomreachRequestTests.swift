@@ -207,7 +207,7 @@ struct BloomreachRequestTests {
         }
     }
 
-    @Test func keysAreNeverDescribed() throws {
+    @Test func apiKeysAreNotInDescriptions() throws {
         let project = try BloomreachDevice.project(key: "very-secret")
         var dumped = ""
         dump(project, to: &dumped)

@@ -39,7 +39,7 @@ struct BloomreachSessionTests {
         #expect(properties["sdk_version"] as? String == SDKVersion.current)
     }
 
-    @Test func foregroundAndBackgroundMakeSessionsAcrossRestarts() async throws {
+    @Test func aSessionContinuesAfterARestartWithinItsTimeout() async throws {
         var device = try BloomreachDevice()
         device.client.pipeline.enterForeground()
         device.clock.advance(by: 10)
@@ -59,7 +59,7 @@ struct BloomreachSessionTests {
             ])
     }
 
-    @Test func withoutAutomaticTrackingOnlyTheAppMakesSessions() async throws {
+    @Test func withoutAutomaticTrackingOnlyTheAppStartsSessions() async throws {
         let device = try BloomreachDevice {
             $0.automaticSessionTracking = false
             $0.manualSessionAutoClose = false
@@ -213,7 +213,7 @@ struct BloomreachSessionTests {
         #expect(await events(device).count == 2)
     }
 
-    @Test func aSettingWithoutEffectIsNamedOnce() async throws {
+    @Test func eachSettingWithoutEffectIsLoggedOnce() async throws {
         var map: JSONObject = [
             "projectToken": "p", "authorizationToken": "key", "baseUrl": "https://api.example",
             "flushMaxRetries": 10, "requirePushAuthorization": true, "logLevel": "info",
@@ -273,7 +273,7 @@ struct BloomreachSessionTests {
     }
 
     @Test(arguments: [("ios", AuthorizationProviderDiscovery.Wording.ios), ("android", .android)])
-    func aProviderFailureIsLoggedWithThePlatformsText(
+    func thePlatformSettingSelectsTheLogTexts(
         platform: String, wording: AuthorizationProviderDiscovery.Wording
     ) throws {
         let configuration = try BloomreachConfiguration(

@@ -168,7 +168,7 @@ struct CachingProviderTests {
         }
         let device = try device(caching, server)
         let error = await #expect(throws: CountersignError.self) { try await device.client.fetchAppInbox() }
-        #expect(error?.detail == "Bearer (token)", "the server has repeated the token")
+        #expect(error?.detail == "Bearer (token)", "the error hides the token that the server repeats")
         _ = try await device.client.fetchAppInbox()
         #expect(source.calls.withLock { $0 } == 2)
         device.client.identifyCustomer(["registered": "grace"])
@@ -200,7 +200,7 @@ struct CachingProviderTests {
         #expect(try await (caching.authorizationToken() == first) == isKept)
     }
 
-    @Test func aProviderThatBlocksIsCachedToo() async throws {
+    @Test func tokensOfABlockingProviderAreCached() async throws {
         let token = SignedToken.fake(subject: "ada", expiresAt: Int(clock.now.timeIntervalSince1970) + 600)
         let source = SampleProvider { token }
         let provider = CachingAuthorizationProvider(

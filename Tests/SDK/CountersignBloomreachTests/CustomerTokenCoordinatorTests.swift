@@ -44,7 +44,7 @@ struct CustomerTokenCoordinatorTests {
             return task
         }
         let outcomes = Lock([CustomerTokenCoordinator.Outcome]())
-        // The call blocks a thread of its own.
+        // Runs on its own thread, because the call blocks the thread.
         let first = ProviderThread.run {
             let outcome = await coordinator.token(for: [:])
             outcomes.withLock { $0.append(outcome) }

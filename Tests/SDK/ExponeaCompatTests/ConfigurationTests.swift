@@ -13,7 +13,7 @@ struct ConfigurationTests {
     private let folder = TemporaryFolder()
     private let other = TemporaryFolder()
 
-    @Test func eventsTrackedBeforeTheFirstUnlockAreStoredAfterIt() async throws {
+    @Test func callsBeforeTheFirstUnlockRunAfterTheUnlock() async throws {
         // The customer file exists but cannot be read, as before the first unlock.
         let customer = folder.url.appendingPathComponent("exponea/customer.json")
         let (clock, exponea) = (ManualClock(), Exponea())
@@ -79,7 +79,7 @@ struct ConfigurationTests {
         await exponea.close()
     }
 
-    /// Such as an event after `identifyCustomer`, which must not go to the customer before.
+    /// In another order, an event after `identifyCustomer` could belong to the former customer.
     @Test func aCallDuringTheStartRunsAfterTheWaitingCalls() async throws {
         let (exponea, order) = (Exponea(), Lock([Int]()))
         exponea.perform { [unowned exponea] _ in

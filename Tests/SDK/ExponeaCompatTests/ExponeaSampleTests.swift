@@ -177,7 +177,7 @@ struct ExponeaSampleTests {
         await finish()
     }
 
-    @Test func droppedCallsAreWarnedOfOnce() async {
+    @Test func droppedCallsLogOneWarning() async {
         let exponea = Exponea()
         for _ in 0..<1_002 { exponea.trackEvent(eventType: "early") }
         #expect(logger.lines == ["Not configured yet, further calls are dropped"])
@@ -348,7 +348,7 @@ struct ExponeaSampleTests {
         await finish()
     }
 
-    @Test func keysAreNeverDescribed() {
+    @Test func apiKeysAreNotInDescriptions() {
         var dumped = ""
         dump(Authorization.token("very-secret"), to: &dumped)
         #expect(!"\(Authorization.token("very-secret")) \(dumped)".contains("very-secret"))

@@ -65,7 +65,7 @@ struct QuickStartTests {
         }
     }
 
-    @Test func trackingAsInTheGuides() async throws {
+    @Test func theGuidesTrackingCallsSendTheirEvents() async throws {
         let exponea = configured()
         #expect(exponea.isConfigured)
         let properties: [String: any JSONConvertible] = [
@@ -106,7 +106,7 @@ struct QuickStartTests {
         await exponea.close()
     }
 
-    @Test func fetchingAsInTheGuides() async throws {
+    @Test func theGuidesFetchingCallsReturnTheirResults() async throws {
         let exponea = start()
         try exponea.configure(map: [
             "projectToken": "tea-shop", "authorizationToken": "YOUR API KEY", "platform": "android",

@@ -3,7 +3,7 @@ import CountersignTesting
 package import CountersignTransport
 package import Foundation
 
-/// Rotates refresh tokens: the parent of the active token gets the active one again, and an older one ends the family.
+/// Rotates refresh tokens. The previous token gets the current pair again. An older token revokes all tokens.
 package final class TokenServer: Sendable {
     package struct State {
         package var serial = 0

@@ -10,7 +10,7 @@ public final class TokenBackend: @unchecked Sendable {
     private let lock = NSLock()
     private var answer: @Sendable () -> String? = { nil }
 
-    /// Answers on a queue of its own, as a network library does.
+    /// Sets the answer. Tasks complete on another queue, as with a network library.
     public func answer(_ body: @escaping @Sendable () -> String?) {
         lock.lock()
         defer { lock.unlock() }
