@@ -31,7 +31,7 @@ final class AccessTokenBench: Sendable {
 
     var store: FileTokenStore { FileTokenStore(directory: directory) }
 
-    /// The pair that the app got at its login.
+    /// The configuration with the token pair from the app's login.
     var configuration: AuthorizationConfiguration {
         var configuration = AuthorizationConfiguration()
         configuration.accessToken = "A0"

@@ -54,7 +54,7 @@ struct AccessTokensTests {
     }
 
     /// The app hands over a token pair to a client that it closes immediately.
-    @Test func aTokensLifetimeStartsInAnEarlierClientClosedAtOnce() async {
+    @Test func aTokenHandedToAClientThatClosesAtOnceKeepsItsExpiry() async {
         await bench.make(bench.expiring(in: 600)).close()
         bench.clock.advance(by: 600)
         let tokens = bench.make(bench.expiring(in: 600))
@@ -116,7 +116,7 @@ struct AccessTokensTests {
         #expect(await tokens.authorize(rejected: nil).token == "A1")
     }
 
-    @Test func expiryIsNoticedWithoutARequestButOnlyOnce() async {
+    @Test func anExpiredTokenIsRefreshedWithoutARequestOnlyOnce() async {
         let tokens = bench.make(bench.expiring(in: 600))
         await tokens.prepare()
         await bench.clock.waitForSleeper()
@@ -183,9 +183,9 @@ struct AccessTokensTests {
         #expect(await next.authorize(rejected: nil).token == "B8150")
     }
 
-    // MARK: Chains of pairs
+    // MARK: Token pairs
 
-    @Test func aPartialRefreshResponseKeepsOtherValues() async {
+    @Test func aNewAccessTokenFromTheAppKeepsTheRefreshToken() async {
         let tokens = bench.make()
         #expect(await tokens.authorize(rejected: 1).token == "A1")
         let update = bench.login("A1b", nil)
@@ -237,7 +237,7 @@ struct AccessTokensTests {
         }
     }
 
-    @Test func tokensForgottenDuringAStoreStayForgotten() async throws {
+    @Test func tokensRemovedWhileARefreshedPairIsStoredStayRemoved() async throws {
         let (isReading, goOn) = (Handshake(), Handshake())
         let store = HookedTokenStore(bench.store)
         let tokens = bench.make(store: store)
@@ -264,7 +264,7 @@ struct AccessTokensTests {
         #expect(await tokens.state.kind == .noCredential)
     }
 
-    @Test func tokensForgottenWhileTheAppsPairIsStoredStayForgotten() async throws {
+    @Test func tokensRemovedWhileTheAppsPairIsStoredStayRemoved() async throws {
         let tokens = bench.make()
         await tokens.prepare()
         await tokens.close()
@@ -316,7 +316,7 @@ struct AccessTokensTests {
         #expect(await tokens.state.kind == .noCredential)
         await other.configure(bench.login("B0", "RB0"))
         await tokens.configure(bench.login("C0", "RC0"))
-        #expect(await other.authorize(rejected: nil).token == "B0", "another process's pair is no log-out")
+        #expect(await other.authorize(rejected: nil).token == "B0", "a new pair is not a log-out")
     }
 
     @Test func anUnstoredPairIsNotStoredAfterALogOutInAnotherProcess() async throws {
@@ -357,7 +357,7 @@ struct AccessTokensTests {
         await holder.unlock()
     }
 
-    @Test func anUnstorablePairEndsWithALogOutInAnotherProcess() async throws {
+    @Test func anUnstoredRefreshedPairIsDroppedAfterALogOutInAnotherProcess() async throws {
         let store = bench.fullStore(afterSaves: 1)
         let tokens = bench.make(store: store)
         let other = bench.make()
@@ -418,7 +418,7 @@ struct AccessTokensTests {
 
     // Servers repeat a lost response for a minute only. However long the network was down, the next attempt
     // comes within the remainder of that minute.
-    @Test func exchangeWithoutAnAnswerIsRepeatedWithinAMinute() async throws {
+    @Test func aRefreshWithoutAResponseIsRetriedWithinAMinute() async throws {
         let failure = Lock(HTTPTransportError(.cannotConnect, "offline"))
         bench.transport.setHandler { _ in throw failure.withLock { $0 } }
         let tokens = bench.make()
@@ -449,7 +449,7 @@ struct AccessTokensTests {
         await start.value
     }
 
-    @Test func aClockThatIsSetWhileTheTokenIsStoredDoesNotExpireIt() async {
+    @Test func aClockThatIsSetWhileATokenIsStoredDoesNotExpireTheToken() async {
         let (isSaving, goOn) = (Handshake(), Handshake())
         let store = bench.slowStore(isSaving, goOn)
         let tokens = bench.make(bench.expiring(in: 600), store: store)
@@ -521,7 +521,7 @@ struct AccessTokensTests {
         #expect(SignedToken.accessToken("SharedAccessSignature sr=\(token)", strategy: .sas) != nil)
     }
 
-    /// A firewall may reply with these for a while, without knowing the token.
+    /// A firewall may send these responses for a while, without having checked the token.
     @Test(arguments: [
         (401, ""), (403, ""), (401, #"{"message":"Unauthenticated."}"#), (403, #"{"error":"Forbidden"}"#),
     ])
@@ -638,7 +638,7 @@ struct AccessTokensTests {
         #expect(bench.sent == ["R0", "R0", "R0", "R0"])
     }
 
-    @Test func responsesWithoutATokenDoNotStopRefreshesWithinMinutes() async throws {
+    @Test func refreshesContinueForTwoMinutesDespiteResponsesWithoutAToken() async throws {
         bench.server.override { _ in .json(200, #"{"ok":false}"#) }
         let tokens = bench.make()
         try await retry(tokens, for: 126)

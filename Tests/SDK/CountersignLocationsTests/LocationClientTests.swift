@@ -80,7 +80,7 @@ struct LocationClientTests {
         #expect(bench.lines.withLock { $0.count { $0.contains("timestamp is not a date") } } == 1)
     }
 
-    @Test func aRecordAndParametersAreSentAsDeepAsAGatewayReadsThem() async throws {
+    @Test func deepRecordsAndParametersAreCutToTheGatewaysDepthLimit() async throws {
         let deep = (0..<20_000).reduce(JSONValue.integer(1)) { inner, _ in [inner] }
         for batchSync in [true, false] {
             for root in ["location", "."] {
@@ -147,7 +147,7 @@ struct LocationClientTests {
         #expect(request.method == "PUT")
     }
 
-    @Test func templatesMakeTheRecord() async throws {
+    @Test func aLocationTemplateDefinesTheRecord() async throws {
         let client = try bench.make {
             $0.persistence.locationTemplate =
                 #"{"lat":<%= latitude %>,"lng":<%=longitude%>,"event":"<%= event %>","ts":<%= timestamp %>,"id":"<%= uuid %>","none":<%= mock %>}"#
@@ -208,8 +208,8 @@ struct LocationClientTests {
         #expect(try await client.count() == 0)
     }
 
-    /// The result of a flush during which a location was recorded.
-    @Test func recordingDuringASyncDoesNotFailIt() {
+    /// A record may still be queued without an error, because it was recorded during the sync.
+    @Test func theErrorOfASyncFollowsItsFlushResult() {
         func batch(_ outcome: FlushResult.Outcome, _ code: String = "") -> FlushResult.Batch {
             FlushResult.Batch(userID: nil, eventCount: 1, deliveredCount: 0, outcome: outcome, code: code)
         }
@@ -281,7 +281,7 @@ struct LocationClientTests {
         #expect(try await client.sync().count == 1)
     }
 
-    @Test func refusedRecordIsListedRequeuedAndDeleted() async throws {
+    @Test func aRejectedRecordIsListedRequeuedAndDeleted() async throws {
         let client = try bench.make()
         let bad = try await client.record(here)
         bench.response.withLock { response in
@@ -328,11 +328,11 @@ struct LocationClientTests {
             $0.http.autoSyncThreshold = 3
             $0.http.batchSync = true
         }
-        // At its start a client sends all waiting records, even below the threshold. That must end first.
+        // At its start a client sends all queued records, even below the threshold. Waits for the end of that sync.
         try await client.sync()
         for _ in 0..<3 { try await client.record(here) }
         await bench.transport.waitForRequests(1)
-        // Waits until the response is stored on disk.
+        // Waits until the result of the upload is on disk.
         try await client.sync()
         #expect(try await client.count() == 0)
         #expect(bench.uploads.withLock { $0.map(\.uuids.count) } == [3])
@@ -345,7 +345,7 @@ struct LocationClientTests {
         #expect(bench.uploads.withLock { $0.map(\.uuids.count) } == [3, 1])
     }
 
-    // MARK: Which answers mean what
+    // MARK: Response statuses
 
     @Test(arguments: [
         (401, "", true), (401, #"Bearer error="invalid_token""#, true),
@@ -353,7 +353,7 @@ struct LocationClientTests {
         (401, #"Bearer error="insufficient_scope""#, false), (401, #"DPoP error="use_dpop_nonce""#, false),
         (403, "", false), (419, "", false), (498, "", false), (500, "", false),
     ])
-    func refreshNeedsAReason(status: Int, challenge: String, refreshes: Bool) async throws {
+    func onlyARejectedTokenCausesARefresh(status: Int, challenge: String, refreshes: Bool) async throws {
         bench.response.withLock {
             $0 = {
                 $0.token == "Bearer A0" ? .json(status, "", headers: [("WWW-Authenticate", challenge)]) : nil
@@ -367,7 +367,7 @@ struct LocationClientTests {
     }
 
     @Test(arguments: [403, 419, 498])
-    func listedStatusesRefreshToo(status: Int) async throws {
+    func configuredStatusesCauseARefresh(status: Int) async throws {
         bench.response.withLock {
             $0 = { $0.token == "Bearer A0" ? .json(status, #"{"status":401,"error":"Wrong JWT"}"#) : nil }
         }
@@ -460,8 +460,7 @@ struct LocationClientTests {
         client.withLock { $0 = nil }
     }
 
-    /// After a run with refreshes and failures, only the token store contains tokens.
-    @Test func tokensAreInTheTokenStoreAlone() async throws {
+    @Test func onlyTheTokenStoreContainsTokens() async throws {
         let secrets = ["secret-access-0", "secret-refresh-0", "secret-access-1", "secret-refresh-1"]
         bench.response.withLock {
             $0 = { $0.token == "Bearer secret-access-1" ? nil : .json(401, "secret-access-0") }
@@ -555,7 +554,7 @@ struct LocationClientTests {
         #"[[7]]"#,
         #"{"a":1}"#,
     ])
-    func commandsNeverReachURLsOrCredentials(command: String) async throws {
+    func serverCommandsDoNotChangeURLsOrCredentials(command: String) async throws {
         bench.response.withLock { $0 = { _ in .json(200, #"{"background_geolocation":\#(command)}"#) } }
         let client = try bench.make()
         try await client.record(here)
@@ -578,7 +577,7 @@ struct LocationClientTests {
         #expect(try await count == 1)
     }
 
-    @Test func aTokenThatIsBeingStoredReplacesNoNewerOne() async throws {
+    @Test func aTokenBeingStoredDoesNotReplaceANewerToken() async throws {
         let held = ["first", "second"].map { (text: $0, begins: Handshake(), ends: Handshake()) }
         let store = HookedTokenStore(FileTokenStore(directory: bench.directory)) {
             $0.willStore = { token in
@@ -618,7 +617,7 @@ struct LocationClientTests {
         #expect(client.configuration.authorization.refreshToken == "R1")
     }
 
-    @Test func recordsATrackFromAFile() async throws {
+    @Test func aTrackInAGPXFileIsRecorded() async throws {
         let client = try bench.make {
             $0.http.batchSync = true
             $0.http.maxBatchSize = 2

@@ -35,7 +35,7 @@ struct PositioningTests {
         #expect(!BackgroundModes.allowLocations(nil))
     }
 
-    @Test func authorizationsHaveTheNumbersOfCoreLocation() {
+    @Test func authorizationsMatchTheStatusNumbersOfCoreLocation() {
         let words = (-1...5).map { PositioningStatus.Authorization(status: $0).rawValue }
         #expect(
             words == [
@@ -61,7 +61,7 @@ struct PositioningTests {
             requested.withLock { $0.append(settings) }
             return signals
         }
-        // One source at a time.
+        // Ignored, because a client listens to one source at a time.
         client.listen { _ in AsyncStream { $0.finish() } }
         let denied = PositioningStatus(authorization: .denied, isPrecise: false, errorCode: 1)
         signal.yield(.status(denied))

@@ -20,7 +20,7 @@ struct RefreshLogTests {
         (.json(403, ""), "sign the user in again"), (.json(200, "{}"), "responseMapping"),
         (.json(503, ""), "network"),
     ])
-    func aRefreshThatFailsIsAWarningThatNamesTheRemedyOnce(answer: TransportResponse, remedy: String) async {
+    func aFailedRefreshLogsOneWarningWithTheRemedy(answer: TransportResponse, remedy: String) async {
         let bench = AccessTokenBench()
         bench.server.override { _ in answer }
         let tokens = bench.make()
@@ -33,7 +33,7 @@ struct RefreshLogTests {
         #expect(refreshes.first?.contains(remedy) == true)
     }
 
-    @Test func anAnswerThatRepeatsATokenAsItsCodeIsLoggedWithoutIt() async {
+    @Test func anErrorThatRepeatsATokenIsLoggedWithoutTheToken() async {
         let bench = AccessTokenBench()
         bench.server.override { _ in .json(400, #"{"error":"secretrefresh","code":"secretaccess"}"#) }
         let tokens = bench.make(bench.login("secretaccess", "secretrefresh"))

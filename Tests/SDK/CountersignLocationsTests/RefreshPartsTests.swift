@@ -53,7 +53,7 @@ struct RefreshPartsTests {
 
     @Test func aTokenIsFreshUntilItIsAcceptedOrItsWindowEnds() {
         var token = token("a", lifetime: 1_000)
-        #expect(!token.isFresh(at: 1, window: 30), "it is the app's")
+        #expect(!token.isFresh(at: 1, window: 30), "the token is the app's")
         token.isFromRefresh = true
         #expect(token.isFresh(at: 1, window: 30))
         #expect(!token.isFresh(at: 30, window: 30))
@@ -132,7 +132,7 @@ struct RefreshPartsTests {
         return machine
     }
 
-    /// The app hands over other tokens; they are not on disk yet.
+    /// Sets other tokens, as the app. The new tokens are not on disk yet.
     private func handOver(_ machine: inout RefreshMachine) {
         var other = AuthorizationConfiguration()
         (other.accessToken, other.refreshToken) = ("x", "y")
@@ -202,8 +202,8 @@ struct RefreshPartsTests {
         #expect(retryAt(&machine, 6) == 8)
     }
 
-    @Test func withoutAnAccessTokenNothingIsSentAgain() {
-        // There is no address to refresh at.
+    @Test func withoutAnAccessTokenThereIsNoRetry() {
+        // Without a refresh URL, the refresh token has no use.
         var machine = machine(TokenPair(refreshToken: "r"))
         for uptime in [0.0, 10] {
             let demand = machine.demand(rejected: nil, hasWaited: false, uptime: uptime)

@@ -27,7 +27,7 @@ struct RefreshRequestTests {
         request.headers.map { "\($0.name): \($0.value)" }
     }
 
-    /// Runs `body` on a thread with this stack, and returns when it is over.
+    /// Runs `body` on a thread with this stack size, and waits for its end.
     private func onThread(stackSize: Int, _ body: @escaping @Sendable () -> Void) {
         let isOver = DispatchSemaphore(value: 0)
         let thread = Thread {
@@ -108,7 +108,7 @@ struct RefreshRequestTests {
     }
 
     @Test(arguments: ["Content-Type", "content-type", "CONTENT-TYPE"])
-    func jsonKeepsTypes(name: String) throws {
+    func aJSONPayloadKeepsTheTypesOfItsValues(name: String) throws {
         var configuration = configuration
         configuration.refreshHeaders = [name: "application/json; charset=utf-8"]
         configuration.refreshPayload = ["t": "{refreshToken}", "n": 7, "b": false, "o": ["x": nil]]
@@ -149,7 +149,7 @@ struct RefreshRequestTests {
         #expect(try request(configuration).header("Authorization") == "XXX.YYY.ZZZ")
     }
 
-    @Test func credentialsStayAtTheirOrigin() throws {
+    @Test func credentialHeadersAreSentOnlyToTheirOrigin() throws {
         var configuration = configuration
         configuration.refreshHeaders = ["X": "1"]
         let common = ["Authorization": "Basic c2VjcmV0", "Cookie": "s=1", "X-Api-Key": "k"]

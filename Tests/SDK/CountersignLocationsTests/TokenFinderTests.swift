@@ -48,12 +48,12 @@ struct TokenFinderTests {
                 #"{"access_token":"a.b.c","expires_in":300,"refresh_expires_in":1800,"refresh_token":"d.e.f","id_token":"g.h.i","not-before-policy":0,"session_state":"s"}"#,
             access: "a.b.c", refresh: "d.e.f", lifetime: 300),
         Vector(
-            name: "7 dates, and a key that only looks like one",
+            name: "7 dates, and a name that resembles an access token",
             json:
                 #"{".expires":"Fri, 20 Feb 2026 18:10:06 GMT",".issued":"Fri, 20 Feb 2026 18:00:06 GMT","accessTierId":1000,"access_token":"A"}"#,
             access: "A", refresh: nil, lifetime: 606),
         Vector(
-            name: "8 tokens as objects, an instant that has passed",
+            name: "8 tokens as objects, an expiry in the past",
             json:
                 #"{"access_token":{"token":"A","token_type":"Bearer","expires_in":1581188596},"refresh_token":{"token":"R","token_type":"Refresh"}}"#,
             access: "A", refresh: "R", lifetime: nil),
@@ -88,15 +88,15 @@ struct TokenFinderTests {
             json: #"{"access_token":"A\r\nX: y","token":"","refresh_token":"R"}"#, access: nil, refresh: nil,
             lifetime: nil),
         Vector(
-            name: "tokens that are no text", json: #"{"access_token":17,"token":true,"jwt":null}"#,
+            name: "tokens that are not text", json: #"{"access_token":17,"token":true,"jwt":null}"#,
             access: nil, refresh: nil, lifetime: nil),
         Vector(
-            name: "beside each other in a session",
+            name: "several token names in a session",
             json:
                 #"{"data":{"session":{"jwt":"A","renewalToken":"R","expires":60},"id_token":"I"},"exp":7}"#,
             access: "A", refresh: "R", lifetime: 60),
         Vector(
-            name: "two that are as good as each other: the first by name",
+            name: "equally good tokens: the first by name",
             json:
                 #"{"west":{"access_token":"C"},"east":{"access_token":"A"},"north":{"access_token":"B"}}"#,
             access: "A", refresh: nil, lifetime: nil),
@@ -122,7 +122,7 @@ struct TokenFinderTests {
             name: "the name of the array counts", json: #"{"access_tokens":[{"value":"A"}]}"#, access: "A",
             refresh: nil, lifetime: nil),
         Vector(
-            name: "not what an array lists beside the token",
+            name: "array elements next to a token are ignored",
             json: #"{"token":"A","devices":[{"access_token":"B","refresh_token":"C","expires_in":60}]}"#,
             access: "A",
             refresh: nil, lifetime: nil),
@@ -159,7 +159,7 @@ struct TokenFinderTests {
         }
     }
 
-    /// Every text that is this value, with the members of every object in every order.
+    /// Returns all JSON texts of `value`: the members of each object occur in each order.
     private func permutations(_ value: JSONValue) -> [String] {
         guard case .object(let members) = value else { return [String(decoding: value.bytes, as: UTF8.self)] }
         var orders: [[String]] = [[]]
@@ -226,7 +226,7 @@ struct TokenFinderTests {
         #expect(Expiry(value)?.lifetime(at: Self.now) == lifetime)
     }
 
-    @Test func unitCanBeSet() {
+    @Test func theUnitOfAnExpiryCanBeSet() {
         #expect(Expiry(.integer(2_000_000_000), unit: .relative) == .lifetime(2_000_000_000))
         #expect(Expiry(.integer(5_000), unit: .epochMilliseconds) == .instant(5))
         #expect(Expiry(.integer(5_000), unit: .epochSeconds) == .instant(5_000))

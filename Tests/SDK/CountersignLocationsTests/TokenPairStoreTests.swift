@@ -5,7 +5,7 @@ import Testing
 
 @testable import CountersignLocations
 
-/// One process at a time refreshes.
+/// The lock by which one process at a time refreshes.
 @Suite(.timeLimit(.minutes(5)))
 struct TokenPairStoreTests {
     private let folder = TemporaryFolder()
