@@ -85,7 +85,7 @@ struct SessionTests {
         #expect(session.call("wait", nil, heard.callback("result")) == COUNTERSIGN_OK)
         await mode.isCalled.wait()
         session.close(heard.callback("closed"))
-        // As by a thread that had found the session before it was closed.
+        // Like a thread that found the session before it was closed.
         #expect(session.call("wait", nil, ResultCallback(nil, nil)) == COUNTERSIGN_CLOSED)
         await mode.isClosed.wait()
         mode.mayReturn.signal()
@@ -93,7 +93,7 @@ struct SessionTests {
         #expect(heard.lines.withLock { $0 } == [#"result {"value":null}"#, #"closed {"value":null}"#])
     }
 
-    /// Such as a misspelt `properties`, which would be lost silently.
+    /// Without the error, a misspelt `properties` would be lost silently.
     @Test func anUnknownArgumentIsAnError() async {
         let (mode, heard) = (WaitingMode(), Heard())
         mode.mayReturn.signal()

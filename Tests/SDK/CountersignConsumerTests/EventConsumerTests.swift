@@ -63,7 +63,7 @@ struct EventConsumerTests {
             ])
     }
 
-    @Test func aReleasedBatchIsReturnedBeforeTheNextPoll() async throws {
+    @Test func aDroppedBatchIsReleasedBeforeTheNextPoll() async throws {
         let transport = GatewayScript.transport(
             polls: GatewayScript.batch(GatewayScript.event(1)), GatewayScript.batch(GatewayScript.event(1)),
             clock: clock)

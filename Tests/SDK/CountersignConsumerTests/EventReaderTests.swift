@@ -87,7 +87,7 @@ struct EventReaderTests {
     }
 
     @Test(arguments: [0, -1, 1_001])
-    func aPageHasAThousandEventsAtMost(limit: Int) {
+    func aLimitOutsideOneToAThousandIsRejected(limit: Int) {
         let error = #expect(throws: ConsumerError.self) {
             try EventReader(
                 endpoint: GatewayScript.endpoint, app: "shop", token: GatewayScript.token, limit: limit)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CountersignConsumer
 
-/// Truncated or invalid text must neither crash the cursor nor be read past its end.
+/// Truncated or invalid text must neither crash the scanner nor be read past its end.
 struct JSONScannerTests {
     private func members(_ text: String) -> [String]? {
         var cursor = JSONScanner(Array(text.utf8))
@@ -26,7 +26,7 @@ struct JSONScannerTests {
         "", " ", "{", "{,}", #"{""#, #"{"a"#, #"{"a""#, #"{"a":"#, #"{"a":1"#, #"{"a":1,"#, #"{"a":1,}"#,
         "{a:1}", #"{a":1}"#, #"{'a':1}"#, #"{"a" 1}"#, #"{"a":1]"#, #"{"a":}"#, "[]", "7",
     ])
-    func otherValuesThanObjectsHaveNoMembers(text: String) {
+    func textThatIsNotAnObjectHasNoMembers(text: String) {
         #expect(members(text) == nil)
     }
 
@@ -43,7 +43,7 @@ struct JSONScannerTests {
     }
 
     @Test(arguments: ["", "[", "[1", "[1,", "[,]", "[1}", "1]", "{}", "7"])
-    func otherValuesThanArraysHaveNoElements(text: String) {
+    func textThatIsNotAnArrayHasNoElements(text: String) {
         var cursor = JSONScanner(Array(text.utf8))
         #expect(!cursor.elements { $0.value() != nil })
     }

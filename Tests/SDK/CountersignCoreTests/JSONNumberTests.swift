@@ -3,7 +3,7 @@ import Testing
 
 @testable import CountersignCore
 
-/// Numbers in the shape in which Objective-C hands them over.
+/// `NSNumber` and Swift numbers as JSON.
 struct JSONNumberTests {
     @Test(
         arguments: [

@@ -38,7 +38,7 @@ struct JSONParserTests {
     }
 
     @Test(arguments: ["[", "{\"a\":"])
-    func valuesBelowTheDepthLimitBecomeNull(opening: String) throws {
+    func valuesDeeperThanTheLimitBecomeNull(opening: String) throws {
         let closing = opening == "[" ? "]" : "}"
         for levels in [128, 129, 20_000, 1_000_000] {
             let text =
@@ -60,7 +60,7 @@ struct JSONParserTests {
         #expect(value(String(repeating: opening, count: 20_000)) == nil)
     }
 
-    @Test func textIsReadAsFoundationReadsIt() throws {
+    @Test func jsonWrittenByFoundationIsRead() throws {
         var random = SystemRandomNumberGenerator()
         func value(_ levels: Int) -> JSONValue {
             switch Int.random(in: 0..<(levels > 0 ? 8 : 6), using: &random) {

@@ -71,7 +71,7 @@ struct JSONValueTests {
         }
     }
 
-    @Test func aValueThatOccursTooOftenIsCut() {
+    @Test func aValueThatIsTooLargeWhenWrittenIsCut() {
         let web = (0..<50).reduce(JSONValue.integer(1)) { inner, _ in [inner, inner] }
         #expect(web.limited().bytes.count < 1_000_000)
         let wide = (0..<9).reduce(1 as JSONValue) { .array([$0] + Array(repeating: 1, count: 99_000 - $1)) }

@@ -11,7 +11,7 @@ struct RFC3339Tests {
         ("2026-11-21T01:02:03.123456+00:00", 1_795_222_923_123), ("1970-01-01T00:00:00Z", 0),
         ("2024-02-29T00:00:00.5Z", 1_709_164_800_500), ("0000-03-01T00:00:00Z", -62_162_035_200_000),
     ])
-    func textIsRead(text: String, expected: Int64) {
+    func timestampsAreRead(text: String, expected: Int64) {
         #expect(RFC3339.milliseconds(text) == expected)
     }
 
@@ -23,7 +23,7 @@ struct RFC3339Tests {
         "20261121T010203Z", "٢026-11-21T01:02:03Z", "-026-11-21T01:02:03Z", "0000-01-01T00:00:00+01:00",
         "9999-12-31T23:59:59-00:01",
     ])
-    func otherTextIsNotRead(text: String) {
+    func invalidTimestampsAreNotRead(text: String) {
         #expect(RFC3339.milliseconds(text) == nil)
     }
 
@@ -36,7 +36,7 @@ struct RFC3339Tests {
             ("2026-11-21T01:02:03+0160", nil), ("2026-11-21T01:02:03+010", nil), ("2026-02-30T01:02Z", nil),
             ("2026-11-21T01:02:03,Z", nil), ("2026-11-21T01:02:03+", nil), ("2026-11-21T01Z", nil),
         ] as [(String, Int64?)])
-    func formsOfISO8601AreReadWhereTheyHaveAnOffset(text: String, expected: Int64?) {
+    func lenientParsingReadsISO8601FormsWithAnOffset(text: String, expected: Int64?) {
         #expect(RFC3339.milliseconds(text, isLenient: true) == expected)
     }
 
@@ -60,7 +60,7 @@ struct RFC3339Tests {
         }
     }
 
-    @Test func writtenTimesAreReadBackAndEqualFoundations() {
+    @Test func writtenTimesAreReadBackAndEqualFoundationsText() {
         #expect(RFC3339.text(milliseconds: .min) == "0000-01-01T00:00:00.000Z")
         let formatter = ISO8601DateFormatter()
         formatter.formatOptions = [.withInternetDateTime, .withFractionalSeconds]

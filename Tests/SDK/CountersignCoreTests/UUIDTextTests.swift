@@ -8,7 +8,7 @@ struct UUIDTextTests {
         return String(decoding: output, as: UTF8.self)
     }
 
-    @Test func bytesAreThoseThatTheTextNames() throws {
+    @Test func aUUIDIsConvertedToBytesAndBack() throws {
         let bytes = UUIDText.bytes(of: "00112233-4455-6677-8899-aabbccddeeff")
         #expect(bytes == (0...15).map { $0 * 0x11 })
         for _ in 0..<100 {

@@ -11,7 +11,7 @@ struct UUIDv7Tests {
         let characters = Array(id)
         #expect(characters[14] == "7")
         #expect("89ab".contains(characters[19]))
-        // 4,200,000,000,000 ms, in hexadecimal; later than any other test, because time never goes backwards.
+        // 4,200,000,000,000 ms in hexadecimal. Later than in all other tests, because ids never go backwards.
         #expect(id.hasPrefix("03d1e382-1000-7"))
     }
 

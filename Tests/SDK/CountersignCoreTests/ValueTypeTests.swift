@@ -52,16 +52,16 @@ struct ValueTypeTests {
         ("a fraction", 10.04, 10.04), ("Float", Float(10.04), 10.04), ("CGFloat", CGFloat(0.5), 0.5),
         ("an integer above 2^53", 9_007_199_254_740_993, 9_007_199_254_740_993),
         ("the greatest integer of 64 bits", Int64.max, .integer(.max)),
-        ("the least", Int64.min, .integer(.min)),
-        ("a longer one", UInt64.max, "18446744073709551615"), ("UInt8", UInt8(7), 7),
-        ("NSNumber of a longer one", NSNumber(value: UInt64.max), "18446744073709551615"),
+        ("the least integer of 64 bits", Int64.min, .integer(.min)),
+        ("UInt64.max", UInt64.max, "18446744073709551615"), ("UInt8", UInt8(7), 7),
+        ("NSNumber of UInt64.max", NSNumber(value: UInt64.max), "18446744073709551615"),
         ("NaN", Double.nan, .null), ("infinity", -Float.infinity, .null),
         ("Decimal", (Decimal(string: "10.04") ?? 0), 10.04), ("a Decimal of an integer", Decimal(5), 5),
         (
             "a Decimal with more digits", (Decimal(string: "12345678901234567890.123") ?? 0),
             "12345678901234567890.123"
         ),
-        ("a longer Decimal", (Decimal(string: "18446744073709551616") ?? 0), "18446744073709551616"),
+        ("a Decimal over 64 bits", (Decimal(string: "18446744073709551616") ?? 0), "18446744073709551616"),
         ("a Decimal that is not a number", Decimal.nan, .null),
         ("NSDecimalNumber", NSDecimalNumber(string: "10.04"), 10.04),
         ("Date", instant, "2025-06-15T15:06:40.007Z"),
@@ -101,15 +101,15 @@ struct ValueTypeTests {
             "containers in containers", Nested(),
             ["list": [1, nil, ["x"]], "map": ["base": "18446744073709551615"], "base": 1.5]
         ),
-        ("what throws", Broken(), .null), ("what throws in an array", [Broken()], [nil]),
+        ("an Encodable that throws", Broken(), .null), ("the same in an array", [Broken()], [nil]),
         ("a function", { 1 } as () -> Int, nil),
         ("an object of a class that is not Encodable", Foreign(), nil),
-        ("one in an array", [Foreign(), 1] as [Any], [nil, 1]),
-        ("one in a dictionary", ["a": Foreign(), "b": 1] as [String: Any], ["b": 1]),
+        ("such an object in an array", [Foreign(), 1] as [Any], [nil, 1]),
+        ("such an object in a dictionary", ["a": Foreign(), "b": 1] as [String: Any], ["b": 1]),
     ]
 
     @Test(arguments: table.indices)
-    func valuesOfAnyTypeAreConvertedAsTheTableSays(index: Int) {
+    func valuesOfAnyTypeAreConvertedAsDocumented(index: Int) {
         let (name, value, expected) = Self.table[index]
         #expect(JSONValue(any: value) == expected, "\(name)")
         // The same value inside an array and a dictionary.
@@ -143,14 +143,14 @@ struct ValueTypeTests {
         let nodes = (0..<20_000).map { _ in Node() }
         for (node, next) in zip(nodes, nodes.dropFirst()) { node.next = next }
         #expect((JSONValue(any: nodes[0])?.bytes.count ?? 0) < 2_000)
-        // Swift would release them recursively.
+        // Swift would release the nodes recursively and overflow the stack.
         for node in nodes { node.next = nil }
         var any: Any = 1
         for _ in 0..<1_000 { any = [any] }
         #expect((JSONValue(any: any)?.bytes.count ?? 0) < 200)
     }
 
-    @Test func anObjectThatOccursTooOftenIsCut() {
+    @Test func anObjectThatIsTooLargeWhenWrittenIsCut() {
         final class Pair: Encodable {
             let (left, right): (Pair?, Pair?)
             init(_ inner: Pair?) { (left, right) = (inner, inner) }

@@ -132,7 +132,7 @@ struct EventQueueTests {
 
     // MARK: Clock changes
 
-    @Test func aJumpingDeviceClockMakesNoFreshEventOld() throws {
+    @Test func clockJumpsDoNotEvictNewEvents() throws {
         let limits = QueueLimits(maximumAge: 30 * 86_400)
         let year: TimeInterval = 365 * 86_400
         // The device is on for longer than an event may wait.
@@ -161,7 +161,7 @@ struct EventQueueTests {
         #expect(try queue.value(of: .evictedByAge) == 1)
     }
 
-    @Test func afterARestartOfTheDeviceItsUptimeCounts() throws {
+    @Test func afterADeviceRestartTheUptimeIsAddedToTheQueueTime() throws {
         let time = QueueTime(
             uptime: 1_000, after: QueueTime.Saved(seconds: 500, wall: 0, uptime: 5_000))
         #expect(time.seconds(uptime: 1_000) == 1_500)

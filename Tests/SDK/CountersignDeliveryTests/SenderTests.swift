@@ -22,7 +22,7 @@ struct SenderTests {
 
     // MARK: Limits with every server
 
-    /// If half of the requests fail with 500 at random, at most 2 of 1,600 events go to quarantine.
+    /// Half of the requests fail with 500, at random.
     @Test(arguments: [1, 100])
     func aServerThatFailsAtRandomCausesAlmostNoQuarantine(batchEvents: Int) {
         var costs: [Int] = []
@@ -62,7 +62,7 @@ struct SenderTests {
     }
 
     /// With one event in each request, several bad events in a row look like a failing server.
-    @Test func poisonEventsInARowDelayOthersForSecondsOnly() {
+    @Test func poisonEventsInARowDelayOthersByAtMostTwoMinutes() {
         var settings = Sender.Settings()
         settings.batchEvents = 1
         var simulation = Simulation(settings: settings) { request in
@@ -77,7 +77,7 @@ struct SenderTests {
 
     // MARK: Tokens
 
-    @Test func aTokenReturnedAtTheEndOfARoundStartsAnother() {
+    @Test func aTokenReturnedAtTheEndOfARoundStartsANewRound() {
         var settings = Sender.Settings()
         settings.hasTokenProvider = true
         settings.flushPolicy = FlushPolicy(eventCount: 1, interval: 1, onBackground: false)
@@ -111,7 +111,7 @@ struct SenderTests {
         simulation.generations[UserKey("ada")] = 1
         simulation.server = { $0.generation == 1 ? .refusedToken(.expired) : .accepted }
         simulation.record(20, user: "ada")
-        // The answer to generation 1 comes after generation 2 was handed over.
+        // The answer to generation 1 comes after generation 2 was set.
         _ = simulation.sender.next(now: 0)
         simulation.sender.claimed(simulation.queue, now: 0)
         _ = simulation.sender.next(now: 0)
@@ -131,7 +131,7 @@ struct SenderTests {
         let event = QueuedEvent(sequence: 1, messageID: "m", userID: "ada", body: [])
         sender.flush()
         for isForgotten in [true, false] {
-            guard case .claim = sender.next(now: 0) else { return #expect(Bool(false), "not read") }
+            guard case .claim = sender.next(now: 0) else { return #expect(Bool(false), "no claim") }
             sender.claimed([event], now: 0)
             _ = sender.next(now: 0)
             sender.authorized(generation: 1)

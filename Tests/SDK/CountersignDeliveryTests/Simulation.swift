@@ -49,7 +49,7 @@ struct Simulation {
         sender.stored(count, now: now)
     }
 
-    /// Runs until the sender waits for something that does not happen before `end`.
+    /// Runs until the sender has no more work before `end`.
     mutating func run(until end: TimeInterval, maximumSteps: Int = 100_000) {
         for _ in 0..<maximumSteps {
             switch sender.next(now: now) {

@@ -5,10 +5,9 @@ import Testing
 
 @testable import CountersignDelivery
 
-/// A long outage and a network that fails every second time, in simulated time.
+/// A long outage and a network that loses half of the requests, in simulated time.
 struct UnreliableNetworkTests {
-    /// After an outage of 6 hours the first try comes within a minute in the median, and all goes out in order.
-    @Test func afterALongOutageTheFirstTryComesWithinAMinute() {
+    @Test func afterALongOutageTheMedianWaitIsAtMostAMinute() {
         let outage: TimeInterval = 6 * 3_600
         var random = SeededGenerator(seed: 11)
         var waits: [TimeInterval] = []
@@ -33,7 +32,6 @@ struct UnreliableNetworkTests {
         #expect((waits.max() ?? .infinity) <= 180)
     }
 
-    /// For an hour half of the requests fail.
     @Test func aFlappingNetworkCausesFewRequests() {
         var random = SeededGenerator(seed: 12)
         var coin = SeededGenerator(seed: 13)

@@ -23,11 +23,11 @@ struct WriteAheadLogTests {
             "\(WriteAheadLog.prefix)\(holder.id)-\(getpid())-\(number)\(WriteAheadLog.suffix)")
     }
 
-    /// A device of Linux. Each write to it fails as on a full disk.
+    /// A Linux device on which each write fails with `ENOSPC`.
     private static let fullDisk = "/dev/full"
     private static let hasFullDisk = FileManager.default.fileExists(atPath: fullDisk)
 
-    @Test(.enabled(if: hasFullDisk)) func eventsRejectedByAFullDiskGetNoNumber() throws {
+    @Test(.enabled(if: hasFullDisk)) func eventsRejectedByAFullDiskGetNoSequenceNumber() throws {
         try FileManager.default.createSymbolicLink(atPath: file(0).path, withDestinationPath: Self.fullDisk)
         let log = WriteAheadLog(directory: folder.url, holder: holder)
         #expect(throws: CountersignError.self) { try log.append([event("1"), event("2")]) }
@@ -67,7 +67,7 @@ struct WriteAheadLogTests {
     }
 
     /// The length of the message id, the session or the body exceeds the event. The checksum is correct.
-    @Test(arguments: [0, 1, 2]) func aLengthBeyondItsEventIsDamage(field: Int) throws {
+    @Test(arguments: [0, 1, 2]) func aFieldLengthBeyondItsEventIsDamage(field: Int) throws {
         let log = WriteAheadLog(directory: folder.url, holder: holder)
         try log.append([event("m1")])
         var bytes = [UInt8](try Data(contentsOf: file(0)))
@@ -106,7 +106,7 @@ struct WriteAheadLogTests {
     }
 
     /// Flips each bit of a log, including the last event's length and checksum.
-    @Test(arguments: [1, 3]) func anyDamageCostsOneEventThatIsCounted(events: Int) throws {
+    @Test(arguments: [1, 3]) func aFlippedBitCostsAtMostOneEventAndIsReported(events: Int) throws {
         let log = WriteAheadLog(directory: folder.url, holder: holder)
         try log.append((1...events).map { event("\($0)") })
         let saved = try Data(contentsOf: file(0))
@@ -155,7 +155,7 @@ struct WriteAheadLogTests {
         #expect(try queue.value(of: .recorded) == (hasOptedOut ? 0 : 2 + expected))
     }
 
-    @Test func aLogThatCannotBeReadNowIsNotFinished() throws {
+    @Test func anUnreadableLogIsReportedAsIncomplete() throws {
         // A directory cannot be read as a file.
         try FileManager.default.createDirectory(at: file(0), withIntermediateDirectories: true)
         let path = folder.url.appendingPathComponent("queue.sqlite").path

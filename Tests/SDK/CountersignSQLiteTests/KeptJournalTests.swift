@@ -12,13 +12,13 @@
         typealias Open = @convention(c) (UnsafePointer<CChar>?, UnsafeMutablePointer<Int32>?) -> Int32
 
         private static let opened = Lock([String: Int]())
-        /// Both open a directory in order to flush it, and for nothing else.
+        /// SQLite and `KeptJournal` open a directory only to flush it.
         private static let original: Open? = {
             guard let vfs = sqlite3_vfs_find(nil),
                 let call = vfs.pointee.xGetSystemCall(vfs, "openDirectory")
             else { return nil }
             let counting: Open = { path, file in
-                // A path of the file in the directory.
+                // `path` is the path of a file in the directory.
                 let directory = path.map {
                     URL(fileURLWithPath: String(cString: $0)).deletingLastPathComponent()
                 }
@@ -61,7 +61,7 @@
             try body(database)
         }
 
-        /// Flushes of the directory by so many transactions.
+        /// Returns how often this number of transactions flushes the directory.
         private func flushes(_ transactions: Int = 1, of database: SQLiteConnection) throws -> Int {
             try Directories.flushes(of: directory) {
                 for _ in 0..<transactions { try database.run("INSERT INTO t VALUES (1)") }
@@ -125,7 +125,7 @@
         @Test func aJournalAfterARollbackFlushesItsDirectoryAgain() throws {
             try withDatabase { database in
                 let copies = ["file", "file-journal"].map { (name: $0, copy: $0 + "-copy") }
-                // As after a kill before the commit: the cache is too small for the rows that are written.
+                // Copies the files as a kill before the commit leaves them. The rows do not fit into the cache.
                 try database.execute("PRAGMA cache_size = 1; BEGIN")
                 for _ in 0..<100 { try database.run("INSERT INTO t VALUES (zeroblob(2000))") }
                 for (name, copy) in copies {

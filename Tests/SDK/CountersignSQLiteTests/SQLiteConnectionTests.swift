@@ -45,7 +45,7 @@ struct SQLiteConnectionTests {
         }
     }
 
-    /// The filters of lists make many different statements.
+    /// Each combination of a list's filters is another statement.
     @Test func aConnectionKeepsABoundedNumberOfStatements() throws {
         let database = try SQLiteConnection(path: ":memory:")
         let inUse = try database.cached("SELECT 1 UNION SELECT 2")
@@ -160,8 +160,7 @@ struct SQLiteConnectionTests {
         }
     }
 
-    /// A failed copy must not leave an empty file, which would look like a copy.
-    @Test func aFailedCopyLeavesNoFile() throws {
+    @Test func aFailedCopyIsReportedAndCanBeRepeated() throws {
         try withFile { path in
             let writer = try SQLiteConnection(path: path)
             try writer.execute("CREATE TABLE t (a); INSERT INTO t VALUES (1)")

@@ -41,7 +41,7 @@ struct TransportTests {
             #expect(String(decoding: response.body, as: UTF8.self) == "hello")
         }
         #expect(server.requests.count == 3)
-        #expect(server.connectionCount == 1, "the connection is kept")
+        #expect(server.connectionCount == 1, "the connection is reused")
         let head = server.requests[0]
         #expect(head.hasPrefix("POST /v1/batch HTTP/1.1"))
         #expect(head.contains("Authorization: Bearer a.b.c"))
@@ -154,8 +154,7 @@ struct TransportTests {
         #expect(response.body.count == 1_000)
     }
 
-    /// Content encodings that were not asked for: `gzip` of `{"success":true}`, a text that is not gzip, and an unknown
-    /// encoding.
+    /// Content encodings without `Accept-Encoding`: gzip, text that is not gzip, and an unknown encoding.
     @Test(arguments: [
         ("gzip", "H4sIAAAAAAACA6tWKi5NTk4tLlayKikqTa0FAN/39mYQAAAA", #"{"success":true}"#, false),
         ("gzip", "b2s=", "", true), ("wrong", "b2s=", "", true),
