@@ -73,6 +73,6 @@ final class Callbacks: Sendable {
 
 extension Scenario.Failure {
     static func unknown(_ verb: String) -> Scenario.Failure {
-        Scenario.Failure("this client knows no step \(verb)")
+        Scenario.Failure("this client does not support the step \(verb)")
     }
 }

@@ -43,7 +43,7 @@ struct Scenario: Sendable, CustomTestStringConvertible {
         return try files.filter { $0.pathExtension == "json" }.sorted { $0.path < $1.path }.flatMap { file in
             guard let text = JSONDocument.object(Array(try Data(contentsOf: file))),
                 let mode = text["mode"]?.string.flatMap(Mode.init), let scenarios = text["scenarios"]?.array
-            else { throw Failure("\(file.lastPathComponent) is no file of scenarios") }
+            else { throw Failure("\(file.lastPathComponent) is not a scenario file") }
             return try scenarios.compactMap { try Scenario($0, mode: mode) }
         }
     }

@@ -46,7 +46,7 @@ final class ScenarioProvider: Sendable {
         }
         let begin = clock.uptime
         if answer["hangs"] != nil {
-            // Waits until the time limit of the SDK has begun.
+            // Waits until the SDK has started the timer of its time limit.
             await clock.waitForSleeper(until: begin + Self.patience)
             await obstacles.wait(.provider, until: begin + Self.patience)
             await obstacles.wait(.abandoned, until: .infinity)

@@ -13,7 +13,7 @@ final class ScenarioRun {
         case blocked
     }
 
-    /// More turns of the engine than any scenario needs while its provider is asked.
+    /// Number of engine turns after which a client with a pending provider call counts as idle.
     private static let turns = 64
 
     private var scenario: Scenario
@@ -82,11 +82,11 @@ final class ScenarioRun {
     private func perform(_ step: JSONObject) async throws {
         let named = Self.verbs.filter { step[$0] != nil }
         guard named.count == 1, let verb = named.first, let value = step[verb] else {
-            throw Scenario.Failure("a step names one thing to do")
+            throw Scenario.Failure("a step must have exactly one known verb")
         }
         switch verb {
         case "record" where step["refused"] == .bool(true):
-            if (try? await record(value, bytes: 0)) != nil { throw Scenario.Failure("it was recorded") }
+            if (try? await record(value, bytes: 0)) != nil { throw Scenario.Failure("an event was recorded") }
         case "record": try await record(value, bytes: Int(step["bytes"]?.double ?? 0))
         case "flush": try check(await device.pipeline.engine.flush(), value)
         case "begin_flush": flush = Task { [pipeline = device.pipeline] in await pipeline.engine.flush() }
@@ -157,7 +157,7 @@ final class ScenarioRun {
 
     // MARK: Time
 
-    /// Waits until the client can do nothing without time passing. Returns the time until which it waits.
+    /// Waits until the client has no work at the current time. Returns the uptime of its next work.
     @discardableResult
     private func rest() async -> TimeInterval? {
         let pipeline = device.pipeline
@@ -183,7 +183,7 @@ final class ScenarioRun {
         let end = clock.uptime + seconds
         var next = await rest()
         while true {
-            // A client that waits for its provider may do other work meanwhile, so poll each second.
+            // While its provider runs, a client may have other work, so the clock advances by at most a second.
             if obstacles.present != nil { next = min(obstacles.next ?? end, clock.uptime + 1) }
             guard let instant = next, instant < end else { break }
             clock.advance(to: instant)

@@ -156,7 +156,7 @@ final class ScenarioServer: HTTPTransport {
         return TransportResponse(status: 200, body: JSONValue.object(body).bytes)
     }
 
-    /// Rotates the tokens. The active refresh token's parent gets the active one again. Older tokens fail.
+    /// Rotates the tokens. The previous refresh token gets the current pair again. Older tokens fail.
     private func exchange(_ request: ReceivedRequest, _ state: inout State) -> TransportResponse {
         guard let serial = request.refreshToken.flatMap({ Int($0.dropFirst()) }),
             (state.exchanges - 1...state.exchanges).contains(serial)

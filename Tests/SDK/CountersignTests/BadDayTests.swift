@@ -11,7 +11,7 @@ import Testing
 @testable import CountersignDelivery
 @testable import CountersignTransport
 
-/// A sequence of failures in front of a real gateway. Each recorded event arrives once,
+/// A sequence of failures between a client and a real gateway. Each recorded event arrives once,
 /// and each wait is bounded and visible.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct BadDayTests {
@@ -169,7 +169,7 @@ struct BadDayTests {
             }
             try await day.end(trouble, client)
             if trouble == .storeAway {
-                // No flush: recording must recover without a call of the app.
+                // Does not flush, because recording must recover without a call of the app.
                 #expect(await day.passTime { (try? await client.record("back")) != nil })
                 accepted.append("back")
             }

@@ -91,7 +91,7 @@ extension DispatchQueue {
 }
 
 extension Storage {
-    /// Blocks the storage thread until the returned gate is signalled, as another process that locks the queue file.
+    /// Blocks the storage thread, like a process that locks the queue file, until the returned gate is signalled.
     func hold() async -> Handshake {
         let (isHeld, gate) = (Handshake(), Handshake())
         submit { _ in

@@ -7,7 +7,7 @@ import Testing
 
 @Suite(.closing)
 struct CountersignClientTests {
-    @Test func aQueueThatCannotBeReadIsAnErrorThatAnAppCanName() async throws {
+    @Test func anUnreadableQueueThrowsStorageFailed() async throws {
         let bench = try Bench()
         try FileManager.default.createDirectory(at: bench.queueFile, withIntermediateDirectories: true)
         let client = try bench.makeClient()

@@ -66,7 +66,7 @@ struct CredentialSourceTests {
         await storage.close()
     }
 
-    @Test func forgottenTokensAreDeletedFromDisk() async throws {
+    @Test func removedTokensAreDeletedFromDisk() async throws {
         let (users, projects) = (userTokens(), ProjectCredentialSource(stored: stored, clock: bench.clock))
         _ = await users.take(try token("a.b.c"), for: ada, at: 1)
         await users.removeAll()
@@ -88,7 +88,7 @@ struct CredentialSourceTests {
         }
         _ = await users.beginLogOut(of: ada, at: 2)
         _ = await users.endLogOut(of: ada)
-        #expect(await users.token(of: ada)?.rawValue == "new.a.a", "back since")
+        #expect(await users.token(of: ada)?.rawValue == "new.a.a", "signed in again since")
         _ = await users.beginLogOut(of: ada, at: 4)
         _ = await users.take(try token("old.a.a"), for: ada, at: 3)
         _ = await users.endLogOut(of: ada)
@@ -135,7 +135,7 @@ struct CredentialSourceTests {
         let first = try #require(await posted.next())
         _ = await first()
         let none = Credential(.bearer, token: nil, generation: 0)
-        guard case .doubtful(none, _) = await ask() else { return #expect(Bool(false), "asked again") }
+        guard case .doubtful(none, _) = await ask() else { return #expect(Bool(false), "called twice") }
         // The provider's failure was already reported, so a missing token is not reported again.
         for (code, isNews) in [(AuthErrorCode.missingToken, false), (.expired, true)] {
             #expect(await users.rejected(none, of: ada, .init(code: code, reason: code.reason)) == isNews)

@@ -63,7 +63,7 @@ struct DamagedRowTests {
     }
 
     @Test(arguments: ["message_id", "user_id", "body"], ["NULL", "7", "0.5", "x''", "x'ff00'", "''"])
-    func aRowThatCannotBeSentIsSetAside(column: String, value: String) async throws {
+    func aDamagedRowIsQuarantined(column: String, value: String) async throws {
         let bench = try Bench()
         let file = try await makeQueue(bench)
         try change(file) { database in
@@ -81,7 +81,7 @@ struct DamagedRowTests {
         #expect(snapshot.quarantined == 1 + expected.count - events.count)
     }
 
-    @Test func manyDamagedRowsAreSetAsideTogether() async throws {
+    @Test func manyDamagedRowsAreQuarantinedTogether() async throws {
         let bench = try Bench()
         let file = try await makeQueue(bench)
         try change(file) { database in

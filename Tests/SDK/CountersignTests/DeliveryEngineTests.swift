@@ -137,7 +137,7 @@ struct DeliveryEngineTests {
         let (client, gate) = try await clientThatWrites(bench)
         let executor = HeldExecutor()
         let flush = Task(executorPreference: executor) { await client.flush() }
-        executor.runWhatIsHeld()
+        executor.runHeldJobs()
         // If `flush()` has notified the engine too early, the engine has now found no event.
         await client.pipeline.engine.idle()
         executor.open()
@@ -155,7 +155,7 @@ struct DeliveryEngineTests {
         client.track("later")
         let executor = HeldExecutor()
         let close = Task(executorPreference: executor) { await client.close() }
-        executor.runWhatIsHeld()
+        executor.runHeldJobs()
         executor.open()
         gate.signal()
         await close.value
@@ -191,7 +191,7 @@ private final class HeldExecutor: TaskExecutor {
         if !isHeld { DispatchQueue.global().async { self.run(job) } }
     }
 
-    func runWhatIsHeld() {
+    func runHeldJobs() {
         while let job = held.withLock({ $0?.isEmpty == false ? $0?.removeFirst() : nil }) { run(job) }
     }
 

@@ -34,7 +34,7 @@ struct EventContextTests {
         #expect(request.header("User-Agent") == "countersign-swift/\(SDKVersion.current) app/2.1")
     }
 
-    @Test func partsCanBeLeftOut() throws {
+    @Test func partsOfTheContextCanBeOmitted() throws {
         var context = EventContext()
         context.appVersion = "2.1"
         context.parts = [.os]

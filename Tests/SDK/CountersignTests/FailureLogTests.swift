@@ -36,7 +36,7 @@ struct FailureLogTests {
         )
     }
 
-    @Test func aMissingTokenIsAWarningThatNamesTheRemedyOnceForEachUser() async throws {
+    @Test func aMissingTokenLogsOneWarningWithTheRemedyForEachUser() async throws {
         let answer = rejection(.missingToken)
         let client = try open { _ in answer }
         for user in ["ada", "bob"] {
@@ -63,7 +63,7 @@ struct FailureLogTests {
         #expect(!text.joined().contains("secret"))
     }
 
-    @Test func aMalformedTokenLogsAWarningWithoutIt() async throws {
+    @Test func aMalformedTokenLogsAWarningWithoutTheToken() async throws {
         let client = try open { _ in self.rejection(.missingToken) }
         client.identify(userID: "ada", token: "not a token\n")
         await client.flush()
@@ -106,7 +106,7 @@ struct FailureLogTests {
         #expect(!lines.withLock { $0.joined() }.contains("secret"))
     }
 
-    @Test func aServerThatCannotBeReachedIsAWarningOnce() async throws {
+    @Test func aServerThatCannotBeReachedLogsOneWarning() async throws {
         let failure = Lock(HTTPTransportError(.cannotConnect, "Couldn't connect to server"))
         let client = try open { _ in throw failure.withLock { $0 } }
         client.track("A")

@@ -63,7 +63,7 @@ import TestSupport
             full.withLock { _ = $0.remove(directory.resolvingSymlinksInPath().path) }
         }
 
-        /// A reserve that cannot be filled.
+        /// Replaces the reserve with a link to `/dev/full`, which cannot be filled.
         static func removeReserve(_ directory: URL) throws {
             let reserve = directory.appendingPathComponent("reserve")
             try? FileManager.default.removeItem(at: reserve)
@@ -150,7 +150,7 @@ import TestSupport
             #expect(await client.flush().batches.isEmpty)
             #expect(bench.gateway.events.count == 50)
             var snapshot = await client.snapshot()
-            #expect((snapshot.queued, snapshot.sent) == (0, 51), "one of them is the identify event")
+            #expect((snapshot.queued, snapshot.sent) == (0, 51), "51 includes the identify event")
             func rows() async throws -> Int {
                 try await client.pipeline.storage.perform { try $0.value(of: .rows) }
             }

@@ -148,7 +148,7 @@ struct GatewayTests {
         #expect(try stored(fixture) == ["anonymous", "identify"])
     }
 
-    @Test func wrongWriteKeyIsAConfigurationProblemAndStops() async throws {
+    @Test func aWrongWriteKeyIsAConfigurationProblemThatEndsTheFlush() async throws {
         let fixture = try GatewayFixture()
         let client = try client(fixture) { $0.writeKey = "wk_wrong" }
         client.track("one")

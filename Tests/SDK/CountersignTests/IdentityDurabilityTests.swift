@@ -9,7 +9,7 @@ import Testing
 @testable import CountersignBloomreach
 @testable import CountersignDelivery
 
-/// The user, the customer and their tokens are as durable as the events that presume them.
+/// The user, the customer and their tokens are as durable as the events recorded for them.
 @Suite(.closing, .timeLimit(.minutes(5)))
 struct IdentityDurabilityTests {
     @Test func aKillAfterAnAcknowledgedEventKeepsTheUserAndTheToken() async throws {
@@ -27,7 +27,7 @@ struct IdentityDurabilityTests {
         #expect(copy.gateway.events == ["his", "later"])
     }
 
-    @Test func aKillAfterALogOutBeginsAnonymouslyAndEndsTheLogOut() async throws {
+    @Test func afterAKillDuringALogOutTheNextRunIsAnonymous() async throws {
         let (bench, client) = try await Bench.signedIn()
         let copy = try await client.pipeline.whileStorageIsBusy {
             let hasBegun = Handshake()
@@ -45,7 +45,7 @@ struct IdentityDurabilityTests {
         #expect(Set(copy.gateway.batches.map(\.token)) == [nil])
     }
 
-    @Test func aKillAfterANewTokenKeepsIt() async throws {
+    @Test func aKillAfterANewTokenKeepsTheToken() async throws {
         let (bench, client) = try await Bench.signedIn()
         let copy = try await client.pipeline.whileStorageIsBusy {
             client.setToken("b.b.b")
@@ -82,7 +82,7 @@ struct IdentityDurabilityTests {
         #expect(next.client.customerIDs == ids)
     }
 
-    // MARK: A disk that is full
+    // MARK: Full disks
 
     #if os(Linux)
         /// Simulates a full disk by a path so long that the names of temporary files do not fit. Existing
@@ -178,7 +178,7 @@ struct IdentityDurabilityTests {
         }
     #endif
 
-    @Test func aUserWhoseTokenIsMissingSendsNothingWithoutOne() async throws {
+    @Test func aUserWhoseTokenFileIsMissingSendsNothing() async throws {
         let (bench, client) = try await Bench.signedIn()
         await client.close()
         try FileManager.default.removeItem(
@@ -194,7 +194,7 @@ struct IdentityDurabilityTests {
         #expect(bench.gateway.batches.last?.token == "b.b.b")
     }
 
-    // MARK: A process that is stopped
+    // MARK: Suspended processes
 
     @Test func aSuspendedProcessWithLocksDelaysNoOther() async throws {
         let (bench, client) = try await Bench.signedIn()
@@ -256,7 +256,7 @@ struct IdentityDurabilityTests {
         #expect(bench.gateway.batches.last?.token == "b.b.b")
     }
 
-    @Test func theEntryOfASignedOutUserIsRemovedWithoutWaitingEvents() async throws {
+    @Test func theEntryOfASignedOutUserIsRemovedOnceNoEventsWait() async throws {
         let (bench, client) = try Bench.open()
         client.identify(userID: "ada", token: "a.a.a")
         client.track("hers")
@@ -313,7 +313,7 @@ struct IdentityDurabilityTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
     }
 
-    @Test func aWriteThatWasCutMakesTheValueUnknown() throws {
+    @Test func aTornWriteMakesTheValueUnreadable() throws {
         let (folder, file) = makeFile()
         try file.write(Array("ada".utf8))
         try file.write(Array("nobody".utf8))

@@ -15,7 +15,7 @@ struct IdentityTests {
 
     init() throws { bench = try Bench() }
 
-    /// Users sign in and out while the server rejects tokens.
+    /// The user changes often, and the server rejects the tokens of one user.
     @Test func noRequestMixesUsersOrTokens() async throws {
         bench.gateway.respond { $0.messages[0].userId == "user-1" ? .tokenProblem(.expired) : nil }
         let client = try bench.makeClient()
@@ -36,7 +36,7 @@ struct IdentityTests {
         #expect(Set(bench.gateway.stored.map(\.userId)) == ["user-0", "user-2", "user-3"])
     }
 
-    @Test func theQueueNeverHasTheToken() async throws {
+    @Test func theQueueFileDoesNotContainTheToken() async throws {
         let client = try bench.makeClient()
         client.identify(userID: "ada", token: "secret.secret.secret")
         try await client.record("one")

@@ -15,8 +15,7 @@ extension Bench {
     }
 }
 
-/// Copies the files of a client as if its process were killed now. The logs get the number of a process that
-/// does not run.
+/// Copies the files of a client as if its process were killed now. The logs get a process ID that does not exist.
 func copyAsKilled(_ source: URL, leaving target: URL) throws {
     try FileManager.default.createDirectory(
         at: target.deletingLastPathComponent(), withIntermediateDirectories: true)

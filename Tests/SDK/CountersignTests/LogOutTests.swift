@@ -30,9 +30,9 @@ struct LogOutTests {
         bench.configuration.instanceDirectory.appendingPathComponent("user.json")
     }
 
-    /// `damage` is written to the file of log-outs before a restart; nothing if empty. Nil for no restart.
+    /// Restarts the client unless `damage` is nil. Text in `damage` replaces the file of log-outs before the restart.
     @Test(arguments: [nil, "", "{"])
-    func remainingEventsAreNeverSentWithoutAToken(damage: String?) async throws {
+    func eventsOfASignedOutUserAreNotSentWithoutAToken(damage: String?) async throws {
         let (bench, first) = try Bench.open()
         var client = first
         client.setUser("ada", token: "a.a.a")
@@ -60,7 +60,7 @@ struct LogOutTests {
         #expect(inspection.contains("ada: logged_out, 0 failures, paused"))
         client.setUser("ada", token: nil)
         await client.flush()
-        #expect(bench.gateway.events == ["his"], "back, but not yet with a token")
+        #expect(bench.gateway.events == ["his"], "signed in again, but without a token")
         client.setToken("c.c.c")
         #expect(await client.flush().isComplete)
         #expect(bench.gateway.events == ["his", "hers"])
@@ -103,7 +103,7 @@ struct LogOutTests {
 
     /// The app or the client may end before the log-out completes.
     @Test(arguments: [false, true])
-    func anUnfinishedLogOutIsFinishedByTheNextRun(isBack: Bool) async throws {
+    func anUnfinishedLogOutIsFinishedByTheNextRun(isSignedInAgain: Bool) async throws {
         let store = UnreliableStore()
         let (bench, client) = try Bench.open { $0.tokenStore = store }
         client.setUser("ada", token: "a.a.a")
@@ -115,16 +115,16 @@ struct LogOutTests {
         }
         let over = Task { await client.logOut() }
         await bench.transport.waitForRequests(1)
-        if isBack { client.setUser("ada", token: "b.b.b") }
+        if isSignedInAgain { client.setUser("ada", token: "b.b.b") }
         await client.close()
         #expect(await over.value.ending == .closed)
         bench.transport.setHandler { [gateway = bench.gateway] request in try gateway.answer(request) }
         let next = try bench.makeClient()
-        #expect(next.userID == (isBack ? "ada" : nil))
-        if isBack { await next.flush() } else { await store.hasForgotten.wait() }
+        #expect(next.userID == (isSignedInAgain ? "ada" : nil))
+        if isSignedInAgain { await next.flush() } else { await store.hasForgotten.wait() }
         #expect(bench.gateway.events == ["hers"])
-        #expect(tokens(bench) == [isBack ? "b.b.b" : "a.a.a"])
-        #expect(try store.token(for: "ada") == (isBack ? "b.b.b" : nil))
+        #expect(tokens(bench) == [isSignedInAgain ? "b.b.b" : "a.a.a"])
+        #expect(try store.token(for: "ada") == (isSignedInAgain ? "b.b.b" : nil))
     }
 
     @Test(arguments: ["a.a.a", "b.b.b"])

@@ -27,7 +27,7 @@ struct ProviderOutageTests {
         #expect(await client.flush().isComplete)
         #expect(await client.snapshot().clockOffset == 86_400)
         bench.clock.advance(by: 3_600)
-        #expect(await client.snapshot().clockOffset == 86_400, "time that only passes is no jump")
+        #expect(await client.snapshot().clockOffset == 86_400, "elapsed time is not a jump")
         bench.clock.setNow(bench.clock.now + 86_400)
         #expect(await client.snapshot().clockOffset == 0)
     }
@@ -101,7 +101,7 @@ struct ProviderOutageTests {
             ])
     }
 
-    @Test func noMoreThanFourCallsAreMadeAtATime() async throws {
+    @Test func atMostFourProviderCallsRunAtATime() async throws {
         var bench = try Bench()
         let running = Lock((now: 0, most: 0))
         let gate = Handshake()
@@ -165,7 +165,7 @@ struct ProviderOutageTests {
         client.withLock { $0 = nil }
     }
 
-    @Test func tokensForgottenDuringAProviderCallStayForgotten() async throws {
+    @Test func tokensRemovedDuringAProviderCallStayRemoved() async throws {
         var bench = try Bench()
         let store = FileTokenStore(directory: bench.directory.appendingPathComponent("tokens"))
         bench.configuration.tokenStore = store

@@ -16,7 +16,7 @@ struct QueueRecoveryTests {
             wrongSchema, empty
     }
 
-    /// Some thirty pages.
+    /// Fills about thirty pages.
     private static let eventCount = 500
 
     @Test(arguments: Damage.allCases, [1, 2, 3])
@@ -59,7 +59,7 @@ struct QueueRecoveryTests {
     }
 
     /// One such body would make a whole batch unreadable for the server.
-    @Test func aBodyThatIsNotAnObjectAnyMoreIsNotSaved() async throws {
+    @Test func aBodyThatIsNotAJSONObjectIsNotRecovered() async throws {
         let (bench, first) = try Bench.open()
         first.identify(userID: "ada", token: "a.a.a")
         for number in 0..<50 { first.track("event <\(number)>") }
@@ -167,8 +167,8 @@ struct QueueRecoveryTests {
         try bytes.write(to: file)
     }
 
-    /// A locked file is not damaged: it is not renamed, and events wait in the log.
-    @Test(.timeLimit(.minutes(5))) func lockedFileIsWaitedFor() async throws {
+    /// A locked file is not treated as damaged.
+    @Test(.timeLimit(.minutes(5))) func eventsWaitInTheLogWhileTheQueueFileIsLocked() async throws {
         let (bench, client) = try Bench.open()
         try await client.record("one")
         await client.pipeline.recorder.drain()

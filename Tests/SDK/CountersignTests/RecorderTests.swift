@@ -154,7 +154,7 @@ struct RecorderTests {
         }
     }
 
-    @Test func eventsInTheLogOnlySurviveTheProcessOnce() async throws {
+    @Test func eventsOnlyInTheLogSurviveAKillAndArriveOnce() async throws {
         let (bench, client) = try Bench.open()
         client.identify(userID: "caf\u{E9}", token: "a.a.a")
         _ = try await client.record("taken over")
@@ -246,7 +246,7 @@ struct RecorderTests {
     }
 
     /// The events exceed the memory limit, so they are read back from the log.
-    @Test func eventsInTheLogOnlyReachTheQueueInOrder() async throws {
+    @Test func eventsOnlyInTheLogReachTheQueueInOrder() async throws {
         let (bench, client) = try Bench.open {
             $0.limits.maximumUnsavedBytes = 2_000
             $0.batchEvents = 1_000
@@ -421,7 +421,7 @@ struct RecorderTests {
         #expect(ids == ids.sorted(), "message ids are in time order")
     }
 
-    @Test func tooManyInMemoryAreDroppedAndCounted() async throws {
+    @Test func eventsOverTheMemoryLimitAreDroppedAndCounted() async throws {
         let (bench, client) = try Bench.open { $0.limits.maximumUnsavedEvents = 10 }
         // Both threads that write to the log are blocked.
         let gate = await client.pipeline.storage.hold()

@@ -84,14 +84,14 @@ struct StoreFailureTests {
 
     // MARK: Checkpoints
 
-    /// Small changes still fit into the existing pages.
+    /// Simulates a full disk, or ends it. Small changes still fit into the existing pages.
     private func fill(_ storage: Storage, _ isFull: Bool) async throws {
         try await storage.perform { queue in
             try queue.connection.execute("PRAGMA max_page_count = \(isFull ? 1 : 1_000_000)")
         }
     }
 
-    @Test func aFlushIsIncompleteWhileEventsAreInTheLogOnly() async throws {
+    @Test func aFlushIsIncompleteWhileEventsAreOnlyInTheLog() async throws {
         let (bench, client) = try await Bench.signedIn()
         try await fill(client.pipeline.storage, true)
         try await client.record("big", properties: ["x": .string(String(repeating: "x", count: 20_000))])
@@ -103,7 +103,7 @@ struct StoreFailureTests {
         #expect(await client.snapshot().lastError == nil)
     }
 
-    @Test func theSenderIsWokenWhenTheQueueFileHasCaughtUp() async throws {
+    @Test func theSenderIsNotifiedOnceEventsOfTheLogAreInTheQueueFile() async throws {
         let fixture = try Fixture()
         try await fixture.record("small")
         await fixture.recorder.drain()
@@ -212,7 +212,9 @@ struct StoreFailureTests {
         fixture.track("tracked")
         let error = await #expect(throws: CountersignError.self) { try await fixture.record("refused") }
         #expect(error?.code == .notStored)
-        #expect(try fixture.logs().flatMap { try $0.events(after: 0).events }.count == 1, "in a new log")
+        #expect(
+            try fixture.logs().flatMap { try $0.events(after: 0).events }.count == 1,
+            "the tracked event is in a new log")
         try FileManager.default.removeItem(at: file)
         fixture.isDurable.withLock { $0 = true }
         try await fixture.record("after")

@@ -146,7 +146,7 @@ struct EventPropertiesTests {
     }
 
     @Test(arguments: [59, 60, 20_000])
-    func propertiesAreSentAsDeepAsTheGatewayReadsThem(levels: Int) async throws {
+    func deepPropertiesAreCutToTheGatewaysDepthLimit(levels: Int) async throws {
         let bench = try Bench()
         let deepest = Lock(0)
         bench.transport.setHandler { request in

@@ -162,7 +162,7 @@ struct BackgroundTests {
         #expect(await client.flush().delivered == 1)
     }
 
-    @Test func aClosedClientStartsNoBackgroundTask() async throws {
+    @Test func theBackgroundTaskOfAClosedClientEndsAtOnce() async throws {
         let (_, client) = try Bench.open()
         await client.close()
         let system = System()

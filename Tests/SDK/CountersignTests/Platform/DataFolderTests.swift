@@ -73,7 +73,7 @@ struct DataFolderTests {
         #expect(!DataFolder.isInAppGroup("/var/mobile/Containers/Data/Application/5D9E-11/Library"))
     }
 
-    @Test func permissionsOfAFolderThatWasThereAreSetAtEachOpen() async throws {
+    @Test func permissionsOfAnExistingFolderAreSetAtEachOpen() async throws {
         let bench = try Bench()
         let directory = bench.configuration.instanceDirectory
         let files = FileManager.default

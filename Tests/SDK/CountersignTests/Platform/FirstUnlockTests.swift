@@ -7,7 +7,7 @@ import Testing
 @testable import CountersignBloomreach
 @testable import CountersignDelivery
 
-/// A device that was started and not unlocked yet.
+/// A device that has not been unlocked since its start.
 @Suite(.timeLimit(.minutes(5)))
 struct FirstUnlockTests {
     @Test func workWaitsForTheFirstUnlock() async throws {
@@ -37,7 +37,7 @@ struct FirstUnlockTests {
         #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60])
         #expect(
             Set(asked.withLock { $0 }.map { ($0 as NSString).lastPathComponent }) == ["reserve"],
-            "not the file that has locks")
+            "closing the queue file would release its locks")
         await storage.close()
     }
 
