@@ -152,7 +152,7 @@ struct RemoteAdminTests {
         #expect(try fixture.apps.app(id: "shop").policy.leeway == 7)
     }
 
-    @Test func otherValuesThanObjectsAreNotChanged() async throws {
+    @Test func aChangeOfAListIsAnError() async throws {
         let error = await #expect(throws: CommandError.self) {
             _ = try await Lists().change("apps") { _ in Issue.record("a list was changed") }
         }
@@ -212,7 +212,7 @@ struct RemoteAdminTests {
 
     // MARK: Profiles
 
-    @Test func theFileOfProfilesIsReadableByItsOwnerOnly() async throws {
+    @Test func profilesAreAddedUsedAndDeletedInAFileOfMode600() async throws {
         let fixture = try GatewayFixture()
         let url = "http://127.0.0.1:\(fixture.gateway.port)"
         let token = try fixture.apps.apiTokens.create(name: "laptop", scopes: ["read"]).text

@@ -60,7 +60,7 @@ struct CommandLineProgramTests {
         #expect(recorded.talk.contains("\u{1B}[") == isColoured)
     }
 
-    @Test func closedOutputIsAFailure() async {
+    @Test func anOutputErrorIsAFailure() async {
         let io = CommandIO(
             output: { _ in throw CommandError(.failed, "disk full") }, talk: { _ in }, input: { [] },
             environment: [:],

@@ -33,7 +33,7 @@ struct CommandParserTests {
 
     private func invocation(_ line: String, environment: [String: String] = [:]) throws -> Invocation {
         guard case .run(_, let invocation) = try parse(line, environment: environment) else {
-            throw CommandError(.failed, "help was asked for")
+            throw CommandError(.failed, "help was requested")
         }
         return invocation
     }
@@ -50,7 +50,7 @@ struct CommandParserTests {
         ("serve --data=a=b --port=0", "a=b", 0),
         ("serve --port 65535", "here", 65535), ("serve --data -", "-", 8787),
     ])
-    func readsValuesBehindASpaceOrAnEqualsSign(line: String, data: String, port: Int) throws {
+    func valuesAreReadAfterASpaceOrAnEqualsSign(line: String, data: String, port: Int) throws {
         let invocation = try invocation(line)
         #expect(try invocation.value(of: Self.data) == data)
         #expect(try invocation.integer(of: Self.port) == port)
@@ -73,7 +73,7 @@ struct CommandParserTests {
         #expect(throws: CommandError.self) { try self.invocation("app --nothing create shop") }
     }
 
-    @Test func everythingBehindTwoDashesIsAWord() throws {
+    @Test func everythingAfterTwoDashesIsAWord() throws {
         let invocation = try invocation("send shop -- --json --help -")
         #expect(invocation.allWords(of: Self.rest) == ["--json", "--help", "-"])
         #expect(!invocation.isSet(Self.json))

@@ -27,7 +27,7 @@ struct QuantityTests {
         (Int64(0), "0s"), (30, "30s"), (90, "90s"), (600, "10m"), (5_400, "90m"), (3_600, "1h"),
         (129_600, "36h"), (2_592_000, "30d"),
     ])
-    func shownQuantitiesCanBeTyped(seconds: Int64, text: String) {
+    func shownDurationsCanBeTyped(seconds: Int64, text: String) {
         #expect(Quantity.text(seconds: seconds) == text)
         #expect(Quantity.duration(text, in: .seconds) == Int(seconds))
     }

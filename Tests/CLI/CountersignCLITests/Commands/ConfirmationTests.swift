@@ -26,7 +26,7 @@ struct ConfirmationTests {
         #expect(answer?.status == 200)
     }
 
-    @Test func aRetentionThatDeletesEventsNowIsConfirmed() async throws {
+    @Test func aRetentionThatDeletesEventsNowNeedsConfirmation() async throws {
         // No stored event would be deleted, so no confirmation is needed.
         #expect(await run("app retention shop --bytes 10GB").code == .done)
         try store()

@@ -126,12 +126,12 @@ struct EventExportTests {
         let position = try #require(lines.first?["position"].text, "\(sent.talk)")
         let sequences = lines.compactMap { $0["seq"].integer }
         try #require(sequences.count == 3)
-        func forget(through sequence: Int64) throws {
+        func deleteEvents(through sequence: Int64) throws {
             let events = try SQLiteConnection(path: data + "/events.sqlite")
             try events.run("DELETE FROM event WHERE seq <= ?1", .integer(sequence))
             try events.run("INSERT OR REPLACE INTO event_floor VALUES ('shop', ?1)", .integer(sequence))
         }
-        try forget(through: sequences[1])
+        try deleteEvents(through: sequences[1])
         let gap = try await shell.run("countersign event export shop --after \(position)")
         #expect(gap.status == 1)
         #expect(gap.talk.contains("Retention deleted events after \(position)"), "\(gap.talk)")
@@ -142,7 +142,7 @@ struct EventExportTests {
         let whole = try await shell.run("countersign event export shop --after \(next)")
         #expect(whole.status == 0 && whole.output.isEmpty && !whole.talk.contains("Retention"))
         // No event is left that could report the gap.
-        try forget(through: sequences[2])
+        try deleteEvents(through: sequences[2])
         let empty = try await shell.run("countersign event export shop --after \(position)")
         #expect(empty.status == 1 && empty.output.isEmpty && empty.talk.contains("Retention deleted"))
         #expect(empty.talk.contains("0 events; --after start continues"), "\(empty.talk)")

@@ -241,7 +241,7 @@ struct GatewayCommandTests {
         ("required;optional --at 2090-01-01T00:00:00Z", "required --at none", true),
         ("required;optional --at 2090-01-01T00:00:00Z", "required --percent 9 --at 3000d", true),
     ])
-    func aChangeThatRejectsMoreIsConfirmed(first: String, second: String, asks: Bool) async throws {
+    func aChangeThatRejectsMoreNeedsConfirmation(first: String, second: String, asks: Bool) async throws {
         _ = await run("app create shop")
         for change in first.split(separator: ";") {
             #expect(await run("enforcement set shop \(change) --yes").0 == .done)
@@ -377,7 +377,7 @@ struct GatewayCommandTests {
         ("limit shop ada --rate 1", "Limited ada to 1 request a minute until it is lifted.\n"),
         ("revoke shop ada", "Revoked the tokens of ada that were issued before "),
     ])
-    func aUserRestrictionPrintsWhatItDoes(line: String, said: String) async {
+    func aUserRestrictionPrintsItsEffect(line: String, said: String) async {
         _ = await run("app create shop")
         #expect(await run("user " + line).1.talk.hasPrefix(said))
     }

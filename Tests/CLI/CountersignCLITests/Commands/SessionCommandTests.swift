@@ -24,7 +24,7 @@ struct SessionCommandTests {
         return (code, io.output)
     }
 
-    @Test func rulesAreSetAndShown() async throws {
+    @Test func tokenRulesAreSetAndShown() async throws {
         #expect(await run("app", "tokens", "shop").output.contains("registration  closed"))
         let set = await run("app", "tokens", "shop", "--registration", "open", "--access-seconds", "600")
         #expect(
@@ -86,7 +86,7 @@ struct SessionCommandTests {
         #expect(await run("session", "create", "shop", "--user", "u", "--client", "c").code == .notFound)
     }
 
-    @Test func signingKeysAreListedAndChanged() async throws {
+    @Test func signingKeysAreListedAndRotated() async throws {
         #expect(await run("signing-key", "list").output.isEmpty)
         let first = await run("signing-key", "rotate", "--compromised")
         #expect(first.output.hasSuffix("  signs\n"))

@@ -95,7 +95,7 @@ struct TokenCommandTests {
         #expect((recorded.talk + recorded.output).contains(token) == false)
     }
 
-    @Test func tokenVerifyExitsWithTheVerdict() async throws {
+    @Test func tokenVerifyExitsWithTheResult() async throws {
         let file = try folder.write(await token(), to: "token")
         func verify(_ more: String...) async -> ExitCode {
             await RecordedIO().run(arguments: ["token", "verify", file, "--key", publicKey] + more)
@@ -112,7 +112,7 @@ struct TokenCommandTests {
         #expect(await verify("--key", publicKey, "--key", publicKey, "--key", publicKey) == .usage)
     }
 
-    @Test func eachCheckIsShown() async throws {
+    @Test func tokenVerifyShowsEachCheck() async throws {
         let input = await token()
         let (code, recorded) = await run(
             "token", "verify", "--key", publicKey, "--user", "user-2", "--now", "1800009999", input: input)

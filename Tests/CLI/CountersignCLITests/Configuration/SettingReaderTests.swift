@@ -182,7 +182,7 @@ struct SettingReaderTests {
         for text in ["s3cret", "A b: s3cret", "A: ", ": s3cret", "A: s3cr\u{e9}t", "A: s3\tcret"] {
             do throws(Setting.Problem) {
                 _ = try Setting.headerFields(text)
-                Issue.record("\(text) was taken")
+                Issue.record("\(text) was accepted")
             } catch {
                 #expect(!error.text.contains("s3"))
             }
@@ -200,7 +200,7 @@ struct SettingReaderTests {
     func aCollectorsAddressHoldsNoSecret(text: String) {
         do throws(Setting.Problem) {
             _ = try Setting.endpoint(text)
-            Issue.record("\(text) was taken")
+            Issue.record("\(text) was accepted")
         } catch {
             #expect(!error.text.contains("s3cret"))
         }

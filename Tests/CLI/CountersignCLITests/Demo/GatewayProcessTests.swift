@@ -16,7 +16,7 @@ struct GatewayProcessTests {
         return status == 0 ? String(decoding: output, as: UTF8.self) : nil
     }
 
-    @Test func servesUntilItIsAskedToStopAndEndsWithZero() async throws {
+    @Test func aGatewayServesUntilItIsStoppedAndExitsWithZero() async throws {
         let gateway = GatewayProcess(executable: Program.path, dataDirectory: folder.path + "/data") { _ in }
         let url = try await gateway.start()
         #expect(try answer(url, "/readyz") == "200")
@@ -46,7 +46,7 @@ struct GatewayProcessTests {
         return (gateway, url, iterator)
     }
 
-    @Test func aHangupReloadsAndDoesNotEndIt() async throws {
+    @Test func aHangupDoesNotEndTheGateway() async throws {
         let (gateway, url, _) = try await signalled(SIGHUP)
         #expect(try answer(url, "/livez") == "200")
         let status = await gateway.stop()

@@ -46,7 +46,7 @@ struct DevSessionTests {
         answer.headers.first { $0.name == name }?.value
     }
 
-    @Test func anEventUnderItsTokensIsStoredAndTheNextRunContinues() async throws {
+    @Test func eventsWithTokensOfTheDevBackendAreStoredInEachRun() async throws {
         var writeKeys: [String] = []
         for run in 1...2 {
             let session = try await start(3_600)
@@ -134,7 +134,7 @@ struct DevSessionTests {
         #expect(try String(contentsOfFile: file, encoding: .utf8) == "mine")
     }
 
-    @Test func theFileIsAppliedWhenItHasChangedOnly() async throws {
+    @Test func thePolicyFileIsAppliedOnlyAfterAChange() async throws {
         try makeFolder()
         let policy = DevPolicy(
             path: parent.path + "/policy.json", admin: try await DevFolder(path: path).admin())
@@ -146,7 +146,7 @@ struct DevSessionTests {
         #expect(await policy.applyIfChanged(&last) == nil)
     }
 
-    @Test func aTokenNeedsAUser() async throws {
+    @Test func aTokenRequestNeedsAUser() async throws {
         let session = try await start()
         #expect(try get(session, "/token").code == "missing_user")
         #expect(try get(session, "/token", "user=").status == 400)

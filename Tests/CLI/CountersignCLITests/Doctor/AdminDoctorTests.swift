@@ -116,7 +116,7 @@ struct AdminDoctorTests {
         #expect(found.last?.detail == "required, 1 key")
     }
 
-    @Test func consumersAndWebhooksWithoutDeliveriesAreFindings() async throws {
+    @Test func eachFaultOfAnAppIsAFindingWithItsRemedy() async throws {
         for (path, item, detail, remedy) in [
             ("keys", ["id": "k", "kty": .null], "the key k cannot be used", "countersign key delete shop k"),
             (

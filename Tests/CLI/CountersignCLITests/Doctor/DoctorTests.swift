@@ -158,7 +158,7 @@ struct DoctorTests {
     }
 
     @Test(.enabled(if: TestEngine.standard == .sqlite))
-    func aRunningGatewayIsAskedWithTheGivenAuthority() async throws {
+    func doctorTrustsTheGivenCAFileForARunningGateway() async throws {
         let (certificate, key) = try await folder.makeCertificate("own")
         let fixture = try GatewayFixture { $0.tls = TLSFiles(certificatePath: certificate, keyPath: key) }
         #expect(await run(fixture.place.environment).0 == .unavailable)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CountersignCLI
 
-/// `countersign self-check` against answers as gateways and proxies give them.
+/// `countersign self-check` with scripted responses of gateways and proxies.
 struct SelfCheckTests {
     private static let good: [String: (status: Int, body: String)] = [
         "/livez": (200, "{}"), "/readyz": (200, "{}"),

@@ -157,9 +157,8 @@ struct DocumentTests {
                 "No request provokes \(unprovoked.joined(separator: " and ")) for certain."))
     }
 
-    /// Alerts and dashboard name only documented metrics.
     @Test(arguments: ["packaging/grafana-dashboard.json", "packaging/prometheus/alerts.yml"])
-    func everyMetricNamedIsDocumented(file: String) throws {
+    func alertsAndDashboardNameOnlyDocumentedMetrics(file: String) throws {
         let documented = Set(
             try document("docs/reference/metrics.md").matches(of: /\| `(countersign_[a-z_]+)`/)
                 .map { String($0.1) })

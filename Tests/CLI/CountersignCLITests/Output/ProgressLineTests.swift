@@ -28,7 +28,7 @@ struct ProgressLineTests {
         }
     }
 
-    @Test func aLineIsRedrawnTenTimesASecond() {
+    @Test func aLineIsRedrawnAtMostTenTimesASecond() {
         let drawn = Drawn()
         let line = drawn.line()
         line.show("one")
@@ -72,7 +72,7 @@ struct ProgressLineTests {
         #expect(drawn.taken == "\r\u{1B}[K")
     }
 
-    @Test func noLineWithoutATerminal() {
+    @Test func withoutATerminalNoLineIsDrawn() {
         let drawn = Drawn()
         let line = drawn.line(total: 2, isInteractive: false)
         line.show("one")

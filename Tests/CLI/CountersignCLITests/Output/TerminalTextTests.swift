@@ -17,7 +17,7 @@ struct TerminalTextTests {
         #expect(JSONValue(parsing: escaped) == event)
     }
 
-    @Test func jsonElsewhereIsUnchanged() throws {
+    @Test func jsonInAPipeIsUnchanged() throws {
         let piped = RecordedIO()
         try piped.io.print(event)
         #expect(Array(piped.output.utf8) == event.bytes + [0x0A])

@@ -11,8 +11,8 @@ struct ReplayTests {
         ("\u{FEFF}\n <gpx><trk><trkpt lat=\"1\" lon=\"2\"/></trk></gpx>", "GPX track f"),
         ("a - - [17/May/2015:10:05:03 +0000] \"-\" 200 1 \"-\" \"-\"", "access log f"),
     ])
-    func theFormatIsDetectedFromTheFirstByte(text: String, source: String) throws {
-        // A byte order mark and blanks before the declaration are fine; before `<?xml` XML itself forbids blanks.
+    func theFormatIsDetectedFromTheFirstCharacter(text: String, source: String) throws {
+        // Without `<?xml`, because XML forbids blanks before its declaration.
         #expect(try Replay.read(path: folder.write(text, to: "f")).source == source)
     }
 

@@ -4,7 +4,6 @@ import Testing
 @testable import CountersignCLI
 
 struct ShopSampleTests {
-    /// The published first outputs of SplitMix64 for the seed 1234567.
     @Test func theGeneratorHasThePublishedOutputsOfSplitMix64() {
         var random = SplitMix64(state: 1_234_567)
         #expect(random.next() == 6_457_827_717_110_365_317)

@@ -102,7 +102,7 @@ struct SendInputTests {
             read.problems == [.init(line: 1, reason: "columns must be separated by commas; nothing is read")])
     }
 
-    @Test func aColumnWithoutANameHasNoValues() {
+    @Test func aValueInAColumnWithoutANameIsReported() {
         let read = input("event,user_id,,\na,u,,\na,u,1,\n", "orders.csv")
         #expect(read.events.map(\.line) == [2])
         #expect(read.problems == [.init(line: 3, reason: "a column without a name has the value 1")])
@@ -180,7 +180,7 @@ struct SendInputTests {
     @Test(arguments: [
         ("42", JSONValue.integer(42)), ("-7", .integer(-7)), ("1.5", .number(1.5)), ("0", .integer(0)),
     ])
-    func aPlainNumberIsANumber(field: String, value: JSONValue) {
+    func aPlainNumberBecomesAJSONNumber(field: String, value: JSONValue) {
         #expect(properties(input("event,value\nx,\(field)", "values.csv").events.first) == ["value": value])
     }
 

@@ -151,7 +151,7 @@ struct SendRunTests {
         #expect(resumes.withLock { $0.last } == 0)
     }
 
-    /// If it resumed after a rejected event, the next run would report that event as stored.
+    /// If the next run resumed after a rejected event, that run would report the event as stored.
     @Test func anInterruptedRunResumesAtTheFirstRejectedEvent() async throws {
         let resumes = Lock<[Int]>([])
         let script = Script([
@@ -219,23 +219,25 @@ struct SendRunTests {
     @Test func sendingResumesOnlyForTheSameFileGatewayAndKey() throws {
         let folder = TemporaryFolder()
         let url = try #require(URL(string: "http://gateway.example:8787"))
-        func place(_ text: String, _ name: String = "events.ndjson", key: String = "wk_1") -> SendCheckpoint {
+        func checkpoint(
+            _ text: String, _ name: String = "events.ndjson", key: String = "wk_1"
+        ) -> SendCheckpoint {
             SendCheckpoint(
                 name: name, bytes: Array(text.utf8), url: url, writeKey: key,
                 environment: ["XDG_STATE_HOME": folder.path])
         }
-        place("a").note(300)
-        #expect(place("a").done == 300)
-        #expect(place("b").done == 0)
-        #expect(place("a", key: "wk_2").done == 0)
-        place("a", "-").note(5)
-        #expect(place("a", "-").done == 0)
+        checkpoint("a").note(300)
+        #expect(checkpoint("a").done == 300)
+        #expect(checkpoint("b").done == 0)
+        #expect(checkpoint("a", key: "wk_2").done == 0)
+        checkpoint("a", "-").note(5)
+        #expect(checkpoint("a", "-").done == 0)
         let notes = folder.path + "/countersign/"
         for name in try FileManager.default.contentsOfDirectory(atPath: notes) {
             try Data("-1".utf8).write(to: URL(fileURLWithPath: notes + name))
         }
-        #expect(place("a").done == 0)
-        place("a").finish()
-        #expect(place("a").done == 0)
+        #expect(checkpoint("a").done == 0)
+        checkpoint("a").finish()
+        #expect(checkpoint("a").done == 0)
     }
 }

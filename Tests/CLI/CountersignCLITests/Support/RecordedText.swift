@@ -1,6 +1,6 @@
 import CountersignCore
 
-/// Text that grows, for a test to wait for.
+/// Growing text that a test can wait for.
 final class RecordedText: Sendable {
     private struct State {
         var text = ""
@@ -19,9 +19,9 @@ final class RecordedText: Sendable {
         for watcher in watchers { watcher.yield() }
     }
 
-    /// Returns as soon as the text is as wanted.
+    /// Returns once `isWanted` is true for the text.
     ///
-    /// - Throws: `CancellationError`, at the time limit of the test too.
+    /// - Throws: `CancellationError` if the task is cancelled, as at the time limit of the test.
     func wait(until isWanted: (String) -> Bool) async throws {
         let (changes, watcher) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         watcher.yield()

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A folder of its own for each test, deleted with this object.
+/// A new folder, deleted with this object.
 final class TemporaryFolder: Sendable {
     let path: String
 

@@ -64,7 +64,7 @@ final class TerminalProgram: Sendable {
 
     /// Waits for the end. Returns the exit status, or the negative number of the signal that ended it.
     ///
-    /// - Throws: `CancellationError`, at the time limit of the test too.
+    /// - Throws: `CancellationError` if the task is cancelled, as at the time limit of the test.
     func end() async throws -> Int32 {
         _ = await ends.first { _ in true }
         guard !process.isRunning else { throw CancellationError() }

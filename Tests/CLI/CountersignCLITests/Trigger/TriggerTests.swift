@@ -107,7 +107,7 @@ struct TriggerTests {
     }
 
     /// A token signed with another algorithm would be rejected with a different code than 27.
-    @Test func anAppThatAnEarlierVersionKeptHasATokenOfAnotherKeyOfItsAlgorithm() async throws {
+    @Test func triggerUsesTheKeyAlgorithmOfAKeptApp() async throws {
         let key = try SharedKeys.app()
         let directory = try AppDirectory(dataDirectory: data)
         let writeKey = try directory.createApp(id: "trigger").writeKey

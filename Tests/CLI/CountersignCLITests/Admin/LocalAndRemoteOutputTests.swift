@@ -9,7 +9,7 @@ import Testing
 
 /// Runs each command on a data directory and on a running gateway with equal data, and compares the output.
 @Suite(.timeLimit(.minutes(5)))
-struct PlacesTests {
+struct LocalAndRemoteOutputTests {
     /// A data directory or a running gateway.
     private struct Place {
         let name: String
