@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// Declarations of those parts of Swift's `Braze` that the façade uses. scripts/apple-check.sh checks the
+// The declarations of Swift's `Braze` that the façade uses. scripts/apple-check.sh checks the
 // façade, without `@objc`, against the real declarations.
 public final class Braze: Sendable {
     public final class Configuration {

@@ -1,4 +1,4 @@
-// The samples for Objective-C in the vendor's documentation of SDK Authentication, unchanged, in what they leave to the app.
+// Braze's Objective-C samples of SDK Authentication, unchanged. The code around them is the app's part.
 #import <Foundation/Foundation.h>
 #import "BrazeCompat-Swift.h"
 

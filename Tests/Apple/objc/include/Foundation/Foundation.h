@@ -1,4 +1,4 @@
-// As much of Foundation as the façade and its samples use. Declarations only.
+// The declarations of Foundation that the façade and its samples use.
 #include <ObjectiveC/NSObject.h>
 #pragma clang assume_nonnull begin
 

@@ -1,4 +1,4 @@
-// As much of Objective-C as the façade and its samples use. Declarations only.
+// The declarations of the Objective-C runtime that the façade and its samples use.
 typedef _Bool BOOL;
 typedef long NSInteger;
 typedef unsigned long NSUInteger;
