@@ -1,4 +1,4 @@
-"""Measures the gateway's memory for an idle connection, without and with TLS: idle.py PROGRAM [CONNECTIONS]. Each has sent one request."""
+"""Measures the memory of the gateway for each connection that idles after a request: idle.py PROGRAM [CONNECTIONS]."""
 
 import socket
 import ssl

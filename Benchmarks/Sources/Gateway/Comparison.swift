@@ -3,7 +3,7 @@ import Foundation
 /// Compares the gateway, HAProxy and the servers of `Benchmarks/Peers`, in turns, with the same tokens and bodies.
 ///
 /// Many users send events with random ids, first to an empty log, and again when the log has grown to each of `sizes`.
-/// On one core, the server has one core and `wrk` the other; on two, both have both.
+/// With one core, the server has that core and `wrk` another. With two cores, both programs share them.
 /// The peers run on one core and with an empty log only. Each peer first passes ``HonestyTest``.
 struct Comparison {
     struct Traffic {
@@ -16,7 +16,7 @@ struct Comparison {
     }
 
     static let traffics = [
-        // First, because later ones store events of the same users.
+        // First, because the other kinds of traffic store events of the same users.
         Traffic(name: "first event of a user, fresh token", tokens: .freshOfUsers(Credentials.freshTokens)),
         Traffic(name: "seen token, 2,000 users", tokens: .users(2_000), hasPeers: true),
         Traffic(name: "seen token, 24,000 users", tokens: .users(24_000)),

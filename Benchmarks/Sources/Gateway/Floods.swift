@@ -42,7 +42,7 @@ struct Floods {
     private func floods(_ writeKey: String, _ token: String) throws -> [Flood] {
         try native(writeKey) + bloomreach(writeKey) + [
             Flood(
-                name: "Braze, 1,000 users alike", path: "/api/v3/data",
+                name: "Braze, 1,000 similar user ids", path: "/api/v3/data",
                 body: Self.text(
                     #"{"events":[\#(Self.list(1_000) { #"{"name":"e","user_id":"\#(Self.user($0))"}"# })]}"#),
                 headers: ["X-Braze-Api-Key": writeKey]),
@@ -67,7 +67,7 @@ struct Floods {
         ]
     }
 
-    /// Runs of combining marks in requests without a valid credential. Normalizing such a run would take seconds.
+    /// Long sequences of combining marks, without a valid credential. Normalizing a sequence would take seconds.
     private func marks() throws -> [Flood] {
         // Alternates two combining classes, so that normalizing has to move each mark past all earlier ones.
         func marks(_ bytes: Int) -> String { String(repeating: "\u{301}\u{316}", count: bytes / 4) }
@@ -116,13 +116,13 @@ struct Floods {
         // U+0301, U+0323, U+0327: normalization must reorder these marks before text is compared.
         let marks = String(repeating: "\u{301}\u{323}\u{327}", count: 70_000)
         return [
-            Flood(name: "native, 1,000 users alike", path: "/v1/batch", body: users, headers: key),
+            Flood(name: "native, 1,000 similar user ids", path: "/v1/batch", body: users, headers: key),
             Flood(name: "native, the same without a key", path: "/v1/batch", body: users),
             Flood(
                 name: "native, the same compressed", path: "/v1/batch", body: try gzip(users), headers: zipped
             ),
             Flood(
-                name: "native, a bomb", path: "/v1/batch",
+                name: "native, a gzip bomb", path: "/v1/batch",
                 body: try gzip(Array(repeating: 0x20, count: 4 << 20)), headers: zipped),
             Flood(
                 name: "native, 50,000 names", path: "/v1/batch",

@@ -65,7 +65,7 @@ internal import Foundation
     }
 
     private static func check(_ isTrue: Bool, _ what: String) {
-        guard isTrue else { fatalError("\(what) does not do what is measured") }
+        guard isTrue else { fatalError("\(what) failed before the measurement") }
     }
 
     /// The median CPU time of 15 rounds of about 30 ms, in microseconds an operation.
