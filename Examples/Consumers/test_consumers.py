@@ -37,7 +37,7 @@ def page(*events, next, has_more=True, missed=False):
     return {"events": list(events), "next": next, "has_more": has_more, "events_missed": missed}
 
 
-def refusal(status, code, **headers):
+def rejection(status, code, **headers):
     return status, {"success": False, "code": code, "reason": "because"}, headers
 
 
@@ -70,7 +70,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.requests.append((self.command, self.path, dict(self.headers), json.loads(body) if body else None))
         is_read = self.command == "GET" or self.path.endswith("/poll")
         answers = self.server.script if is_read else self.server.settlements
-        answer = answers.pop(0) if answers else (refusal(404, "consumer_not_found") if is_read else {})
+        answer = answers.pop(0) if answers else (rejection(404, "consumer_not_found") if is_read else {})
         if answer == BROKEN:
             self.close_connection = True
             return
@@ -184,22 +184,22 @@ class ConsumerTests(Base):
 
     def test_ack_returns_false_for_an_expired_lease(self):
         gateway = self.gateway(batch(event(1)), batch(event(1), lease="l-2"),
-                               settlements=[refusal(409, "lease_expired")])
+                               settlements=[rejection(409, "lease_expired")])
         batches = iter(self.consumer(gateway))
         self.assertFalse(next(batches).ack())
         next(batches)
         self.assertEqual(gateway.asked, ["poll", "ack", "poll"])
 
     def test_a_failed_acknowledgement_is_sent_again(self):
-        gateway = self.gateway(batch(event(1)), settlements=[BROKEN, refusal(503, "storage_unavailable")])
+        gateway = self.gateway(batch(event(1)), settlements=[BROKEN, rejection(503, "storage_unavailable")])
         self.assertTrue(next(iter(self.consumer(gateway))).ack())
         self.assertEqual(gateway.asked, ["poll", "ack", "ack", "ack"])
         self.assertEqual(self.pauses, [0.5, 1])
 
     def test_retry_after_and_back_off_delay_the_next_request(self):
         gateway = self.gateway(
-            refusal(503, "draining", Retry_After="7"), refusal(429, "too_many_readers"), BROKEN, (502, b"<html>", {}),
-            refusal(503, "draining", Retry_After="Sun, 22 Nov 2026 20:00:20 GMT", Date="Sun, 22 Nov 2026 20:00:00 GMT"),
+            rejection(503, "draining", Retry_After="7"), rejection(429, "too_many_readers"), BROKEN, (502, b"<html>", {}),
+            rejection(503, "draining", Retry_After="Sun, 22 Nov 2026 20:00:20 GMT", Date="Sun, 22 Nov 2026 20:00:00 GMT"),
             batch(event(1)))
         next(iter(self.consumer(gateway)))
         # The test server adds its own Date first, so the last pause depends on the present time.
@@ -226,8 +226,8 @@ class ConsumerTests(Base):
 
     def test_errors_that_a_retry_does_not_solve_are_raised(self):
         for answer, code in (
-                (refusal(401, "unauthenticated"), "unauthenticated"), (refusal(403, "forbidden"), "forbidden"),
-                (refusal(404, "consumer_not_found"), "consumer_not_found"), ((404, b"", {}), "unexpected_answer"),
+                (rejection(401, "unauthenticated"), "unauthenticated"), (rejection(403, "forbidden"), "forbidden"),
+                (rejection(404, "consumer_not_found"), "consumer_not_found"), ((404, b"", {}), "unexpected_answer"),
                 ((301, b"", {"Location": "/"}), "unexpected_answer"), ((200, b"<html>", {}), "unexpected_answer"),
                 ((200, b"[" * 100_000, {}), "unexpected_answer"), ({"events": []}, "unexpected_answer")):
             with self.subTest(code=code, answer=str(answer)[:40]):
@@ -263,7 +263,7 @@ class ReadEventsTests(Base):
             next(read_events("https://g.example", "shop", "csa_secret", verdikt="x"))
 
     def test_a_position_of_another_log_is_raised(self):
-        gateway = self.gateway(refusal(422, "position_of_another_log"))
+        gateway = self.gateway(rejection(422, "position_of_another_log"))
         self.assertCode("position_of_another_log", next, read_events(gateway.address, "shop", "csa_secret", "p1"))
 
 
@@ -281,7 +281,7 @@ def signed(body, secret=SECRET, id="msg_1", time=NOW):
 class WebhookTests(Base):
     BODY = json.dumps({"type": "events", "app": "shop", "events": [event(17)]}).encode()
 
-    def refused(self, code, headers, body=BODY, secrets=SECRET, now=NOW):
+    def assertRejected(self, code, headers, body=BODY, secrets=SECRET, now=NOW):
         self.assertCode(code, verify_webhook, secrets, headers, body, now)
 
     def test_the_example_of_the_specification_is_valid(self):
@@ -294,38 +294,38 @@ class WebhookTests(Base):
     def test_the_signature_covers_id_time_and_body(self):
         good = signed(self.BODY)
         self.assertEqual(verify_webhook(SECRET, good, self.BODY, NOW)["app"], "shop")
-        self.refused("signature_invalid", {**good, "Webhook-Id": "msg_2"})
-        self.refused("signature_invalid", {**good, "Webhook-Timestamp": str(NOW + 1)})
-        self.refused("signature_invalid", good, self.BODY + b" ")
-        self.refused("signature_invalid", good, secrets=OTHER)
+        self.assertRejected("signature_invalid", {**good, "Webhook-Id": "msg_2"})
+        self.assertRejected("signature_invalid", {**good, "Webhook-Timestamp": str(NOW + 1)})
+        self.assertRejected("signature_invalid", good, self.BODY + b" ")
+        self.assertRejected("signature_invalid", good, secrets=OTHER)
         for wrong in ("v1,", "v2" + good["Webhook-Signature"][2:], "é", " "):
-            self.refused("signature_invalid", {**good, "Webhook-Signature": wrong})
+            self.assertRejected("signature_invalid", {**good, "Webhook-Signature": wrong})
 
     def test_one_of_several_signatures_and_secrets_is_enough(self):
         old = signed(self.BODY, OTHER)
         both = {**old, "Webhook-Signature": "v1a,xx " + old["Webhook-Signature"] + " " + signed(self.BODY)["Webhook-Signature"]}
         verify_webhook(SECRET, both, self.BODY, NOW)
         verify_webhook([SECRET, OTHER], old, self.BODY, NOW)
-        self.refused("signature_invalid", {**both, "Webhook-Signature": "v1,AAAA " * 8 + both["Webhook-Signature"]})
+        self.assertRejected("signature_invalid", {**both, "Webhook-Signature": "v1,AAAA " * 8 + both["Webhook-Signature"]})
 
     def test_the_time_may_be_off_by_five_minutes(self):
         good = signed(self.BODY)
         for offset in (-300, 300):
             verify_webhook(SECRET, good, self.BODY, NOW + offset)
         for offset in (-301, 301):
-            self.refused("timestamp_out_of_tolerance", good, now=NOW + offset)
+            self.assertRejected("timestamp_out_of_tolerance", good, now=NOW + offset)
 
     def test_missing_and_invalid_header_fields_are_rejected(self):
         good = signed(self.BODY)
         for name in good:
-            self.refused("signature_missing", {key: value for key, value in good.items() if key != name})
-        self.refused("signature_missing", {**good, "Webhook-Timestamp": "-1"})
-        self.refused("signature_missing", {**good, "Webhook-Timestamp": "١"})
-        self.refused("signature_missing", signed(self.BODY, id="msg.1"))
+            self.assertRejected("signature_missing", {key: value for key, value in good.items() if key != name})
+        self.assertRejected("signature_missing", {**good, "Webhook-Timestamp": "-1"})
+        self.assertRejected("signature_missing", {**good, "Webhook-Timestamp": "١"})
+        self.assertRejected("signature_missing", signed(self.BODY, id="msg.1"))
 
     def test_an_invalid_secret_is_rejected(self):
         for wrong in ("", "whsec_", "whsec_AAAA", "whsec_!", SECRET[6:]):
-            self.refused("invalid_configuration", signed(self.BODY), secrets=wrong)
+            self.assertRejected("invalid_configuration", signed(self.BODY), secrets=wrong)
 
 
 class ExampleTests(Base):

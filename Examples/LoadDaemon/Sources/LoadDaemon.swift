@@ -24,14 +24,14 @@ struct LoadDaemon {
         if let user = option("--user") { client.identify(userID: user) }
 
         // Records until the task is cancelled after a signal.
-        let ending = Task {
+        let recording = Task {
             while !Task.isCancelled {
                 if let reading = LoadReading.now() { client.track("load", properties: reading.properties) }
                 try? await Task.sleep(nanoseconds: UInt64(seconds * 1e9))
             }
         }
         await untilAsked()
-        ending.cancel()
+        recording.cancel()
         let result = await client.flush()
         await client.close()
         print("at the end: \(result)")
