@@ -26,7 +26,7 @@ struct Base64URLTests {
     }
 
     @Test(arguments: ["A", "AAAAA", "AB", "AAB", "AA==", "AAA=", "AAAAAB", "=", " ", "AA\n"])
-    func paddingWhitespaceAndNonCanonicalLengthsAreRejected(text: String) {
+    func paddingWhitespaceBadLengthsAndUnusedBitsAreRejected(text: String) {
         #expect(Base64URL.decode(text) == nil)
     }
 }

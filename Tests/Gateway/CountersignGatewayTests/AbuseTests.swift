@@ -18,7 +18,7 @@ struct AbuseTests {
         return limits
     }
 
-    private func withImpatientGateway(_ body: (GatewayFixture) throws -> Void) throws {
+    private func withShortTimeouts(_ body: (GatewayFixture) throws -> Void) throws {
         let fixture = try GatewayFixture(enforcement: .disabled, limits: limits(ofSeconds: 1))
         try body(fixture)
     }
@@ -52,7 +52,7 @@ struct AbuseTests {
         }
 
         @Test func fiveHundredHalfOpenConnectionsAreClosed() throws {
-            try abuse.withImpatientGateway { fixture in
+            try abuse.withShortTimeouts { fixture in
                 for connection in try halfOpenConnections(fixture) {
                     // An answer such as 408 may precede the close.
                     while connection.answer() != nil {}
@@ -68,8 +68,8 @@ struct AbuseTests {
         "POST /v1/batch HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n",
         "POST /v1/batch HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nFFFF\r\n",
     ])
-    func aDripThatNeverEndsIsCutOff(beginning: String) throws {
-        try withImpatientGateway { fixture in
+    func aRequestThatNeverEndsIsCutOff(beginning: String) throws {
+        try withShortTimeouts { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             connection.send(beginning)
             // Resetting the time-out at each byte would keep this connection open forever.
@@ -85,7 +85,7 @@ struct AbuseTests {
 
     @Test(.enabled(if: FileManager.default.isWritableFile(atPath: "/proc/self/clear_refs")))
     func aGzipBombIsRejectedWithoutUnpackingItInMemory() throws {
-        try withImpatientGateway { fixture in
+        try withShortTimeouts { fixture in
             let bomb = try gzip([UInt8](repeating: 0x20, count: 1_000_000), times: 500)
             // Resets the peak memory of this process, which runs the gateway too.
             try Data("5".utf8).write(to: URL(fileURLWithPath: "/proc/self/clear_refs"))
@@ -107,8 +107,8 @@ struct AbuseTests {
                 + "}", "all_events_rejected"
         ),
     ])
-    func tenThousandLevelsAreRejected(body: String, code: String) throws {
-        try withImpatientGateway { fixture in
+    func tenThousandNestingLevelsAreRejected(body: String, code: String) throws {
+        try withShortTimeouts { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             let answer = connection.post(body, headers: ["X-Write-Key": fixture.writeKey])
             #expect(answer?.status == 400)

@@ -93,7 +93,7 @@ struct AnalyticsTests {
         #expect(preview.notJudged == 0)
     }
 
-    @Test func aSampleShowsWhyAndCannotBeReplayed() throws {
+    @Test func aSampleExplainsTheRejectionAndCannotBeReplayed() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .required)
         let other = try SharedKeys.stranger()
         let token = try fixture.token(for: "alice@shop.example", key: other)
@@ -206,7 +206,7 @@ struct AnalyticsTests {
         }
     }
 
-    @Test func theLatestSamplesOfEachCodeAreKept() throws {
+    @Test func theLatest200SamplesOfACodeAreKept() throws {
         let bench = try Bench()
         let start = bench.now.withLock { $0 }
         var report = VerificationReport()
@@ -297,7 +297,7 @@ struct AnalyticsTests {
         }
     }
 
-    @Test func namesThatClientsChooseAreLimited() {
+    @Test func theNumberOfClientNamesIsLimited() {
         let recorder = AnalyticsRecorder()
         for number in 0..<1_000 {
             note(recorder, at: 0, client: ClientInfo(sdk: "sdk-\(number)", appVersion: nil))
@@ -307,7 +307,7 @@ struct AnalyticsTests {
         #expect(counts.first { $0.key.key.client.sdk == "(other)" }?.value == 850)
     }
 
-    @Test func inventedNamesDoNotHideThoseThatAreUsedMost() {
+    @Test func inventedClientNamesDoNotHideFrequentOnes() {
         let recorder = AnalyticsRecorder()
         let genuine = ClientInfo(sdk: "countersign-swift 1.0.0", appVersion: "7.1")
         for number in 0..<5_000 {

@@ -95,7 +95,7 @@ struct BackupTests {
     }
 
     /// A restore that a crash or a full disk interrupts leaves this state.
-    @Test(.onSQLite("backups are of its files")) func aRestoreThatWasCutShortIsNotADataDirectory() throws {
+    @Test(.onSQLite("backups are of its files")) func aGatewayDoesNotStartOnAnInterruptedRestore() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let backup = try Backup.create(of: fixture.dataDirectory, in: folder)
         let target = folder + "/restored"

@@ -99,7 +99,7 @@ struct EnforcementTests {
         #expect(bench.changes.withLock { $0 } == 1)
     }
 
-    @Test func aSwitchIsAnnouncedDespiteALaterError() throws {
+    @Test func aScheduledSwitchTakesEffectDespiteALaterError() throws {
         let reads = Lock(0)
         let broken = HookedDatabase(
             try place.openControl(as: .schedule).database,
@@ -213,7 +213,7 @@ struct EnforcementTests {
         #expect(sum() == [2, 0])
     }
 
-    @Test func countingOneMoreUserDoesNotSweepAllUsers() {
+    @Test func aFullTableOfUsersIsSweptAtMostOnceAMinute() {
         var known = KnownTokens()
         let hour = 60 * minute
         func users(_ since: Int64) -> Int { known.sum(since: since).users }
@@ -355,7 +355,7 @@ struct EnforcementTests {
     }
 
     @Test(.onSQLite("its trigger"), arguments: [true, false])
-    func anAlertThatIsOverIsNotRepeatedWhileItCannotBeRemoved(isDelivered: Bool) throws {
+    func aFinishedAlertIsNotRepeatedWhileItsRowCannotBeDeleted(isDelivered: Bool) throws {
         let bench = try bench(required(10, minimum: 1), sendsAlerts: true)
         bench.see(users: 10, lost: 10)
         let attempts = isDelivered ? 1 : 6
@@ -371,7 +371,7 @@ struct EnforcementTests {
         #expect(bench.sent.withLock { $0.count } == attempts)
     }
 
-    @Test func anUndeliveredAlertIsAbandoned() throws {
+    @Test func anAlertIsAbandonedAfterSixAttempts() throws {
         let bench = try bench(required(10, minimum: 1), sendsAlerts: true)
         bench.see(users: 10, lost: 10)
         bench.outcome.withLock { $0 = .rejected("it answered 500") }

@@ -32,7 +32,7 @@ struct HTTPServerTests {
         "Host: a\r\nContent-Length: 99999999999999999999",
         "Host: a\r\n" + String(repeating: "A: b\r\n", count: 101) + "Content-Length: 2",
     ])
-    func framingInDoubtClosesTheConnection(head: String) throws {
+    func ambiguousFramingClosesTheConnection(head: String) throws {
         try withGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             connection.send(
@@ -57,7 +57,7 @@ struct HTTPServerTests {
         }
     }
 
-    @Test func gzipIsUnpackedWithinItsBounds() throws {
+    @Test func gzipBodiesAreUnpackedAndInvalidOrLargeOnesRejected() throws {
         try withGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             var headers = ["X-Write-Key": fixture.writeKey, "Content-Encoding": "gzip"]
@@ -125,7 +125,7 @@ struct HTTPServerTests {
         #expect(throws: (any Error).self) { try RawConnection(port: fixture.gateway.port) }
     }
 
-    @Test func aRequestIDThatIsHarmlessIsKept() throws {
+    @Test func aSafeRequestIDIsKeptAndAnotherReplaced() throws {
         try withGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             connection.send("GET /livez HTTP/1.1\r\nHost: a\r\nX-Request-Id: abc-123\r\n\r\n")

@@ -82,7 +82,7 @@ struct LargeRequestsTests {
         #expect(rejection() == nil)
     }
 
-    @Test func aBodysMemoryIsCountedUntilItsReaderEnds() throws {
+    @Test func aBodysMemoryIsReservedUntilItsHandlerEnds() throws {
         let large = LargeRequests()
         let memory = BodyMemory(limit: 1_000)
         let began = DispatchSemaphore(value: 0)
@@ -267,7 +267,7 @@ struct LargeRequestsTests {
         }
     }
 
-    @Test func aFieldHasAsciiOnly() {
+    @Test func nonASCIIBytesOfAFieldAreReplaced() {
         let name = Array("x-a".utf8)
         let value = Array("ä\u{301}b".utf8)
         name.withUnsafeBufferPointer { name in

@@ -209,7 +209,7 @@ struct LiveEventsTests {
         #expect(!lines.joined().contains("alice") && lines.joined().contains(#""\#(pseudonym)""#))
     }
 
-    @Test func aWatcherWithoutAccessIsDisconnected() throws {
+    @Test func aWatcherWhoseAccessIsRevokedIsDisconnected() throws {
         let bench = try AdminBench(.live)
         let visitor = try bench.visitor(.viewer, "vi")
         let token = try bench.apps.apiTokens.create(name: "tail", scopes: ["read"])
@@ -283,7 +283,7 @@ struct LiveEventsTests {
         for request in missed { #expect(try nextVerdict(after).data.contains(request)) }
     }
 
-    @Test func enforcementAloneIsStreamedWhenItChanges() throws {
+    @Test func theEnforcementStreamHasOnlyEnforcementChanges() throws {
         let fixture = try GatewayFixture(enforcement: .required)
         let token = try fixture.apps.apiTokens.create(name: "header", scopes: ["read"]).text
         let connection = try RawConnection(port: fixture.gateway.port)

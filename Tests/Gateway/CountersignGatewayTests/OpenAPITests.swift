@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct OpenAPITests {
-    @Test func everyEndpointIsDescribedAndEveryReferenceLeadsSomewhere() throws {
+    @Test func everyEndpointHasASummaryAndEveryReferenceResolves() throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)
         let connection = try fixture.client()
         let answer = try #require(connection.get("/openapi.json"))

@@ -93,7 +93,7 @@ struct RequestLineTests {
         "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX\u{1}: b\r\n\r\n",
         "HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX : b\r\n\r\n",
     ])
-    func aBodyWhoseEndIsInDoubtClosesTheConnection(rest: String) throws {
+    func aBodyWithAnAmbiguousEndClosesTheConnection(rest: String) throws {
         let all = try answers(to: "POST /v1/batch \(rest)GET /livez HTTP/1.1\r\nHost: a\r\n\r\n")
         #expect(all.count == 1)
         #expect(all.allSatisfy { $0.status == 400 || $0.status == 413 })

@@ -134,7 +134,7 @@ struct TLSTests {
         #expect(abandoned[1].isClosedByServer())
     }
 
-    @Test func withoutAValidCertificateItDoesNotStart() throws {
+    @Test func aGatewayDoesNotStartWithoutAValidCertificate() throws {
         #expect(throws: GatewayError.self) {
             try GatewayFixture(enforcement: .disabled) { $0.tls = files }
         }

@@ -32,7 +32,7 @@ struct CustomerTokenVerifierTests {
 
     private func code(_ token: String) -> Int? { verifier.verify(token, at: now).report.code?.rawValue }
 
-    @Test func aTokenOfThePrivateKeyGivesItsIDs() {
+    @Test func aTokenSignedWithTheSharedSecretGivesItsIDs() {
         let result = verifier.verify(
             token(#"{"sub":{"registered":"jane@example.com","cookie":"A"},"exp":1800000600}"#), at: now)
         #expect(result.report.isAccepted)
@@ -41,7 +41,7 @@ struct CustomerTokenVerifierTests {
         #expect(result.identifiers.map(\.value) == ["jane@example.com", "A"])
     }
 
-    @Test func aTokenOfTheRingGivesItsIDs() throws {
+    @Test func aTokenSignedByTheKeyRingGivesItsIDs() throws {
         let token = try signingKey.sign(claims: [
             "sub": ["registered": "jane"], "exp": .integer(Int64(now) + 600),
         ])
@@ -118,7 +118,7 @@ struct CustomerTokenVerifierTests {
         #expect(codes(1_799_999_000, ["registered": "john"]) == [22])
     }
 
-    @Test func theLimitIs8KiB() {
+    @Test func aTokenOfMoreThan8KiBIsRejected() {
         func claims(_ count: Int) -> String {
             #"{"sub":{"registered":"jane"},"exp":1800000600,"x":""# + String(repeating: "x", count: count)
                 + #""}"#

@@ -3,7 +3,7 @@ import Testing
 @testable import CountersignJOSE
 
 struct PastedKeysTests {
-    @Test func everyFormIsRead() throws {
+    @Test func pemJWKJWKSetAndCertificateTextsAreRead() throws {
         let (rsa, ec) = (TestKeys.rsa.publicKey, TestKeys.ec.publicKey)
         let forms: [(String, [PublicKey], PastedKeys.Source)] = [
             (rsa.pem + ec.pem, [rsa, ec], .pem), (" \n" + ec.jwk, [ec], .jwk),
@@ -18,7 +18,7 @@ struct PastedKeysTests {
         }
     }
 
-    @Test func noMoreThan64PEMBlocks() throws {
+    @Test func moreThan64PEMBlocksAreRejected() throws {
         let pem = TestKeys.ed.publicKey.pem
         #expect(try PastedKeys(text: String(repeating: pem, count: 64)).items.count == 64)
         let error = #expect(throws: JOSEError.self) {

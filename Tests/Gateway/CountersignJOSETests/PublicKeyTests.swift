@@ -155,7 +155,7 @@ struct PublicKeyTests {
         #"{"kty":"RSA","n":"\#(Base64URL.encode(modulus))","e":"\#(Base64URL.encode(exponent))"}"#
     }
 
-    @Test func rsaNumbersHaveBounds() {
+    @Test func rsaModuliAndExponentsOutsideTheirBoundsAreRejected() {
         let odd256 = [0x80] + [UInt8](repeating: 1, count: 255)
         #expect(code(rsa(odd256, [1, 0, 1])) == nil)
         #expect(code(rsa([0] + odd256, [0, 3])) == nil)
@@ -207,7 +207,7 @@ struct PublicKeyTests {
         #expect(code(#"{"kty":"OKP","crv":"Ed25519","x":"\#(Base64URL.encode(bytes))"}"#) == .invalidPoint)
     }
 
-    @Test func freshEd25519KeysArePoints() throws {
+    @Test func generatedEd25519KeysAreValid() throws {
         for _ in 0..<50 { _ = try SigningKey.generate(.ed25519) }
     }
 
@@ -262,7 +262,7 @@ struct JWKSetTests {
     }
 
     @Test(arguments: ["", "[]", "{}", #"{"keys":{}}"#, #"{"keys":[],"keys":[]}"#])
-    func otherDocumentsAreRejected(json: String) {
+    func documentsWithoutOneKeysArrayAreRejected(json: String) {
         #expect(throws: JOSEError.self) { try JWKSet(json: json) }
     }
 
@@ -283,14 +283,14 @@ struct JWKSetTests {
         #expect(set.members.map(\.kid) == keys.map(\.thumbprint))
     }
 
-    @Test func noMoreThan64Members() throws {
+    @Test func aSetOfMoreThan64KeysIsRejected() throws {
         let many = Array(repeating: "{}", count: 65).joined(separator: ",")
         #expect(throws: JOSEError.self) { try JWKSet(json: #"{"keys":[\#(many)]}"#) }
     }
 }
 
 struct SigningKeyTests {
-    @Test func sizesAndNamesAreChecked() {
+    @Test func unsupportedKeySizesAndAlgorithmsAreNotGenerated() {
         for bits in [1024, 2047, 2050, 8200] {
             #expect(throws: JOSEError.self) { try SigningKey.generate(.rs256, bits: bits) }
         }
@@ -315,7 +315,7 @@ struct SigningKeyTests {
         #expect(throws: JOSEError.self) { try SigningKey(pem: "") }
     }
 
-    @Test func otherPrivateFormsAreRead() throws {
+    @Test func aSEC1PrivateKeyIsRead() throws {
         #expect(try SigningKey(pem: Fixtures.sec1).algorithm == .es256)
     }
 }

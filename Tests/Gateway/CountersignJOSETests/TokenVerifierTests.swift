@@ -156,7 +156,7 @@ struct TokenVerifierTests {
         #expect(try other.codes() == [27])
     }
 
-    @Test func everyChangedBitOfTheSignatureCounts() throws {
+    @Test func aSignatureWithAChangedBitIsRejected() throws {
         let token = try Case().token
         let dot = try #require(token.lastIndex(of: "."))
         let signature = try #require(Base64URL.decode(String(token[token.index(after: dot)...])))

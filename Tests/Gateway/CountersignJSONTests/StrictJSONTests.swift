@@ -20,7 +20,7 @@ struct StrictJSONTests {
             .duplicateMember
         ),
     ])
-    func badTextIsRejected(text: String, expected: StrictJSONError) {
+    func invalidJSONIsRejected(text: String, expected: StrictJSONError) {
         #expect(throws: expected) { try parse(text) { _ in } }
     }
 
@@ -50,7 +50,7 @@ struct StrictJSONTests {
         #expect(throws: StrictJSONError.numberOutOfRange) { try parse("[\(long),1e400]") { _ in } }
     }
 
-    @Test func depthIsCounted() throws {
+    @Test func nestingBeyondTheMaximumDepthIsRejected() throws {
         try parse("[[[1]]]", depth: 3) { #expect($0.kind == .array) }
         #expect(throws: StrictJSONError.tooDeep) { try parse("[[[[1]]]]", depth: 3) { _ in } }
     }

@@ -132,7 +132,7 @@ struct AdminAccessTests {
         }
     }
 
-    @Test func aChangeByCookieNeedsTheTokenAndTheOwnOrigin() throws {
+    @Test func aChangeByCookieNeedsTheCSRFTokenAndTheOwnOrigin() throws {
         let bench = try AdminBench()
         let visitor = try bench.visitor(.owner, "ada")
         func status(_ changes: [String: String?]) throws -> Int {
@@ -181,7 +181,7 @@ struct AdminAccessTests {
     }
 
     /// A proxy may pass on another Host than the browser's.
-    @Test func thePublicURLIsTheOwnOrigin() throws {
+    @Test func aChangeFromTheOriginOfThePublicURLIsAccepted() throws {
         let bench = try AdminBench { $0.publicURL = "https://gateway.example" }
         let visitor = try bench.visitor(.owner, "ada")
         for (origin, status) in [

@@ -32,7 +32,7 @@ struct AdminChangeTests {
     ]
 
     @Test(arguments: changes)
-    func aChangeNeedsAMatchingTag(method: String, template: String, body: String) throws {
+    func aChangeNeedsAMatchingETag(method: String, template: String, body: String) throws {
         let key = try bench.apps.addKey(SigningKey.generate(.es256).publicKey.pem, to: "shop")
         try bench.apps.admins.createUser(name: "ada", role: .operator, password: AdminBench.passwordHash)
         try bench.apps.admins.createUser(name: "root", role: .owner, password: AdminBench.passwordHash)
@@ -90,7 +90,7 @@ struct AdminChangeTests {
         ("project/items/{kind}/{id}", "project/items/consent-category/c", "{}"),
         ("project/items/{kind}/{id}", "project/items/inbox-message/i", #"{"type":"push","content":{}}"#),
     ])
-    func theDocumentMarksRoutesThatNeedATag(template: String, path: String, body: String) throws {
+    func theOpenAPIDocumentMarksRoutesThatNeedAnETag(template: String, path: String, body: String) throws {
         let owner = try bench.token("admin")
         let paths = try bench.ask("GET", "openapi.json", nil, owner).json["paths"] as? [String: Any]
         let operations = paths?["/apps/{app}/" + template] as? [String: [String: Any]]

@@ -124,7 +124,7 @@ struct AdminReadTests {
         }
     }
 
-    @Test func aWriteKeyThatIsUsedOrTheLastIsDeletedOnlyWhenConfirmed() throws {
+    @Test func deletingTheLastOrAUsedWriteKeyNeedsConfirmation() throws {
         let writer = try bench.token("write")
         func delete(_ id: String, _ query: String = "") throws -> AdminBench.Answer {
             try bench.ask("DELETE", "apps/shop/write-keys/\(id)" + query, nil, writer)
@@ -149,7 +149,7 @@ struct AdminReadTests {
     }
 
     /// Earlier versions stored only the hash of a write key.
-    @Test func aWriteKeyThatWasStoredAsAHashIsShownByHowItBegins() throws {
+    @Test func aWriteKeyStoredAsAHashIsShownByItsPrefix() throws {
         try bench.place.connection(to: "control").execute("UPDATE write_key SET text = NULL")
         let item = try #require(try bench.items("apps/shop/write-keys", bench.token("admin")).first)
         #expect(item["write_key"] is NSNull)
@@ -203,7 +203,7 @@ struct AdminReadTests {
         #expect(try tokenID(writer) == "of-ada")
     }
 
-    @Test func claimsAreShownExportedAndFilteredBy() throws {
+    @Test func storedClaimsAreShownExportedAndSearchable() throws {
         let key = try SharedKeys.stranger()
         _ = try bench.apps.addKey(key.publicKey.pem, to: "shop")
         try bench.apps.setEnforcement(.required, for: "shop")
@@ -355,7 +355,7 @@ struct AdminReadTests {
         #expect((shown.json["token_without_signature"] as? String)?.hasSuffix(".") == true)
     }
 
-    @Test func countsAreDistinguishedByModeAndCode() throws {
+    @Test func countsAreFilteredByModeAndCode() throws {
         _ = try bench.apps.addKey(try SigningKey.generate(.es256).publicKey.pem, to: "shop")
         for (mode, tokens) in [(Enforcement.optional, ["", "a.b.c"]), (.required, [""])] {
             try bench.apps.setEnforcement(mode, for: "shop")
@@ -480,7 +480,7 @@ struct AdminReadTests {
     }
 
     @Test(.onSQLite("copies of a folder; those of a database are made by its own tools"))
-    func onlyOwnersReadSettingsAndBackupsAreVerifiedByName() throws {
+    func settingsAreShownAndBackupsAreVerifiedByName() throws {
         let bench = try AdminBench {
             $0.settings = [GatewaySetting(name: "port", value: "8787", origin: "default", help: "a port")]
         }
@@ -532,7 +532,7 @@ struct AdminReadTests {
 
     // MARK: OpenAPI document
 
-    @Test func theDocumentHasEveryRouteAndItsReferencesLeadSomewhere() throws {
+    @Test func theOpenAPIDocumentHasEveryRouteAndItsReferencesResolve() throws {
         let routes = [
             SignInRoutes(isSecure: false, passwordCost: .password, cluster: nil).all, EnforcementRoutes().all,
             ProjectRoutes().all, PeopleRoutes(passwordCost: .password).all,
@@ -579,7 +579,7 @@ struct AdminReadTests {
         }
     }
 
-    @Test func unknownMembersAreRejectedAsDocumented() throws {
+    @Test func invalidMembersAreRejectedWithTheirPointer() throws {
         let members: [JSONMember] = [
             .must("name", .text(longest: 3)), .may("count", .integer(1...5)),
             .may("inner", .object([.must("on", .bool)])), .ignored("made_ms", .milliseconds),
@@ -604,7 +604,7 @@ struct AdminReadTests {
     }
 
     /// Covers the GET routes without an id. An unavailable feature must respond as documented too.
-    @Test func answersHaveTheDocumentedShapes() throws {
+    @Test func statusesOfGETRoutesAreDocumented() throws {
         let document = try bench.ask("GET", "openapi.json", nil, bench.token("admin")).json
         let paths = try #require(document["paths"] as? [String: [String: Any]])
         let readable = paths.filter { !$0.key.contains("{") && $0.value["get"] != nil }

@@ -102,7 +102,7 @@ struct AdminRejectionTests {
     ]
 
     @Test(arguments: addresses)
-    func aURLThatIsNeverRequestedIsRejectedWhenItIsSet(
+    func aForbiddenURLIsRejectedWhenItIsSet(
         _ method: String, _ resource: String, _ template: String, _ pointer: String
     ) throws {
         let owner = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
@@ -147,7 +147,7 @@ struct AdminRejectionTests {
         ), ("PATCH", "apps/shop", #"{"origins":["https://shop.exampleX"]}"#),
         ("GET", "apps/shop/events?name=X", nil), ("GET", "audit?actor=aX", nil),
     ])
-    func aTextHasNoControlCharacter(method: String, path: String, template: String?) throws {
+    func textWithControlCharactersIsRejected(method: String, path: String, template: String?) throws {
         let headers = try bench.token("admin").merging(["If-Match": "*"]) { $1 }
         func status(_ text: String, _ code: String) throws -> Int {
             try bench.ask(
@@ -164,7 +164,7 @@ struct AdminRejectionTests {
         "apps/shop/events?user=", "apps/shop/events/export?after=", "apps/shop/events/export?type=track&user",
         "apps/shop/sessions?user=", "audit?app=", "apps/shop/samples?code=", "apps/shop/events?limit=",
     ])
-    func anEmptyParameterDoesNotMeanEverything(path: String) throws {
+    func anEmptyParameterIsRejected(path: String) throws {
         let answer = try bench.ask("GET", path, nil, bench.token("admin"))
         #expect(answer.status == 422 && answer.body.contains("is empty; leave it out"), "\(answer.body)")
     }
@@ -204,7 +204,7 @@ struct AdminRejectionTests {
     }
 
     @Test(arguments: ["apps/%00", "apps/shop/customers/a%zz", "apps/shop%2"])
-    func anUnknownPathIsAProblemDocument(path: String) throws {
+    func aMalformedPathGetsProblemDetails(path: String) throws {
         let answer = try bench.ask("GET", path, nil, bench.token("read"))
         #expect(answer.status == 400)
         #expect(answer.headers["content-type"] == "application/problem+json")
@@ -227,7 +227,7 @@ struct AdminRejectionTests {
         #expect(answer.status == 200, "\(answer.body)")
     }
 
-    @Test func aBodyOfAnotherContentTypeIsNotRead() throws {
+    @Test func aBodyOfAnotherContentTypeIsRejected() throws {
         let body = #"{"id":"other"}"#
         for (type, status) in [("text/plain", 415), ("application/json; charset=utf-8", 201)] {
             let connection = try bench.client()
@@ -278,7 +278,7 @@ struct AdminRejectionTests {
         #expect(try bench.apps.auditLog.entries(limit: 500).count == entries)
     }
 
-    @Test func onesOwnPasswordIsChangedWithTheOldOne() throws {
+    @Test func changingThePasswordNeedsTheCurrentOne() throws {
         let visitor = try bench.visitor(.viewer, "vi")
         let elsewhere = AdminBench.visitor(try bench.signIn("vi"))
         func change(_ current: String, _ headers: [String: String]) throws -> AdminBench.Answer {
@@ -297,7 +297,7 @@ struct AdminRejectionTests {
     }
 
     /// A stolen cookie alone must not allow password guesses without an audit entry.
-    @Test func guessingTheOldPasswordIsThrottledAndAudited() throws {
+    @Test func guessingTheCurrentPasswordIsThrottledAndAudited() throws {
         let visitor = try bench.visitor(.viewer, "vi")
         let statuses = try (0..<6).map { number in
             try bench.ask(

@@ -99,7 +99,7 @@ struct AuditMaskTests {
         ("https://hooks.example:8443/a", "https://hooks.example:8443/…#"),
         ("https://h.example?k=v", "https://h.example/…#"), ("", ""), ("no-url", "…"),
     ])
-    func aURLIsKeptAsItsOrigin(url: String, beginning: String) {
+    func anAuditedURLIsReducedToItsOriginAndAHash(url: String, beginning: String) {
         let audited = OutgoingURL.audited(url)
         #expect(audited.hasPrefix(beginning))
         #expect(audited.utf8.count == beginning.utf8.count + (beginning.hasSuffix("#") ? 8 : 0))

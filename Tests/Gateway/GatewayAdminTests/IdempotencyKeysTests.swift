@@ -47,7 +47,7 @@ struct IdempotencyKeysTests {
         #expect(other.json["write_key"] as? String != first.json["write_key"] as? String)
     }
 
-    @Test func manyKeysOfAViewerDisplaceNoKeyOfAnotherCaller() throws {
+    @Test func manyKeysOfAViewerEvictNoKeyOfAnotherCaller() throws {
         let bench = try AdminBench()
         let (sender, viewer) = (try bench.token("write"), try bench.token("read"))
         let first = try post(bench, sender, key: "a")

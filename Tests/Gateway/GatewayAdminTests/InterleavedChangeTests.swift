@@ -118,7 +118,7 @@ struct InterleavedChangeTests {
     }
 
     /// An invalid setting in the body also rejects the valid one.
-    @Test func aChangeOfSeveralSettingsIsMadeWholeOrNotAtAll() throws {
+    @Test func aChangeOfSeveralSettingsIsAtomic() throws {
         let read = first.answer("GET", "/apps/shop", query: nil, ifMatch: nil, body: [])
         let body = Array(#"{"retention_days":30,"name":""}"#.utf8)
         let rejected = first.answer("PATCH", "/apps/shop", query: nil, ifMatch: tag(of: read), body: body)
@@ -132,7 +132,7 @@ struct InterleavedChangeTests {
         ("\"TEXT-gzip\"", true), ("W/\"TEXT-br\"", true), ("\"TEXT--gzip\"", true), ("W/\"old\"", false),
         ("TEXT", false), ("\"TEXTx\"", false), ("w/TAG", false), ("W/", false), ("", false),
     ])
-    func aTagThatAProxyHasWeakenedStillNamesTheState(field: String, isAccepted: Bool) throws {
+    func ifMatchAcceptsETagsWeakenedByProxies(field: String, isAccepted: Bool) throws {
         let path = "/apps/shop/policy"
         let current = try #require(tag(of: first.answer("GET", path, query: nil, ifMatch: nil, body: [])))
         let sent = field.replacing("TAG", with: current)

@@ -164,7 +164,7 @@ struct SecondFactorTests {
         }
     }
 
-    @Test func codesAreGuessedNoMoreOftenThanPasswords() throws {
+    @Test func guessingCodesIsThrottledLikeGuessingPasswords() throws {
         let bench = try AdminBench { $0.trustedProxies = AddressRange.loopback }
         let ada = try enrol(bench, try bench.visitor(.viewer, "ada"))
         bench.clock.advance(by: 30)
@@ -258,7 +258,7 @@ struct SecondFactorTests {
         #expect(try signIn(bench, "ada", code: nil, password: "a new one of my own").status == 200)
     }
 
-    @Test func aPasswordThatIsCommonIsRejectedWhereverOneIsSet() throws {
+    @Test func aCommonPasswordIsRejectedWhereverOneIsSet() throws {
         let owner = try bench.visitor(.owner, "ada")
         let any = owner.headers.merging(["If-Match": "*"]) { $1 }
         let link = try bench.apps.admins.makeSetupToken(at: bench.now)

@@ -40,7 +40,7 @@ struct SignInTests {
     }
 
     /// Tests use a lower scrypt cost than gateways.
-    @Test func aPasswordIsKeptAtTheCostThatIsSet() throws {
+    @Test func passwordsAreHashedAtTheConfiguredCost() throws {
         #expect(GatewayConfiguration(dataDirectory: "").passwordCost == Scrypt.Cost(n: 32_768, r: 8, p: 1))
         let cost = Scrypt.Cost(n: 32, r: 4, p: 2)
         let bench = try AdminBench { $0.passwordCost = cost }
@@ -285,7 +285,7 @@ struct SignInTests {
         #expect(try bench.ask("DELETE", "users/eve", nil, any).status == 409)
     }
 
-    @Test func anAPITokenIsShownOnceAndKeptAsAHash() throws {
+    @Test func anAPITokenIsShownOnceAndStoredAsAHash() throws {
         let bench = try AdminBench()
         let owner = try bench.token("admin")
         let made = try bench.ask(

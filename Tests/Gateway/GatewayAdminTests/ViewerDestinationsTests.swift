@@ -40,7 +40,7 @@ struct ViewerDestinationsTests {
             .description
     }
 
-    @Test func noAnswerToAViewerHasAPathOrAQuery() throws {
+    @Test func viewersSeeNoPathOrQueryOfADestination() throws {
         let reader = try bench.token("read")
         var answered = 0
         for (route, role) in AdminAccessTests.roles where route.hasPrefix("GET ") && role == .viewer {
@@ -64,7 +64,7 @@ struct ViewerDestinationsTests {
         }
     }
 
-    @Test func aViewerSeesThatAStreamHasFilesAndNotWhere() throws {
+    @Test func viewersSeeThatAStreamHasFilesButNotWhere() throws {
         let masked = try bench.ask("GET", "apps/shop/streams/out", nil, bench.token("read")).json
         #expect(masked["servers"] as? String == "tls://127.0.0.1:1")
         #expect(masked["ca_file"] as? String == "…" && masked["nkey_seed_file"] as? String == "…")
@@ -74,7 +74,7 @@ struct ViewerDestinationsTests {
     }
 
     /// The reason may have paths of the gateway's files.
-    @Test func aViewerSeesThatAWayFailsAndNotWhy() throws {
+    @Test func viewersSeeThatADeliveryFailsButNotWhy() throws {
         let consumers = try bench.place.open().openConsumers(with: nil) { 0 }
         let stream = try #require(try bench.apps.streams.all(of: "shop").first).consumer
         for (id, path) in [(FileSettings.consumer(of: "shop"), "files"), (stream, "streams/out")] {
@@ -89,7 +89,7 @@ struct ViewerDestinationsTests {
     }
 
     /// The tag of a setting would confirm a guess of its URL.
-    @Test func theETagForAViewerDoesNotDependOnTheURL() throws {
+    @Test func viewersGetAnotherETagThanOperators() throws {
         for path in ["webhook", "key-source", "project"] {
             let masked = try bench.ask("GET", "apps/shop/" + path, nil, bench.token("read"))
             let whole = try bench.ask("GET", "apps/shop/" + path, nil, bench.token("write"))

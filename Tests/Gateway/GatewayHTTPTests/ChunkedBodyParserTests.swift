@@ -89,7 +89,7 @@ struct ChunkedBodyParserTests {
     }
 
     @Test(arguments: [(500, 1, false), (501, 1, true), (501, 31, true), (2_000, 32, false)])
-    func manyNearlyEmptyChunksEndTheBody(count: Int, bytes: Int, isCrumbled: Bool) {
+    func tooManyTinyChunksAreRejected(count: Int, bytes: Int, isCrumbled: Bool) {
         let chunk = String(bytes, radix: 16) + "\r\n" + String(repeating: "x", count: bytes) + "\r\n"
         let body = Self.parse(String(repeating: chunk, count: count) + "0\r\n\r\n", pieces: 1_000)
         #expect(body.end == (isCrumbled ? .crumbled : .end))

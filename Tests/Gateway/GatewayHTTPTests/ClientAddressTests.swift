@@ -42,7 +42,7 @@ struct ClientAddressTests {
         #expect(AddressRange(text) == nil)
     }
 
-    @Test func ipv6CustomersAreLimitedByTheirNetwork() throws {
+    @Test func ipv6AddressesAreLimitedByTheirNetwork() throws {
         let one = try #require(NetworkAddress("2001:db8:1:2:3::4"))
         let other = try #require(NetworkAddress("2001:db8:1:2:ffff::1"))
         let stranger = try #require(NetworkAddress("2001:db8:1:3::4"))

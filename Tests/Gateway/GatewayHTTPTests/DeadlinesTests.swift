@@ -27,7 +27,7 @@ struct DeadlinesTests {
         #expect(deadlines.milliseconds(at: 1_000 * Self.second, longest: 60_000) == 60_000)
     }
 
-    @Test func deadlinesAreComparedAFewTimesASecond() {
+    @Test func deadlinesAreCheckedAFewTimesASecond() {
         var deadlines = Deadlines()
         for index in 0..<100 { deadlines.set(index, Self.second + UInt64(index)) }
         var due: ContiguousArray<Int> = []

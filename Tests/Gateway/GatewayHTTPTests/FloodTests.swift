@@ -110,7 +110,7 @@ struct FloodTests {
 
     /// The client sends a rejected request again, so nothing is lost or done twice.
     @Test(arguments: [("GET", false, 503), ("POST", true, 503), ("POST", false, 200)])
-    func withoutMemoryResponsesOfReadsAreRejected(method: String, changesNothing: Bool, status: Int) throws {
+    func aReadBeyondTheMemoryLimitIsRejected(method: String, changesNothing: Bool, status: Int) throws {
         var limits = GatewayLimits()
         limits.bodyMemoryBytes = 8 << 10
         let server = HTTPServer(limits: limits, observer: HeardRequests()) { request in
@@ -216,7 +216,7 @@ struct FloodTests {
         }
     }
 
-    @Test func aSenderThatEndsBeforeItsBodyIsClosed() throws {
+    @Test func aConnectionThatEndsBeforeItsBodyIsClosed() throws {
         try withGateway { fixture in
             let connection = try RawConnection(port: fixture.gateway.port)
             connection.send(

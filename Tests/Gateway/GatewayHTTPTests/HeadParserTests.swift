@@ -50,7 +50,7 @@ struct HeadParserTests {
         }
     }
 
-    @Test func aHeadIsParsedOnceAndLaterBytesAreKept() {
+    @Test func bytesAfterAHeadAreNotConsumed() {
         let text = "POST /v1/batch?a=b HTTP/1.1\r\nHost: a\r\nContent-Length:\t 12 \r\nx:\r\n\r\nGET / HTTP"
         let head = Self.parse(text)
         #expect(
@@ -83,7 +83,7 @@ struct HeadParserTests {
         ("GET HTTPS://A/b HTTP/1.1", 200), ("GET http://a?b HTTP/1.1", 200), ("get / HTTP/1.0", 200),
         ("\r\nGET / HTTP/1.1", 200), ("GET /\\a HTTP/1.1", 200),
     ])
-    func targetsAndVersionsAreChecked(line: String, status: Int) {
+    func requestTargetsAndHTTPVersionsAreValidated(line: String, status: Int) {
         #expect(Self.status(line + "\r\nHost: a\r\n\r\n") == status)
     }
 
@@ -95,7 +95,7 @@ struct HeadParserTests {
         ("Cookie: a\r\ncookie: b\r\n", 400), ("Accept: a\r\nAccept: b\r\n", 200), ("\n", 400),
         ("X: b\u{1}\r\n", 400), ("X\u{1}: b\r\n", 400),
     ])
-    func fieldsAreChecked(lines: String, status: Int) {
+    func headerFieldsAreValidated(lines: String, status: Int) {
         #expect(Self.status("GET / HTTP/1.1\r\nHost: a\r\n\(lines)\r\n") == status)
     }
 
@@ -127,7 +127,7 @@ struct HeadParserTests {
         ("Transfer-Encoding: gzip, chunked", 501), ("Transfer-Encoding: xchunked", 501),
         ("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity", 400),
     ])
-    func aFramingInDoubtIsRejected(fields: String, status: Int) {
+    func ambiguousFramingIsRejected(fields: String, status: Int) {
         #expect(Self.status("POST / HTTP/1.1\r\nHost: a\r\n\(fields)\r\n\r\n") == status)
         #expect(Self.status("POST / HTTP/1.1\r\n\(fields)\r\nHost: a\r\n\r\n") == status)
     }

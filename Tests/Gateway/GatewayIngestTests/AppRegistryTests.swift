@@ -149,7 +149,7 @@ struct AppRegistryTests {
         }
     }
 
-    @Test func readsThatFailForThirtySecondsAreReportedAndStale() {
+    @Test func aFailedRefreshIsReportedOnceAndStaleAfterThirtySeconds() {
         let uptime = Lock<Int64>(0)
         let reports = Lock<[String?]>([])
         let health = RefreshHealth(

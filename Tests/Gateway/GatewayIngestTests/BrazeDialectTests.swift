@@ -83,7 +83,7 @@ struct BrazeDialectTests {
         (#"{"user_id":"user-1","first"#, #"{"user_id":"user-2","first"#),
         (#""respond_with":{"user_id":"user-1"}"#, #""respond_with":{"user_id":"user-2"}"#),
     ])
-    func aTokenOfOneUserIsRejectedForTwo(one: String, two: String) throws {
+    func aTokenOfOneUserIsRejectedInARequestOfTwoUsers(one: String, two: String) throws {
         let body = Self.body.replacingOccurrences(of: one, with: two)
         let answer = try #require(post(body, token: fixture.token(for: "user-1")))
         #expect(answer.status == 401)

@@ -110,7 +110,7 @@ struct ForgedIdentityTests {
         #expect(try stored() == 1)
     }
 
-    @Test func anotherUsersExternalIDIsAUserIDInBrazesShape() throws {
+    @Test func brazesExternalIDIsVerifiedLikeAUserID() throws {
         let headers = ["X-Braze-Api-Key": fixture.writeKey]
         let mine = headers.merging(["X-Braze-Auth-Signature": try fixture.token(for: "user-1")]) { $1 }
         for body in [

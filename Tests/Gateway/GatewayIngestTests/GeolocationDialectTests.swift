@@ -71,7 +71,7 @@ struct GeolocationDialectTests {
         #expect(other.json["code"] == nil)
     }
 
-    @Test func aTemplatesRecordsAreStored() throws {
+    @Test func recordsOfALocationTemplateAreStored() throws {
         let body = #"{"location":[{"lat":1,"lng":2,"time":1430800314123},{"lat":3,"lng":4}]}"#
         #expect(post(body, authorization: "Bearer " + (try token()))?.json["accepted"] as? Int == 2)
         #expect(post(body, authorization: "Bearer " + (try token()))?.json["duplicates"] as? Int == 2)

@@ -103,7 +103,7 @@ struct NativeDialectTests {
         #expect(try stored() == ["m-1", "m-2"])
     }
 
-    @Test func anUnknownWriteKeyIsNotATokenProblem() throws {
+    @Test func anUnknownWriteKeyGets401WithoutATokenError() throws {
         for headers in [[:], ["X-Write-Key": "wk_nobody"], ["Authorization": "Basic Og=="]] {
             let answer = try #require(connection.post(batch(trackEvent("m-1")), headers: headers))
             #expect(answer.status == 401 && answer.headers["www-authenticate"]?.hasPrefix("Basic ") == true)
@@ -131,7 +131,7 @@ struct NativeDialectTests {
         #expect(try stored() == [])
     }
 
-    @Test func aTokenOfOneUserIsRejectedForTwo() throws {
+    @Test func aTokenOfOneUserIsRejectedInARequestOfTwoUsers() throws {
         let two = batch(trackEvent("m"), trackEvent("n", user: "user-2"))
         let answer = try #require(connection.post(two, headers: signed()))
         #expect(answer.status == 401)
@@ -143,7 +143,7 @@ struct NativeDialectTests {
         #expect(try stored() == [])
     }
 
-    @Test func optionalStoresAndWarns() throws {
+    @Test func optionalEnforcementStoresTheEventAndWarns() throws {
         try enforce(.optional)
         let answer = try #require(
             connection.post(batch(trackEvent("m-1")), headers: ["X-Write-Key": fixture.writeKey]))

@@ -55,7 +55,7 @@ struct OpenAPILimitTests {
     }
 
     @Test(arguments: WireShape.lists.filter { $0.limit != nil })
-    func events(shape: WireShape) throws {
+    func batchesHaveTheDocumentedMaximumLength(shape: WireShape) throws {
         try expect((shape.limit ?? "") + "/maxItems") { count in
             let events = (0..<count).map { Array(shape.event("m-\($0)").utf8) }
             return try (200...201).contains(
@@ -71,7 +71,7 @@ struct OpenAPILimitTests {
     private static let content = "/data/v2/projects/{p}"
     private static let inbox = "/webxp/projects/{p}/appinbox"
 
-    @Test func bloomreachIDs() throws {
+    @Test func bloomreachIDsHaveTheDocumentedLimits() throws {
         try expect("CustomerIDs/additionalProperties/maxLength") {
             isTaken(Self.tracking + "/customers", #"{"customer_ids":{"cookie":"\#(text($0))"}}"#)
         }
@@ -84,7 +84,7 @@ struct OpenAPILimitTests {
         }
     }
 
-    @Test func bloomreachEvents() throws {
+    @Test func bloomreachEventsHaveTheDocumentedMaximumLengths() throws {
         try expect("CustomerEvent/properties/event_type/maxLength") {
             isTaken(
                 Self.tracking + "/customers/events",
@@ -100,7 +100,7 @@ struct OpenAPILimitTests {
         }
     }
 
-    @Test func bloomreachQuestions() throws {
+    @Test func bloomreachListsHaveTheDocumentedMaximumLengths() throws {
         try expect("AttributesRequest/properties/attributes/maxItems") {
             isTaken(
                 Self.content + "/customers/attributes",
@@ -116,7 +116,7 @@ struct OpenAPILimitTests {
 
     /// The project has no push webhook. The gateway reports this as 409 after validating the request.
     @Test(arguments: ["platform", "push_notification_id"])
-    func bloomreachSelfChecks(member: String) throws {
+    func bloomreachSelfChecksHaveTheDocumentedMaximumLengths(member: String) throws {
         try expect("SelfCheck/properties/\(member)/maxLength") {
             var body =
                 [

@@ -220,7 +220,7 @@ struct RemoteJWKSetTests {
         #expect(keys.keys.map(\.thumbprint) != good)
     }
 
-    @Test func oneFetchAtATime() throws {
+    @Test func onlyOneFetchRunsAtATime() throws {
         publisher.document = try newSet()
         var waiting: [@Sendable () -> Void] = []
         for instant in [1_000.0, 1_100, 9_000] {

@@ -173,7 +173,7 @@ struct ExportScheduleTests {
         (413, .rejected), (500, .rejected), (429, .failed(retryAfter: 7)), (502, .failed(retryAfter: 7)),
         (503, .failed(retryAfter: 7)), (504, .failed(retryAfter: 7)),
     ])
-    func answersAreClassified(status: Int, expected: ExportSchedule.Outcome) {
+    func collectorStatusesDecideWhetherToRetry(status: Int, expected: ExportSchedule.Outcome) {
         #expect(OTLPAnswer(status: status, retryAfterSeconds: 7, body: []).outcome == expected)
     }
 

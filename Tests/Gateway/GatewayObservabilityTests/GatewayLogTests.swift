@@ -48,7 +48,7 @@ struct GatewayLogTests {
             seconds: 0.0123456)
     }
 
-    @Test func aRequestIsOneLine() {
+    @Test func aRequestIsLoggedAsOneLine() {
         let sink = Sink()
         let log = GatewayLog(level: .info, gatherSeconds: 0) { sink.write($0) }
         let trace = TraceParent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
@@ -105,7 +105,7 @@ struct GatewayLogTests {
         #expect(GatewayLog.level(of: record(route: route, status: status)) == expected)
     }
 
-    @Test func aWarningIsAWarning() {
+    @Test func aRequestAcceptedWithAWarningIsLoggedAsAWarning() {
         let warned = record { $0.verdict = .acceptedWithWarning }
         #expect(GatewayLog.level(of: warned) == .warning)
         #expect(GatewayLog.level(of: record(status: nil)) == .info)

@@ -73,7 +73,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aCharacterThatTheServerCannotHoldIsReplaced() throws {
+        @Test func aNULCharacterIsReplaced() throws {
             try TestDatabase.use(migrated: false) { database in
                 let connection = try database.connect()
                 #expect(try connection.first("SELECT ?1", .text("a\0b")) { $0.text(0) } == "a\u{FFFD}b")
@@ -115,7 +115,7 @@ extension PostgreSQLTests {
             "user:secret@host:port:port/x?unknown=1", "user:secret/@host/x", "user:pa@secret@host/x",
             "user:secret?/@host/x",
         ])
-        func anAddressIsNeverQuoted(address: String) {
+        func anInvalidAddressIsNotRepeatedInTheError(address: String) {
             let error = #expect(throws: GatewayError.self) { try PostgreSQLSettings("postgres://" + address) }
             #expect(error?.reason.contains("secret") == false)
         }

@@ -250,7 +250,7 @@ extension PostgreSQLTests {
                 for app in ["shop", "app-2"] {
                     #expect(try lines(old.log, of: app) == lines(storage.log, of: app))
                 }
-                try goOn(on: storage, &kept, times: 1)
+                try checkThatStoresWork(on: storage, &kept, times: 1)
                 try database.waitForTransactions()
                 let before = try #require(try lines(old.log, of: "shop").last)
                 let now = try lines(storage.log, of: "shop")
@@ -280,7 +280,7 @@ extension PostgreSQLTests {
                 for app in ["shop", "app-2"] {
                     #expect(try lines(storage.log, of: app) == lines(new.log, of: app))
                 }
-                try goOn(on: new, &kept, times: 2)
+                try checkThatStoresWork(on: new, &kept, times: 2)
                 let last = try lines(new.log, of: "shop")
                 #expect(last.dropLast() == now[...])
                 #expect(try #require(last.last).sequence > #require(now.last).sequence)
@@ -288,7 +288,7 @@ extension PostgreSQLTests {
         }
 
         /// Checks that tokens, duplicate detection, consumers and the audit log still work in `storage`.
-        private func goOn(on storage: any Storage, _ kept: inout Kept, times: Int) throws {
+        private func checkThatStoresWork(on storage: any Storage, _ kept: inout Kept, times: Int) throws {
             let (entries, brokenAt) = try storage.openControl(as: .account).auditLog.verify()
             #expect(entries >= 3 && brokenAt == nil)
             let secrets = try storage.openSecrets()

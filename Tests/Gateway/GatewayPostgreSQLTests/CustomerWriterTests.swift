@@ -177,7 +177,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func aPropertyNameWithNULIsSkippedAndTheOthersAreStored() throws {
+        @Test func aNULInAPropertyNameIsReplaced() throws {
             try TestDatabase.use { database in
                 let connection = try database.connect()
                 var change = CustomerChange(

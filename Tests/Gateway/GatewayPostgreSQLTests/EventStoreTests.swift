@@ -44,7 +44,7 @@ extension PostgreSQLTests {
         }
 
         /// PostgreSQL holds no text with U+0000.
-        @Test func aCharacterThatItCannotHoldIsReplaced() throws {
+        @Test func aNULCharacterIsReplaced() throws {
             try TestDatabase.useStore { (database, store) throws in
                 let results = store.store([
                     .of(["a"]), .of(["b\0"], user: "\0", device: "d\0"), .of(["c"]),

@@ -71,7 +71,7 @@ extension PostgreSQLTests {
         }
 
         /// A killed member leaves its row. `waitForGateways()` waits for the member only until the row is stale.
-        @Test func aChangeDoesNotWaitForADeadGateway() throws {
+        @Test func aChangeWaitsForADeadGatewayOnlyUntilItsRowIsStale() throws {
             try TestDatabase.use { database in
                 let connection = try database.connect()
                 try connection.execute(

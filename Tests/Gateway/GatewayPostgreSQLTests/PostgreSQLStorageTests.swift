@@ -22,7 +22,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func copiesAreMadeByTheDatabasesOwnTools() throws {
+        @Test func aBackupOfADatabaseIsRejectedWithAHintAtPgDump() throws {
             try TestDatabase.use { database in
                 let folder = try TestFolder()
                 let storage = try folder.storage(database)

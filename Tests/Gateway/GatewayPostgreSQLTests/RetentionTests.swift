@@ -13,7 +13,7 @@ extension PostgreSQLTests {
         private static let day: Int64 = 86_400_000
         private static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1_000) }
 
-        @Test func theExpiredPartitionsOfDaysAreDropped() throws {
+        @Test func expiredDayPartitionsAreDropped() throws {
             try TestDatabase.use { database in
                 let connection = try database.connect()
                 let store = try database.openEvents()
@@ -64,7 +64,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func anExportBesideTheDropOfAPartitionReportsAGap() throws {
+        @Test func anExportDuringTheDropOfAPartitionReportsAGap() throws {
             try TestDatabase.useStore { (database, store) throws in
                 for id in ["m-1", "m-2"] { _ = store.store(.of([id], received: Self.now)) }
                 let sequences = try database.log.everything().map(\.sequence)

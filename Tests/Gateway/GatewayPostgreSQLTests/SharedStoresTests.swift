@@ -27,7 +27,7 @@ extension PostgreSQLTests {
         }
 
         /// The gateways' clocks are an hour apart, many times the reuse window.
-        @Test func aRefreshTokenThatIsShownAtThreeGatewaysAtOnceIsExchangedOnce() throws {
+        @Test func aRefreshTokenSentToThreeGatewaysAtOnceIsExchangedOnce() throws {
             try TestDatabase.use { database in
                 let folder = try TestFolder()
                 let storages = try (0..<3).map { _ in
@@ -83,7 +83,7 @@ extension PostgreSQLTests {
             }
         }
 
-        @Test func tokenKeysLieSealedInTheDatabase() throws {
+        @Test func tokenKeysAreStoredSealedInTheDatabase() throws {
             try TestDatabase.use { database in
                 let folder = try TestFolder()
                 let secrets = try folder.storage(database).openSecrets()

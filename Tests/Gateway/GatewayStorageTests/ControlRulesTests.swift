@@ -25,7 +25,7 @@ struct ControlRulesTests {
     }
 
     @Test(arguments: ["", "Shop", "shöp", "a b", "a/b", String(repeating: "a", count: 65)])
-    func appIDsAreLowercaseWords(id: String) {
+    func invalidAppIDsAreRejected(id: String) {
         #expect(code { _ = try apps.createApp(id: id) } == .invalid)
     }
 
@@ -217,7 +217,7 @@ struct StorageRulesTests {
         withExtendedLifetime(lock) {}
     }
 
-    @Test func lockFileThatCannotBeOpenedIsNotARunningGateway() throws {
+    @Test func aLockFileThatCannotBeOpenedIsADataDirectoryError() throws {
         let folder = FileManager.default.temporaryDirectory.path + "/lock-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let directory = try DataDirectory(path: folder)

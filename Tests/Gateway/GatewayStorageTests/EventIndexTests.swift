@@ -328,7 +328,7 @@ struct EventIndexTests {
         #expect(try reader.newest(query, before: nil, limit: 100).events.count == 18)
     }
 
-    @Test func entriesOfARunAreInOrder() {
+    @Test func indexEntriesAreSortedByHashAndOffset() {
         // Many with the same hash, and many whose hashes have the same first bits.
         let entries = (0..<6_000).map {
             SubjectEntry(hash: .random(in: 0...(.max)) >> ($0 % 3 * 30), offset: UInt32($0))

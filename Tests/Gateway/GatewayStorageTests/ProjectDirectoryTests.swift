@@ -21,7 +21,7 @@ struct ProjectDirectoryTests {
         try #require(try directory.projects.all()[app])
     }
 
-    @Test func anInboxMessageIsWrittenAsOneObject() throws {
+    @Test func anInboxMessageIsReadFromJSONAndWrittenAsJSON() throws {
         let json = #"""
             {"id":"hi","type":"push","content":{"title":"Hello"},"recipient":{"registered":"user-1"},
              "expires":"2026-12-24T18:00:00Z"}
@@ -167,7 +167,7 @@ struct ProjectDirectoryTests {
         #expect(try project().settings.webhook == nil)
     }
 
-    @Test func anInboxMessageMustBeOneThatClientsShow() throws {
+    @Test func inboxMessagesThatClientsCannotShowAreRejected() throws {
         #expect(
             code { try directory.projects.putInboxMessage(id: "", type: "html", content: "{}", in: "shop") }
                 == .invalid)

@@ -232,7 +232,7 @@ struct RetentionSweeperTests {
         #expect(try customerBytes("a") == second)
     }
 
-    @Test func manyCustomersAreDeletedInOneStep() throws {
+    @Test func aRetentionStepDeletesManyCustomers() throws {
         // Three rows each: the customer, the cookie and the property.
         for number in 0..<300 { try change("c\(number)", of: "a", day: 1, properties: 1, bytes: 10) }
         let most = 900 / RetentionSweeper.rowsPerStep + 2

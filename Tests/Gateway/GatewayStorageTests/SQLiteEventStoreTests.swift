@@ -197,7 +197,7 @@ struct SQLiteEventStoreTests {
 
     /// By the gateway's clock, an event of 1970 is either expired or new.
     @Test(arguments: [(1_800_000_000.0, 0), (60.0, 1)])
-    func retentionRunsBesideTheRequests(now: TimeInterval, kept: Int) throws {
+    func retentionDeletesExpiredEventsByTheGatewaysClock(now: TimeInterval, kept: Int) throws {
         let path = folder.appendingPathComponent("events.sqlite").path
         let isStored = Lock(false)
         let asked = DispatchSemaphore(value: 0)

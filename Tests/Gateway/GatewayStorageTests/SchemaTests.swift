@@ -26,7 +26,7 @@ struct SchemaTests {
         }
     }
 
-    @Test func aFileWithDataIsCopiedAsideBeforeItIsChanged() throws {
+    @Test func aFileWithDataIsBackedUpBeforeItsMigration() throws {
         let first = ["CREATE TABLE a (x INTEGER)"]
         let connection = try SQLiteConnection(path: path)
         try Schema.migrate(connection, first)

@@ -252,7 +252,7 @@ struct SessionTableTests {
         }
     }
 
-    @Test func theDirectParentEndsTheSessionAfterTheReuseWindow() throws {
+    @Test func aParentTokenReusedAfterTheReuseWindowEndsTheSession() throws {
         let store = try store()
         let first = try open(store)
         let second = try granted(exchange(first, store, at: 10))
@@ -332,7 +332,7 @@ struct SessionTableTests {
         #expect(rejection(try exchange(token, store, at: 1_000, rules: rules)) == .expired)
     }
 
-    @Test func aShorterAbsoluteLifetimeHoldsForSessionsThatExist() throws {
+    @Test func aShorterAbsoluteLifetimeAppliesToExistingSessions() throws {
         let store = try store()
         let token = try open(store)
         var rules = TokenRules()

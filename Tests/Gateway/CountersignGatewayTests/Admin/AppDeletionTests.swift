@@ -168,7 +168,7 @@ struct AppDeletionTests {
         #expect(try bench.apps.createApp(id: "shop").app.id == "shop")
     }
 
-    @Test func eventsOfADeletedAppAreErasedInStepsBetweenRequests() throws {
+    @Test func deletingAnAppErasesAllItsEventsAndNoOthers() throws {
         let other = try bench.apps.createApp(id: "kiosk").writeKey
         try bench.gateway.refreshApps()
         for part in 0..<3 {

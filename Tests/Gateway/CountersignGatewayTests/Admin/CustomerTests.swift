@@ -98,7 +98,7 @@ struct CustomerTests {
         #expect(properties(phone).keys.sorted() == ["last_session_start"])
     }
 
-    @Test func attributesOfBrazesShapeAppearAsACustomer() throws {
+    @Test func brazeAttributesUpdateTheProfile() throws {
         let answer = try bench.client().post(
             #"""
             {"device_id":"phone-1","attributes":[{"user_id":"ada","first_name":"Ada","time":5,
@@ -276,7 +276,7 @@ struct CustomerTests {
         #expect(try answers(endpoints[1]) == ["no account ada", "no account bob"])
     }
 
-    @Test func manyEventsAreDeletedInPieces() throws {
+    @Test func deletingACustomerDeletesAllOfManyEvents() throws {
         for part in 0..<3 {
             try send(
                 bench,

@@ -16,7 +16,7 @@ import Testing
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct GatewayClockTests {
     @Test(arguments: TestTransport.allCases)
-    func auditEntriesHaveTheTimeOfTheGatewaysClock(_ transport: TestTransport) throws {
+    func appsEventsAndAuditEntriesHaveTheGatewaysTime(_ transport: TestTransport) throws {
         let bench = try AdminBench(transport)
         let token = try bench.token("admin")
         bench.clock.advance(by: 10 * 86_400)

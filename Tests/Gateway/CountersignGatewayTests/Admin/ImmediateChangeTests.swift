@@ -108,7 +108,7 @@ struct ImmediateChangeTests {
     }
 
     @Test(.onSQLite("the signal file between its commands and its gateway"))
-    func aCommandWaitsForNoGatewayThatDoesNotRunOrLoad() throws {
+    func aCommandDoesNotWaitForAStoppedOrUnresponsiveGateway() throws {
         let place = try TestStorage(.app)
         // No gateway has run here.
         #expect(ChangeSignal.waitForGateway(place.folder))

@@ -97,7 +97,7 @@ struct UserMaskTests {
         }
     }
 
-    @Test func answersToViewersHaveNoUserAndNoBody() throws {
+    @Test func viewersSeeNoUserIDsAndNoEventBodies() throws {
         let bench = try bench()
         let key = try Pseudonyms(key: bench.apps.pseudonymKey(), appID: "shop")
         let reader = try bench.token("read")

@@ -21,7 +21,7 @@ struct MetricsTests {
     }
 
     @Test(arguments: [("X-Forwarded-For", "192.0.2.1"), ("Forwarded", "for=192.0.2.1"), ("Via", "1.1 proxy")])
-    func requestsThroughAProxyAreNotLocal(name: String, value: String) throws {
+    func metricsAreNotServedThroughAProxy(name: String, value: String) throws {
         let fixture = try GatewayFixture(.standard)
         let connection = try fixture.client()
         #expect(connection.get("/metrics", headers: [name: value])?.status == 403)
@@ -93,7 +93,7 @@ struct MetricsTests {
         #expect(samples(freeBytes: nil)["countersign_disk_free_bytes"] == nil)
     }
 
-    @Test func lagsAreNamedAndLabelledByTheKindOfTheirWay() {
+    @Test func lagMetricsAreNamedAndLabelledByTheKindOfConsumer() {
         let ids = EventConsumerID.Kind.allCases.map {
             EventConsumerID(appID: "shop", kind: $0, name: $0.rawValue)
         }

@@ -68,7 +68,7 @@ struct TelemetryTests {
         }
     }
 
-    @Test func aRequestIsAServerSpanWithItsParts() throws {
+    @Test func aRequestIsExportedAsAServerSpanWithChildSpans() throws {
         let collector = try WebhookServer { _ in .answer(200, body: "{}") }
         defer { collector.close() }
         let fixture = try fixture(collector, ratio: 0)
@@ -139,7 +139,7 @@ struct TelemetryTests {
         #expect(spans[4].attributes["http.route"] == nil)
     }
 
-    @Test func aTraceparentThatIsNotSampledIsNotRecorded() throws {
+    @Test func aTraceThatTheCallerDoesNotSampleIsNotExported() throws {
         let collector = try WebhookServer { _ in .answer(200, body: "{}") }
         defer { collector.close() }
         let fixture = try fixture(collector)
@@ -153,7 +153,7 @@ struct TelemetryTests {
     @Test(arguments: [
         (0.25, 0x3FFF_FFFF_FFFF_F000, true), (0.25, 0x4000_0000_0000_0000, false), (0, 0, false),
     ])
-    func aShareOfTheTracesThatBeginHereIsRecorded(ratio: Double, random: UInt64, expected: Bool) {
+    func newTracesAreSampledByTheRatio(ratio: Double, random: UInt64, expected: Bool) {
         let span = TraceSampler(ratio: ratio) { random }.span(caller: nil)
         #expect((span != nil) == expected)
     }

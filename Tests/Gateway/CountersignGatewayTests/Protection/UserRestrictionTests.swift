@@ -67,7 +67,7 @@ struct UserRestrictionTests {
     }
 
     @Test(arguments: WireShape.all)
-    func blockedUserIsRejectedInEveryShape(shape: WireShape) throws {
+    func blockedUserIsRejectedInEveryDialect(shape: WireShape) throws {
         // Locations of a device's own token belong to its subject.
         try put(.block, "user-1")
         let body = shape.body(shape.event("m-1"))
@@ -119,7 +119,7 @@ struct UserRestrictionTests {
     }
 
     /// Also for a token that the gateway has verified before.
-    @Test func tokensIssuedBeforeARevocationAreWorthless() throws {
+    @Test func tokensIssuedBeforeARevocationAreRejected() throws {
         let old = try token("ada", issued: now - 5_000)
         let undated = try token("ada")
         #expect(try send(old, of: "ada").status == 200)

@@ -112,7 +112,7 @@ struct DeliveryConformanceTests {
     }
 
     @Test(arguments: [(WayCase.webhook, 1), (.stream, 1), (.sample, 0)])
-    func eventsDeletedBeforeTheFirstDeliveryAreAGap(_ way: WayCase, reports: Int) throws {
+    func eventsDeletedBeforeTheFirstDeliveryAreLoggedAsAGap(_ way: WayCase, reports: Int) throws {
         let bench = try DeliveryBench(way)
         try bench.create()
         bench.look()
@@ -203,7 +203,7 @@ struct DeliveryConformanceTests {
     }
 
     @Test(arguments: WayCase.allCases)
-    func eventsOfADeletedPersonAreNotDeliveredAnyMore(_ way: WayCase) throws {
+    func eventsOfADeletedUserAreNotDelivered(_ way: WayCase) throws {
         let bench = try DeliveryBench(way)
         try bench.create()
         bench.log.add(6, users: ["ada", "bob"])

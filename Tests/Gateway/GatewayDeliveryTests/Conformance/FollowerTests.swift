@@ -75,7 +75,7 @@ struct FollowerTests {
         #expect(try work(machine.next(atMilliseconds: start)).after == 9)
     }
 
-    @Test func pausesGrowFromSecondsToADayWithFullJitter() {
+    @Test func backOffGrowsFromSecondsToADayWithFullJitter() {
         func pause(_ failures: Int, _ retryAfter: Int? = nil, least: Bool = false) -> Int64 {
             retry.pause(failures: failures, afterSeconds: retryAfter, fraction: least ? 0 : 1)
         }

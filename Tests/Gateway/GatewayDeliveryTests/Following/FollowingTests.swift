@@ -82,7 +82,7 @@ struct FollowingTests {
     }
 
     @Test(arguments: [".", "..", "-x", "--help"])
-    func aNameThatURLsOrCommandsTakeForSomethingElseIsRejected(name: String) throws {
+    func namesThatLookLikePathsOrOptionsAreRejected(name: String) throws {
         #expect(try bench.code("POST", "consumers", #"{"name":"\#(name)"}"#).hasPrefix("4"))
         let apps = bench.fixture.apps
         let hash = PasswordHash.ofNobody(cost: .password)
@@ -137,7 +137,7 @@ struct FollowingTests {
         #expect(try bench.ask("GET", "events?after=\(next)").json["events_missed"] as? Bool == false)
     }
 
-    @Test func parametersAreUniqueAndOfLimitedLength() throws {
+    @Test func repeatedAndLongParametersAreRejected() throws {
         for query in ["limit=1&limit=2", "name=a&name=a", "user=a&limit=1&user="] {
             let answer = try bench.ask("GET", "events?" + query)
             #expect(answer.status == 400 && answer.json["code"] as? String == "invalid_parameter", "\(query)")

@@ -353,7 +353,7 @@ struct EventFilesTests {
         #expect(try bench.ids() == (1...6).map { "m\($0)" })
     }
 
-    @Test func theCurrentHourIsNoFailureAndNotReadBeforeItsEnd() throws {
+    @Test func theCurrentHourIsNotWrittenBeforeItsEnd() throws {
         bench.store(1...1, minute: 5)
         try bench.write()
         let consumers = bench.storage.openConsumers(with: bench.store, now: { 0 })

@@ -214,7 +214,7 @@ struct StreamWayTests {
             } == .markUnusable)
     }
 
-    @Test func aStreamIsMadeOrCheckedAndNeverChanged() throws {
+    @Test func aMissingStreamIsCreatedAndAnExistingOneNeverChanged() throws {
         try bench.store(1)
         let settings = try bench.create(["replicas": 3, "subject": "a.{type}.{app}"])
         try bench.run(try bench.publisher(settings))
@@ -281,7 +281,7 @@ struct StreamWayTests {
             window.receive(StreamAnswer(number: numbers[0], body: stored)) == .stored(event: 1, message: 2))
     }
 
-    @Test func valuesOfAnEventAreOneTokenOfTheSubject() {
+    @Test func eachValueOfAnEventIsOneTokenOfTheSubject() {
         let template = SubjectTemplate("c.{app}.{type}.{user}", appID: "a.b")
         #expect(template?.subject(type: "x.>* y", user: "u") { $0 + "!" } == "c.a%2eb.x%2e%3e%2a%20y.u!")
         #expect(template?.subject(type: "", user: nil) { $0 } == "c.a%2eb.%.none")

@@ -23,7 +23,7 @@ struct WebhookRoutesTests {
         try bench.store(batch(events))
     }
 
-    @Test func aWebhookIsMadeDeliveredToChangedAndDeleted() throws {
+    @Test func aWebhookIsCreatedDeliveredToChangedAndDeleted() throws {
         let bench = try AdminBench()
         let owner = try bench.token("admin")
         let server = try WebhookServer { _ in .answer(200, body: "thanks, jane") }
@@ -76,7 +76,7 @@ struct WebhookRoutesTests {
         #expect(try bench.items("apps/shop/webhooks", owner).isEmpty)
     }
 
-    @Test func testReplayPauseAndSecretRotationAreAdminRequests() throws {
+    @Test func aWebhookCanBeTestedReplayedPausedAndRotated() throws {
         let bench = try AdminBench()
         let owner = try bench.token("admin")
         let server = try WebhookServer { _ in .answer(200) }

@@ -280,7 +280,7 @@ struct WebhookRunnerTests {
         #expect(try bench.deliveries(of: endpoint).isEmpty)
     }
 
-    @Test func oneDeliveryHasHalfAMebibyteOrOneEvent() throws {
+    @Test func aDeliveryHasAtMostHalfAMebibyteOrOneEvent() throws {
         _ = try bench.endpoint(["batch_size": 500])
         bench.log.add(5, bytes: 200_000)
         bench.log.add(1, bytes: 600_000)

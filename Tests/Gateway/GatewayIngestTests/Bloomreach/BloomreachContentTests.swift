@@ -62,7 +62,7 @@ struct BloomreachContentTests {
         #"{"attributes":[]}"#, #"{"customer_ids":{"cookie":"C"}}"#,
         #"{"customer_ids":{"cookie":"C"},"attributes":{}}"#, "no",
     ])
-    func theReasonNamesTheFaultOfTheQuery(body: String) throws {
+    func invalidAttributeRequestsAreRejected(body: String) throws {
         let answer = try #require(client.post(attributes, body))
         #expect(answer.status == 400)
         #expect(answer.json["success"] as? Bool == false)

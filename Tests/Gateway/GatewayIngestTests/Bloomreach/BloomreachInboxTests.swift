@@ -164,7 +164,7 @@ struct BloomreachInboxTests {
         #expect(try inbox().messages?.filter(\.is_read).count == 2)
     }
 
-    @Test func unknownMessageIDsCanBeMarkedAsRead() throws {
+    @Test func anUntrackedCookieMarksMessagesAsReadForItselfOnly() throws {
         try put("one")
         let before = try inbox(#"{"cookie":"N"}"#)
         #expect(try markRead(["one"], ids: #"{"cookie":"N"}"#)?.status == 200)
@@ -197,7 +197,7 @@ struct BloomreachInboxTests {
     }
 
     /// The sync token may be older than the token requirement. Old clients never recover from a 410.
-    @Test func aClientThatHasNoTokenStartsOverWithItsSyncToken() throws {
+    @Test func aClientWithoutATokenStartsOverWithItsSyncToken() throws {
         track(jane)
         try put("one")
         let token = try #require(try inbox().sync_token)
@@ -232,13 +232,13 @@ struct BloomreachInboxTests {
         ("markasread", #"{"customer_ids":{"cookie":"C"},"message_ids":[7]}"#),
         ("markasread", #"{"message_ids":["m"]}"#),
     ])
-    func theReasonNamesTheFaultOfTheBody(path: String, body: String) throws {
+    func invalidInboxRequestsAreRejectedWithAReason(path: String, body: String) throws {
         let answer = try #require(client.post("/webxp/projects/{p}/appinbox/" + path, body))
         #expect(answer.status == 400)
         #expect((answer.json["error"] as? String)?.isEmpty == false)
     }
 
-    @Test func markingDeletedMessagesAsReadSucceeds() throws {
+    @Test func markingUnknownMessagesAsReadSucceeds() throws {
         track(jane)
         #expect(try markRead(["gone"])?.body == #"{"success":true}"# + "\n")
         #expect(try markRead([])?.body == #"{"success":true}"# + "\n")

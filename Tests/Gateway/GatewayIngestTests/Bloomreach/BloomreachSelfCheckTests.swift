@@ -75,7 +75,7 @@ struct BloomreachSelfCheckTests {
         #expect(answer.json["success"] as? Bool == false)
     }
 
-    @Test func aRejectingOrMissingWebhookIsAFailure() throws {
+    @Test func aRejectingOrUnreachableWebhookIsAFailure() throws {
         for status in [500, 302] {
             let receiver = try WebhookServer { _ in .answer(status, headers: ["Location": "/other"]) }
             try client.edit {
@@ -97,7 +97,7 @@ struct BloomreachSelfCheckTests {
         #"{"push_notification_id":"x"}"#, #"{"platform":"ios"}"#,
         #"{"platform":"ios","push_notification_id":""}"#, #"{"platform":7,"push_notification_id":"x"}"#, "[]",
     ])
-    func theReasonNamesTheFaultOfTheBody(body: String) throws {
+    func invalidSelfCheckRequestsAreRejected(body: String) throws {
         #expect(check(body)?.status == 400)
     }
 

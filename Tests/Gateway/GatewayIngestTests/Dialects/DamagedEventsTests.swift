@@ -186,7 +186,7 @@ struct DamagedEventsTests {
         #expect(try stored() == ["m-1", "m-2"])
     }
 
-    @Test func tooManyEventsAreStillTooMany() throws {
+    @Test func tooManyDamagedEventsAreRejectedAsTooMany() throws {
         let bad = Array(#"{"a":1,"a":2}"#.utf8)
         let answer = try post(WireShape.native.body(Array(repeating: bad, count: 1_001)), .native)
         #expect(answer.status == 413)
@@ -324,7 +324,7 @@ struct UnusualEventsTests {
         ("\u{85}", false), ("\u{9B}", false), ("\u{9F}", false), ("\u{A0}", true), ("\u{C0}", true),
         ("\u{2085}", true), ("\u{202E}", true), ("\\u202e", true), ("\u{200D}", true), ("\u{FEFF}", true),
     ])
-    func aControlCharacterIsInNoID(text: String, isTaken: Bool) throws {
+    func idsWithControlCharactersAreRejected(text: String, isTaken: Bool) throws {
         try enforce(.disabled)
         func expect(_ body: [UInt8], _ shape: WireShape, _ path: String) throws {
             let before = try stored()
@@ -416,7 +416,7 @@ struct UnusualEventsTests {
     }
 
     @Test(arguments: WireShape.all)
-    func aTimeThatCannotBeReadIsReplacedInEveryShape(shape: WireShape) throws {
+    func aTimeThatCannotBeReadIsReplacedInEveryDialect(shape: WireShape) throws {
         try enforce(.disabled)
         for (number, path) in shape.paths.enumerated() {
             let event = shape.event("m-\(number)", [shape.dialect.time: #""soon""#])
@@ -427,7 +427,7 @@ struct UnusualEventsTests {
         #expect(try stored() == shape.paths.count)
     }
 
-    @Test func aNumberOfSecondsOrMillisecondsIsRead() throws {
+    @Test func timesInSecondsMillisecondsAndISO8601AreRead() throws {
         try enforce(.disabled)
         for shape in [WireShape.events, .tracked] {
             for (number, time) in ["1795249800.25", "1795249800250", #""2026-11-21T08:30:00.250Z""#]

@@ -12,7 +12,7 @@ struct WireShapeTests {
         "/campaigns/",
     ]
 
-    @Test func everyEndpointForEventsHasAShape() throws {
+    @Test func everyEventEndpointHasAWireShape() throws {
         let client = try GatewayFixture(.standard).client()
         let document = try #require(client.get("/openapi.json")?.json["paths"] as? [String: [String: Any]])
         let endpoints = document.filter { path, operations in

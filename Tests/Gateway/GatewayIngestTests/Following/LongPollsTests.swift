@@ -141,7 +141,7 @@ struct LongPollsTests {
         #expect(await answer() == "nothing")
     }
 
-    @Test func aPollLooksAgainWhenALeaseExpires() async throws {
+    @Test func aWaitingPollReadsAgainWhenALeaseExpires() async throws {
         let reader = Reader(again: 3_000)
         let scheduled = AsyncStream<Void>.makeStream()
         clock.onSchedule { scheduled.continuation.yield() }

@@ -166,7 +166,7 @@ struct DeviceTokenTests {
         #expect((answer?.json["auth_error"] as? [String: Any])?["reason"] as? String == "AUDIENCE_MISMATCH")
     }
 
-    @Test func theIDOfAnAppWithAProjectTokenRegisters() throws {
+    @Test func devicesRegisterByAppIDOrProjectToken() throws {
         try fixture.edit { try $0.setProjectToken("shop-project", for: "shop") }
         for org in ["shop", "shop-project"] {
             let answer = connection.post(#"{"org":"\#(org)","uuid":"u-1"}"#, path: "/api/register")
@@ -211,7 +211,7 @@ struct DeviceTokenTests {
         #expect(answer.headers["cache-control"] == "no-store")
     }
 
-    @Test func aLoopOfRefreshesIsSlowedDown() throws {
+    @Test func frequentRefreshesAreRateLimited() throws {
         var limits = GatewayLimits()
         limits.tokenRequestsPerSecond = 1
         let fixture = try GatewayFixture(limits: limits)

@@ -228,7 +228,7 @@ struct OAuthTests {
         }
     }
 
-    @Test func badAssertionsAreRejected() throws {
+    @Test func invalidAssertionsAreRejected() throws {
         let now = Int64(Date().timeIntervalSince1970)
         let changes: [JSONObject] = [
             ["aud": "https://other.example/token"], ["aud": .null],
@@ -342,7 +342,7 @@ struct OAuthTests {
         #expect(try refresh(token).status == 200)
     }
 
-    @Test func aStolenTokenEndsTheSessionAndItsAccessTokens() throws {
+    @Test func aReusedRefreshTokenEndsTheSessionAndItsAccessTokens() throws {
         var rules = TokenRules()
         rules.reuseSeconds = 0
         try fixture.edit { try $0.setTokenRules(rules, for: "shop") }
