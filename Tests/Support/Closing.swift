@@ -1,7 +1,7 @@
 import CountersignCore
 package import Testing
 
-/// Closes what a test has opened when the test ends, also when it fails.
+/// Runs registered closures when a test ends, even if it fails.
 package struct Closing: SuiteTrait, TestTrait, TestScoping {
     @TaskLocal private static var opened: Lock<[@Sendable () async -> Void]>?
 
@@ -21,10 +21,10 @@ package struct Closing: SuiteTrait, TestTrait, TestScoping {
         try result.get()
     }
 
-    /// Keeps `close` for the end of the test that runs.
+    /// Runs `close` at the end of the current test.
     package static func afterTest(_ close: @escaping @Sendable () async -> Void) {
         guard let opened else {
-            Issue.record("what this test opens stays open: its suite lacks the trait .closing")
+            Issue.record("nothing closes what this test opens: its suite lacks the trait .closing")
             return
         }
         opened.withLock { $0.append(close) }

@@ -40,7 +40,7 @@ struct AES256GCMTests {
             #expect(AES256GCM.open(changed, key: key, context: [1, 2]) == nil)
         }
         #expect(AES256GCM.open(Array(sealed.prefix(20)), key: key, context: [1, 2]) == nil)
-        // OpenSSL reads 32 bytes, also of a shorter or longer key.
+        // OpenSSL reads 32 bytes whatever the key's length, so other lengths must be rejected.
         for other in [[], Array(key.dropLast()), key + [0]] {
             #expect(AES256GCM.open(sealed, key: other, context: [1, 2]) == nil)
         }

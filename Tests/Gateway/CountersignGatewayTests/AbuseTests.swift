@@ -5,7 +5,7 @@ import GatewayModel
 import GatewayTestSupport
 import Testing
 
-/// Hostile clients over real sockets, while the gateway answers others.
+/// Hostile clients over real sockets. The gateway must still answer other clients.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct AbuseTests {
     private func limits(ofSeconds seconds: Int) -> GatewayLimits {

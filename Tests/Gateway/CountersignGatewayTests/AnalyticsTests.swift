@@ -198,7 +198,7 @@ struct AnalyticsTests {
             bench.now.withLock { $0 = start + hours * hour }
             bench.store.flush()
             unused.flush()
-            if hours > 0 { #expect(try tables.map { try bench.rows($0) } == last, "it doubts a leap") }
+            if hours > 0 { #expect(try tables.map { try bench.rows($0) } == last, "a jump deletes nothing") }
             try bench.another().flush()
             last = left
             #expect(try tables.map { try bench.rows($0) } == left, "after \(hours) hours")

@@ -10,7 +10,7 @@ import Testing
 @testable import GatewayStorage
 
 @Suite(
-    .ownThreads, .onSQLite("copies of a folder; those of a database are made by its own tools"),
+    .ownThreads, .onSQLite("backups copy its folder; PostgreSQL has its own tools"),
     .timeLimit(.minutes(5)))
 struct BackupTests {
     private let temporary = TemporaryFolder()
@@ -128,7 +128,7 @@ struct BackupTests {
         #expect(code { _ = try Backup.create(of: folder, in: folder) } == .notFound)
     }
 
-    /// Hours by which the clock was ahead when the only copy was made, and when the next one is made.
+    /// `ahead`: hours the clock was ahead at the only backup. `next`: hours after the true time until the next backup.
     @Test(arguments: [(23.0, 0.0), (8_760, 0), (0.01, 24.01)])
     func aBackupMadeWithTheClockAheadDoesNotStopTheSchedule(ahead: Double, next: Double) throws {
         let fixture = try GatewayFixture(.standard, enforcement: .disabled)

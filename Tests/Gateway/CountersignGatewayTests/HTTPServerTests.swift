@@ -24,7 +24,7 @@ struct HTTPServerTests {
         }
     }
 
-    /// `HeadParserTests` has all forms.
+    /// `HeadParserTests` covers every malformed head.
     @Test(arguments: [
         "Content-Length: 2", "Host: a\r\nHost: b\r\nContent-Length: 2",
         "Host: a\r\nX-A: b\0c\r\nContent-Length: 2", "Host: a\r\nTransfer-Encoding: gzip, chunked",
@@ -111,7 +111,7 @@ struct HTTPServerTests {
             fixture.gateway.stop()
             stopped.signal()
         }
-        // Until the other thread has begun to stop the gateway.
+        // Waits until the other thread has begun to stop the gateway.
         var ready = 200
         while ready == 200, !connection.isOverdue { ready = try #require(connection.get("/readyz")).status }
         #expect(ready == 503)

@@ -72,7 +72,6 @@ struct InProcessTests {
         #expect(routed.status == 413)
     }
 
-    /// Requests without a connection are counted too.
     @Test(arguments: TestTransport.allCases)
     func everyInProcessRequestIsCounted(transport: TestTransport) throws {
         let fixture = try GatewayFixture(transport)

@@ -226,7 +226,7 @@ struct LiveEventsTests {
         // No results are published here. The stream ends by itself, well before the first ping.
         for connection in connections {
             while case let line = try #require(connection.line()), line != "0" {
-                try #require(line != "event: ping", "the stream goes on")
+                try #require(line != "event: ping", "the stream has not ended")
             }
         }
     }
@@ -241,7 +241,7 @@ struct LiveEventsTests {
         #expect(connection.line() == "HTTP/1.1 200 OK")
         _ = try fixture.apps.deleteApp(id: "shop")
         while case let line = try #require(connection.line()), line != "0" {
-            try #require(line != "event: ping", "the stream goes on")
+            try #require(line != "event: ping", "the stream has not ended")
         }
         let next = try RawConnection(port: fixture.gateway.port)
         next.send(request + "Authorization: Bearer \(token)\r\n\r\n")

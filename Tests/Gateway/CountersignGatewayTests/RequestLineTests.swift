@@ -24,7 +24,7 @@ struct RequestLineTests {
         return answers
     }
 
-    /// `HeadParserTests` has all forms.
+    /// `HeadParserTests` covers every malformed head.
     @Test(arguments: [
         "GET  /livez HTTP/1.1", "CONNECT a:443 HTTP/1.1", "GET /livez HTTP/2.0", "GET /livez%00 HTTP/1.1",
         "GET /livez% HTTP/1.1", "GET /livez%2 HTTP/1.1", "GET /livez%zz HTTP/1.1",

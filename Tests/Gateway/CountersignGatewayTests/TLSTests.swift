@@ -123,7 +123,7 @@ struct TLSTests {
             $0.tls = files
             $0.loopCount = 1
         }
-        // A record that announces more than follows, and plain HTTP.
+        // A TLS record shorter than its length field, and plain HTTP.
         let abandoned = try (0..<200).map { number in
             let connection = try RawConnection(port: fixture.gateway.port)
             connection.send(number % 2 == 0 ? [0x16, 3, 1, 1, 0, 1] : Array("GET / HTTP/1.1\r\n\r\n".utf8))

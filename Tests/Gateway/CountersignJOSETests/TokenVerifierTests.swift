@@ -102,7 +102,7 @@ struct TokenVerifierTests {
             try (5700..<5900).reversed().lazy.map(token).first { $0.utf8.count <= 8192 })
         #expect(longest.utf8.count > 8188)
         #expect(Case().report(of: longest).isAccepted)
-        // Valid base64url, but of another length.
+        // Valid base64url of exactly 8,192 bytes, and of one more.
         let parts = "AAAA.AAAA." + String(repeating: "A", count: 8182)
         #expect(Case().report(of: parts).faults.first?.detail.contains("8 KiB") == false)
         #expect(Case().report(of: parts + "A").faults.first?.detail.contains("8 KiB") == true)
@@ -292,7 +292,7 @@ struct TokenVerifierTests {
         #expect(try Case(payloadUsers: ["user-1", "", "user-1"]).codes() == [])
         #expect(try Case(payloadUsers: ["user-1", "user-2"]).codes() == [28])
         #expect(try Case(user: "user-2", payloadUsers: ["user-1"]).codes() == [21, 28])
-        // Only the payload names users: the token may speak for any of them, but they must be one.
+        // If only the payload names users, all must be one user: the subject.
         #expect(try Case(user: nil, payloadUsers: ["user-1"]).codes() == [])
         #expect(try Case(user: nil, payloadUsers: ["user-2", "user-1"]).codes() == [28])
         #expect(try Case(user: nil, payloadUsers: ["user-2"]).codes() == [21])

@@ -37,7 +37,7 @@ extension KeyRing {
 }
 
 enum Vectors {
-    /// The results of vectors with several defensible ones, of which this verifier does not return the first.
+    /// Vectors that allow several results, with this verifier's result if it is not the first.
     static let ours = [
         "jwk_use_enc": "PUBLIC_KEY_ERROR", "nbf_plus_1h": "NOT_YET_VALID",
         "alg_none_two_parts": "DECODING_ERROR",

@@ -146,7 +146,7 @@ struct AdminAccessTests {
         #expect(try status(["Origin": "https://evil.example"]) == 403)
         #expect(try status(["Origin": "http://localhost.evil.example"]) == 403)
         #expect(try status(["Origin": "null"]) == 403)
-        // Not serialized origins as browsers send them (RFC 6454, section 6.2).
+        // Not origins in the serialized form that browsers send (RFC 6454, section 6.2).
         for origin in [
             "http://evil@localhost", "http://evil:pw@localhost", "http://@localhost", "http://localhost/",
             "http://localhost/a", "http://localhost?", "http://localhost#", "http://localhost:",

@@ -479,7 +479,7 @@ struct AdminReadTests {
         }
     }
 
-    @Test(.onSQLite("copies of a folder; those of a database are made by its own tools"))
+    @Test(.onSQLite("backups copy its folder; PostgreSQL has its own tools"))
     func settingsAreShownAndBackupsAreVerifiedByName() throws {
         let bench = try AdminBench {
             $0.settings = [GatewaySetting(name: "port", value: "8787", origin: "default", help: "a port")]

@@ -213,7 +213,7 @@ struct AdminRejectionTests {
     }
 
     @Test(
-        .onSQLite("a database has backups of its own"),
+        .onSQLite("backups copy its folder; PostgreSQL has its own tools"),
         arguments: [("{", 400), ("[1,", 400), (#"{"to":"/elsewhere"}"#, 422), ("{}", 201), ("", 201)])
     func aBodyForARouteWithoutOneIsRejected(body: String, status: Int) throws {
         let answer = try bench.ask("POST", "backups", body.isEmpty ? nil : body, bench.token("admin"))

@@ -43,7 +43,7 @@ struct OneTimePasswordTests {
         #expect(sample.step(of: sample.code(step - 1), at: now, after: step) == nil)
         #expect(sample.step(of: "", at: now, after: 0) == nil)
         #expect(sample.step(of: "75522", at: 0, after: -2) == nil)
-        #expect(sample.code(10_281) == "092555", "the number 92555 has six digits too")
+        #expect(sample.code(10_281) == "092555", "a code is padded to six digits")
     }
 
     /// RFC 4648, section 10.

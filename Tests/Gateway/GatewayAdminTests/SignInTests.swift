@@ -171,7 +171,7 @@ struct SignInTests {
     }
 
     @Test func aCorrectPasswordEndsTheBlockThatItsAttemptStarted() {
-        // Before, attempts for 24 other names failed at this address, slowly enough not to block it.
+        // Attempts for 24 other names failed at this address before, slowly enough not to block it.
         for isRight in [true, false] {
             let throttle = SignInThrottle()
             var now: Int64 = 0

@@ -184,7 +184,7 @@ final class ConnectionTests {
         try hasStopped.waitForSignal()
     }
 
-    /// Without its limit, the stop would wait for the deadline of the response.
+    /// Without a limit of its own, the stop would wait for the deadline of the response.
     @Test func stopDoesNotWaitForAClientThatDoesNotRead() throws {
         var limits = GatewayLimits()
         limits.bodySeconds = 3_600

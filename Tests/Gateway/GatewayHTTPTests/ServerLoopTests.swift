@@ -134,7 +134,7 @@ struct ServerLoopTests {
             isStopped.withLock { $0 = true }
             stopped.signal()
         }
-        // No loop accepts connections, and none has ended.
+        // Waits until no loop accepts connections. The server must not have stopped yet.
         while !connections[0].isOverdue, let late = try? gated.request(port) { late.close() }
         #expect(!isStopped.withLock { $0 })
         gated.openGate()

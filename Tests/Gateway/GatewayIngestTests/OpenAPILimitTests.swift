@@ -31,7 +31,7 @@ struct OpenAPILimitTests {
     ) throws {
         let limit = try limit(path)
         #expect(try isTaken(limit), "\(path): \(limit) is rejected", sourceLocation: location)
-        #expect(try !isTaken(limit + 1), "\(path): \(limit + 1) is taken", sourceLocation: location)
+        #expect(try !isTaken(limit + 1), "\(path): \(limit + 1) is accepted", sourceLocation: location)
     }
 
     private func text(_ length: Int) -> String { String(repeating: "x", count: length) }

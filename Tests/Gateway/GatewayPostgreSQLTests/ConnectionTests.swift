@@ -63,7 +63,7 @@ extension PostgreSQLTests {
                 for _ in 0..<20 {
                     do {
                         _ = try PostgreSQLConnection(failing)
-                        Issue.record("it connects")
+                        Issue.record("the connection was opened")
                     } catch let error as PostgreSQLError {
                         #expect(error.sqlState == "22023")
                     }

@@ -103,7 +103,7 @@ extension PostgreSQLTests {
             }
         }
 
-        /// Until the end, a repeated deletion finds all ids of the person.
+        /// Until a deletion is complete, repeating it must find all ids of the customer.
         @Test func anInterruptedDeletionOfACustomerKeepsItsIDs() throws {
             try TestDatabase.use { database in
                 let connection = try database.connect()

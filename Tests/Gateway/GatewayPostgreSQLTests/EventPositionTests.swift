@@ -167,7 +167,7 @@ extension PostgreSQLTests {
                     for writer in 0..<4 {
                         group.addTask {
                             var number = 0
-                            // Until a statement was interrupted: a fast machine may finish 150 without that.
+                            // Continues until a statement was interrupted: a fast machine may finish 150 before.
                             while number < 150 || failures.withLock({ $0 }) == 0 && number < 5_000 {
                                 let ids = (0..<3).map { "\(writer)-\(number)-\($0)" }
                                 number += 1

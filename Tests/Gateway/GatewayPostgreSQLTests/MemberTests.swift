@@ -64,7 +64,7 @@ extension PostgreSQLTests {
                     cluster.waitForGateways()
                     for bench in benches { #expect(bench.seen.withLock { $0 } >= change) }
                 }
-                // A gateway of an earlier version stores secrets in plain text while another gateway has 0.
+                // Earlier versions store secrets in plain text while a gateway has 0 in this column.
                 let seals = try database.connect().all("SELECT opens_seals FROM gateway") { $0.int(0) }
                 #expect(seals == [1, 1, 1])
             }

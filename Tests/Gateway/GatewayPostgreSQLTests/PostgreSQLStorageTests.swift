@@ -17,7 +17,7 @@ extension PostgreSQLTests {
             try TestDatabase.use { database in
                 let folder = try TestFolder()
                 try check.run(on: try folder.storage(database), wait: database.waitForTransactions) { _ in
-                    throw StorageConformance.Violation(description: "a check that needs no copy wants one")
+                    throw StorageConformance.Violation(description: "needsCopy is false, but it copies")
                 }
             }
         }

@@ -42,7 +42,7 @@ extension PostgreSQLTests {
                 return nil
             }
 
-            /// True when an acknowledgement is rejected as too late.
+            /// Whether an acknowledgement is rejected as too late.
             func isTooLate(_ lease: EventLease, _ consumers: any EventConsumers) throws -> Bool {
                 do throws(ConsumerFailure) {
                     try consumers.acknowledge(lease.id, of: id, through: nil)

@@ -66,7 +66,7 @@ struct AppSettingTests {
         try ClaimsPolicy(algorithms: [.es256], maximumLifetime: 0.5).check()
     }
 
-    /// An unknown value, stored by a later version, counts as the strictest one.
+    /// A later version may have stored the unknown value.
     @Test func anUnknownModeCountsAsTheStrictest() throws {
         var project = ProjectSettings.standard(for: "shop")
         project.customerTokens = .allowed

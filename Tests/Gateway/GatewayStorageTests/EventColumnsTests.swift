@@ -36,7 +36,7 @@ struct EventColumnsTests {
         #expect(try log.store([batch], counting: nil)[0].accepted == 1)
     }
 
-    /// Proofs as a list and a follower read them.
+    /// Proofs as a follower reads them, twice.
     private func proofs() throws -> [[EventProof?]] {
         let reader = SQLiteEventLog(readers: SQLiteReaders(path: path), runs: OpenIndexRuns())
         return [

@@ -60,8 +60,6 @@ struct EventIndexTests {
         try FileManager.default.contentsOfDirectory(atPath: index).sorted()
     }
 
-    // MARK: -
-
     /// Damage to the index between two openings.
     enum Mishap: CaseIterable {
         case none, removedFolder, removedFile, flippedByte, cutFile, unfinishedFile, foreignLog, olderEvents
@@ -441,7 +439,7 @@ struct EventIndexTests {
         }
     }
 
-    /// Without counting them, a consumer's lag would be too small.
+    /// Without the events of a damaged run, a consumer's lag would be too small.
     @Test func eventsInADamagedRunAreCounted() throws {
         let log = try open()
         for number in 0..<45 {

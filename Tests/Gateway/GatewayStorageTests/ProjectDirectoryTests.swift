@@ -59,7 +59,7 @@ struct ProjectDirectoryTests {
         #expect(code { try directory.setProjectToken("mine", for: "shop") } == .conflict)
     }
 
-    /// A request names an app by either, so one text must not name two apps.
+    /// A request names an app by its id or its project token, so one text must not name two apps.
     @Test func anIDAndTheProjectTokenOfAnotherAppDiffer() throws {
         try directory.setProjectToken("mine", for: "cafe")
         #expect(code { _ = try directory.createApp(id: "mine") } == .conflict)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import GatewayStorage
 
-@Suite(.onSQLite("its own sweeper; the other has RetentionTests"), .ownThreads, .timeLimit(.minutes(5)))
+@Suite(.onSQLite("its own sweeper; RetentionTests has PostgreSQL's"), .ownThreads, .timeLimit(.minutes(5)))
 struct RetentionSweeperTests {
     private static let day: Int64 = 86_400_000
     private let connection: SQLiteConnection

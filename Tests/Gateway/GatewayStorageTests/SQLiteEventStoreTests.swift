@@ -164,7 +164,7 @@ struct SQLiteEventStoreTests {
         func commitEnded(_ record: CommitRecord) { records.withLock { $0.append(record) } }
     }
 
-    /// A folder of the index on a full file system.
+    /// The file is a link to `/dev/full`, where each write reports a full disk.
     @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
     func aFullDiskIsReportedForIndexFiles() throws {
         let error = #expect(throws: IndexFileError.self) {

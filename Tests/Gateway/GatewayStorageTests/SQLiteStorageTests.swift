@@ -25,7 +25,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    /// Until the end, a repeated deletion finds all ids of the person.
+    /// Until a deletion is complete, repeating it must find all ids of the customer.
     @Test func anInterruptedDeletionOfACustomerKeepsItsIDs() throws {
         let storage = try SQLiteStorage(dataDirectory: folder.path + "/data")
         let cookie = CustomerIdentifier(name: "cookie", value: "c-1")

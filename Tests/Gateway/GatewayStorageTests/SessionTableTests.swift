@@ -167,7 +167,7 @@ struct SessionTableTests {
         }
     }
 
-    // The process may die between its commit and its answer: it is opened again here.
+    // The store is opened again, as after a crash between commit and response.
     @Test func theDirectParentGetsTheActiveTokenAgainAfterARestart() throws {
         let first = try open(store())
         let second = try granted(exchange(first, store()))
@@ -301,7 +301,7 @@ struct SessionTableTests {
         }
         #expect(try #require(rows) < 8)
         guard case .reused = rejection(try exchange(first, store, at: 2_001)) else {
-            Issue.record("not noticed")
+            Issue.record("the reuse was not detected")
             return
         }
     }

@@ -84,7 +84,7 @@ package final class AdminBench: Sendable {
         return answer
     }
 
-    /// The header of a new API token.
+    /// An `Authorization` header with a new API token.
     package func token(_ scopes: String..., expires: Int64? = nil) throws -> [String: String] {
         let text = try apps.apiTokens.create(name: "test", scopes: scopes, expiresMilliseconds: expires).text
         return ["Authorization": "Bearer \(text)"]

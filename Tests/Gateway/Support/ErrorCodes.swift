@@ -1,7 +1,7 @@
 package import CountersignGatewayTesting
 package import GatewayModel
 
-/// The code of what `body` throws; nil when it throws nothing.
+/// The code of the `GatewayError` that `body` throws; nil without one.
 package func code(_ body: () throws -> Void) -> GatewayError.Code? {
     do {
         try body()

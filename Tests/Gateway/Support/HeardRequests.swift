@@ -14,7 +14,7 @@ package final class HeardRequests: GatewayObserver {
         arrived.signal()
     }
 
-    /// The next record, or nil when none comes.
+    /// The next record; nil after 20 seconds.
     package func next() -> RequestRecord? {
         guard arrived.wait(timeout: .now() + 20) == .success else { return nil }
         return records.withLock { $0.removeFirst() }

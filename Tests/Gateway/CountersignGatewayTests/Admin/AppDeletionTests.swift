@@ -90,7 +90,7 @@ struct AppDeletionTests {
     @Test func deletingAnAppErasesItsRowsFromEveryTable() throws {
         let other = try bench.apps.createApp(id: "kiosk").writeKey
         try bench.gateway.refreshApps()
-        // First, because the first commit is counted immediately, and later ones within a second.
+        // Kiosk's event is first: the first commit is counted at once, later commits only within a second.
         #expect(try send("m3", of: "cleo", bench, key: other) == 200)
         // Long enough not to occur in a random id or key by chance.
         let users = ["ada@example.com", "bob@example.com"]
@@ -155,7 +155,7 @@ struct AppDeletionTests {
         #expect(try !metrics().contains(#"app="shop""#))
         // The reader still sees the last verdicts.
         #expect(bench.gateway.live.entries(after: 0).entries.count == 1)
-        // A request that was in progress during the deletion.
+        // A request after the deletion adds no metrics of the app.
         #expect(try send("m3", of: "ada", bench) == 401)
         bench.gateway.eraseDeletedApps()
         #expect(try !metrics().contains(#"app="shop""#))

@@ -121,7 +121,7 @@ struct CustomerTests {
         #expect(profiles.changes.reduce(0) { $0 + $1.properties.count } == CustomerChanges.mostProperties)
     }
 
-    /// The rows are added by SQL, because `CustomerWriter` stores no larger profile.
+    /// The rows are added by SQL, because `CustomerWriter` stores no profile that large.
     @Test func aProfileIsShownUpToOneMiBOfValues() throws {
         try send(bench, #"{"type":"identify","messageId":"1","userId":"ada","traits":{"a":1}}"#)
         let database = try bench.place.connection(to: "events")

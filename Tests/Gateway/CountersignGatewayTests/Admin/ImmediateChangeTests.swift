@@ -12,7 +12,7 @@ import Testing
 @testable import GatewayModel
 @testable import GatewayStorage
 
-/// A change is in effect when it is answered or its command ends.
+/// A change is in effect once its response arrives or its command ends.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct ImmediateChangeTests {
     private let bench: AdminBench

@@ -18,7 +18,7 @@ import Testing
 struct UserMaskTests {
     private static let user = "Alice-zbevnica"
     private static let requestID = "trail-7"
-    /// All that must not reach a reader, in lower case.
+    /// Values that no response to a viewer may contain, in lower case.
     private static let secrets = ["alice", "anon-77", "zbevnica", "192.0.2.77", "555-0199"]
 
     private static let tracked = #"""
@@ -171,7 +171,7 @@ struct UserMaskTests {
         #expect(entry.action == "customer.show" && entry.target == pseudonym)
         #expect(try bench.ask("GET", "audit/export", nil, cookie).status == 200)
         #expect(try last().action == "audit.export")
-        // Lists are not audited, exports after a position once a day.
+        // Lists are not audited. Exports that continue after a position are audited once a day.
         func audited() throws -> [AuditEntry] { try bench.apps.auditLog.entries(limit: 1_000) }
         var before = try audited().count
         let events = try bench.items("apps/shop/events?user=\(Self.user)", cookie)

@@ -65,7 +65,6 @@ struct CORSTests {
         }
     }
 
-    /// Pages may not read endpoints that apps do not call.
     @Test(arguments: [
         "/metrics", "/readyz", "/livez", "/openapi.json", "/.well-known/jwks.json",
         "/.well-known/oauth-authorization-server", "/v1/apps/shop/events", "/v1/apps/shop/consumers",

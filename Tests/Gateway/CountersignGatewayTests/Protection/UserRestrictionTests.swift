@@ -68,7 +68,7 @@ struct UserRestrictionTests {
 
     @Test(arguments: WireShape.all)
     func blockedUserIsRejectedInEveryDialect(shape: WireShape) throws {
-        // Locations of a device's own token belong to its subject.
+        // Locations name no user: their user is the subject of the token.
         try put(.block, "user-1")
         let body = shape.body(shape.event("m-1"))
         let rejected = try shape.send(body, to: fixture, connection, user: "user-1")

@@ -159,7 +159,7 @@ struct FollowerTests {
         let kind = AppendingFiles(file: "", settings: Lock(route), hasDuty: { true })
         var destination = Destination(route, of: kind, DeliveryProgress(committed: 0))
         guard case .request(let begun)? = destination.begin(atMilliseconds: start) else {
-            Issue.record("it waits")
+            Issue.record("the request is not due")
             return
         }
         #expect(begun.id == "1")

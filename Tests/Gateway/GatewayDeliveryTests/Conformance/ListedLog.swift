@@ -33,7 +33,7 @@ final class ListedLog: EventLog {
         }
     }
 
-    /// Deletes a person, as an operator does.
+    /// Excludes a user's events, as deleting the user does.
     func delete(user: String) {
         state.withLock { state in
             state.leftOut.formUnion(state.events.filter { $0.userID == user }.map(\.sequence))

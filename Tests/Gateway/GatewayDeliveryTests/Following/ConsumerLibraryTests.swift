@@ -41,7 +41,7 @@ struct ConsumerLibraryTests {
         let first = try #require(try await worker.next())
         #expect(first.events.map(\.messageID) == ["m-1", "m-2"])
         #expect(try await first.acknowledge())
-        #expect(try await first.acknowledge(), "again")
+        #expect(try await first.acknowledge(), "a repeated acknowledgement succeeds")
         let second = try #require(try await worker.next())
         #expect(second.events.map(\.messageID) == ["m-3"])
         #expect(

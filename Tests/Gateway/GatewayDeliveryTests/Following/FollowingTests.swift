@@ -252,7 +252,8 @@ struct FollowingTests {
         let one = try #require(lease(first))
         #expect(try bench.ask("POST", "consumers/billing/ack", #"{"lease":"\#(one)"}"#).status == 200)
         #expect(
-            try bench.ask("POST", "consumers/billing/ack", #"{"lease":"\#(one)"}"#).status == 200, "again")
+            try bench.ask("POST", "consumers/billing/ack", #"{"lease":"\#(one)"}"#).status == 200,
+            "a repeated acknowledgement succeeds")
         let second = try bench.ask("POST", "consumers/billing/poll")
         #expect(ids(second) == ["m-3"])
         let two = try #require(lease(second))
@@ -322,7 +323,6 @@ struct FollowingTests {
         #expect(try bench.ask("POST", "consumers", #"{"name":"n","filter":null}"#).status == 201)
     }
 
-    /// The pull API does not expose the consumers of webhooks.
     @Test func thePullAPIDoesNotFindConsumersOfWebhooks() throws {
         // The gateway would delete a consumer without its webhook.
         let admin = try bench.fixture.apps.apiTokens.create(name: "admin", scopes: ["admin"]).text
@@ -355,7 +355,7 @@ struct FollowingTests {
         #expect(ids(try bench.ask("POST", "consumers/b/poll", #"{"wait":50}"#)) == ["m-1"])
     }
 
-    /// A connection reads for at most 20 seconds, so a request that went on waiting has no answer.
+    /// The test's connection reads for at most 20 seconds, so a request that keeps waiting has no answer.
     @Test(.timeLimit(.minutes(5)), arguments: ["GET events?wait=60", "POST consumers/b/poll"])
     func aRequestThatWaitsForEventsOfADeletedAppFails(target: String) throws {
         let bench = try Bench(.live)

@@ -62,7 +62,7 @@ struct EventFilesTests {
             let runner: DeliveryRunner
             let pool: ManualPool
 
-            /// Writes what is due.
+            /// Writes the files that are due.
             func finish() {
                 runner.wake()
                 runner.look()

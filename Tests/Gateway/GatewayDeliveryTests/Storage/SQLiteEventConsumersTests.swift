@@ -87,7 +87,7 @@ final class SQLiteEventConsumersTests {
             }
         }
         let before = try row()
-        // The seek comes while the poll reads: its lease is of the former generation.
+        // The seek comes while the poll reads, so the poll's lease is of the former generation.
         let late = try lease(before) { [consumers] in
             _ = try consumers.seek(id, to: .start)
             // Another worker already reads for the new generation.

@@ -72,7 +72,7 @@ struct StreamRunnerTests {
         try bench.directory.streams.delete("out", of: "shop")
         turn(runner)
         _ = try bench.create(["alert_seconds": 60])
-        #expect(try alerts().count == 1, "the stream is another one of the same name")
+        #expect(try alerts().count == 1, "a new stream of the same name is reported again")
     }
 
     @Test func invalidSettingsAreRejectedWithoutSecrets() throws {

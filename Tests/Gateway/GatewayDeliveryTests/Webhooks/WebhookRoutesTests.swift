@@ -47,7 +47,7 @@ struct WebhookRoutesTests {
         let text = String(decoding: request.body, as: UTF8.self)
         #expect(text.hasPrefix(#"{"type":"events","app":"shop","events":["#) && text.contains("jane"))
 
-        // The attempt. Only roles that see users see its response.
+        // Only roles that see user ids see the response of the attempt.
         let path = "apps/shop/webhooks/\(id)"
         bench.gateway.waitForWebhooks()
         let listed = try bench.items(path + "/deliveries", owner)

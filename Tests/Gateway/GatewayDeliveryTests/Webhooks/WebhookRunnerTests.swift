@@ -316,7 +316,7 @@ struct WebhookRunnerTests {
         }
     }
 
-    // The example of the specification's reference libraries.
+    // The example of the Standard Webhooks reference libraries.
     @Test func theSignatureIsThatOfTheReferenceLibraries() throws {
         let key = try #require(WebhookSignature.key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
         let headers = WebhookSignature.headers(

@@ -5,7 +5,7 @@ import GatewayModel
 import GatewayStorage
 import GatewayTestSupport
 
-/// A gateway and a connection that sends what a shipped client sends.
+/// A gateway and a connection that sends requests like the Bloomreach SDKs.
 struct BloomreachClient {
     let fixture: GatewayFixture
     let connection: any TestClient
@@ -40,7 +40,7 @@ struct BloomreachClient {
     /// Changes the project as an operator in another process would.
     func edit(_ change: (AppDirectory) throws -> Void) throws { try fixture.edit(change) }
 
-    /// The stored events, each as the columns that matter.
+    /// The stored events: type, user, device, name, time and body of each.
     func events() throws -> [[String?]] {
         try fixture.rows("type", "user_id", "anonymous_id", "name", "timestamp_ms", "body")
     }

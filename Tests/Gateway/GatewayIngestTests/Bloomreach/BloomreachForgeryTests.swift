@@ -83,7 +83,7 @@ struct BloomreachForgeryTests {
 
     private static let untouched = ["city=\"Brno\"", "cookie=C", "email=jane@x.com", "registered=jane"]
 
-    /// Ids that do not prove to be Jane, and the user of the token sent with them.
+    /// Ids that do not prove that Jane is the sender, and the user of the token sent with them.
     private static let foreign: [(ids: String, user: String?)] = [
         (#"{"registered":"jane"}"#, nil), (#"{"registered":"jane"}"#, "attacker"),
         (#"{"registered":"jane","zzz":"attacker"}"#, "attacker"),

@@ -333,7 +333,7 @@ struct BloomreachInboxTests {
         for (token, code) in cases {
             let answer = try fetch(authorization: "Bearer \(token)")
             guard case .notAuthorized(let text?) = ShippedClient.outcome(answer) else {
-                Issue.record("the client cannot decode it")
+                Issue.record("the client cannot decode the error")
                 continue
             }
             #expect(!text.isEmpty)

@@ -246,7 +246,7 @@ struct BloomreachTrackingTests {
                 client.post("/track/v2/projects/{p}/customers", body, authorization: authorization))
             #expect(answer.status == 401, "\(authorization.prefix(6))")
             guard case .notAuthorized(let error?) = ShippedClient.outcome(answer) else {
-                Issue.record("the client cannot decode it")
+                Issue.record("the client cannot decode the error")
                 continue
             }
             #expect(!error.isEmpty)

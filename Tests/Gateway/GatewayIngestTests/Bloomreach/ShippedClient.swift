@@ -1,7 +1,7 @@
 import CountersignGatewayTesting
 import Foundation
 
-/// The rules by which shipped clients read an answer (iOS SDK 2.28 to 4.0, Android SDK 4.10).
+/// How shipped Bloomreach clients decode responses (iOS SDK 2.28 to 4.0, Android SDK 4.10).
 enum ShippedClient {
     /// The outcome of a response in an iOS client.
     enum Outcome: Equatable {
@@ -12,7 +12,7 @@ enum ShippedClient {
         /// One attempt is used up; the error is shown if it can be decoded.
         case notAuthorized(String?)
         case notFound(String?)
-        /// The event stays forever, unless the errors can be decoded.
+        /// The event stays in the queue, unless the errors can be decoded.
         case serverError(String?)
         /// The cache is emptied and the request repeated without a token.
         case gone(String)

@@ -227,7 +227,7 @@ struct DamagedEventsTests {
         #expect(try stored() == ["a", "b"])
     }
 
-    /// With a root property of the app's own.
+    /// Apps may configure another root property than `location`.
     @Test(arguments: [
         #"{"data":{"uuid":"a","uuid":"b","coords":{"latitude":1}}}"#,
         #"{"data":[{"uuid":"a","n":1e400,"coords":{"latitude":1}}]}"#,

@@ -101,7 +101,7 @@ struct LongPollsTests {
             look: look)
     }
 
-    /// Begins a request; the answer's text once it is there.
+    /// Begins a request. The result waits for the text of its answer.
     private func begin(
         _ reader: Reader, of app: String = "shop", from address: String = "192.0.2.1", seconds: Int = 30,
         rejection: @autoclosure @escaping @Sendable () -> HTTPResponse? = nil

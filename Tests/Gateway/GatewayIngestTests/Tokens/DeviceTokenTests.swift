@@ -114,7 +114,7 @@ struct DeviceTokenTests {
         #expect(self.refresh("refresh_token=" + refresh)?.status == 200)
     }
 
-    /// The milliseconds of that instant are rounded up to the next second.
+    /// The instant's 999.7 milliseconds are rounded up to the next second.
     @Test func aTokenIsValidInTheMillisecondOfItsIssue() throws {
         let fixture = try GatewayFixture(.live, now: { Date(timeIntervalSince1970: 1_800_000_000.9997) })
         try fixture.edit { try $0.setTokenRules(rules, for: "shop") }
