@@ -6,12 +6,12 @@ from playwright.sync_api import expect
 
 from .page import Visitor, say
 
-HOUSE = ["", "audit", "members", "gateways", "system", "docs"]
+OF_GATEWAY = ["", "audit", "members", "gateways", "system", "docs"]
 OF_APP = ["start", "failures", "live", "keys", "enforcement", "policy", "events", "webhooks", "customers", "sessions", "project", "settings"]
 
 
 def all_of(app):
-    return [*HOUSE, *(f"apps/{app}/{name}" for name in OF_APP)]
+    return [*OF_GATEWAY, *(f"apps/{app}/{name}" for name in OF_APP)]
 
 
 def accessible(visitor, place):

@@ -124,7 +124,7 @@ def bloomreach(visitor):
     say("a project is changed, its webhook created and removed; an item with errors is not saved, and its errors are named")
 
 
-def house(visitor):
+def owner_tasks(visitor):
     """Tests the tasks of owners: published keys, alerts, retention, the audit log's export, backups, signing keys, settings."""
     page = visitor.page
     visitor.open("apps/shop/keys")
@@ -228,7 +228,7 @@ def last_key(visitor, gateway):
     say("a key is deleted; for the last key of an app the dialog names the consequences for users")
 
 
-def nowhere(visitor):
+def unknown_addresses(visitor):
     """An unknown address shows an error, an unknown filter is ignored, and a user id is removed from the URL."""
     for route in ("apps/shop/webhooks/zzz", "apps/shop/events/zzz", "audit/zzz"):
         visitor.open(route)

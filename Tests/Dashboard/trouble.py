@@ -32,14 +32,14 @@ def viewer(browser, owner, screens):
     expect(visitor.page.get_by_text("The name or the password is wrong.")).to_be_visible()
     visitor.sign_in("vera")
     expect(visitor.page.get_by_role("heading", name="Overview")).to_be_visible()
-    refused = []
-    visitor.page.on("response", lambda answer: refused.append(answer.url) if answer.status == 403 else None)
+    rejected = []
+    visitor.page.on("response", lambda answer: rejected.append(answer.url) if answer.status == 403 else None)
     for screen in screens:
         visitor.open(screen)
         names = [name for name in visitor.page.locator("button:visible:enabled").evaluate_all(
             "all => all.map(one => one.getAttribute('aria-label') || one.innerText.trim())") if WRITING.match(name)]
         assert not names, f"a viewer has the buttons {names} on {screen}"
-        assert not refused, f"the gateway rejects requests of {screen} for a viewer: {refused}"
+        assert not rejected, f"the gateway rejects requests of {screen} for a viewer: {rejected}"
     visitor.leave()
     say("a viewer has no button for a change, and no screen sends a forbidden request")
 
