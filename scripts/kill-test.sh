@@ -1,7 +1,7 @@
 #!/bin/sh
 # Kills the gateway of a `countersign demo` with SIGKILL three times. The demo then checks that each event is in the database
 # exactly once. Arguments are passed to the demo; COUNTERSIGN is the path of a built program. The exit status is the demo's, or 1
-# after fewer kills.
+# after fewer than three kills.
 set -eu
 cd "$(dirname "$0")/.."
 
