@@ -51,7 +51,7 @@ enum BadDayScenario {
         }
         for device in devices { workshop.kill(device) }
         try workshop.drain(queue)
-        let lines = try String(contentsOfFile: workshop.journal, encoding: .utf8).split(separator: "\n")
+        let lines = try Journal.lines(workshop.journal)
         let hidden = lines.count { $0.hasPrefix("hidden") }
         let refused = lines.count { $0.hasPrefix("refused") }
         return try workshop.account(
@@ -175,7 +175,7 @@ struct BadDayDevice {
                 journal.write("\(id) \(Int((SystemClock().uptime - start) * 1_000_000))")
             } catch {
                 // An event whose storing failed with an error is not lost.
-                journal.write("refused \(error)".replacingOccurrences(of: "\n", with: " "))
+                journal.write("refused \(error)")
             }
             try await Task.sleep(nanoseconds: 10_000_000)
             guard number.isMultiple(of: 50) else { continue }

@@ -97,7 +97,11 @@ struct Control {
 }
 
 /// A file of lines that survive a kill of the process, written without the code under test.
+///
+/// A kill may cut a line: Linux ends a `write` between two pages of the file if the process has a SIGKILL. So each line
+/// begins with a line break, which separates it from a cut line, and ends with a mark, which a cut line lacks.
 final class Journal: Sendable {
+    private static let mark = " ."
     private let handle: FileHandle
 
     init(path: String) throws {
@@ -108,12 +112,18 @@ final class Journal: Sendable {
     }
 
     func write(_ line: String) {
-        handle.write(Data((line + "\n").utf8))
+        handle.write(Data(("\n" + line.replacingOccurrences(of: "\n", with: " ") + Self.mark).utf8))
     }
 
-    /// The ids, each with the duration of its call in microseconds, without rejected events and lines that a kill has cut.
+    /// The lines, without those that a kill has cut.
+    static func lines(_ path: String) throws -> [Substring] {
+        try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+            .filter { $0.hasSuffix(mark) }.map { $0.dropLast(mark.count) }
+    }
+
+    /// The ids, each with the duration of its call in microseconds, without rejected events.
     static func read(_ path: String) throws -> [(id: String, microseconds: Int)] {
-        try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").compactMap { line in
+        try lines(path).compactMap { line in
             let parts = line.split(separator: " ")
             guard parts.count == 2, let time = Int(parts[1]), parts[0] != "refused" else { return nil }
             return (String(parts[0]), time)

@@ -152,9 +152,7 @@ enum IdentityScenario {
     private static func account(
         _ directory: URL, journal: String, checksTokens: Bool
     ) async throws -> Account {
-        let lines = try String(contentsOfFile: journal, encoding: .utf8).split(separator: "\n").map {
-            $0.split(separator: " ").map(String.init)
-        }
+        let lines = try Journal.lines(journal).map { $0.split(separator: " ").map(String.init) }
         var account = Account()
         let client = try IdentityDevice.client(directory)
         let present = client.userID ?? "-"
@@ -303,8 +301,7 @@ enum IdentityScenario {
         let client = try LocationDevice.client(directory)
         let kept = try await client.count()
         await client.close()
-        let acknowledged = try String(contentsOfFile: journal, encoding: .utf8).split(separator: "\n")
-            .count { $0.hasPrefix("acknowledged") }
+        let acknowledged = try Journal.lines(journal).count { $0.hasPrefix("acknowledged") }
         return Account(acknowledged: acknowledged, lost: max(0, acknowledged - kept))
     }
 

@@ -66,10 +66,7 @@ enum KillScenarios {
             }
         }
         try workshop.drain()
-        let refused = try String(contentsOfFile: workshop.journal, encoding: .utf8).split(separator: "\n")
-            .count {
-                $0.hasPrefix("refused")
-            }
+        let refused = try Journal.lines(workshop.journal).count { $0.hasPrefix("refused") }
         return try workshop.account(
             "D14", "\(rounds) rounds of 4 processes, \(failed) failed, \(refused) refused to record",
             isGood: failed == 0 && refused == 0)

@@ -64,7 +64,6 @@ private final class LossyTransport: HTTPTransport {
 
     init(journal: Journal, losses: Double) {
         self.losses = losses
-        // Devices may share the journal, because a line is one write with O_APPEND.
         report = { journal.write($0) }
     }
 

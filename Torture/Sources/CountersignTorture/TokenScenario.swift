@@ -39,7 +39,7 @@ enum TokenScenario {
         // The running time in token lifetimes. The token of the registration expired before the start.
         let tokens = begins.reduce(0) { $0 + 1 + (clock.uptime - $1) / TimeInterval(lifetime) }
         for process in processes { workshop.kill(process) }
-        let lines = try String(contentsOfFile: workshop.journal, encoding: .utf8).split(separator: "\n")
+        let lines = try Journal.lines(workshop.journal)
         // A device that has to log in cannot drain.
         for number in 0..<devices where !lines.contains("login -") {
             let process = try start(number, workshop, mode: "drain")
@@ -81,9 +81,8 @@ enum TokenScenario {
     private static func account(
         _ lines: [Substring], _ workshop: Workshop, tokens: Int, kills: Int
     ) throws -> Bool {
-        // Without lines that a kill has cut.
         let words = lines.map { $0.split(separator: " ") }.filter { $0.count == 2 }
-        let stored = words.filter { $0[0] == "stored" && $0[1].utf8.count == 36 }.map { String($0[1]) }
+        let stored = words.filter { $0[0] == "stored" }.map { String($0[1]) }
         let refreshes = words.count { $0[0] == "refresh" }
         let logins = words.count { $0[0] == "login" }
         let rejections = words.count { $0[0] == "refused" }
