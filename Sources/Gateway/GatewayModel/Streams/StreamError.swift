@@ -5,7 +5,7 @@ package struct StreamError: Error, Sendable, Equatable, CustomStringConvertible 
     package enum Code: String, Sendable, TextEnum {
         case cannotConnect = "cannot_connect"
         /// The servers reject the credentials, or a credentials file cannot be read.
-        case rejected
+        case rejected = "refused"
         case tls
         case connection
         case noStreams = "no_jetstream"
