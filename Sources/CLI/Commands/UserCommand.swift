@@ -80,7 +80,7 @@ enum UserCommand {
 
     private static let allow = Command(
         "user allow", summary: "Lift the block and the limit of a user or a device",
-        details: "A revocation stays. Only the dashboard's enforcement screen lifts it.",
+        details: "A revocation stays. Lift it with the dashboard's enforcement screen or the admin API.",
         positionals: [.app, restricted], flags: [device] + Flag.target,
         examples: ["Lift a block": "countersign user allow shop ada"]
     ) { invocation in
