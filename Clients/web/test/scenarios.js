@@ -211,7 +211,7 @@ class Stage {
       case 'log_out': return void (await client.logOut());
       case 'wipe': return client.wipe();
       case 'expect': return this.#expect(value);
-      default: throw new Error(`this client knows no step ${verb}`);
+      default: throw new Error(`there is no step ${verb}`);
     }
   }
 
