@@ -115,7 +115,7 @@ final class Journal: Sendable {
         handle.write(Data(("\n" + line.replacingOccurrences(of: "\n", with: " ") + Self.mark).utf8))
     }
 
-    /// The lines, without those that a kill has cut.
+    /// The lines, except lines that a kill has cut.
     static func lines(_ path: String) throws -> [Substring] {
         try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
             .filter { $0.hasSuffix(mark) }.map { $0.dropLast(mark.count) }
