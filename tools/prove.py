@@ -144,7 +144,7 @@ class Fault:
             subprocess.run([*patch, "-R"], check=True)
         shutil.copy(self.path, TREE / "applied.patch")
         subprocess.run(patch, check=True)
-        MARK.write_text(self.path.stem)
+        MARK.write_text(self.path.stem + " ")  # The space marks a patch that is applied and not built.
         for product in self.builds:
             more = TORTURE if product == "CountersignTorture" else []
             build = ["nice", "swift", "build", "--disable-build-manifest-caching", *more, "--product", product]
@@ -152,8 +152,8 @@ class Fault:
                 # Mounts the copy over the original folder, because build products contain absolute paths.
                 build = ["unshare", "-m", "sh", "-c", 'mount --bind "$1" "$2" && cd "$2" && shift 2 && "$@"', "sh", TREE, ROOT, *build]
             if subprocess.run(build, cwd=TREE, stdout=log, stderr=log).returncode:
-                MARK.write_text(self.path.stem + " ")  # The space marks a patch that is applied and not built.
                 return False
+        MARK.write_text(self.path.stem)
         return True
 
 
