@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import GatewayModel
 
-/// The state of one ``Way``: the delivery of new events, and the replays and tests that operators have requested.
+/// The state of one ``Way``, such as a webhook: delivery of new events, and requested replays and tests.
 struct Destination: Sendable {
     enum Job: Sendable {
         case events(Follower.Work)

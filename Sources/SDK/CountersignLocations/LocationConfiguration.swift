@@ -32,8 +32,8 @@ public struct LocationConfiguration: Sendable {
         /// queued, because such a document is usually a login page of the network. Every other body acknowledges them.
         public var acceptsPages = false
 
-        /// Whether bodies over 1 KiB are compressed with gzip. Default: false, because not every server replies with
-        /// 415 to a body that it cannot read.
+        /// Whether bodies over 1 KiB are compressed with gzip. After 415 the SDK stops compressing for that server.
+        /// Default: false, because some servers report an unknown encoding with another status.
         public var gzip = false
 
         /// Makes the default settings.
@@ -86,7 +86,7 @@ public struct LocationConfiguration: Sendable {
 
         /// The order in which records are sent. Limits delete the oldest records in both orders.
         public var locationsOrderDirection = OrderDirection.oldestFirst
-        /// Maximum days that a record waits; 0 and below for 30. Counted as in `QueueLimits.maximumAge`.
+        /// Maximum days that a record waits; 0 and below for 30. Time in which the device is off does not count.
         public var maxDaysToPersist = -1
         /// Maximum number of waiting records; the newest stay. 0 stores nothing, below 0 means 100,000.
         public var maxRecordsToPersist = -1
@@ -106,8 +106,7 @@ public struct LocationConfiguration: Sendable {
     /// In the background, only an app with `location` under `UIBackgroundModes` in its `Info.plist` gets locations.
     /// The system never pauses the updates of a resting device, so call `stop()` to save power.
     public struct Positioning: Sendable, Hashable {
-        /// The desired accuracy in metres; 0 and below for the best that the device can do, which takes the most
-        /// power.
+        /// The desired accuracy in metres; 0 and below for the device's best, which takes the most power.
         public var desiredAccuracy: Double = 0
         /// Metres to move before the next location; 0 and below for no filter.
         public var distanceFilter: Double = 10
@@ -133,11 +132,12 @@ public struct LocationConfiguration: Sendable {
 
     /// Distinguishes clients of one app: each has its own records and tokens.
     public var instanceName = "locations"
-    /// As `CountersignConfiguration.dataDirectory`.
+    /// The parent of the directories of all instances; nil for one below the user's Application Support directory.
+    /// Not an app group's container on iOS: the system ends a process suspended while it holds a lock there.
     public var dataDirectory: URL?
     /// The store of tokens between two runs; nil for the Keychain on Apple platforms and a file elsewhere.
     public var tokenStore: (any TokenStore)?
-    /// The delays after failures of the server or network, for any number of them. Default: from 2 s up to 3 minutes.
+    /// The delays after failures of the server or network. Default: from 2 s up to 3 minutes, without giving up.
     public var networkRetry = RetryPolicy.network
     /// The level of the log, which is the system's log on Apple platforms and standard error elsewhere. Setting it
     /// replaces `log`; nil disables logging. Default: warnings.
@@ -156,7 +156,7 @@ public struct LocationConfiguration: Sendable {
     /// Called with the record of each stored location, on a thread of the SDK.
     public var onLocation: (@Sendable (JSONObject) -> Void)?
 
-    /// Makes a configuration that records and sends nothing yet.
+    /// Makes the default settings. Nothing is sent until `http.url` is set.
     public init() {}
 }
 

@@ -1,4 +1,4 @@
-// The page of an app in test/chromium. Its query has the configuration.
+// An app's page, which the tests in test/chromium load. The query of its URL has the configuration.
 import * as braze from '../../src/braze.js';
 import { Countersign } from '../../src/index.js';
 

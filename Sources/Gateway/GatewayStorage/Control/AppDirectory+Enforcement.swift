@@ -22,7 +22,7 @@ extension AppDirectory {
         try setting(of: appID)
     }
 
-    /// Sets a plan without the record of an automatic return to `optional`. Throws `invalid` for a number out of range.
+    /// Sets a plan. Clears the record of an automatic return to `optional`. Throws `invalid` for a number out of range.
     package func setEnforcementPlan(
         _ plan: EnforcementPlan, for appID: String, at milliseconds: Int64? = nil
     ) throws(GatewayError) {

@@ -10,7 +10,7 @@ package import GatewayModel
 package final class CommitQueue: @unchecked Sendable {
     /// A class, so that moving a job between arrays copies only a reference.
     package final class Job: Sendable {
-        /// Nil for a probe or a change.
+        /// Nil for a change, or for a probe, which checks that the storage is writable.
         package let batch: EventBatch?
         /// A change that ``SQLiteEventStore`` makes in the next commit, instead of storing a batch.
         let change: (@Sendable (SQLiteConnection) throws -> Void)?

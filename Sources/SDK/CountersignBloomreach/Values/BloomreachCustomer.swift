@@ -1,7 +1,7 @@
 internal import CountersignCore
 internal import Foundation
 
-/// The customer's IDs: those set by the app, and a random cookie. `anonymize` replaces the cookie.
+/// The customer's IDs: those set by the app, and a random cookie. `anonymize` replaces the cookie and removes the rest.
 struct BloomreachCustomer: Codable, Sendable, Equatable {
     static let cookieName = "cookie"
 
@@ -53,7 +53,7 @@ final class CustomerRecord: Sendable {
     }
 
     /// Returns nil for a missing or damaged file. Throws `not_stored` if the file cannot be read now, such as before
-    /// the device's first unlock. A new customer would overwrite the stored one.
+    /// the device's first unlock. Nil would make the caller overwrite the stored customer with a new one.
     static func read(
         _ file: SlotFile, directory: URL, log: CountersignLog?
     ) throws(CountersignError) -> BloomreachCustomer? {

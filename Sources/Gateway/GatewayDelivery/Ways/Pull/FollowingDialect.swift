@@ -70,7 +70,7 @@ package struct FollowingDialect: Dialect {
 
     // MARK: Every request
 
-    /// A read operation and the seconds that it may wait for events.
+    /// An operation, and the seconds that it may wait for events.
     private struct Reading: Sendable {
         var waitSeconds = 0
         /// Whether events are leased to the request for some time.
@@ -112,7 +112,7 @@ package struct FollowingDialect: Dialect {
                     of: try access(token), to: appID, exists: apps.app(id: appID) != nil,
                     wasAllowed: earlier > 0)
                 if let rejection { throw rejection }
-                // Counted at the second check, because the limit of waiting requests applies after the first check.
+                // Counted at the second check, so that a request over the limit of waiting requests does not count.
                 if earlier == 1 { try count(appID) }
                 checks.withLock { $0 += 1 }
                 return nil

@@ -28,7 +28,7 @@ public final class BloomreachClient extends Client {
             return set("advancedAuthEnabled", true);
         }
 
-        /** Instantiates a provider class, as {@code ExponeaAuthProvider} in an Android app's manifest. */
+        /** Instantiates the class of this name: on Android, the manifest's value of {@code ExponeaAuthProvider}. */
         public Builder authorizationProvider(String className) {
             Object made;
             try {
@@ -111,17 +111,17 @@ public final class BloomreachClient extends Client {
         await("anonymize", Map.of());
     }
 
-    /** Sends everything that can be sent now: {@code delivered}, {@code queued}, {@code ending} and {@code batches}. */
+    /** Sends events. Returns the numbers {@code delivered} and {@code queued}; countersign.h has the other members. */
     public Map<String, Object> flush() {
         return await("flush", Map.of());
     }
 
-    /** Begins a session. */
+    /** Records {@code session_start} unless a session is open, and {@code installation} once for each customer. */
     public void startSession() {
         await("startSession", Map.of());
     }
 
-    /** Ends the session. */
+    /** Records {@code session_end} with the duration, if a session is open. */
     public void endSession() {
         await("endSession", Map.of());
     }
@@ -151,7 +151,7 @@ public final class BloomreachClient extends Client {
         return await("fetchAppInbox", Map.of());
     }
 
-    /** Marks a message as read. */
+    /** Marks a message that {@link #fetchAppInbox} has returned as read. */
     public void markAppInboxAsRead(String messageId) {
         await("markAppInboxAsRead", arguments("messageId", messageId));
     }
