@@ -36,7 +36,7 @@ convert() {
         printf '{}\n' >"$folder/$1.doccarchive/theme-settings.json"
 }
 
-# Builds every second catalog: those with an even number (0) or an odd number (1). Two run in parallel, because each uses one core.
+# Builds the catalogs with an even number (0) or an odd one (1). Two jobs run in parallel, because each uses one core.
 every_second() {
     number=0
     for catalog in Sources/*/*.docc Sources/*/*/*.docc; do

@@ -9,7 +9,7 @@ import Testing
 
 @testable import GatewayAdmin
 
-/// The first password, signing in, its limits and its end; API tokens.
+/// The setup link, signing in, the limit on attempts, the end of sessions, and API tokens.
 @Suite(.ownThreads, .timeLimit(.minutes(5)))
 struct SignInTests {
     private func setUp(_ bench: AdminBench, _ token: String, name: String = "ada") throws -> AdminBench.Answer
@@ -102,7 +102,6 @@ struct SignInTests {
         #expect(try plain.ask("GET", "session", nil, ["Cookie": other.cookie]).status == 200)
     }
 
-    /// Attempts of a deleted user do not count for a new user of the same name.
     @Test func aReusedUserNameStartsWithoutFailedAttempts() throws {
         let bench = try AdminBench { $0.trustedProxies = AddressRange.loopback }
         func attempt(_ password: String) throws -> Int {

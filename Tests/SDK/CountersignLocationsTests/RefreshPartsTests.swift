@@ -34,7 +34,7 @@ struct RefreshPartsTests {
         #expect(!token.hasLived(at: 959))
         #expect(token.hasLived(at: 960))
         #expect(self.token("a", lifetime: nil).refreshAt == nil)
-        // A leeway below one second counts as 0, because servers count whole seconds.
+        // A leeway below one second counts as 0. A server that counts whole seconds may end the token a second early.
         #expect(self.token("a", lifetime: 10).refreshAt == 10)
         #expect(self.token("a", lifetime: 10).hasLived(at: 9))
     }
@@ -132,7 +132,7 @@ struct RefreshPartsTests {
         return machine
     }
 
-    /// Sets other tokens, as the app. The new tokens are not on disk yet.
+    /// Sets other tokens, as an app does. They are not on disk yet, so the machine does not use them.
     private func handOver(_ machine: inout RefreshMachine) {
         var other = AuthorizationConfiguration()
         (other.accessToken, other.refreshToken) = ("x", "y")

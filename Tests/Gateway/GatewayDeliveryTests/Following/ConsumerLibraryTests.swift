@@ -7,7 +7,7 @@ import GatewayStorage
 import GatewayTestSupport
 import Testing
 
-/// The library for backends against a gateway, over connections.
+/// `CountersignConsumer`, the library for backends, against a gateway over HTTP.
 @Suite(.timeLimit(.minutes(5)))
 struct ConsumerLibraryTests {
     private let fixture: GatewayFixture
