@@ -1,4 +1,4 @@
-"""Runs checks, with logs in .build/check, and prints a table. By default runs the checks of CI after `make test`."""
+"""Runs checks, with logs in .build/check, and prints a table. By default, the checks that CI runs after `make test`."""
 
 import argparse
 import os

@@ -55,7 +55,7 @@ class FlushBatch:
 
 @dataclass(frozen=True)
 class FlushResult:
-    """A flush's result. ``ending``: ``drained`` if all was sent, ``parked`` if events wait for a token."""
+    """A flush's result. ``ending``: ``drained`` (all sent), ``parked`` (the rest needs tokens) or another reason."""
 
     delivered: int
     queued: int
@@ -171,7 +171,7 @@ class Handle:
         self.close()
 
     def close(self, timeout: Optional[float] = None) -> None:
-        """Stores pending events and ends all work. The next client with this queue sends the rest."""
+        """Writes events to disk and stops all work. The next client with this queue sends the unsent events."""
         handle = _open.pop(self._number, None)
         if handle is None:
             return

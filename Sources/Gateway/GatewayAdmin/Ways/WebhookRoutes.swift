@@ -121,7 +121,7 @@ struct WebhookRoutes: Sendable {
 
     private func shown(_ call: AdminCall, _ endpoints: [WebhookEndpoint]) throws -> [Resource] {
         let mask = try call.userMask()
-        // The reasons of webhooks contain neither paths nor URLs.
+        // No mask, because the reasons of failed deliveries to webhooks contain neither paths nor URLs.
         let states = try WayState.all(.webhook, of: call[0], mask: .none, consumers, log)
         return endpoints.map { endpoint in
             var endpoint = endpoint

@@ -3,8 +3,8 @@ internal import CountersignCore
 package import Foundation
 package import GatewayModel
 
-/// HTTP/1.1: framing, limits, deadlines, and requests that wait for the disk. Runs several loops on one port,
-/// each with a thread; all limits apply to the loops together.
+/// An HTTP/1.1 server with limits and deadlines. A response may follow later, such as after a commit to disk.
+/// Runs several loops on one port, each with a thread. All limits apply to the loops together.
 package final class HTTPServer: Sendable {
     package let service: RequestService
     private let certificates: TLSCertificates?

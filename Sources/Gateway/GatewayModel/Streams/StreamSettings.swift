@@ -19,7 +19,7 @@ package struct StreamSettings: Sendable, Equatable {
     /// The public part of an NKEY. ``seedFile`` holds its seed.
     package var nkey: String?
     package var seedFile: String?
-    /// The days that retention waits until an event is in the stream; nil does not wait.
+    /// The extra days for which retention keeps unpublished events; nil keeps none.
     package var holdDays: Int?
     /// The age, in seconds, of the oldest unpublished event that triggers the app's alert webhook.
     package var alertSeconds = 600

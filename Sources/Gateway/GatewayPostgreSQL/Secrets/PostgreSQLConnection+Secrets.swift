@@ -2,7 +2,7 @@ package import GatewayStorage
 
 /// Encrypts secrets with the token key, which is never in the database.
 extension PostgreSQLConnection {
-    /// Returns the secret unchanged without a key.
+    /// Returns the secret unchanged if there is no token key.
     package func sealed(_ secret: [UInt8], _ column: SecretColumn, _ key: String...) throws -> [UInt8] {
         try tokenKey?().sealed(secret, column, key) ?? secret
     }
