@@ -1,4 +1,4 @@
-/// Keys made with OpenSSL's command line.
+/// Keys, a certificate and tokens, made with OpenSSL's command line.
 enum Fixtures {
     static let spki = """
         -----BEGIN PUBLIC KEY-----

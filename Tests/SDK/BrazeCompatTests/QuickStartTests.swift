@@ -69,7 +69,7 @@ struct QuickStartTests {
         #expect(lines.withLock { $0.isEmpty })
     }
 
-    /// Braze documents this. A user set after the wipe is still set after the next start.
+    /// Braze documents this behaviour of `wipeData`. A user set after the wipe is still set after the next start.
     @Test func afterAWipeEventsAreRecordedOnceEnabledAgain() async throws {
         let folder = TemporaryFolder()
         let server = ScriptedTransport { _ in

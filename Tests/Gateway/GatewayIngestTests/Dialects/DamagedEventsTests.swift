@@ -42,7 +42,7 @@ struct DamagedEventsTests {
             #""t":"# + String(repeating: "[", count: 63) + "1" + String(repeating: "]", count: 63),
             #""t":"\x""#, #""t":"\u12""#, "\"t\":\"\u{1}\"", "\"t\":\"a\u{0}b\"", #""t":nan"#, #""t":01"#,
             #""t":"#, #""t""#, #""t":'x'"#, #""t":tru"#,
-            // Two member names that become equal.
+            // Two member names that become equal when their unpaired surrogates are replaced.
             #""a\ud83d":1,"a\ud83e":2"#,
         ].map { Array($0.utf8) } + [
             [0x22, 0x74, 0x22, 0x3A, 0x22, 0xC3, 0x28, 0x22], [0x22, 0xFF, 0x22, 0x3A, 0x31],
@@ -128,7 +128,7 @@ struct DamagedEventsTests {
             {
                 #expect(try codes(post(.tracked, path, members)) == ["time_replaced"], "\(path) \(members)")
             }
-            // A time that can be read needs no age.
+            // A valid `timestamp` is used even if `age` is out of range.
             let read = try post(.tracked, path, ["age": number, "timestamp": "1795249800"])
             #expect(read.status == 200 && codes(read) == nil)
             #expect(try fixture.rows("timestamp_ms").last == ["1795249800000"])
@@ -280,7 +280,7 @@ struct UnusualEventsTests {
         "-" + String(repeating: "7", count: 308), "1" + String(repeating: "0", count: 307),
     ])
     func anIntegerIDOfAnySizeEqualsTheStringOfItsDigits(number: String) throws {
-        // Other numbers before it, and the digits in a string.
+        // The event has other numbers before the id, and the id's digits in a string.
         let event =
             #"{"context":{"n":[1,2.5,-3,"\#(number)",99999999999999999999]},"type":"track","event":"e","#
             + #""userId":\#(number),"messageId":\#(number)}"#
@@ -440,7 +440,7 @@ struct UnusualEventsTests {
         }
     }
 
-    /// Replacing an unpaired surrogate does not change the customer or the event's type.
+    /// In an id, an unpaired surrogate is rejected, because its replacement could make two ids equal.
     @Test func bloomreachStoresHalfASurrogatePairOutsideOfIDs() throws {
         try enforce(.disabled)
         let shape = WireShape.tracked
