@@ -2,7 +2,7 @@
 import Countersign
 import Foundation
 
-/// Replace the body by a request to your backend. For a trial, set TOKEN to the output of `countersign token create`.
+/// Replace the body with a request to your backend. For a trial, set TOKEN to the output of `countersign token create`.
 func signedToken(for userID: String) async throws -> String {
     ProcessInfo.processInfo.environment["TOKEN"] ?? ""
 }
