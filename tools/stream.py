@@ -119,7 +119,7 @@ def kills(options, folder):
         shutil.rmtree(server.files)
         shutil.move(copy, server.files)
         server.start()
-        took = until("they are fed again", lambda: server.count() == before + 700)
+        took = until("700 lost messages published again", lambda: server.count() == before + 700)
         same(f"700 acknowledged messages that the server had lost are in the stream again after {took:.1f} s", gateway, server)
     finally:
         gateway.kill()

@@ -78,11 +78,11 @@ def cut_rounds(made, gateway, line, rounds, bound=20):
         line.stall()
         seconds, said = refusal(made, gateway, bound)
         if seconds is None:
-            problems.append(f"cut off it answered {Counter(said)} in {bound} s")
+            problems.append(f"while cut off, the gateway answered {Counter(said)} in {bound} s")
         else:
             refused.append(seconds)
-        problems += ["cut off it acknowledged an event"] * (200 in said)
-        problems += ["cut off it answered 200 to /readyz"] * (ask(gateway, "GET", "/readyz", timeout=bound)[0] == 200)
+        problems += ["while cut off, the gateway acknowledged an event"] * (200 in said)
+        problems += ["while cut off, the gateway answered 200 to /readyz"] * (ask(gateway, "GET", "/readyz", timeout=bound)[0] == 200)
         line.mend()
         back.append(until(f"{made.name}: a gateway that is ready again", lambda: ask(gateway, "GET", "/readyz", timeout=5)[0] == 200))
     times = f"503 after {middle(refused)}, ready again in {max(back):.1f} s" if refused else "never rejected"

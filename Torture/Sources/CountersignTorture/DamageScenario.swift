@@ -67,7 +67,7 @@ enum DamageScenario {
         let isGood = hung == 0 && lostMany == 0 && evicted == 0 && control > 0
         print(
             "R1: \(isGood ? "ok" : "FAILED"): \(rounds) damaged queues, \(hung) do not end, \(lostMany) lost more than the "
-                + "damaged events, \(evicted) evicted events, control (nothing is read behind the damage) lost more "
+                + "damaged events, \(evicted) evicted events, control (a log without its end) lost more "
                 + "\(control) of \(controls) times")
         return isGood
     }
@@ -79,7 +79,7 @@ enum DamageScenario {
         return !process.isRunning && process.terminationStatus == 0
     }
 
-    /// Acknowledged events that the gateway does not have.
+    /// The number of acknowledged events that the gateway does not have.
     private static func unstored(_ workshop: Workshop) throws -> Int {
         let database = try Database(path: "\(workshop.fixture.dataDirectory)/events.sqlite", isReadOnly: true)
         let ids = Set(try database.rows("SELECT message_id FROM event").map { $0[0] })
@@ -129,7 +129,7 @@ enum DamageScenario {
                 bytes[index] ^= 1 << UInt8.random(in: 0..<8, using: &dice)
             }
             try bytes.write(to: file)
-            return "a bit of a log of \(bytes.count) bytes"
+            return "damage to a log, now of \(bytes.count) bytes"
         }
         return "nothing"
     }
@@ -158,7 +158,7 @@ enum BurstScenario {
         print(
             "U1: \(isGood ? "ok" : "FAILED"): \(rounds) bursts of \(eventCount) events, \(dropped) dropped, \(lost) lost, "
                 + String(format: "longest %.0f ms", longest * 1_000)
-                + ", control (as much in all as may be in memory only) dropped \(control)")
+                + ", control (a locked queue no larger than memory) dropped \(control)")
         return isGood
     }
 

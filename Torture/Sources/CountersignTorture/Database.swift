@@ -1,6 +1,6 @@
 internal import CSQLite3
 
-/// Reads a database with SQLite directly, so that results do not depend on the code under test.
+/// Opens a database with SQLite directly, so that results do not depend on the code under test.
 final class Database {
     private let handle: OpaquePointer
 

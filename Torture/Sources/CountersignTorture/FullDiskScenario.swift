@@ -110,7 +110,7 @@ struct FullDiskDevice {
         for number in 0..<count {
             let id = try await client.record("\(prefix)-\(number)", properties: ["text": .string(text)])
             journal.write("\(id) 0")
-            // A snapshot moves events to the queue file, so that half are there and half in the log.
+            // A snapshot moves events to the queue file, so that half are in that file and half in the log.
             if number == count / 2 { _ = await client.snapshot() }
         }
         print("go")
@@ -124,7 +124,7 @@ struct FullDiskDevice {
                 try? await Task.sleep(nanoseconds: 1_000_000)
             }
         }
-        // The competitor continues, so the queue is rarely empty. The earlier events are the oldest.
+        // Up to 20 queued events are the competitor's, which continues. Earlier events are sent first.
         let clock = SystemClock()
         let end = clock.uptime + 20
         var flush = await client.flush()

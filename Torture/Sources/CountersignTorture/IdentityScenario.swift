@@ -5,8 +5,8 @@ internal import Foundation
 
 /// A device whose user changes repeatedly. Notes each change before the change begins, and each acknowledged event.
 ///
-/// Arguments: directory, journal, `user` or `anonymous` for the beginning, and a number of changes. After these changes the
-/// device kills itself as soon as an event is acknowledged.
+/// Arguments: directory, journal, `user` or `anonymous` for the beginning, and a number of changes. After these
+/// changes the device kills itself as soon as an event is acknowledged.
 struct IdentityDevice {
     let directory: URL
     let journal: Journal
@@ -68,7 +68,7 @@ struct IdentityDevice {
     }
 }
 
-/// A device that records locations and logs acknowledged locations. Arguments: directory, log file.
+/// A device that records locations and notes each acknowledged location. Arguments: directory, journal.
 struct LocationDevice {
     let directory: URL
     let journal: Journal
@@ -101,7 +101,7 @@ struct LocationDevice {
     }
 }
 
-/// An app that sends its events, signs its user out and ends.
+/// An app that tries to send its events, signs its user out and ends.
 struct LeavingDevice {
     let directory: URL
 
@@ -148,7 +148,7 @@ enum IdentityScenario {
         }
     }
 
-    /// `checksTokens` is false for an image of `PowerModel`, which loses renamed files, such as tokens.
+    /// `checksTokens` is false for an image of `PowerModel`, which never replaces a file by a renamed one.
     private static func account(
         _ directory: URL, journal: String, checksTokens: Bool
     ) async throws -> Account {
@@ -228,7 +228,7 @@ enum IdentityScenario {
         return isGood
     }
 
-    /// I1: a device is killed soon after `identify` and `logOut`. Control: the identity file is not written.
+    /// I1: a device is killed soon after `identify` and `logOut`. Control: files of identity and tokens begin empty.
     static func kills(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
         let faults = try Library.build("Torture/Faults/faults.c", in: workshop.directory)
@@ -341,8 +341,8 @@ enum IdentityScenario {
         return report("I4", rounds: rounds, account, control: control)
     }
 
-    /// I3: a process on a slow disk is stopped (SIGSTOP) at a random moment. Another process must sign its user out and close.
-    /// Control: locks without a time limit.
+    /// I3: a process on a slow disk is stopped (SIGSTOP) at a random moment. Another process on the same queue must
+    /// sign its own user out and close. Control: locks without a time limit.
     static func stopped(rounds: Int) async throws -> Bool {
         let workshop = try Workshop()
         let faults = try Library.build("Torture/Faults/faults.c", in: workshop.directory)

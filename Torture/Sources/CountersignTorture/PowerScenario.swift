@@ -45,7 +45,7 @@ enum PowerScenario {
             {
                 rolledBack += 1
             }
-            // The model loses renamed files, such as the stored token. The draining device sets its token again.
+            // The image may lack the stored token. The draining device sets its token again.
             try workshop.drain(image)
         }
         let lost = try control(workshop, library: library)

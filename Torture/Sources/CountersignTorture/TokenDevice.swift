@@ -13,7 +13,7 @@ struct TokenDevice {
     init(arguments: [String]) throws {
         guard arguments.count == 5 else { throw TortureError("token-device needs 5 arguments") }
         let pair = try String(contentsOfFile: arguments[2], encoding: .utf8).split(separator: " ")
-        guard pair.count == 2 else { throw TortureError("the file with the tokens has no two") }
+        guard pair.count == 2 else { throw TortureError("the file does not have two tokens") }
         var configuration = LocationConfiguration()
         configuration.http.url = arguments[1] + "/api/locations"
         configuration.http.batchSync = true
@@ -54,8 +54,8 @@ struct TokenDevice {
     }
 }
 
-/// Loses a share of the token server's responses: half of these by a connection error, half by a kill of the process before it
-/// stores the response.
+/// Loses a share of the token server's responses: half by a connection error, half by a kill of the process before
+/// the process stores the response.
 private final class LossyTransport: HTTPTransport {
     private let uploads = CurlTransport()
     private let refreshes = CurlTransport()

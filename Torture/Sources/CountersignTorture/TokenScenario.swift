@@ -3,7 +3,7 @@ internal import CountersignGatewayTesting
 internal import CountersignTransport
 internal import Foundation
 
-/// A3: fifty devices have tokens that live 2 s, responses of refreshes are lost, devices are killed. None may need a new login.
+/// A3: devices have tokens that live 2 s, responses of refreshes are lost, devices are killed. None may need a login.
 enum TokenScenario {
     private static let devices = 50
     private static let lifetime = 2
@@ -36,7 +36,7 @@ enum TokenScenario {
                 processes[number] = try start(number, workshop)
             }
         }
-        // The running time in token lifetimes. The token of the registration expired before the start.
+        // The running time in token lifetimes, and one for the registration's token, which expired before the start.
         let tokens = begins.reduce(0) { $0 + 1 + (clock.uptime - $1) / TimeInterval(lifetime) }
         for process in processes { workshop.kill(process) }
         let lines = try Journal.lines(workshop.journal)

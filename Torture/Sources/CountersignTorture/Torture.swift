@@ -1,6 +1,6 @@
 internal import Foundation
 
-/// `CountersignTorture SCENARIO [ROUNDS]`: crash tests of the SDK, with kills and simulated power failures at random moments.
+/// `CountersignTorture [SCENARIO [ROUNDS]]`: crash tests of the SDK, with kills and simulated power failures.
 ///
 /// Exit status: 0 if no event was lost or stored twice, 1 if a scenario failed, 2 after an error.
 @main
