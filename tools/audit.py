@@ -208,14 +208,14 @@ class Consumer(Reader):
         return False
 
     def lag(self):
-        """0 before `stop`, then the number of unacknowledged events. A poll omits events that another lease covers."""
+        """0 before `stop`, then the number of unacknowledged events, leased ones included, or None after an error."""
         if not self.stopping.is_set():
             return 0
         status, answer = self.ask("GET", f"consumers/{self.name}")
         return answer["lag_events"] if status == 200 else None
 
     def seek(self):
-        """Moves the consumer back to one of the first 30 events, if it has acknowledged a later one."""
+        """Moves the consumer back to the 30th event, if the consumer has acknowledged a later one."""
         _, answer = self.ask("GET", "events?limit=30")
         if answer.get("events") and self.confirmed and answer["events"][-1]["seq"] < max(self.confirmed)[0]:
             # Counted before the request, because a worker may get events between the seek and its response.

@@ -1,4 +1,4 @@
-"""Runs checks, with logs in .build/check, and prints a table. By default, the checks that CI runs after `make test`."""
+"""Runs checks, with logs in .build/check, and prints a table. The default is the checks of CI except `make test`."""
 
 import argparse
 import os
@@ -67,8 +67,8 @@ CHECKS = {
     "service": "scripts/service-test.sh",
     "bench": "make --no-print-directory bench",
 }
-# Groups of checks. The groups run in parallel after `storage`, because they mostly wait for other processes.
-LANES = (("browser", "web", "nats"), ("docs", "packages", "apple", "objc", "flutter", "samples"), ("package", "consumers", "c"))
+# These groups of checks run in parallel after `storage`, because they mostly wait for other processes.
+GROUPS = (("browser", "web", "nats"), ("docs", "packages", "apple", "objc", "flutter", "samples"), ("package", "consumers", "c"))
 
 
 def obstacle(name):
@@ -97,7 +97,7 @@ class Runner:
             text = log.read_text(errors="replace")
             with self.lock:
                 print(text, end="", flush=True)
-                reasons = re.findall(r"^.*(?:skipped|not checked|is not here).*$", text, re.M)
+                reasons = re.findall(r"^.*(?:skipped|not checked).*$", text, re.M)
                 self.rows.append((name, "FAILED" if code else "passed", time.monotonic() - began,
                                   f"see {log.relative_to(ROOT)}" if code else "; ".join(reasons[:2])[:100]))
 
@@ -120,5 +120,5 @@ def main(arguments):
         return runner.table()
     runner.run(["storage"])
     with ThreadPoolExecutor() as pool:
-        list(pool.map(runner.run, LANES))
+        list(pool.map(runner.run, GROUPS))
     return runner.table()

@@ -1,8 +1,7 @@
-"""Demonstrates three gateways on one PostgreSQL behind HAProxy, which publish to NATS. Kills gateways, database and NATS server.
+"""Demonstrates three gateways on one PostgreSQL behind HAProxy, which publish to NATS. Kills all except HAProxy.
 
-The database requires TLS and a password. HAProxy uses packaging/cluster/haproxy.cfg. `countersign demo` runs
-the devices.
-At the end the events are counted in the database, by a consumer of the gateways, and in the stream.
+The database requires TLS and a password. HAProxy uses packaging/cluster/haproxy.cfg. `countersign demo` runs the
+devices. At the end the events are counted in the database, by a consumer of the gateways, and in the stream.
 """
 
 import re

@@ -25,7 +25,7 @@ class Skipped(Exception):
 
 
 def parse(arguments, name, text, **defaults):
-    """Parses the options of a program: --countersign, and one option for each default. False is the default of a switch."""
+    """Parses the options of a program: --countersign, and one option for each default. False makes it a switch."""
     parser = argparse.ArgumentParser(prog=f"python3 -m tools {name}", description=text)
     for flag, default in defaults.items():
         kind = {"action": "store_true"} if default is False else {"type": type(default), "default": default, "help": f"default {default}"}

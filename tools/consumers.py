@@ -56,7 +56,7 @@ def kill_workers(gateway, bearer, path, events, rounds):
             gateway.track(100)
             if dies:
                 until("a lease", is_leased, 30)
-                time.sleep(0.3)  # Time in which a wrong worker would acknowledge before its commit.
+                time.sleep(0.3)  # A faulty worker acknowledges in this time, before its commit.
                 for one in workers:
                     one.kill()
                     one.wait()
@@ -71,7 +71,7 @@ def kill_workers(gateway, bearer, path, events, rounds):
     assert codes == [0, 0] and kills == rounds, f"workers ended with {codes} after {kills} kills"
     found = booked(database)
     database.close()
-    assert set(before) <= set(found), "bookings from before the first death have changed"
+    assert set(before) <= set(found), "bookings from before the first kill have changed"
     return found
 
 

@@ -65,7 +65,7 @@ def check_chart():
             lambda: helm_python.Chart.load(str(CHART)).validate_schema({"database": {"url": "postgresql://a:b@db/c"}}))
     refuses("a time with a unit", lambda: render({"settings": {"drain-seconds": "10s"}}))
     if "'value': '0'" not in str(render({"settings": {"drain-seconds": 0}})):
-        fail("a drain of 0 seconds is replaced")
+        fail("the chart replaces a drain-seconds of 0")
     for values, kinds in (
         ({}, ["Pod", "Service", "StatefulSet"]),
         (FULL, ["Ingress", "Pod", "Service", "ServiceMonitor", "StatefulSet"]),

@@ -1,5 +1,5 @@
-"""Kills a gateway while it writes hourly files, fills their disk, and loads the files by the commands of docs/guides/export-files.md. Each stored
-event must be in the listed files once and in order, and in each database."""
+"""Kills a gateway while it writes hourly files, fills their disk, and loads the files into DuckDB and PostgreSQL as
+docs/guides/export-files.md says. Each stored event must be in the files and in each database, once and in order."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def blocks(heading):
 def send(gateway, numbers):
     batch = [{"type": "track", "event": "Order", "messageId": f"m-{number}", "userId": f"u-{number % 97}",
               "properties": {"note": "é\"\\ " + "x" * 80}} for number in numbers]
-    # The files must have the number as written, 1.10.
+    # The files must have 1.10 as sent, and not 1.1.
     body = json.dumps({"batch": batch, "writeKey": gateway.key}).replace('"note"', '"price": 1.10, "note"')
     status, answer = gateway.ask("POST", "/v1/batch", body)
     assert status == 200, answer

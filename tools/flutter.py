@@ -1,8 +1,8 @@
 """Compares the source of the Dart bindings (Clients/flutter) with countersign.h, without running them, because Dart is not installed.
 
-Functions, callbacks and statuses must have the header's types, for dart:ffi and for Dart. Each call of a client must be a method
-of its mode, with members that the header names. Names in the examples must exist in the library that they import. If tree-sitter can
-be installed, each file must parse by its grammar of Dart, which checks less than a compiler.
+Functions and callbacks must have the header's types, for dart:ffi and for Dart, and statuses the header's values. Each
+call of a client must be a method of its mode, with members that the header names. Names in the examples must exist in
+the imported library. If tree-sitter can be installed, each file must parse, which checks less than a compiler.
 """
 import re
 import sys

@@ -45,7 +45,7 @@ def id_token(issuer, folder, user, client):
 
 def main(arguments):
     gateway = Gateway(parse(arguments, "identity-provider", __doc__).countersign, level="info")
-    # libcurl reads only the system's certificates, so a mount namespace replaces that file with the provider's certificate.
+    # libcurl reads only the system's certificates. In a mount namespace the provider's certificate replaces their file.
     gateway.prefix = ("unshare", "-rm", "sh", "-c", 'mount --bind "$0" "$(readlink -f /etc/ssl/certs/ca-certificates.crt)" && exec "$@"',
                       gateway.path("tls.pem"))
     with gateway:

@@ -89,7 +89,7 @@ class NATS:
             self.process = None
 
     def delete_last(self, count):
-        """Deletes the last messages of the stream. The server still rejects their ids as duplicates."""
+        """Deletes the last messages of the stream. The server still drops messages with their ids as duplicates."""
         with Client(self.port) as client:
             last = client.ask(f"STREAM.INFO.{STREAM}")["state"]["last_seq"]
             for number in range(max(1, last - count), last + 1):
@@ -135,7 +135,7 @@ class NATSCluster:
         for server in self.servers:
             if not server.process:
                 server.launch()
-        until("a leader of the servers", lambda: all("error" not in server.ask("INFO", {"error": None}) for server in self.servers))
+        until("JetStream on all servers", lambda: all("error" not in server.ask("INFO", {"error": None}) for server in self.servers))
 
     def info(self):
         """The stream's info from any server, or an empty dictionary."""
@@ -147,7 +147,7 @@ class NATSCluster:
         return self.servers[int(name[1:]) - 1] if name else None
 
     def is_whole(self):
-        """Whether the stream has a leader and two servers with all of its messages."""
+        """Whether the stream has a leader and two other servers with all of its messages."""
         about = self.info().get("cluster", {})
         others = about.get("replicas", [])
         return bool(about.get("leader")) and len(others) == 2 and all(

@@ -88,7 +88,8 @@ def main(arguments):
         file.write_text(wrong)
         if not tester.run(file, *OF_EVENTS, "-H", f"X-Write-Key: {key}", "--include-path", "/v1/batch"):
             raise SystemExit("openapi: Schemathesis accepts a wrong document")
-        # Last: it changes the app. Omits /live (endless) and allow_header_conformance (/keys/import matches /keys/{id}).
+        # This run changes the app, so it is last. Omits the endless /live, and allow_header_conformance, because
+        # /keys/import also matches /keys/{id}.
         file = document(gateway, "/admin/api/openapi.json", "admin.json", existing, headers=bearer)
         settings = gateway.folder / "schemathesis.toml"
         settings.write_text(STATUSES)

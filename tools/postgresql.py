@@ -64,7 +64,7 @@ class PostgreSQL:
             self.make(NAME)
 
     def secure(self):
-        """Restarts the server with TLS and password authentication for gateways. The password is in the file that `storage` names."""
+        """Restarts the server with TLS and password authentication. Gateways get the password by gateway.storage."""
         certificate, key = certify(self.folder.parent, "database")
         password = self.folder.parent / "database-password"
         if ordinary():
@@ -106,7 +106,7 @@ class PostgreSQL:
         self.process.wait()
 
     def kill_backend(self):
-        """kill -9 of a backend of a gateway, after which PostgreSQL restarts all backends. Returns whether a gateway had a backend."""
+        """kill -9 of a gateway's backend, so that PostgreSQL restarts all backends. Returns whether one was killed."""
         pids = [row[0] for row in self.rows(f"SELECT pid FROM pg_stat_activity WHERE usename = '{NAME}'")]
         if pids:
             try:

@@ -1,5 +1,5 @@
-"""Tests packaging/nginx.conf and packaging/haproxy.cfg in front of a gateway, and packaging/cluster in front of two gateways, of
-which one is killed. Only ports, paths and the operators' address (127.0.0.3) differ from the files."""
+"""Tests packaging/nginx.conf and packaging/haproxy.cfg in front of a gateway, and packaging/cluster in front of two, of
+which one is killed. Only ports, paths, nginx's user and the operators' address (127.0.0.3) differ from the files."""
 
 import getpass
 import grp

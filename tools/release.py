@@ -1,7 +1,7 @@
 """Builds the files of a release into .build/release-files: python3 -m tools release [build|deb|check] [--out FOLDER].
 
-`deb` builds the Debian package only. `check` installs each file into a fresh Debian root without Swift and delivers an event.
-Two runs with the same commit and the same compiled programs make equal files. RELEASE_KEY is the path of the SSH key that signs SHA256SUMS.
+`deb` builds the Debian package only. `check` compares the files with those of a second run, and delivers an event with
+each gateway and client on a fresh Debian without Swift. RELEASE_KEY is the path of the SSH key that signs SHA256SUMS.
 """
 
 import argparse
@@ -112,7 +112,7 @@ def jar(folder, to):
 
 
 def program(built=BUILT):
-    """Builds the program. Returns a folder with the stripped program, simdjson, manual pages and completions."""
+    """Builds the program if `built` is the default. Returns a folder with program, simdjson, man pages, completions."""
     folder = fresh("program")
     if built == BUILT and not (BUILT.exists() and "RELEASE_NO_BUILD" in os.environ):
         output("swift", "build", "-c", "release", "--static-swift-stdlib", "--scratch-path", BUILT.parent.parent,
@@ -535,7 +535,7 @@ def check_pages(package):
 
 
 def check_image(package):
-    """Runs the image in a chroot as the image's user. Checks its health check and that it stores an event. Returns the seconds."""
+    """Runs the image's health check as its user, and stores an event. Returns the seconds until the event is stored."""
     store = fresh("containers")
     buildah = ["buildah", "--root", store / "root", "--runroot", store / "run", "--storage-driver", "vfs"]
     began, port, backend = time.monotonic(), free_port(), free_port()
@@ -564,7 +564,7 @@ def check_image(package):
 
 
 def children(pid):
-    """A process and its descendants."""
+    """The ids of a process and its descendants."""
     found = [word for path in Path(f"/proc/{pid}/task").glob("*/children") for word in path.read_text().split()]
     return [pid, *(other for child in found for other in children(int(child)))]
 

@@ -13,7 +13,7 @@ from .common import ROOT, check, workshop
 # The example of the Standard Webhooks specification, also in WebhookVerifierTests.
 SECRET, BODY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", '{"test": 2432232314}'
 ID, SENT, SIGNATURE = "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
-# For each language: program, file name, command, and the code before and after the sample, which passes the arguments and prints the result.
+# For each language: program, file name, command, code before the sample, and code that calls it and prints the result.
 LANGUAGES = {
     "js": ("node", "sample.mjs", ["node"], "",
            "const [secret, id, sent, given, body] = process.argv.slice(2);\nconsole.log(isSigned(secret, {'webhook-id': id, "
@@ -41,9 +41,9 @@ def sign(sent, secret=SECRET):
 
 def main(arguments):
     page, folder, now = (ROOT / "docs/guides/webhooks.md").read_text(), workshop(), str(int(time.time()))
-    check("this program's signature is the specification's", sign(SENT) == SIGNATURE)
+    check("this program computes the signature of the specification's example", sign(SENT) == SIGNATURE)
     old, other = str(int(now) - 600), "whsec_" + base64.b64encode(bytes(24)).decode()
-    cases = [("a signature", SECRET, now, sign(now), BODY, True), ("the second of two", SECRET, now, f"{sign(now, other)} {sign(now)}", BODY, True),
+    cases = [("a signature", SECRET, now, sign(now), BODY, True), ("the second of two signatures", SECRET, now, f"{sign(now, other)} {sign(now)}", BODY, True),
              ("another secret", SECRET, now, sign(now, other), BODY, False), ("another body", SECRET, now, sign(now), BODY + " ", False),
              ("another time", SECRET, str(int(now) - 1), sign(now), BODY, False), ("an old time", SECRET, old, sign(old), BODY, False),
              ("no time", SECRET, "", sign(""), BODY, False), ("no signature", SECRET, now, "", BODY, False),

@@ -17,7 +17,7 @@ import markdown
 
 from .common import ROOT, Skipped
 
-# The menu's pages by topic, for users and for contributors. Each page of docs must be listed. Library/Article is an article of a library.
+# The pages of both menus by topic. All pages of docs except docs/adr must be listed. Library/Article is an article.
 USERS = [
     ("Start", ["README", "start", "Countersign/QuickStart", "Countersign/InXcode", "Countersign/TestingYourIntegration"]),
     ("Apps", [f"guides/{page}" for page in (
@@ -109,7 +109,7 @@ class Site:
     def ask(self):
         """Checks that the search finds the expected pages for the questions of docs/site/questions.test.mjs."""
         if not shutil.which("node"):
-            print("site: the search was not checked, node is not here")
+            print("site: the search was not checked, because node is not installed")
         elif subprocess.run(["node", ROOT / "docs/site/questions.test.mjs", self.folder / "search.json"]).returncode:
             self.problems.append("the search does not find the expected pages")
 

@@ -78,8 +78,8 @@ def example(gateway, server):
 
 
 def kills(options, folder):
-    """Kills the gateway, the NATS server or both at random moments, or deletes the stream's last messages. Then replaces the
-    server's files by an older copy."""
+    """Kills the gateway, the NATS server or both at random moments, or the gateway while the stream's last messages
+    are deleted. Then replaces the server's files by an older copy."""
     server, gateway = NATS(folder / "server"), begin(options, folder)
     try:
         server.start()
@@ -136,7 +136,7 @@ def replicas(options, folder):
         until("the first events in the stream", lambda: cluster.count() == 100, 90)
         check("the stream has three replicas", cluster.info()["config"]["num_replicas"] == 3)
         for number in range(rounds):
-            until("three servers with all of it", cluster.is_whole, 90)
+            until("all events in the stream of three servers", cluster.is_whole, 90)
             for _ in range(random.randrange(1, 4)):
                 gateway.track(random.randrange(50, 900))
             time.sleep(random.random() * 0.3)
@@ -149,12 +149,12 @@ def replicas(options, folder):
                 gateway.kill()
                 gateway.start()
             if number % 2 and not are_all:
-                until("two servers with all of it", lambda: cluster.count() >= gateway.count, 90)
+                until("all events in the stream of two servers", lambda: cluster.count() >= gateway.count, 90)
             cluster.start()
         until("all events in the stream", lambda: cluster.is_whole() and cluster.count() >= gateway.count
               and show(gateway)["lag_events"] == 0, 90)
         for leader in ("the leader", "the next leader"):
-            until("three servers with all of it", cluster.is_whole, 90)
+            until("all events in the stream of three servers", cluster.is_whole, 90)
             first = cluster.leader()
             same(f"{rounds} rounds, servers killed {killed} times, {leader}", gateway, first)
             first.kill()
@@ -198,8 +198,8 @@ def credentials(options, folder):
         ("good", good, None),
         ("another account's", operator.user("stranger", Key("account", operator.folder, "other")), "refused"),
         ("expired", operator.user("expired", until=int(time.time()) - 60), "refused"),
-        ("not publishing", operator.user("reader", pub={"deny": ["countersign.>"]}), "refused"),
-        ("not asking", operator.user("mute", pub={"deny": ["$JS.>"]}), "refused"),
+        ("publish-denied", operator.user("reader", pub={"deny": ["countersign.>"]}), "refused"),
+        ("JetStream-denied", operator.user("mute", pub={"deny": ["$JS.>"]}), "refused"),
         ("missing", None, "refused"),
     ]:
         server = NATS(folder / f"creds-{name.split()[0]}-{name.split()[-1]}", operator.config)

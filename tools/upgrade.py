@@ -1,10 +1,10 @@
-"""Upgrades data that an earlier release wrote. Consumers, webhooks and sessions must keep their positions, and no event may be lost.
+"""Upgrades data of an earlier release. Consumers, webhooks and sessions must continue, and no event may be lost.
 
     python3 -m tools upgrade --earlier 7ec05b4d [--package countersign_0.1.0_amd64.deb] [--rounds 20] [--postgresql 1]
 
 `--earlier` is a commit, or the path of a `countersign` built from it. Without `--package` the new program is killed while it starts,
-each round on a copy of the same data. With `--package` the earlier program is packed as version 0.0.9, runs in a booted Debian, and is
-upgraded under load with dpkg: on SQLite, on PostgreSQL, and as two gateways on PostgreSQL, upgraded one after the other (needs root).
+each round on a copy of the same data. With `--package` the earlier program is packed as version 0.0.9, runs in a booted
+Debian, and is upgraded under load with dpkg: on SQLite, on PostgreSQL, and as two gateways on PostgreSQL (needs root).
 """
 
 import base64

@@ -114,7 +114,7 @@ def kills(gateway, rounds, fails_power):
     receiver.wait("every event", lambda: receiver.taken() >= set(stored), 120)
     gateway.stop()
     again = in_order(receiver, stored)
-    check(f"{rounds} {'power failures' if fails_power else 'kills'}: {len(stored)} events at least once and in order, {again} of them twice", not receiver.wrong, receiver.wrong)
+    check(f"{rounds} {'power failures' if fails_power else 'kills'}: {len(stored)} events at least once and in order, {again} delivered again", not receiver.wrong, receiver.wrong)
 
 
 def in_order(receiver, stored):

@@ -219,8 +219,8 @@ def rolling(options, rounds):
 
 
 def upgrade(options, rounds):
-    """A later version extends the schema under load: running gateways continue, and another gateway does not start. With `--before`,
-    gateways of that version are also replaced one after the other, and clients' requests succeed."""
+    """A later version extends the schema under load: running gateways continue, and another gateway does not start.
+    With `--before`, gateways of the previous version are also replaced in turn, and clients' requests succeed."""
     return (not options.before or replaced(options)) and added(options, rounds)
 
 
@@ -358,8 +358,8 @@ class Prober(threading.Thread):
 
 
 def keys(options, rounds):
-    """Keys are added and deleted while all gateways get requests, and one is killed or stalls: no gateway accepts a request with a
-    deleted key that began after the deletion was confirmed."""
+    """Keys are added and deleted while gateways get requests, and a gateway is killed or stalls: no gateway accepts a
+    request with a deleted key that began after the deletion was confirmed."""
     made, problems, heard, confirmed, gone = Trial(options, "keys").stand(options.gateways - 1), [], [], [], []
     gateway, line = made.proxied()
     made.command("enforcement", "set", "shop", "required", "--yes")
