@@ -154,12 +154,12 @@ class Gateway:
     def run(self, *arguments, through=()):
         return command(self.program, self.environment, *arguments, through=through)
 
-    def app(self, name="shop", **settings):
-        """Creates an app and returns its write key. `enforcement=` sets its enforcement."""
+    def app(self, name="shop", enforcement=None):
+        """Creates an app and returns its write key."""
         key = self.run("app", "create", name)
         self.key = self.key or key
-        for state in settings.values():
-            self.run("enforcement", "set", name, state, "--yes")
+        if enforcement:
+            self.run("enforcement", "set", name, enforcement, "--yes")
         return key
 
     def bearer(self, name="owner", scopes="admin", app=None):

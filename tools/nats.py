@@ -92,7 +92,7 @@ class NATS:
         """Deletes the last messages of the stream. The server still drops messages with their ids as duplicates."""
         with Client(self.port) as client:
             last = client.ask(f"STREAM.INFO.{STREAM}")["state"]["last_seq"]
-            for number in range(max(1, last - count), last + 1):
+            for number in range(max(1, last - count + 1), last + 1):
                 client.ask(f"STREAM.MSG.DELETE.{STREAM}", {"seq": number})
 
     def messages(self):

@@ -272,7 +272,7 @@ class Soak:
             self.problems += reader.problems[:3]
         until("the webhook", lambda: tallies["webhook"].count >= total, 300, pause=0.5)
         self.problems += ["the gateway ended with an error"] * (gateway.stop() != 0)
-        for start in range(0, gateway.rows("SELECT max(seq) FROM event")[0][0], 100_000):
+        for start in range(0, gateway.rows("SELECT max(seq) FROM event")[0][0] or 0, 100_000):
             tallies["stored"].take(gateway.history(after=start, through=start + 100_000))
         verified = gateway.rows("SELECT count(*) FROM event WHERE app_id = 'shop' AND verdict = 'verified'")[0][0]
         self.problems += [f"only {verified} events are verified"] * (verified < total / 10)

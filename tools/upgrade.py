@@ -266,7 +266,8 @@ def built(commit):
     found = folder / ".build/release/countersign-cli"
     if not found.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        output("sh", "-c", f"git archive {commit} | tar -x -C {folder}")
+        output("git", "archive", "-o", folder / "source.tar", commit)
+        output("tar", "-xf", folder / "source.tar", "-C", folder)
         output("scripts/setup.sh", cwd=folder, timeout=1800)
         output("swift", "build", "-c", "release", "--static-swift-stdlib", "--product", "countersign-cli", cwd=folder, timeout=7200)
     return found
@@ -274,6 +275,8 @@ def built(commit):
 
 def main(arguments):
     options = parse(arguments, "upgrade", __doc__, rounds=20, earlier="", postgresql=0, package="")
+    if not options.earlier:
+        raise SystemExit("upgrade: name the earlier commit or program with --earlier")
     options.earlier = Path(options.earlier) if "/" in options.earlier else built(options.earlier)
     folder, server = workshop("/var/tmp/countersign-"), None
     receiver = Deliveries()
