@@ -1,0 +1,9 @@
+// Configures ExponeaSDK's API with a gateway of Countersign.
+import ExponeaCompat
+
+Exponea.shared.configure(
+    projectToken: "YOUR PROJECT TOKEN",
+    authorization: .token("YOUR API KEY"),
+    baseUrl: "https://collect.example",
+    advancedAuthEnabled: true
+)
