@@ -40,7 +40,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > LONGEST_BODY:
+        if not length.isdecimal() or int(length) > LONGEST_BODY:
             return self.answer(413)
         body = self.rfile.read(int(length))
         try:
