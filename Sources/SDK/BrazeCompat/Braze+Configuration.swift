@@ -43,7 +43,7 @@ extension Braze {
         /// The facts about the app and the device that each event carries. An addition to BrazeKit's API.
         public var context = EventContext()
 
-        /// As `CountersignConfiguration.dataDirectory`.
+        /// The parent of the queue's directory; nil for the default of `CountersignConfiguration`.
         package var dataDirectory: URL?
         package var adjust: (inout CountersignConfiguration) -> Void = { _ in }
         package var transport: (any HTTPTransport)?

@@ -313,7 +313,7 @@ public final class BloomreachClient: Sendable {
 
     // MARK: Delivery
 
-    /// As `CountersignClient.flush()`. The result has project tokens in place of user IDs.
+    /// Sends all events that can be sent now. The result has project tokens in place of user IDs.
     ///
     /// - Returns: The outcome of each request.
     @discardableResult
@@ -326,10 +326,10 @@ public final class BloomreachClient: Sendable {
         pipeline.configure(policy, batchEvents: 1)
     }
 
-    /// As `CountersignClient.snapshot()`. The snapshot has project tokens in place of user IDs.
+    /// Returns the counters of the queue, and the reasons for which events wait, with project tokens as user IDs.
     public func snapshot() async -> CountersignSnapshot { await pipeline.snapshot() }
 
-    /// As `CountersignClient.quarantinedEvents()`.
+    /// Returns the events in quarantine, oldest first.
     ///
     /// - Returns: The events in quarantine.
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be read now.
@@ -337,7 +337,7 @@ public final class BloomreachClient: Sendable {
         try await pipeline.quarantined()
     }
 
-    /// As `CountersignClient.requeueQuarantinedEvents()`.
+    /// Moves all events of the quarantine back into the queue, such as after a server was repaired.
     ///
     /// - Returns: The number of events.
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now.
@@ -346,7 +346,7 @@ public final class BloomreachClient: Sendable {
         try await pipeline.requeueQuarantined()
     }
 
-    /// As `CountersignClient.deleteQuarantinedEvents()`.
+    /// Deletes all events of the quarantine permanently.
     ///
     /// - Returns: The number of events.
     /// - Throws: `CountersignError` with `storageFailed` when the queue file cannot be written now.
@@ -406,7 +406,7 @@ public final class BloomreachClient: Sendable {
         }
     }
 
-    /// As `CountersignClient.close()`.
+    /// Enters the background, writes events to disk and stops all work. The next client with this queue sends the rest.
     public func close() async {
         let now = pipeline.clock.now.timeIntervalSince1970
         device.change { $0.enterBackground(now: now) }

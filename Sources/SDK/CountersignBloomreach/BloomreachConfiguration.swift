@@ -42,13 +42,13 @@ public struct BloomreachConfiguration: Sendable {
     public var pushTokenFrequency = PushTokenFrequency.onTokenChange
     /// When the SDK sends without a call of `flush()`. Default: at once.
     public var flushPolicy = FlushPolicy(eventCount: 1, interval: nil, onBackground: true)
-    /// As `CountersignConfiguration.instanceName`.
+    /// Distinguishes clients of one app, each with its own queue. Letters, digits, `-`, `_` and `.`.
     public var instanceName = "bloomreach"
-    /// As `CountersignConfiguration.dataDirectory`.
+    /// The parent of the directories of all instances; nil for the default of `CountersignConfiguration`.
     public var dataDirectory: URL?
     /// The limits of the queue.
     public var limits = QueueLimits()
-    /// As `CountersignConfiguration.headers`, also for queries.
+    /// Further header fields of each request, for example for a proxy. The client throws for a field that the SDK sets.
     public var headers: [String: String] = [:]
     /// Time limit for a request, in seconds. Default: 30.
     public var requestTimeout: TimeInterval = 30

@@ -37,7 +37,7 @@ package struct EventConsumerSettings: Sendable, Equatable {
     package var filter: EventFilter
     /// The number of partitions, 1 to 16. Each partition is read by one worker at a time.
     package var partitions: Int
-    /// Days (1 to 90) that retention waits until the consumer has read an event; nil does not wait.
+    /// The extra days (1 to 90) for which retention keeps unread events; nil keeps none.
     package var holdDays: Int?
 
     package init(filter: EventFilter = EventFilter(), partitions: Int = 1, holdDays: Int? = nil) {

@@ -15,7 +15,7 @@ package struct WebhookEndpoint: Sendable, Equatable {
     package var userID: String?
     package var claim: String?
     package var batchSize = 100
-    /// The days that retention waits until an event is delivered; nil does not wait.
+    /// The extra days for which retention keeps undelivered events; nil keeps none.
     package var holdDays: Int?
     package var pause: WayPause?
     package var secret: [UInt8] = []
