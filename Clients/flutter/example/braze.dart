@@ -1,5 +1,5 @@
-// Braze's documentation, "SDK Authentication", tab Dart. The printed callback is not valid Dart: it uses
-// Swift's `let` and lacks two semicolons. Both are corrected here.
+// Braze's documentation, "SDK Authentication", tab Dart. In the documentation the callback is not valid
+// Dart: it has Swift's `let` and lacks two semicolons. Both are corrected here.
 import 'package:countersign/braze.dart';
 
 final braze = BrazePlugin();

@@ -1,4 +1,4 @@
-// Bloomreach's documentation of the Flutter SDK, "Authorization". Its placeholders are replaced by a project and a gateway.
+// Bloomreach's documentation of the Flutter SDK, "Authorization", with the URL of a gateway.
 import 'package:countersign/exponea.dart';
 
 final _plugin = ExponeaPlugin();

@@ -14,13 +14,13 @@ class BrazeSdkAuthenticationError {
         signature = failure['token'] as String? ?? '',
         optional = failure['optional'] == true;
 
-  /// 10 to 28 as in Braze's table; 30 and above are Countersign's own.
+  /// A code of docs/reference/error-codes.md. 10 to 28 are the same as in Braze; 30 and above are Countersign's own.
   final int code;
 
   /// The name of `code`.
   final String reason;
 
-  /// Compare it with the current user before getting a new signature; empty without a user.
+  /// The signature's user; empty without a user. Compare it with the current user before getting a new signature.
   final String userId;
 
   /// The rejected signature; empty if missing. A credential: never log it.
@@ -30,12 +30,12 @@ class BrazeSdkAuthenticationError {
   final bool optional;
 }
 
-/// All instances share one client.
+/// The methods of Braze's plugin. All instances share one client.
 class BrazePlugin {
   static CountersignClient? _client;
   static FutureOr<void> Function(BrazeSdkAuthenticationError error)? _handler;
 
-  /// [apiKey]: the app's write key; [endpoint]: the gateway's URL. Braze's plugin takes both from native configuration instead.
+  /// [apiKey] is the app's write key, [endpoint] the gateway's URL. Braze's plugin has both in native configuration.
   void initialize(String apiKey, String endpoint) =>
       _client ??= CountersignClient(endpoint, apiKey,
           onAuthenticationFailure: (failure) => _handler?.call(BrazeSdkAuthenticationError(failure)));
@@ -47,7 +47,7 @@ class BrazePlugin {
 
   void setSdkAuthenticationSignature(String signature) => unawaited(_initialized.setToken(signature));
 
-  /// An unresolved failure is reported again at each start of a session and at most every five minutes.
+  /// An unresolved failure is reported again in each session and, if it recurs, at most every five minutes.
   void setBrazeSdkAuthenticationErrorCallback(FutureOr<void> Function(BrazeSdkAuthenticationError error) callback) =>
       _handler = callback;
 

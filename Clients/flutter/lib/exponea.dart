@@ -5,7 +5,7 @@ import 'dart:async';
 
 import 'countersign.dart';
 
-/// The vendor's configuration, except settings for notifications on one platform.
+/// The vendor's configuration, without its settings for notifications on Android or iOS.
 class ExponeaConfiguration {
   const ExponeaConfiguration({
     required this.projectToken,
@@ -27,7 +27,7 @@ class ExponeaConfiguration {
   final String authorizationToken;
   final String? baseUrl;
 
-  /// By kind of event: `projectToken`, `authorizationToken`, `baseUrl`.
+  /// The projects of each kind of event, with `projectToken`, `authorizationToken` and `baseUrl`.
   final Map<String, List<Map<String, String>>>? projectMapping;
   final Map<String, Object?>? defaultProperties;
 
@@ -60,8 +60,8 @@ class ExponeaConfiguration {
 class ExponeaPlugin {
   static BloomreachClient? _client;
 
-  /// Returns the customer's token, or null without a token. It replaces the vendor's native
-  /// `AuthorizationProvider`. Set it before [configure].
+  /// Returns the customer's token, or null. Replaces the vendor's native `AuthorizationProvider`. Set it before
+  /// [configure].
   static FutureOr<String?> Function()? authorizationProvider;
 
   /// Returns false, and changes nothing, if already configured. Throws [CountersignException] for an invalid
@@ -74,6 +74,6 @@ class ExponeaPlugin {
 
   Future<bool> isConfigured() async => _client != null;
 
-  /// The client that records and fetches. Throws [StateError] before [configure].
+  /// The client, for recording events and fetching content. Throws [StateError] before [configure].
   BloomreachClient get client => _client ?? (throw StateError('configure was not called'));
 }

@@ -55,10 +55,10 @@ typedef DartFree = void Function(Pointer<Utf8> text);
 typedef NativeVersion = Pointer<Utf8> Function();
 typedef DartVersion = Pointer<Utf8> Function();
 
-// Status codes: COUNTERSIGN_OK and so on.
+// Values of `countersign_status`, from COUNTERSIGN_OK to COUNTERSIGN_INVALID.
 const ok = 0, closed = 1, forked = 2, invalid = 3;
 
-/// In an app for iOS the library is linked into the program.
+/// On iOS the library is linked into the app's program.
 final DynamicLibrary _library =
     Platform.isIOS ? DynamicLibrary.process() : DynamicLibrary.open(Platform.isMacOS ? 'libcountersign.dylib' : 'libcountersign.so');
 

@@ -2,10 +2,10 @@ import 'dart:async';
 
 import 'handle.dart';
 
-/// Events under their user's signed token. Futures of recording methods complete when the event is on disk.
+/// Delivers events under their user's signed token. [identify] and [track] complete when the event is on disk.
 final class CountersignClient extends Handle {
-  /// [tokenProvider] is called with `userId`, `reason` (`missing`, `expired`, `rejected`) and `code`.
-  /// [settings] are further members of the configuration, as in `countersign.h`.
+  /// [tokenProvider] is called with `userId`, `reason` (`missing`, `expired`, `rejected`) and `code`. The `token` in a
+  /// failure is a credential: never log it. [settings] are further members of the configuration, as in `countersign.h`.
   CountersignClient(String endpoint, String writeKey,
       {FutureOr<String?> Function(Json request)? tokenProvider,
       void Function(Json failure)? onAuthenticationFailure,
@@ -18,7 +18,7 @@ final class CountersignClient extends Handle {
 
   final void Function(Json failure)? _onFailure;
 
-  /// Returns the event's id, or null if no event was recorded.
+  /// Sets the current user. Returns the id of the recorded event, or null if no event was recorded.
   Future<String?> identify(String userId, {String? token, Json? traits}) async =>
       await call('identify', {'userId': userId, 'token': token, 'traits': traits}) as String?;
 
@@ -28,7 +28,7 @@ final class CountersignClient extends Handle {
 
   Future<String?> get userId async => await call('userId') as String?;
 
-  /// The event's id. [kind]: `track`, `page`, `screen`, `group` or `alias`.
+  /// Records an event and returns its id. [kind]: `track`, `page`, `screen`, `group` or `alias`.
   Future<String> track(String event, {String kind = 'track', Json? properties}) async =>
       await call('track', {'event': event, 'kind': kind, 'properties': properties}) as String;
 
@@ -46,14 +46,14 @@ final class CountersignClient extends Handle {
 
   Future<void> wipe() => call('wipe');
 
-  /// A failure's `token` is a credential: never log it.
   @override
   void heard(Json event) => _onFailure?.call(event);
 }
 
-/// Locations under an access token that the library refreshes.
+/// Delivers locations under an access token, which the library refreshes.
 final class LocationClient extends Handle {
-  /// The three groups of settings and [context] are as in `countersign.h`.
+  /// [http], [authorization], [persistence] and [context] are as in `countersign.h`. The `response` of an event may
+  /// hold tokens: never log it.
   LocationClient(
       {Json? http,
       Json? authorization,
@@ -91,14 +91,14 @@ final class LocationClient extends Handle {
 
   Future<void> removeAll() => call('removeAll');
 
-  /// Handles `authorization` and `upload`. The `response` of the former may hold tokens: never log it.
   @override
   void heard(Json event) => _onEvent?.call(event);
 }
 
-/// Events and queries of a project of Bloomreach Engagement.
+/// Records events in a project of Bloomreach Engagement, and fetches content. [trackEvent] completes when the event
+/// is in memory.
 final class BloomreachClient extends Handle {
-  /// [configuration] has the keys of the vendor's Flutter SDK, and additional keys (`countersign.h`).
+  /// [configuration] has the keys of the vendor's Flutter SDK and the additional keys in `countersign.h`.
   BloomreachClient(Json configuration,
       {FutureOr<String?> Function()? authorizationProvider, void Function(CountersignException error)? onDeliveryFailure})
       : _onDeliveryFailure = onDeliveryFailure,
@@ -114,7 +114,8 @@ final class BloomreachClient extends Handle {
 
   Future<void> trackPushToken(String? token) => call('trackPushToken', {'token': token});
 
-  /// [project]: new `projectToken`, `authorizationToken`, `baseUrl`, `projectMapping`; empty to keep all.
+  /// Starts over with an anonymous customer. [project] may change `projectToken`, `authorizationToken`, `baseUrl` and
+  /// `projectMapping`.
   Future<void> anonymize([Json project = const {}]) => call('anonymize', project);
 
   Future<Json> customerIds() async => await call('customerIds') as Json;

@@ -42,8 +42,8 @@ final class CountersignException implements Exception {
 
 /// A client of the library. Use and close it on the isolate that created it.
 ///
-/// The library calls back on its own thread; a listener runs the callback on this isolate later. So the
-/// client is opened with `keepsTexts`: a callback's texts stay valid until they are freed here.
+/// The library calls a listener on its own thread, and the Dart function runs later on the isolate. So the client
+/// is opened with `keepsTexts`: a callback's text stays valid until [_take] frees it.
 abstract base class Handle {
   Handle(String mode, Json configuration, {FutureOr<String?> Function(Json request)? provider}) : _ask = provider {
     final onProvider = _onProvider?.nativeFunction ?? nullptr;
@@ -76,10 +76,10 @@ abstract base class Handle {
   var _last = 0;
   Future<void>? _closing;
 
-  /// Handles an event of the library other than a log line.
+  /// Passes an event of the library, other than a log line, to the app.
   void heard(Json event) {}
 
-  /// Calls a method of `countersign.h`. Null members are left out. Values may be of any type
+  /// Calls a method of `countersign.h`. The library treats a null argument as missing. Values may be of any type
   /// (docs/reference/event-format.md).
   Future<Object?> call(String method, [Json arguments = const {}]) {
     if (_closing != null) return Future.error(CountersignException('closed', 'the client is closed'));
@@ -90,7 +90,7 @@ abstract base class Handle {
         }));
   }
 
-  /// Stores pending events and ends all work. The next client with this queue sends the rest.
+  /// Stores pending events and ends all work. The next client with this queue sends the remaining events.
   Future<void> close() => _closing ??=
       _begin((context) => library.close(_client, _onResult.nativeFunction, context)).whenComplete(_release);
 
@@ -109,7 +109,7 @@ abstract base class Handle {
     return completer.future;
   }
 
-  /// Closes the listeners. Call it only once the library makes no more callbacks.
+  /// Closes the listeners. Call it only after the library's last callback.
   void _release() {
     _onResult.close();
     _onEvent.close();
@@ -135,7 +135,7 @@ abstract base class Handle {
     }
   }
 
-  // A listener must return void.
+  // Returns void instead of a Future, because a listener must.
   void _asked(Pointer<Void> context, int number, Pointer<Utf8> request, int length) async {
     final question = _take(request, length);
     String? token;
@@ -158,7 +158,7 @@ abstract base class Handle {
     }
   }
 
-  /// A text and its length in bytes, for as long as the arena lives.
+  /// Copies a text into the arena as UTF-8. Returns the copy and its length in bytes.
   static (Pointer<Utf8>, int) _native(String text, Arena arena) {
     final bytes = utf8.encode(text);
     final pointer = arena<Uint8>(bytes.length + 1);

@@ -2,7 +2,7 @@ import 'dart:convert';
 import 'dart:developer' as developer;
 import 'dart:typed_data';
 
-/// The library replaces values deeper than 60 levels.
+/// Bounds the recursion. The library keeps 60 levels, and replaces deeper values by null.
 const _maximumLevels = 80;
 
 /// An event with more values is too large for a gateway.
@@ -10,7 +10,7 @@ const _maximumValues = 100000;
 
 const _leftOut = Object();
 
-/// Returns the JSON of any value, by the table in docs/reference/event-format.md. Catches errors of the app's own classes.
+/// Returns the JSON of any value, by the table in docs/reference/event-format.md. Catches errors of the app's classes.
 String toJson(Object? value) {
   final json = _Conversion().json(value);
   return jsonEncode(identical(json, _leftOut) ? null : json);
@@ -19,7 +19,7 @@ String toJson(Object? value) {
 final class _Conversion {
   var _room = _maximumValues;
 
-  /// The objects around the value.
+  /// The objects that contain the current value, to detect cycles.
   final _path = <Object?>[];
 
   Object? json(Object? value) {
