@@ -1,4 +1,4 @@
-/* The native methods of dev.countersign.Native over countersign.h. Texts cross as UTF-8 bytes: JNI's own are not UTF-8. */
+/* The native methods of dev.countersign.Native. Texts are byte arrays, because JNI's strings are not standard UTF-8. */
 #include <countersign.h>
 #include <jni.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@ static void detach(void *unused) {
     (*machine)->DetachCurrentThread(machine);
 }
 
-/* The library's threads come and go: each is attached at its first callback and detached when it ends. */
+/* Attaches a thread of the library to the JVM at its first callback. The thread is detached when it ends. */
 static JNIEnv *environment(void) {
     JNIEnv *env = NULL;
     if ((*machine)->GetEnv(machine, (void **)&env, JNI_VERSION_1_8) == JNI_OK) return env;
@@ -45,7 +45,7 @@ static jbyteArray bytes(JNIEnv *env, const char *text, size_t length) {
     return array;
 }
 
-/* Contexts are numbers that only the Java side looks up. */
+/* Calls a static method of Native. `context` is a number that Native looks up, not a pointer. */
 static void tell(jmethodID method, void *context, const char *text, size_t length) {
     JNIEnv *env = environment();
     if (!env) return;
@@ -59,7 +59,7 @@ static void result(void *context, const char *json, size_t length) { tell(on_res
 
 static void event(void *context, const char *json, size_t length) { tell(on_event, context, json, length); }
 
-/* A request lost for lack of memory times out in the library. */
+/* If memory is short, the token request is dropped and times out in the library. */
 static void ask(void *context, uint64_t number, const char *json, size_t length) {
     JNIEnv *env = environment();
     if (!env) return;
@@ -83,11 +83,11 @@ static struct text take(JNIEnv *env, jbyteArray array) {
     return text;
 }
 
-static void leave(JNIEnv *env, jbyteArray array, struct text text) {
+static void release(JNIEnv *env, jbyteArray array, struct text text) {
     if (text.bytes) (*env)->ReleaseByteArrayElements(env, array, text.bytes, JNI_ABORT);
 }
 
-/* Returns the handle; 0 with the error as JSON in error[0]. */
+/* Returns the handle. On failure returns 0 and puts the error into error[0], as JSON. */
 JNIEXPORT jlong JNICALL Java_dev_countersign_Native_open(
     JNIEnv *env, jclass type, jint mode, jlong context, jbyteArray configuration, jboolean asks, jobjectArray error) {
     (void)type;
@@ -101,7 +101,7 @@ JNIEXPORT jlong JNICALL Java_dev_countersign_Native_open(
     if (mode == 0) client = countersign_open_signed_user(given, text.length, provider, event, number, &failure, &length);
     if (mode == 1) client = countersign_open_access_token(given, text.length, event, number, &failure, &length);
     if (mode == 2) client = countersign_open_bloomreach(given, text.length, provider, event, number, &failure, &length);
-    leave(env, configuration, text);
+    release(env, configuration, text);
     if (failure) (*env)->SetObjectArrayElement(env, error, 0, bytes(env, failure, length));
     countersign_free(failure);
     return (jlong)(intptr_t)client;
@@ -114,8 +114,8 @@ JNIEXPORT jint JNICALL Java_dev_countersign_Native_call(
     countersign_status status = countersign_call(
         (countersign_client *)(intptr_t)client, (const char *)name.bytes, name.length, (const char *)text.bytes, text.length,
         result, (void *)(intptr_t)context);
-    leave(env, method, name);
-    leave(env, arguments, text);
+    release(env, method, name);
+    release(env, arguments, text);
     return status;
 }
 
@@ -125,7 +125,7 @@ JNIEXPORT jint JNICALL Java_dev_countersign_Native_answer(
     struct text text = take(env, token);
     countersign_status status = countersign_answer(
         (countersign_client *)(intptr_t)client, (uint64_t)number, (const char *)text.bytes, text.length);
-    leave(env, token, text);
+    release(env, token, text);
     return status;
 }
 

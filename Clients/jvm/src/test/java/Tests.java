@@ -45,7 +45,7 @@ import java.util.logging.Logger;
 import java.util.logging.SimpleFormatter;
 import java.util.stream.Stream;
 
-/** Runs against a real gateway. Its credentials are in the environment (Tests/Clients/clients.py). */
+/** Tests against a real gateway. Tests/Clients/clients.py passes its credentials as environment variables. */
 public final class Tests {
     static String stand(String name) {
         return System.getenv("STAND_" + name);
@@ -59,7 +59,7 @@ public final class Tests {
         if (!isTrue) throw new AssertionError(String.valueOf(seen));
     }
 
-    static void refuses(String code, Runnable work) {
+    static void fails(String code, Runnable work) {
         try {
             work.run();
         } catch (CountersignException error) {
@@ -75,7 +75,7 @@ public final class Tests {
 
     static <Value> Value next(BlockingQueue<Value> queue) throws InterruptedException {
         Value value = queue.poll(60, TimeUnit.SECONDS);
-        check(value != null, "nothing in a minute");
+        check(value != null, "nothing arrived within a minute");
         return value;
     }
 
@@ -101,21 +101,21 @@ public final class Tests {
         check(result.get("delivered").equals(2L) && result.get("queued").equals(0L), result);
         check(asked.equals(List.of("ada rejected 21 countersign-provider")), asked);
         client.track("jvm second").join();
-        check(client.logOut().get("queued").equals(0L), "something is left");
+        check(client.logOut().get("queued").equals(0L), "events are left");
         check(client.getUserId() == null, client.getUserId());
         client.wipe();
         client.optOut();
-        refuses("opted_out", () -> client.track("jvm never").join());
+        fails("opted_out", () -> client.track("jvm never").join());
         client.optIn();
-        refuses("invalid_argument", () -> client.track("").join());
+        fails("invalid_argument", () -> client.track("").join());
         client.close();
         client.close();
-        refuses("closed", client::flush);
-        refuses("invalid_configuration", () -> new CountersignClient.Builder("nowhere", "wk").build());
-        refuses("invalid_configuration", () -> new CountersignClient.Builder(stand("ENDPOINT"), "wk").set("limit", 1).build());
+        fails("closed", client::flush);
+        fails("invalid_configuration", () -> new CountersignClient.Builder("nowhere", "wk").build());
+        fails("invalid_configuration", () -> new CountersignClient.Builder(stand("ENDPOINT"), "wk").set("limit", 1).build());
     }
 
-    /** Tokens are in the app's store alone. A new client gets them from there. */
+    /** With a token store the library stores no token. A new client reads the tokens from that store. */
     static void tokenStores() throws Exception {
         Map<String, String> stored = new ConcurrentHashMap<>();
         TokenStore store = new TokenStore() {
@@ -169,7 +169,7 @@ public final class Tests {
         }
     }
 
-    /** A token that the app sets during a log-out stays. One that the provider returns after it is not stored. */
+    /** A token that the app sets during a log-out is kept. A token that the provider returns after it is not stored. */
     static void tokensDuringLogOut(TokenStore store, Map<String, String> stored) throws Exception {
         CompletableFuture<CountersignClient> opened = new CompletableFuture<>();
         stored.clear();
@@ -188,25 +188,25 @@ public final class Tests {
             check(stored.isEmpty(), stored.keySet());
         }
         CompletableFuture<Thread> asked = new CompletableFuture<>();
-        CompletableFuture<Void> hasLeft = new CompletableFuture<>();
+        CompletableFuture<Void> hasLoggedOut = new CompletableFuture<>();
         try (CountersignClient client = new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY"))
                 .dataDirectory(folder()).set("flushPolicy", "manual").set("tokenProviderTimeout", 0.1).tokenStore(store)
                 .tokenProvider(request -> {
                     asked.complete(Thread.currentThread());
-                    hasLeft.join();
+                    hasLoggedOut.join();
                     return stand("ADA");
                 }).build()) {
             client.changeUser("ada", null);
             client.track("jvm never").join();
             client.logOut();
-            hasLeft.complete(null);
+            hasLoggedOut.complete(null);
             asked.join().join();
             check(stored.isEmpty(), "a token was stored after the log-out");
             client.wipe();
         }
     }
 
-    /** The version is added to the other members of the context, in any order of the calls. */
+    /** `appVersion` is added to the other members of the context, whichever is set first. */
     static void contexts() throws Exception {
         Map<String, Object> context = Map.of("parts", List.of("app"), "appBuild", "7");
         for (CountersignClient.Builder builder : List.of(
@@ -214,12 +214,12 @@ public final class Tests {
                 new CountersignClient.Builder(stand("ENDPOINT"), "wk").appVersion("1.2").set("context", context))) {
             builder.set("limits", Map.of("maximumEventBytes", 1)).set("flushPolicy", "manual").dataDirectory(folder());
             try (CountersignClient client = builder.build()) {
-                refuses("event_too_large", () -> client.track("jvm never").join());
+                fails("event_too_large", () -> client.track("jvm never").join());
                 Map<?, ?> found = (Map<?, ?>) ((Map<?, ?>) client.quarantinedEvents().get(0).get("body")).get("context");
                 check(found.get("app").equals(Map.of("version", "1.2", "build", "7")) && !found.containsKey("os"), found);
             }
         }
-        refuses("invalid_configuration", () -> new CountersignClient.Builder(stand("ENDPOINT"), "wk").set("context", 1).build());
+        fails("invalid_configuration", () -> new CountersignClient.Builder(stand("ENDPOINT"), "wk").set("context", 1).build());
     }
 
     static void failures() throws Exception {
@@ -228,7 +228,7 @@ public final class Tests {
                 .dataDirectory(folder()).set("flushPolicy", "manual").onAuthenticationFailure(told::add).build()) {
             client.changeUser("ada", stand("EXPIRED"));
             client.track("jvm expired").join();
-            check(client.flush().get("queued").equals(1L), "an expired token was taken");
+            check(client.flush().get("queued").equals(1L), "an expired token was accepted");
             CountersignClient.AuthenticationFailure failure = next(told);
             check(failure.getCode() == 22 && failure.getReason().equals("EXPIRED") && failure.getUserId().equals("ada"), failure.getReason());
             check(failure.getToken().equals(stand("EXPIRED")) && !failure.toString().contains(stand("EXPIRED")), failure);
@@ -237,7 +237,7 @@ public final class Tests {
         }
     }
 
-    /** Every token request gets an answer. The time-out is longer than any test. */
+    /** A provider that fails answers its request. Otherwise the test would wait an hour for the time-out. */
     static void providers() throws Exception {
         Map<String, CountersignClient.TokenProvider> providers = Map.of(
             "throws an error", request -> {
@@ -252,13 +252,13 @@ public final class Tests {
             });
         for (Map.Entry<String, CountersignClient.TokenProvider> entry : providers.entrySet()) {
             BlockingQueue<CountersignClient.AuthenticationFailure> told = new LinkedBlockingQueue<>();
-            BlockingQueue<Thread> tellers = new LinkedBlockingQueue<>();
+            BlockingQueue<Thread> handlerThreads = new LinkedBlockingQueue<>();
             try (CountersignClient client = new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY"))
                     .dataDirectory(folder()).set("flushPolicy", "manual").set("tokenProviderTimeout", 3600)
                     .tokenProvider(entry.getValue())
                     .onAuthenticationFailure(failure -> {
                         told.add(failure);
-                        tellers.add(Thread.currentThread());
+                        handlerThreads.add(Thread.currentThread());
                         throw new AssertionError("an error of a handler");
                     }).build()) {
                 for (String user : List.of("ada", "bob")) {
@@ -268,7 +268,7 @@ public final class Tests {
                     CountersignClient.AuthenticationFailure failure = next(told);
                     check(failure.getReason().equals("no_token"), entry.getKey() + " " + failure.getReason());
                 }
-                check(next(tellers) == next(tellers), "the handler's error has ended its thread");
+                check(next(handlerThreads) == next(handlerThreads), "the handler's error has ended its thread");
                 client.wipe();
             }
         }
@@ -283,18 +283,18 @@ public final class Tests {
                     "refreshUrl", stand("ENDPOINT") + "/api/refresh_token", "refreshToken", stand("REFRESH"),
                     "refreshPayload", Map.of("refresh_token", "{refreshToken}")))
                 .onAuthorization(refreshed::add).onUpload(uploads::add).build()) {
-            refuses("invalid_location", () -> client.insert(Map.of("coords", Map.of("latitude", 91, "longitude", 0))).join());
+            fails("invalid_location", () -> client.insert(Map.of("coords", Map.of("latitude", 91, "longitude", 0))).join());
             Map<String, Object> record = Map.of("coords", Map.of("latitude", 46.05, "longitude", 14.51), "uuid", "jvm-location-1");
-            check(client.insert(record).join().equals("jvm-location-1"), "another uuid");
+            check(client.insert(record).join().equals("jvm-location-1"), "a different uuid");
             check(client.count() == 1 && client.records().get(0).get("uuid").equals("jvm-location-1"), client.records());
-            check(!client.remove("jvm-location-2"), "removed what is not there");
+            check(!client.remove("jvm-location-2"), "removed a record that does not exist");
             check(client.sync().size() == 1, "not sent");
-            check(Arrays.stream(LocationClient.class.getMethods()).noneMatch(method -> method.getName().equals("flush")), "sync it is");
-            check(next(refreshed).get("success").equals(true) && next(uploads).get("status").equals(200L), "an event");
+            check(Arrays.stream(LocationClient.class.getMethods()).noneMatch(method -> method.getName().equals("flush")), "a method flush");
+            check(next(refreshed).get("success").equals(true) && next(uploads).get("status").equals(200L), "not sent");
             check(client.authorizationState().get("kind").equals("ready"), client.authorizationState());
             check(client.accessToken(null).startsWith("ey"), "no token");
             client.configure(Map.of("http", Map.of("url", "")));
-            refuses("invalid_url", client::sync);
+            fails("invalid_url", client::sync);
             client.forgetTokens();
         }
     }
@@ -309,7 +309,7 @@ public final class Tests {
         return found.containsKey("value") ? found.get("value") : "left out";
     }
 
-    /** `depth` lists in each other. */
+    /** Returns nested lists. */
     static Object nested(int levels) {
         Object value = 1;
         for (int level = 0; level < levels; level++) value = Collections.singletonList(value);
@@ -322,7 +322,7 @@ public final class Tests {
         return levels;
     }
 
-    /** A list whose elements cannot be read. Kotlin's code throws any of these, without declaring it. */
+    /** Returns a list whose elements throw this. In Kotlin checked exceptions need no declaration. */
     static List<Object> thrower(Throwable failure) {
         return new java.util.AbstractList<Object>() {
             @Override
@@ -343,7 +343,7 @@ public final class Tests {
         throw (Failure) failure;
     }
 
-    /** Values of any class are recorded without an exception (docs/reference/event-format.md). */
+    /** Values of all classes are stored as in docs/reference/event-format.md, and no value makes a call throw. */
     static void values() throws Exception {
         Instant instant = Instant.parse("2025-06-15T15:06:40.007999Z");
         Calendar calendar = Calendar.getInstance(TimeZone.getTimeZone("Asia/Kolkata"));
@@ -393,7 +393,7 @@ public final class Tests {
                 check(Objects.equals(found, row[1]), row[1] + " is " + found);
             }
             // The record and its extras are two levels.
-            check(levels(stored(client, nested(58))) == 58 && levels(stored(client, nested(20_000))) == 58, "levels");
+            check(levels(stored(client, nested(58))) == 58 && levels(stored(client, nested(20_000))) == 58, "not cut at 58 levels");
             for (String[] time : new String[][] {
                 {"2026-11-21T08:30:00+0100", "2026-11-21T07:30:00.000Z"}, {"2026-11-21T08:30:00", "2026-11-21T08:30:00"},
                 {"2026-02-30T08:30:00Z", "2026-02-30T08:30:00Z"}}) {
@@ -454,19 +454,19 @@ public final class Tests {
             client.markAppInboxAsRead("offer");
             check(client.fetchConsents().get(0).get("id").equals("newsletter"), "no category");
             check(client.fetchInAppMessages().get(0).get("id").equals("hello"), "no message");
-            check(client.fetchAttributes(List.of(Map.of("type", "property", "property", "city"))).get(0).get("success").equals(false), "known");
+            check(client.fetchAttributes(List.of(Map.of("type", "property", "property", "city"))).get(0).get("success").equals(false), "no token needed");
             client.anonymize();
         }
     }
 
-    /** Instantiates the provider of each sample by its class name, as in an Android manifest. */
+    /** The provider of each sample is created from its class name, as in an Android manifest. */
     static void exponeaSamples() throws Exception {
         for (String sample : List.of("asynchronous", "caching", "constant")) {
             try (BloomreachClient client = bloomreach().authorizationProvider("exponea." + sample + ".ExampleAuthProvider").build()) {
                 client.identifyCustomer(Map.of("registered", "ada"), Map.of());
                 if (sample.equals("constant")) {
                     // The token of this sample is invalid.
-                    refuses("authorization_refused", client::fetchAppInbox);
+                    fails("authorization_refused", client::fetchAppInbox);
                     continue;
                 }
                 int before = exponea.Backend.INSTANCE.getCalls();
@@ -474,12 +474,12 @@ public final class Tests {
                 check(exponea.Backend.INSTANCE.getCalls() - before == (sample.equals("caching") ? 1 : 2), sample);
             }
         }
-        saysInTheVendorsWords(
+        failsWithTheVendorsMessage(
             "Registered exponea.Missing class has not been found", () -> bloomreach().authorizationProvider("exponea.Missing"));
-        saysInTheVendorsWords(
+        failsWithTheVendorsMessage(
             "Registered java.lang.Object class has to implement com.exponea.sdk.services.AuthorizationProvider",
             () -> bloomreach().authorizationProvider("java.lang.Object"));
-        saysInTheVendorsWords(
+        failsWithTheVendorsMessage(
             "Advanced auth has been enabled but provider has not been found",
             () -> bloomreach().set("advancedAuthEnabled", true).build());
     }
@@ -488,9 +488,9 @@ public final class Tests {
         Object run() throws Exception;
     }
 
-    /** The attempt fails, and its error and the log have the vendor's message. */
-    static void saysInTheVendorsWords(String words, Attempt attempt) throws Exception {
-        saysInTheLog(words, () -> refuses("invalid_configuration", () -> {
+    /** Checks that the attempt fails, and that its error and the log have the vendor's message. */
+    static void failsWithTheVendorsMessage(String words, Attempt attempt) throws Exception {
+        logs(words, () -> fails("invalid_configuration", () -> {
             try {
                 attempt.run();
             } catch (CountersignException error) {
@@ -502,7 +502,7 @@ public final class Tests {
         }));
     }
 
-    static void saysInTheLog(String words, Runnable work) throws Exception {
+    static void logs(String words, Runnable work) throws Exception {
         BlockingQueue<String> lines = new LinkedBlockingQueue<>();
         Logger logger = Logger.getLogger("countersign");
         Handler handler = new Handler() {
@@ -527,25 +527,25 @@ public final class Tests {
         }
     }
 
-    /** Braze's other way to enable it: a line of braze.xml, which is added to the file for this. */
+    /** braze.xml enables SDK Authentication too. The first round has no such line in the file, the second one has. */
     static void brazeXml() throws Exception {
         Path file = Path.of(Tests.class.getResource("/braze.xml").toURI());
         String line = "<bool name=\"com_braze_sdk_authentication_enabled\">true</bool>";
         for (boolean isEnabled : List.of(false, true)) {
             if (isEnabled) Files.writeString(file, Files.readString(file).replace("</resources>", line + "\n</resources>"));
-            BlockingQueue<BrazeSdkAuthenticationErrorEvent> refused = new LinkedBlockingQueue<>();
+            BlockingQueue<BrazeSdkAuthenticationErrorEvent> rejected = new LinkedBlockingQueue<>();
             Braze.configure(file, new BrazeConfig.Builder().setDataDirectory(folder()).build());
-            Braze.getInstance(file).subscribeToSdkAuthenticationFailures(refused::add);
+            Braze.getInstance(file).subscribeToSdkAuthenticationFailures(rejected::add);
             Braze.getInstance(file).changeUser("NEW-USER-ID", "JWT-TOKEN-FROM-SERVER");
             Braze.getInstance(file).logCustomEvent("jvm never");
             Braze.getInstance(file).requestImmediateDataFlush();
-            // A token that is not sent is missing.
-            check(next(refused).getErrorCode() == (isEnabled ? 20 : 26), isEnabled);
+            // 20: the token was sent. 26: no token was sent.
+            check(next(rejected).getErrorCode() == (isEnabled ? 20 : 26), isEnabled);
             Braze.shutdown();
         }
     }
 
-    /** Where tokens are optional, a subscriber gets failures of bad tokens, marked as optional. */
+    /** If a server accepts events without a valid token, subscribers get the failure, marked as optional. */
     static void brazeOptional() throws Exception {
         com.sun.net.httpserver.HttpServer server =
             com.sun.net.httpserver.HttpServer.create(new java.net.InetSocketAddress("127.0.0.1", 0), 0);
@@ -563,7 +563,7 @@ public final class Tests {
         Braze.configure(null, new BrazeConfig.Builder().setApiKey("wk").setDataDirectory(folder())
             .setCustomEndpoint("http://127.0.0.1:" + server.getAddress().getPort()).setIsSdkAuthenticationEnabled(true).build());
         Braze braze = Braze.getInstance(null);
-        // A failing subscriber does not keep other subscribers from being called.
+        // The first subscriber fails. The second one must be called too.
         Logger.getLogger("countersign").setLevel(java.util.logging.Level.SEVERE);
         braze.subscribeToSdkAuthenticationFailures(failure -> {
             throw new IllegalStateException();
@@ -579,7 +579,7 @@ public final class Tests {
         server.stop(0);
     }
 
-    /** Empty arguments and calls after shutdown, which Braze ignores, must not throw. */
+    /** Empty arguments and calls after `shutdown` do not throw, as in Braze's SDK. */
     static void brazeIsQuiet() throws Exception {
         BlockingQueue<Throwable> uncaught = new LinkedBlockingQueue<>();
         Thread.setDefaultUncaughtExceptionHandler((thread, error) -> uncaught.add(error));
@@ -590,8 +590,8 @@ public final class Tests {
         braze.changeUser(null);
         braze.setSdkAuthenticationSignature("");
         Braze.shutdown();
-        saysInTheLog("a call had no effect: closed: the client is closed", () -> braze.changeUser("ada"));
-        saysInTheLog("a call had no effect: ", () -> braze.logCustomEvent("jvm never"));
+        logs("a call had no effect: closed: the client is closed", () -> braze.changeUser("ada"));
+        logs("a call had no effect: ", () -> braze.logCustomEvent("jvm never"));
         braze.requestImmediateDataFlush();
         for (Thread thread : Thread.getAllStackTraces().keySet()) {
             if (thread.getName().equals("countersign-flush")) thread.join();
@@ -600,12 +600,12 @@ public final class Tests {
         Thread.setDefaultUncaughtExceptionHandler(null);
     }
 
-    /** Braze's samples in both languages. Their placeholder tokens are invalid. */
+    /** Braze's samples in both languages deliver. Their placeholder tokens are rejected. */
     static void brazeSamples() throws Exception {
         for (braze.BrazeSamples samples : List.of(new braze.JavaSamples(), new braze.KotlinSamples())) {
             samples.configure();
             samples.subscribe();
-            // After the sample's own handler, which answers with a good token.
+            // Called after the sample's own subscriber, which sets a valid token.
             BlockingQueue<BrazeSdkAuthenticationErrorEvent> handled = new LinkedBlockingQueue<>();
             Braze.getInstance(samples).subscribeToSdkAuthenticationFailures(handled::add);
             samples.changeUser();
@@ -616,10 +616,10 @@ public final class Tests {
                 Braze.getInstance(samples).requestImmediateDataFlush();
                 BrazeSdkAuthenticationErrorEvent error = next(handled);
                 check(error.getErrorCode() == 20 && error.getUserId().equals("NEW-USER-ID"), error.getErrorReason());
-                check(error.getSignature().equals(signature), "another signature");
+                check(error.getSignature().equals(signature), "a different signature");
             }
             Braze.shutdown();
-            // The next client sends events whose request the close interrupted.
+            // The next client sends events whose request `shutdown` interrupted.
             try (CountersignClient client = new CountersignClient.Builder(stand("ENDPOINT"), stand("WRITE_KEY")).build()) {
                 check("NEW-USER-ID".equals(client.getUserId()), name + " " + client.getUserId() + " " + client.snapshot());
                 client.setToken(stand("NEW_USER"));
@@ -649,7 +649,7 @@ public final class Tests {
         }
     }
 
-    /** Done when the event is on disk; in Bloomreach's mode when it is in memory. */
+    /** Records an event. The future is done when the event is on disk, for Bloomreach when it is in memory. */
     static CompletableFuture<?> record(Client client, String name) {
         if (client instanceof CountersignClient) return ((CountersignClient) client).track(name);
         if (client instanceof LocationClient) {
@@ -660,7 +660,7 @@ public final class Tests {
         return CompletableFuture.completedFuture(null);
     }
 
-    /** Records until it is killed and prints the number of each event that is stored; with `send` it sends the remaining events. */
+    /** Records until the process is killed, and prints the numbers of stored events. With `send`, sends the rest. */
     static void record(String mode, String folder, String number) {
         Client client = clientOf(mode, folder);
         if (number.equals("send")) {

@@ -2,7 +2,7 @@ package braze;
 
 import dev.countersign.braze.BrazeSdkAuthenticationErrorEvent;
 
-/** The app's backend. */
+/** A stand-in for the app's backend. */
 public final class Backend {
     private Backend() {}
 

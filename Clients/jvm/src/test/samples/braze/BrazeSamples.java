@@ -1,6 +1,6 @@
 package braze;
 
-/** Braze's samples as methods. */
+/** Braze's samples, which JavaSamples and KotlinSamples implement. */
 public interface BrazeSamples {
     void configure();
     void changeUser();

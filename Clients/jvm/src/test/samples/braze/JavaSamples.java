@@ -5,7 +5,7 @@ import static braze.Backend.getNewTokenSomehow;
 import dev.countersign.braze.Braze;
 import dev.countersign.braze.BrazeConfig;
 
-/** Braze's documentation, "SDK Authentication", tab Java. The remaining settings are in braze.xml. */
+/** Braze's documentation, "SDK Authentication", tab Java. The API key and the endpoint are in braze.xml. */
 public final class JavaSamples implements BrazeSamples {
     private Object getContext() {
         return this;

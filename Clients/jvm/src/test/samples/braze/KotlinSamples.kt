@@ -6,8 +6,8 @@ import dev.countersign.braze.BrazeConfig
 import dev.countersign.braze.BrazeSdkAuthenticationErrorEvent
 
 /**
- * Braze's documentation, "SDK Authentication", tab KOTLIN. There the first line of `configure` is a Java
- * declaration, which is not valid Kotlin. It is corrected here.
+ * Braze's documentation, "SDK Authentication", tab KOTLIN. In the documentation the first line of `configure` is
+ * a Java declaration, which is not valid Kotlin. It is corrected here.
  */
 class KotlinSamples : BrazeSamples {
     private fun getContext(): Any = this

@@ -7,7 +7,7 @@ import kotlin.coroutines.CoroutineContext
 import kotlin.coroutines.EmptyCoroutineContext
 import kotlin.coroutines.startCoroutine
 
-/** Like runBlocking of kotlinx.coroutines, which Debian does not package. */
+/** Replaces runBlocking of kotlinx.coroutines, which Debian does not package. */
 fun <T> runBlocking(block: suspend () -> T): T {
     val done = CountDownLatch(1)
     var value: T? = null
@@ -24,7 +24,7 @@ fun <T> runBlocking(block: suspend () -> T): T {
     @Suppress("UNCHECKED_CAST") return value as T
 }
 
-/** The app's backend. */
+/** A stand-in for the app's backend, which counts its calls. */
 object Backend {
     private val count = AtomicInteger()
     val calls: Int get() = count.get()

@@ -15,7 +15,7 @@ import javax.crypto.Cipher;
 import javax.crypto.KeyGenerator;
 import javax.crypto.spec.GCMParameterSpec;
 
-/** Tokens in the app's preferences, encrypted with a key that never leaves Android's Keystore. */
+/** Stores tokens in the app's preferences, encrypted with a key that never leaves Android's Keystore. */
 public final class KeystoreTokenStore implements TokenStore {
     private static final String PROVIDER = "AndroidKeyStore";
     private static final String NAME = "countersign-tokens";

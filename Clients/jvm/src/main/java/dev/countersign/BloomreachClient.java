@@ -22,33 +22,33 @@ public final class BloomreachClient extends Client {
             members.put("baseUrl", baseUrl);
         }
 
-        /** Called for each request that needs a customer token. Turns {@code advancedAuthEnabled} on. */
+        /** Sets the provider for requests that need a customer token. Turns {@code advancedAuthEnabled} on. */
         public Builder authorizationProvider(AuthorizationProvider provider) {
             this.provider = provider;
             return set("advancedAuthEnabled", true);
         }
 
-        /** Instantiates the class of this name: on Android, the manifest's value of {@code ExponeaAuthProvider}. */
+        /** Creates the provider from its class name, as the vendor's SDK does with {@code ExponeaAuthProvider}. */
         public Builder authorizationProvider(String className) {
             Object made;
             try {
                 made = Class.forName(className).getDeclaredConstructor().newInstance();
             } catch (ReflectiveOperationException failure) {
-                throw refusal("Registered " + className + " class has not been found");
+                throw invalid("Registered " + className + " class has not been found");
             }
             if (!(made instanceof AuthorizationProvider)) {
-                throw refusal("Registered " + className + " class has to implement com.exponea.sdk.services.AuthorizationProvider");
+                throw invalid("Registered " + className + " class has to implement com.exponea.sdk.services.AuthorizationProvider");
             }
             return authorizationProvider((AuthorizationProvider) made);
         }
 
-        /** Logs the message of the vendor's SDK. */
-        private static CountersignException refusal(String message) {
+        /** Logs a message of the vendor's SDK. Returns an exception with the message. */
+        private static CountersignException invalid(String message) {
             Logger.getLogger("countersign").warning(message);
             return new CountersignException("invalid_configuration", message);
         }
 
-        /** Called when the server rejects the API key for tracking. */
+        /** Called when the server rejects the API key for events. */
         public Builder onDeliveryFailure(Consumer<Map<String, Object>> handler) {
             failures = handler;
             return this;
@@ -81,7 +81,7 @@ public final class BloomreachClient extends Client {
         });
     }
 
-    /** Adds ids to the customer and records an update. */
+    /** Adds ids to the customer and records an update of the customer. */
     public void identifyCustomer(Map<String, String> customerIds, Map<String, ?> properties) {
         await("identifyCustomer", arguments("customerIds", customerIds, "properties", properties));
     }
@@ -126,12 +126,12 @@ public final class BloomreachClient extends Client {
         await("endSession", Map.of());
     }
 
-    /** The ids of the customer, {@code cookie} among them. */
+    /** The ids of the customer, including {@code cookie}. */
     public Map<String, String> customerIds() {
         return await("customerIds", Map.of());
     }
 
-    /** Fetches attributes of type {@code property} or {@code id}. Results have success, error and value. */
+    /** Fetches attributes such as {@code {type: property, property: city}}. Results have success, error and value. */
     public List<Map<String, Object>> fetchAttributes(List<Map<String, String>> attributes) {
         return await("fetchAttributes", arguments("attributes", attributes));
     }

@@ -17,18 +17,18 @@ import java.util.logging.Logger;
 /**
  * Base class of the three clients. Methods may be called from any thread.
  *
- * <p>Methods that record return a future that completes when the event is on disk. Dependent stages, such as
- * a function of {@code thenRun}, may wait for other calls.
+ * <p>A future of a recording method completes when the event is on disk. Dependent stages, such as a function
+ * passed to {@code thenRun}, may wait for other calls. {@link BloomreachClient} records in memory first.
  *
- * <p>Properties may have values of any class (docs/reference/event-format.md). No value makes a method throw. Log lines
- * go to the logger {@code countersign}.
+ * <p>Properties may have values of any class (docs/reference/event-format.md). No value makes a method throw.
+ * The client logs to the logger {@code countersign}.
  */
 public abstract class Client implements Closeable {
     private static final Logger logger = Logger.getLogger("countersign");
     private static final Map<String, Level> levels =
         Map.of("debug", Level.FINE, "info", Level.INFO, "warning", Level.WARNING);
 
-    /** Returns a token, or null without a token. It may block. */
+    /** Returns a token or null. May block. */
     interface Provider {
         String token(Map<String, Object> request) throws Exception;
     }
@@ -40,7 +40,7 @@ public abstract class Client implements Closeable {
     private final ExecutorService events = Executors.newSingleThreadExecutor(work -> daemon(work, "countersign-events"));
     private volatile long handle;
 
-    /** Calls the handler with events except log lines, on a thread of the client, possibly before the constructor returns. */
+    /** Calls the handler with events except log lines, on its own thread, perhaps before the constructor returns. */
     Client(int mode, Map<String, Object> configuration, Provider provider, Consumer<Map<String, Object>> handler) {
         this.provider = provider;
         this.handler = handler;
@@ -75,7 +75,7 @@ public abstract class Client implements Closeable {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 
-    /** Stores pending events and ends all work. The next client with this queue sends the rest. */
+    /** Stores pending events and ends all work. The next client with this queue sends the remaining events. */
     @Override
     public void close() {
         CompletableFuture<Object> closed = new CompletableFuture<>();
@@ -125,7 +125,7 @@ public abstract class Client implements Closeable {
         }
     }
 
-    /** Leaves out null values. */
+    /** Makes a map of names and values, without null values. */
     static Map<String, Object> arguments(Object... namesAndValues) {
         Map<String, Object> members = new LinkedHashMap<>();
         for (int index = 0; index < namesAndValues.length; index += 2) {
@@ -134,7 +134,7 @@ public abstract class Client implements Closeable {
         return members;
     }
 
-    /** Adds a member to a context that lacks it. The library rejects a context that is not a map. */
+    /** Adds a member that is missing. Returns a context that is not a map unchanged, because the library rejects it. */
     static Object context(Object given, String name, String value) {
         if (given != null && !(given instanceof Map)) return given;
         Map<String, Object> context = new LinkedHashMap<>();
@@ -143,7 +143,7 @@ public abstract class Client implements Closeable {
         return context;
     }
 
-    /** The state of the queue and the users who wait for a token. */
+    /** Event counts, and the users whose events wait for a token. */
     public Map<String, Object> snapshot() {
         return await("snapshot", Map.of());
     }
@@ -180,7 +180,7 @@ public abstract class Client implements Closeable {
         }, "countersign-provider").start();
     }
 
-    /** Answers a token request; {@code token} is null without a token. */
+    /** Answers a token request. {@code token} may be null. */
     void answer(long question, String token) {
         // The request may arrive before the handle is set. Unlike get, join works in an interrupted thread.
         ready.join();
@@ -202,7 +202,7 @@ public abstract class Client implements Closeable {
                 }
             });
         } catch (RejectedExecutionException closed) {
-            // The client is closed.
+            // Events that arrive after the close are dropped.
         }
     }
 }

@@ -69,7 +69,7 @@ public final class CountersignClient extends Client {
             return ((Number) members.get("code")).intValue();
         }
 
-        /** The name of the failure, such as {@code EXPIRED}, or {@code provider_failed} if not the server's. */
+        /** The code's name, such as {@code EXPIRED}. For failures on the device a word such as {@code no_token}. */
         public String getReason() {
             return (String) members.get("reason");
         }
@@ -103,19 +103,19 @@ public final class CountersignClient extends Client {
         private Consumer<AuthenticationFailure> failures;
         private String appVersion;
 
-        /** The gateway's URL and the app's key. */
+        /** The gateway's URL and the app's write key. */
         public Builder(String endpoint, String writeKey) {
             members.put("endpoint", endpoint);
             members.put("writeKey", writeKey);
         }
 
-        /** Called when a token is missing, expires or is rejected by the gateway. */
+        /** Sets the provider, which is called when a token is missing, expires or is rejected by the gateway. */
         public Builder tokenProvider(TokenProvider provider) {
             tokenProvider = provider;
             return this;
         }
 
-        /** Stores tokens. Without a store, tokens are in a file of the queue's folder that only its owner can read. */
+        /** Sets the store for tokens. Without one, the library stores them in a file that only its owner can read. */
         public Builder tokenStore(TokenStore store) {
             tokenStore = store;
             return set("storesTokens", store == null);
@@ -123,8 +123,8 @@ public final class CountersignClient extends Client {
 
         /**
          * Called for rejected and missing tokens, on a thread of the client. An unresolved failure is reported
-         * again at each start of a session and at most every five minutes. See
-         * {@link AuthenticationFailure#isOptional}.
+         * again in each session and, if it recurs, at most every five minutes. Failures of accepted events are
+         * reported too: see {@link AuthenticationFailure#isOptional}.
          */
         public Builder onAuthenticationFailure(Consumer<AuthenticationFailure> handler) {
             failures = handler;
@@ -156,14 +156,14 @@ public final class CountersignClient extends Client {
         }
     }
 
-    /** The app's token store, if there is one. Locked while it is changed together with the library's tokens. */
+    /** The app's token store, if any. Locked during a change of a token here and in the library. */
     private static final class StoredTokens {
         interface Call {
             Object on(TokenStore store) throws Exception;
         }
 
         final TokenStore store;
-        /** Users who are signing out and have not set a token since. */
+        /** Users who are signing out and for whom the app has not set a token since. */
         private final Set<String> signingOut = new HashSet<>();
         private volatile int removals;
 
@@ -188,7 +188,7 @@ public final class CountersignClient extends Client {
             });
         }
 
-        /** Stores a token that the app has set. It ends a log-out. */
+        /** Stores a token that the app has set. A pending log-out of the user then does not delete it. */
         synchronized void set(String token, String userId) {
             if (token != null) signingOut.remove(userId);
             keep(token, userId);
@@ -206,7 +206,7 @@ public final class CountersignClient extends Client {
             });
         }
 
-        /** Returns the stored token if no token is known yet, or else asks the provider and stores its token. */
+        /** If the library has no token, returns the stored one. Otherwise asks the provider and stores its token. */
         String token(TokenRequest request, TokenProvider provider) throws Exception {
             String userId = request.getUserId();
             Object stored = request.getReason().equals("missing") ? perform(store -> store.token(userId)) : null;
@@ -284,7 +284,7 @@ public final class CountersignClient extends Client {
         return await("flush", Map.of());
     }
 
-    /** Sends the queued events under the user's token, then deletes the token. A token that the app sets meanwhile is kept. */
+    /** Sends the queued events under the user's token, then deletes it. A token that the app sets meanwhile is kept. */
     public Map<String, Object> logOut() {
         String userId;
         CompletableFuture<Object> ended;

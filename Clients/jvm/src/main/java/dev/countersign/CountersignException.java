@@ -40,7 +40,7 @@ public final class CountersignException extends RuntimeException {
         return status;
     }
 
-    /** The server's code for the token, such as 22; null if missing. */
+    /** The server's code for the token, such as 22; null without one. */
     public Integer getAuthCode() {
         return authCode;
     }

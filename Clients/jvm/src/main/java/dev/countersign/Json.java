@@ -45,15 +45,15 @@ final class Json {
     }
 
     /**
-     * Returns the JSON of any value, by the table in docs/reference/event-format.md. It catches exceptions of the app's own classes. {@code report}
-     * gets each class that is not supported.
+     * Returns the JSON of any value, by the table in docs/reference/event-format.md. Catches exceptions of the
+     * app's classes. {@code report} gets each class that is not supported.
      */
     static String write(Object value, Consumer<Class<?>> report) {
         Writer writer = new Writer(report);
         return writer.write(value) ? writer.output.toString() : "null";
     }
 
-    /** The value that an optional has; null if it has none. */
+    /** Functions that return the value of an optional, or null if it is empty. */
     private static final Map<Class<?>, Function<Object, Object>> unwrapped = Map.of(
         Optional.class, value -> ((Optional<?>) value).orElse(null),
         OptionalInt.class, value -> ((OptionalInt) value).isPresent() ? ((OptionalInt) value).getAsInt() : null,
@@ -66,12 +66,12 @@ final class Json {
         DateTimeFormatter.ofPattern("uuuu-MM-dd'T'HH:mm:ss.SSS'Z'").withZone(ZoneOffset.UTC);
 
     private static final class Writer {
-        // The library replaces values deeper than 60 levels.
+        // Bounds the recursion. The library keeps 60 levels, and replaces deeper values by null.
         private static final int maximumLevels = 80;
 
         private final StringBuilder output = new StringBuilder();
         private final Consumer<Class<?>> report;
-        /** The objects around the value. */
+        /** The objects that contain the current value, to detect cycles. */
         private final List<Object> path = new ArrayList<>();
         // An event with more values is too large for a gateway.
         private int room = 100_000;
@@ -92,10 +92,10 @@ final class Json {
             try {
                 return writeAny(value);
             } catch (Throwable failure) {
-                // Such as an OutOfMemoryError.
+                // An error of the JVM, such as OutOfMemoryError, must not be hidden.
                 if (failure instanceof VirtualMachineError && !(failure instanceof StackOverflowError)) throw failure;
-                // Thrown by the app's own code, such as an iterator. Record the event anyway. Kotlin's code also throws checked
-                // exceptions, and an error for TODO().
+                // Thrown by the app's code, such as an iterator. Record the event anyway. Kotlin's code also throws
+                // checked exceptions, and an error for TODO().
                 output.setLength(start);
                 output.append("null");
                 return true;
@@ -142,7 +142,7 @@ final class Json {
         private void writeNumber(Number value) {
             if (value instanceof Double || value instanceof Float) {
                 double number = value.doubleValue();
-                // JSON has no NaN and no infinity. A float has fewer digits as text than the equal double.
+                // JSON has no NaN and no infinity. A float's text has fewer digits than the text of an equal double.
                 output.append(Double.isNaN(number) || Double.isInfinite(number) ? "null" : value.toString());
             } else if (value instanceof Long || value instanceof Integer || value instanceof Short || value instanceof Byte) {
                 output.append(value);
@@ -151,7 +151,7 @@ final class Json {
             } else if (value instanceof BigInteger) {
                 writeInteger((BigInteger) value);
             } else {
-                // Such as AtomicLong. The number of an app's own class is read from its text.
+                // Such as AtomicLong. The text of any other Number class is read as a decimal number.
                 writeDecimal(new BigDecimal(value.toString()));
             }
         }
@@ -163,7 +163,7 @@ final class Json {
 
         /** Writes a number if a Long or a Double has the same value, or else a string with all digits. */
         private void writeDecimal(BigDecimal value) {
-            // Thousands of zeros are not written out.
+            // 1E+1000000 is not written out with a million zeros.
             boolean isShort = Math.abs((long) value.precision() - value.scale()) < 400;
             double number = value.doubleValue();
             if (isShort && (value.signum() == 0 || value.stripTrailingZeros().scale() <= 0)) {
@@ -176,7 +176,7 @@ final class Json {
         }
 
         private void writeMap(Map<?, ?> map) {
-            // Two keys may have the same text; the last one counts.
+            // Two keys may have the same text. The last one is written.
             Map<String, Object> members = new LinkedHashMap<>();
             for (Map.Entry<?, ?> entry : map.entrySet()) {
                 if (members.size() > room) break;
@@ -247,7 +247,7 @@ final class Json {
             } else if (Character.isSurrogate(unit)) {
                 boolean isPair = Character.isHighSurrogate(unit) && index + 1 < text.length()
                     && Character.isLowSurrogate(text.charAt(index + 1));
-                // Half a surrogate pair is not a character.
+                // JSON must not contain an unpaired surrogate.
                 if (isPair) output.append(unit).append(text.charAt(++index)); else output.append('\ufffd');
             } else {
                 output.append(unit);

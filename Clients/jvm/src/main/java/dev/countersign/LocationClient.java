@@ -30,15 +30,15 @@ public final class LocationClient extends Client {
         }
 
         /**
-         * Called after each token request: success, status, response, error. The response may hold tokens:
-         * never log it.
+         * Called after each token request, with the members success, status, response and error. The response
+         * may hold tokens: never log it.
          */
         public Builder onAuthorization(Consumer<Map<String, Object>> handler) {
             authorization = handler;
             return this;
         }
 
-        /** Called after each upload attempt: success, status, error. */
+        /** Called after each upload attempt, with the members success, status and error. */
         public Builder onUpload(Consumer<Map<String, Object>> handler) {
             uploads = handler;
             return this;

@@ -13,7 +13,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** The functions of countersign.h and its callbacks. Numbers identify clients and calls. */
+/** The functions and callbacks of countersign.h. Numbers identify clients and calls. */
 final class Native {
     static final int OK = 0;
     static final int CLOSED = 1;
@@ -22,7 +22,7 @@ final class Native {
     private static final AtomicLong numbers = new AtomicLong();
     static final Map<Long, Client> clients = new ConcurrentHashMap<>();
     static final Map<Long, CompletableFuture<Object>> pending = new ConcurrentHashMap<>();
-    /** Completes futures. A dependent stage may wait for a result that arrives on the same library thread. */
+    /** Completes futures, not on the library's thread: a dependent stage may wait for a result that arrives there. */
     private static final Executor results = Executors.newCachedThreadPool(work -> Client.daemon(work, "countersign-result"));
 
     static {
@@ -30,7 +30,7 @@ final class Native {
         if (path != null) System.load(path); else if (!loadPackaged()) System.loadLibrary("countersign_jni");
     }
 
-    /** Loads the libraries of the jar from a temporary folder. Returns false if the jar has none. */
+    /** Loads the libraries of the jar from a temporary folder. Returns false if the jar lacks them. */
     private static boolean loadPackaged() {
         String[] names = {"libcountersign.so.0.1", "libcountersign_jni.so"};
         if (Native.class.getResource(names[1]) == null) return false;
@@ -66,7 +66,7 @@ final class Native {
     static native int close(long client, long context);
     static native String version();
 
-    // Called by the library, on its threads.
+    // Callbacks, on threads of the library
 
     @SuppressWarnings("unchecked")
     static void result(long context, byte[] json) {
@@ -102,7 +102,7 @@ final class Native {
         try {
             client.ask(number, (Map<String, Object>) Json.read(new String(json, StandardCharsets.UTF_8)));
         } catch (Throwable failure) {
-            // Answer even if no thread can be created, because the library waits for it.
+            // Answer even if no thread can be created, because the library waits for an answer.
             client.answer(number, null);
             throw failure;
         }

@@ -1,6 +1,6 @@
 package android.content;
 
-/** Declarations of Android's classes, for compiling samples without Android's SDK. */
+/** Like all classes in this folder: a declaration for compiling samples without Android's SDK. */
 public abstract class Context {
     public static final int MODE_PRIVATE = 0;
 

@@ -10,7 +10,7 @@ import java.util.logging.Logger;
 
 /**
  * Braze's SDK Authentication over {@link CountersignClient}: code written for com.braze.Braze works with its
- * imports changed. Contexts are ignored.
+ * imports changed. Arguments named {@code context} are ignored.
  */
 public final class Braze {
     private static final Logger logger = Logger.getLogger("countersign");
@@ -32,7 +32,7 @@ public final class Braze {
                     try {
                         subscriber.trigger(new BrazeSdkAuthenticationErrorEvent(failure));
                     } catch (Throwable error) {
-                        // Call the other subscribers too.
+                        // The other subscribers are called too.
                         logger.log(Level.WARNING, "a subscriber failed", error);
                     }
                 }
@@ -48,19 +48,19 @@ public final class Braze {
         return true;
     }
 
-    /** The instance, made by the first call. */
+    /** Returns the only instance, which the first call creates. */
     public static synchronized Braze getInstance(Object context) {
         if (instance == null) instance = new Braze(configuration != null ? configuration : new BrazeConfig.Builder().build());
         return instance;
     }
 
-    /** Ends the instance; the next call of {@link #getInstance} makes another. */
+    /** Closes the instance. The next call of {@link #getInstance} creates another. */
     public static synchronized void shutdown() {
         if (instance != null) instance.client.close();
         instance = null;
     }
 
-    /** Logs exceptions, since Braze's methods throw none. After {@link #shutdown} they have no effect. */
+    /** Logs exceptions instead of throwing, as Braze's methods do. A call after {@link #shutdown} is logged too. */
     private static void attempt(Runnable work) {
         try {
             work.run();
@@ -94,9 +94,8 @@ public final class Braze {
     }
 
     /**
-     * Adds a subscriber for rejected and missing tokens. An unresolved failure is reported again at each start
-     * of a session and at most every five minutes. If an event is {@code isOptional}, the server accepted the
-     * data.
+     * Adds a subscriber for rejected and missing tokens. An unresolved failure is reported again in each session
+     * and, if it recurs, at most every five minutes. If {@code isOptional()} is true, the server accepted the data.
      */
     public void subscribeToSdkAuthenticationFailures(IEventSubscriber<BrazeSdkAuthenticationErrorEvent> subscriber) {
         subscribers.add(subscriber);

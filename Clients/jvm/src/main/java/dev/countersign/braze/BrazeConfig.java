@@ -7,7 +7,7 @@ import javax.xml.parsers.DocumentBuilderFactory;
 import org.w3c.dom.Element;
 import org.w3c.dom.NodeList;
 
-/** Replaces com.braze.configuration.BrazeConfig. {@code braze.xml} on the class path supplies missing values. */
+/** Replaces com.braze.configuration.BrazeConfig. Missing values are read from {@code braze.xml} on the class path. */
 public final class BrazeConfig {
     final String apiKey;
     final String endpoint;
@@ -64,13 +64,13 @@ public final class BrazeConfig {
             return this;
         }
 
-        /** The folder of the queue. Braze's SDK takes it from the context. */
+        /** The folder of the queue. Braze's SDK gets it from the context instead. */
         public Builder setDataDirectory(String path) {
             dataDirectory = path;
             return this;
         }
 
-        /** The configuration. */
+        /** Throws {@link IllegalArgumentException} if {@code braze.xml} cannot be read. */
         public BrazeConfig build() {
             return new BrazeConfig(this);
         }

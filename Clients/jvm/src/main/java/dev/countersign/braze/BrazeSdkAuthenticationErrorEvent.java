@@ -10,12 +10,12 @@ public final class BrazeSdkAuthenticationErrorEvent {
         this.failure = failure;
     }
 
-    /** The number, such as 22. */
+    /** A code of docs/reference/error-codes.md, such as 22. */
     public int getErrorCode() {
         return failure.getCode();
     }
 
-    /** The word, such as {@code EXPIRED}. */
+    /** The name of the code, such as {@code EXPIRED}. */
     public String getErrorReason() {
         return failure.getReason();
     }
@@ -32,7 +32,7 @@ public final class BrazeSdkAuthenticationErrorEvent {
 
     /**
      * Whether the server accepted the data anyway, because the app does not require signatures. Braze's SDK
-     * for Android lacks this; in the SDK for Swift it is {@code optional}.
+     * for Android has no such method. The property {@code optional} of its SDK for Swift has the same meaning.
      */
     public boolean isOptional() {
         return failure.isOptional();
