@@ -1,6 +1,6 @@
-"""Records until it is killed and prints the number of each event that is stored; with `send` it sends the remaining events.
+"""Records until the process is killed, and prints the numbers of stored events.
 
-usage: record.py FOLDER MODE NUMBER
+usage: record.py FOLDER MODE NUMBER, or with `send` for NUMBER to send the remaining events
 """
 import os
 import sys
@@ -24,7 +24,7 @@ if number == "send":
     with client:
         client.sync() if mode == "access_token" else client.flush()
         queued = client.snapshot()["queued"]
-    sys.exit(f"{queued} are left" if queued else 0)
+    sys.exit(f"{queued} events are left" if queued else 0)
 
 
 def record(name):

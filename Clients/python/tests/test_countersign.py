@@ -1,4 +1,4 @@
-"""Runs against a real gateway. Its credentials are in the environment (Tests/Clients/clients.py)."""
+"""Tests against a real gateway. Tests/Clients/clients.py passes its credentials as environment variables."""
 import collections
 import dataclasses
 import datetime
@@ -83,7 +83,7 @@ class ClientTests(Case):
             client.set_token(STAND["ada"])
             self.assertEqual(client.flush(60).delivered, 3)
 
-    def test_mistakes_are_errors_with_codes(self):
+    def test_invalid_calls_raise_errors_with_codes(self):
         with self.assertRaises(countersign.CountersignError) as caught:
             countersign.Client("nowhere", "wk")
         self.assertEqual(caught.exception.code, "invalid_configuration")
@@ -92,7 +92,7 @@ class ClientTests(Case):
         with self.client() as client:
             with self.assertRaisesRegex(countersign.CountersignError, "kind must be track"):
                 client.track("x", kind="fly").result(60)
-            # An unpaired surrogate is not a character, but the event is stored.
+            # An event with an unpaired surrogate is stored.
             client.track("python \ud83d").result(60)
             with self.assertRaisesRegex(countersign.CountersignError, "properties must be an object"):
                 client.track("x", [1]).result(60)
@@ -203,14 +203,14 @@ class LocationTests(Case):
             with self.assertRaises(countersign.CountersignError) as caught:
                 client.insert({"coords": {"latitude": 91, "longitude": 0}}).result(60)
             self.assertEqual(caught.exception.code, "invalid_location")
-            # Members of a record that this client's own code knows by these names.
+            # `method` and `self` are also names of parameters in the client.
             record = {"coords": {"latitude": 46.05, "longitude": 14.51}, "uuid": "python-location-1", "method": "gps", "self": 1}
             self.assertEqual(client.insert(record).result(60), "python-location-1")
             self.assertEqual(client.insert({**record, "uuid": "python-location-2"}).result(60), "python-location-2")
             self.assertTrue(client.remove("python-location-2"))
             self.assertEqual((client.count(), client.records()[0]["uuid"]), (1, "python-location-1"))
             self.assertEqual(client.records()[0]["method"], "gps")
-            self.assertFalse(hasattr(client, "flush"), "what waits is sent by sync")
+            self.assertFalse(hasattr(client, "flush"), "only `sync` sends records")
             self.assertEqual(client.sync(60)[0]["uuid"], "python-location-1")
             self.assertTrue(heard["authorization"].wait(60) and heard["upload"].wait(60))
             self.assertTrue(events[0].is_success and events[0].status == 200)
@@ -272,15 +272,15 @@ NOTHING = object()
 
 
 class ValueTests(Case):
-    """Values of any type (docs/reference/event-format.md), as the library has stored them."""
+    """The stored JSON of values of any type (docs/reference/event-format.md)."""
 
     TABLE = [
-        ("text of a class of its own", Text("mine"), "mine"), ("UserString", collections.UserString("abc"), "abc"),
-        ("two halves of a pair", "\ud83d\ude00", "\U0001f600"), ("every second byte", memoryview(b"abcd")[::2], "YWM="),
-        ("names that differ in half a pair", {"\ud800": 1, "\udbff": 2}, {"\ufffd": 2}),
-        ("text with half a pair", "\ud83d", "\ufffd"), ("fraction", 10.04, 10.04), ("integer", 2 ** 53 + 1, 2 ** 53 + 1),
-        ("the greatest integer of 64 bits", 2 ** 63 - 1, 2 ** 63 - 1), ("the least", -2 ** 63, -2 ** 63),
-        ("a longer one", 2 ** 64 - 1, "18446744073709551615"), ("thousands of digits", 10 ** 5000, None),
+        ("subclass of str", Text("mine"), "mine"), ("UserString", collections.UserString("abc"), "abc"),
+        ("surrogate pair as two characters", "\ud83d\ude00", "\U0001f600"), ("memoryview of every second byte", memoryview(b"abcd")[::2], "YWM="),
+        ("names that differ in an unpaired surrogate", {"\ud800": 1, "\udbff": 2}, {"\ufffd": 2}),
+        ("unpaired surrogate", "\ud83d", "\ufffd"), ("fraction", 10.04, 10.04), ("integer", 2 ** 53 + 1, 2 ** 53 + 1),
+        ("greatest integer of 64 bits", 2 ** 63 - 1, 2 ** 63 - 1), ("least integer of 64 bits", -2 ** 63, -2 ** 63),
+        ("integer of more than 64 bits", 2 ** 64 - 1, "18446744073709551615"), ("integer with thousands of digits", 10 ** 5000, None),
         ("NaN", float("nan"), None), ("infinity", float("-inf"), None),
         ("decimal", decimal.Decimal("10.04"), 10.04), ("decimal of an integer", decimal.Decimal("5.00"), 5),
         ("long decimal", decimal.Decimal("1234567890123456789.01"), "1234567890123456789.01"),
@@ -295,8 +295,8 @@ class ValueTests(Case):
         ("None", None, None), ("enum", Plan.FREE, "free"),
         ("dataclass", Item("Tea", decimal.Decimal("1.10")), {"name": "Tea", "price": 1.1}),
         ("function", print, NOTHING), ("object", object(), NOTHING), ("timedelta", datetime.timedelta(1), NOTHING),
-        ("unsupported element", [print, 1], [None, 1]), ("broken", Broken(), None), ("mapping", types.MappingProxyType({"a": 1}), {"a": 1}),
-        ("circle", CIRCLE, {"name": "a", "self": None}),
+        ("unsupported element", [print, 1], [None, 1]), ("iterator that raises", Broken(), None), ("mapping", types.MappingProxyType({"a": 1}), {"a": 1}),
+        ("dict inside itself", CIRCLE, {"name": "a", "self": None}),
     ]
 
     def stored(self, value):
@@ -305,7 +305,7 @@ class ValueTests(Case):
             client.insert({"coords": {"latitude": 1, "longitude": 2}, "extras": {"value": value}}).result(60)
             return client.records()[0]["extras"].get("value", NOTHING)
 
-    def test_values_of_any_type_are_sent_and_none_raises(self):
+    def test_values_of_any_type_never_raise(self):
         logging.getLogger("countersign").setLevel(logging.ERROR)
         self.addCleanup(logging.getLogger("countersign").setLevel, logging.NOTSET)
         for name, value, expected in self.TABLE:
@@ -321,13 +321,13 @@ class ValueTests(Case):
             self.stored([print])
         self.assertIn("type=builtin_function_or_method", caught.output[0])
 
-    def test_deep_values_are_cut(self):
+    def test_values_deeper_than_60_levels_are_cut(self):
         for around in (lambda inner: [inner], lambda inner: {"inner": inner}):
             # The record and its extras are two levels.
             self.assertEqual(depth(self.stored(nested(58, around))), 58)
             self.assertEqual(depth(self.stored(nested(20_000, around))), 58)
 
-    def test_timestamps_that_are_not_instants_stay_as_they_are(self):
+    def test_timestamps_become_utc_unless_they_are_invalid_or_without_zone(self):
         with countersign.LocationClient(data_directory=self.folder) as client:
             for given, expected in [
                 (datetime.datetime(2025, 6, 15, 15, 6, 40, 7000, ZONE), "2025-06-15T09:36:40.007Z"),
@@ -363,7 +363,7 @@ class ValueTests(Case):
                 left.result(60)
                 self.assertEqual(client.user_id, "bob")
 
-    def test_ids_events_and_tokens_of_other_types_are_errors(self):
+    def test_ids_event_names_and_tokens_must_be_text(self):
         with countersign.Client("http://127.0.0.1:1", "wk", data_directory=self.folder, flush_policy="manual") as client:
             client.change_user("ada", "t.t.t")
             others = [42, 2 ** 70, b"bob", uuid.UUID(int=1), datetime.date(2025, 6, 15), decimal.Decimal("0.1234567890123456789"),

@@ -1,7 +1,7 @@
 """Delivers events under signed tokens, without losing any: libcountersign for Python.
 
 Three clients: :class:`Client` (events under their user's signed token), :class:`LocationClient` (locations under an access
-token that refreshes itself) and :class:`BloomreachClient`.
+token, which it refreshes) and :class:`BloomreachClient`.
 """
 from ._bloomreach import BloomreachClient
 from ._client import AuthenticationFailure, Client, TokenRequest

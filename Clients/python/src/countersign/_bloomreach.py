@@ -9,10 +9,10 @@ from ._handle import JSON, CountersignError, FlushResult, Handle
 
 
 class BloomreachClient(Handle):
-    """Records customers and events, and fetches content.
+    """Records customers and events, and fetches content. Methods that record return when the event is in memory.
 
     ``authorization_provider`` is called on a thread of its own for each request that needs a customer token.
-    Further members of the configuration (``flushMode``, ``projectMapping``…) are as in ``countersign.h``.
+    ``configuration`` has further members of ``countersign.h``, such as ``flushMode`` and ``projectMapping``.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class BloomreachClient(Handle):
 
     def identify_customer(self, customer_ids: Mapping[str, str], properties: Optional[Mapping[str, JSON]] = None,
                           timestamp: Optional[float] = None) -> None:
-        """Adds ids to the customer and records an update."""
+        """Adds ids to the customer and records an update of the customer."""
         self._wait("identifyCustomer", customerIds=customer_ids, properties=properties, timestamp=timestamp)
 
     def track_customer(self, properties: Mapping[str, JSON], timestamp: Optional[float] = None) -> None:
@@ -53,7 +53,7 @@ class BloomreachClient(Handle):
         self._wait("trackPushToken", token=token)
 
     def anonymize(self, **project: JSON) -> None:
-        """Starts over with a new, anonymous customer, in another project if given (``countersign.h``)."""
+        """Starts over with a new, anonymous customer. ``project`` changes the project, as in ``countersign.h``."""
         self._wait("anonymize", **project)
 
     def flush(self, timeout: Optional[float] = None) -> FlushResult:
@@ -70,14 +70,14 @@ class BloomreachClient(Handle):
 
     @property
     def customer_ids(self) -> dict[str, str]:
-        """The ids of the customer, ``cookie`` among them."""
+        """The ids of the customer, including ``cookie``."""
         found: dict[str, str] = self._wait("customerIds")
         return found
 
     def fetch_attributes(self, attributes: Sequence[Mapping[str, str]]) -> list[dict[str, JSON]]:
         """Fetches ``{"type": "property", "property": name}`` or ``{"type": "id", "id": name}``.
 
-        Each result has ``success`` and ``value``.
+        Each result has ``success``, ``error`` and ``value``.
         """
         found: list[dict[str, JSON]] = self._wait("fetchAttributes", attributes=list(attributes))
         return found

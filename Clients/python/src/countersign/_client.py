@@ -12,7 +12,7 @@ from ._handle import JSON, FlushResult, Handle
 
 @dataclass(frozen=True)
 class TokenRequest:
-    """A request for a user's token. ``reason``: ``missing``, ``expired`` or ``rejected``, with a ``code``."""
+    """A request for a user's token. ``reason`` is ``missing``, ``expired`` or ``rejected``; the last has a ``code``."""
 
     user_id: str
     reason: str
@@ -41,8 +41,8 @@ class Client(Handle):
     """Records the actions of users, and delivers each event exactly once to a gateway, under its user's token.
 
     ``token_provider`` is called on a thread of its own when a token is missing, expires or is rejected by the
-    gateway. Exceptions and values other than ``str`` are logged and count as no token. ``flush_policy``,
-    ``limits``, ``headers``, ``context`` and the two retries are as in ``countersign.h``.
+    gateway. It returns the token, or None. Exceptions and values of other types are logged, and count as None. The
+    settings from ``instance_name`` to ``context`` are as in ``countersign.h``.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Client(Handle):
 
     def identify(self, user_id: str, token: Optional[str] = None,
                  traits: Optional[Mapping[str, JSON]] = None) -> Future[Optional[str]]:
-        """Sets the current user. Returns the event's id, or None if no event was recorded."""
+        """Sets the current user. The result is the event's id, or None if no event was recorded."""
         return self._call("identify", userId=user_id, token=token, traits=traits)
 
     def change_user(self, user_id: str, token: Optional[str] = None) -> None:
@@ -92,7 +92,7 @@ class Client(Handle):
         return found
 
     def track(self, event: str, properties: Optional[Mapping[str, JSON]] = None, *, kind: str = "track") -> Future[str]:
-        """Records an event. Returns its id once on disk. ``kind``: track, page, screen, group or alias."""
+        """Records an event. The result is its id, once on disk. ``kind``: track, page, screen, group or alias."""
         return self._call("track", event=event, kind=kind, properties=properties)
 
     def flush(self, timeout: Optional[float] = None) -> FlushResult:
@@ -104,7 +104,7 @@ class Client(Handle):
         return FlushResult._of(self._wait("logOut", timeout))
 
     def start_session(self) -> None:
-        """Begins a session. Users paused after too many rejected tokens are tried again."""
+        """Begins a session. Retries events that are paused after too many rejected tokens."""
         self._wait("startSession")
 
     def end_session(self) -> None:

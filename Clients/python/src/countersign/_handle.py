@@ -55,7 +55,7 @@ class FlushBatch:
 
 @dataclass(frozen=True)
 class FlushResult:
-    """A flush's result. ``ending``: ``drained`` (all sent), ``parked`` (the rest needs tokens) or another reason."""
+    """The result of a flush. ``ending``: ``drained`` if all events were sent, otherwise a reason such as ``parked``."""
 
     delivered: int
     queued: int
@@ -111,7 +111,7 @@ def _provider(context: int, number: int, pointer: Any, length: int) -> None:
             # The provider may block, so it gets a thread of its own.
             threading.Thread(target=handle._ask, args=(number, request), name="countersign-provider", daemon=True).start()
         except BaseException:
-            # Answer even if no thread can be created, because the library waits for it.
+            # Answer even if no thread can be created, because the library waits for an answer.
             handle._answer(number, None)
             raise
 
@@ -124,8 +124,8 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 class Handle:
     """A client. Use it in a ``with`` statement, or call :meth:`close`.
 
-    Methods may be called from any thread. Methods that record return a future that is done when the event is on disk. Each
-    of its callbacks runs on a thread of its own, and may wait for other calls.
+    Methods may be called from any thread. The future of a recording method is done when the event is on disk. Each
+    callback of a future runs on a thread of its own, and may wait for other calls.
 
     Properties may have values of any type (docs/reference/event-format.md). No value makes a method raise.
     """
@@ -171,7 +171,7 @@ class Handle:
         self.close()
 
     def close(self, timeout: Optional[float] = None) -> None:
-        """Writes events to disk and stops all work. The next client with this queue sends the unsent events."""
+        """Stores pending events and ends all work. The next client with this queue sends the remaining events."""
         handle = _open.pop(self._number, None)
         if handle is None:
             return
@@ -195,7 +195,7 @@ class Handle:
     def _json(self, members: Mapping[str, JSON]) -> bytes:
         return to_json(members, lambda kind: self._logger.warning("a value is left out: its type is not supported type=%s", kind))
 
-    # Members of arguments may have any name, `method` and `self` among them.
+    # The parameters are positional-only, because arguments may have any name, even `method` or `self`.
     def _call(self, method: str, /, **arguments: JSON) -> Future[JSON]:
         for name, value in arguments.items():
             if not is_argument(value):
@@ -221,7 +221,7 @@ class Handle:
         return self._call(method, **arguments).result(timeout)
 
     def snapshot(self) -> dict[str, JSON]:
-        """Event counts (``queued``, ``sent``, ``quarantined``…) and users waiting for tokens (``parked``)."""
+        """Event counts (``queued``, ``sent``…), and the users whose events wait for a token (``parked``)."""
         found: dict[str, JSON] = self._wait("snapshot")
         return found
 
@@ -244,7 +244,7 @@ class Handle:
         encoded = None
         try:
             encoded = self._encoded(self._provide(request)) if self._provide else None
-        # Catch SystemExit too: on this thread it would not end the app.
+        # Catch SystemExit too, which would end only this thread.
         except BaseException:
             self._logger.exception("the token provider failed")
         finally:
@@ -286,5 +286,5 @@ def _close_all() -> None:
     for handle in list(_open.values()):
         try:
             handle.close(timeout=10)
-        except Exception as error:  # a time-out, for one
+        except Exception as error:  # such as a time-out
             handle._logger.warning("a client was not closed in time: %r", error)

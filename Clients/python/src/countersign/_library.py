@@ -16,7 +16,7 @@ OK, CLOSED, FORKED, INVALID = range(4)
 
 @functools.lru_cache(maxsize=None)
 def library() -> ctypes.CDLL:
-    """The library that COUNTERSIGN_LIBRARY names, else the one in this package, else the system's."""
+    """Loads the library: the path in COUNTERSIGN_LIBRARY, else the library in this package, else the system's."""
     path = os.environ.get("COUNTERSIGN_LIBRARY")
     if not path:
         packaged = os.path.join(os.path.dirname(__file__), "libcountersign.so")

@@ -1,4 +1,4 @@
-"""Locations under an access token that refreshes itself."""
+"""Locations under an access token, which the client refreshes."""
 from __future__ import annotations
 
 import logging
@@ -30,7 +30,10 @@ class UploadEvent:
 
 
 class LocationClient(Handle):
-    """Records locations and uploads each until a server has accepted it. The three groups of settings and ``context`` are as in ``countersign.h``."""
+    """Records locations, and retries each upload until a server has accepted it.
+
+    ``http``, ``authorization``, ``persistence``, ``network_retry`` and ``context`` are as in ``countersign.h``.
+    """
 
     def __init__(
         self, *, http: Optional[Mapping[str, JSON]] = None, authorization: Optional[Mapping[str, JSON]] = None,
@@ -49,12 +52,12 @@ class LocationClient(Handle):
         }, logger=logger)
 
     def insert(self, record: Mapping[str, JSON]) -> Future[str]:
-        """Stores a record with at least ``coords`` (latitude, longitude). Returns its uuid once on disk."""
+        """Stores a record with at least ``coords`` (latitude, longitude). The result is its uuid, once on disk."""
         return self._send("insert", record)
 
     def configure(self, *, http: Optional[Mapping[str, JSON]] = None, authorization: Optional[Mapping[str, JSON]] = None,
                   persistence: Optional[Mapping[str, JSON]] = None) -> None:
-        """Changes the given members of the three groups of settings."""
+        """Changes the given members of ``http``, ``authorization`` and ``persistence``; others stay."""
         self._wait("configure", http=http, authorization=authorization, persistence=persistence)
 
     def sync(self, timeout: Optional[float] = None) -> list[JSON]:
@@ -80,12 +83,12 @@ class LocationClient(Handle):
         self._wait("removeAll")
 
     def authorization_state(self) -> dict[str, JSON]:
-        """``kind``, ``reason`` and ``retryIn``."""
+        """Whether requests can be authorized: ``kind``, ``reason``, and ``retryIn`` in seconds."""
         found: dict[str, JSON] = self._wait("authorizationState")
         return found
 
     def access_token(self, replacing: Optional[str] = None) -> str:
-        """A token for the app's own requests. It is a credential: never log it."""
+        """A token for the app's own requests. ``replacing``: a rejected token. Never log a token."""
         return str(self._wait("accessToken", replacing=replacing))
 
     def forget_tokens(self) -> None:

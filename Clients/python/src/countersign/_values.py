@@ -16,16 +16,16 @@ from collections import abc
 from typing import Any, Callable, Mapping
 
 LEFT_OUT = object()
-# The library replaces values deeper than 60 levels.
+# Bounds the recursion. The library keeps 60 levels, and replaces deeper values by null.
 _MAXIMUM_LEVELS = 80
 # An event with more values is too large for a gateway.
 _MAXIMUM_VALUES = 100_000
 
 
 def to_json(members: Mapping[str, Any], report: Callable[[str], None]) -> bytes:
-    """The members that are not None as JSON text. ``report`` gets the name of each type that is not supported.
+    """Returns members as JSON text, without members that are None. ``report`` gets the name of each unsupported type.
 
-    Never raises for a value. Half a surrogate pair becomes U+FFFD.
+    No value makes it raise. An unpaired surrogate becomes U+FFFD.
     """
     converted = _Conversion(report).json({name: value for name, value in members.items() if value is not None})
     text = json.dumps(converted, ensure_ascii=False, allow_nan=False)
@@ -38,7 +38,7 @@ def to_json(members: Mapping[str, Any], report: Callable[[str], None]) -> bytes:
 def is_argument(value: Any) -> bool:
     """Whether an argument of a method keeps its type in JSON.
 
-    Other types would become null and be left out, or become text: bytes would name another user.
+    Other types become null, which the library treats as missing, or text. A user id of bytes would name another user.
     """
     if value is None or isinstance(value, (str, bool, abc.Mapping)):
         return True
@@ -52,18 +52,18 @@ class _Conversion:
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
         self._room = _MAXIMUM_VALUES
-        # The ids of the objects around the value.
+        # The ids of the objects that contain the current value, to detect cycles.
         self._path: list[int] = []
 
     def json(self, value: Any) -> Any:
-        """The value as JSON; LEFT_OUT if its type is not supported."""
+        """Returns the value for `json.dumps`; LEFT_OUT if its type is not supported."""
         self._room -= 1
         if self._room < 0 or len(self._path) >= _MAXIMUM_LEVELS or id(value) in self._path:
             return None
         self._path.append(id(value))
         try:
             return self._convert(value)
-        # Raised by the app's own code, such as an iterator. The event is recorded anyway.
+        # Raised by the app's code, such as an iterator. The event is recorded anyway.
         except Exception:
             return None
         finally:
@@ -137,7 +137,7 @@ def _integer(value: int) -> Any:
 
 
 def _decimal(value: decimal.Decimal) -> Any:
-    """A number if a number of 64 bits has the same digits, otherwise text with all of them."""
+    """Returns a number if a 64-bit number has the same digits, otherwise text with all digits."""
     if not value.is_finite():
         return None
     text = format(value, "f") if abs(value.adjusted()) < 400 else str(value)
@@ -147,7 +147,7 @@ def _decimal(value: decimal.Decimal) -> Any:
 
 
 def _real(value: Any) -> Any:
-    # Convert through text, because numpy's float32 0.1 has other digits as a float.
+    # Convert through text, because a numpy.float32 of 0.1 becomes 0.10000000149 as a float.
     try:
         number = float(str(value))
     except ValueError:
@@ -156,6 +156,6 @@ def _real(value: Any) -> Any:
 
 
 def _datetime(value: datetime.datetime) -> str:
-    # A datetime without a time zone is local time, as in its own methods.
+    # A datetime without a time zone is local time, as for the methods of datetime.
     utc = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
     return utc.isoformat(timespec="milliseconds") + "Z"
